@@ -1,0 +1,129 @@
+"""geon: tensor expressions with named axes, their derivatives, and the programs made of them."""
+
+from __future__ import annotations
+
+import logging as _logging
+
+from .errors import (
+    ArgumentError,
+    AssignError,
+    AxisError,
+    CheckpointError,
+    ClosedError,
+    DerivativeError,
+    DTypeError,
+    DumpError,
+    FeedError,
+    GeonError,
+    GuardError,
+    IndexRangeError,
+    NonFiniteError,
+    OrderError,
+    PlanError,
+    RewriteError,
+    SizeError,
+    SymbolicError,
+    UnavailableError,
+)
+from .op_graph.axes import Axes, Axis
+from .op_graph.constants import constant
+from .op_graph.contraction import contract, dot
+from .op_graph.deriv import deriv, hvp, jvp, vjp
+from .op_graph.effects import SetItem, assign, doall, print, sequential
+from .op_graph.elementwise import (
+    absolute,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    cast,
+    ceil,
+    cos,
+    cosh,
+    digamma,
+    divide,
+    equal,
+    erf,
+    exp,
+    expm1,
+    floor,
+    floordivide,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    left_shift,
+    less,
+    less_equal,
+    lgamma,
+    log,
+    log1p,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    negative,
+    not_equal,
+    polygamma,
+    power,
+    reciprocal,
+    right_shift,
+    round,
+    rsqrt,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    softplus,
+    sqrt,
+    square,
+    stop_gradient,
+    subtract,
+    tan,
+    tanh,
+    trunc,
+    where,
+)
+from .op_graph.indexing import gather, scatter, take_along
+from .op_graph.leaves import (
+    Variable,
+    iota,
+    persistent_tensor,
+    placeholder,
+    temporary_tensor,
+    tensor_size,
+    variable,
+)
+from .op_graph.movement import (
+    broadcast,
+    cast_axes,
+    concat,
+    expand,
+    flatten,
+    flip,
+    pad,
+    rename,
+    reorder,
+    stack,
+    unflatten,
+)
+from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
+from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
+from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum
+from .op_graph.slicing import update
+from .version import __version__
+
+_logging.getLogger(__name__).addHandler(_logging.NullHandler())

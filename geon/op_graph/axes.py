@@ -1,0 +1,258 @@
+"""Named axes: ``Axis`` is a frozen (name, length), ``Axes`` an ordered set of them, interned."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..errors import AxisError
+from .lengths import Length, product
+
+# Default lengths of open names, set by `axis.length = 128`; a convenience of the user's, read when a
+# computation first binds, and no part of any graph.
+_defaults: dict[str, int] = {}
+
+
+class Axis:
+    """A frozen (name, length).
+
+    ``length`` is a non-negative integer, an integer expression over open names, or left out: then
+    the axis is open and its length is the expression ``name``. Axes match by name. Setting
+    ``axis.length`` on an open axis gives its open name a default length (it stays open: the
+    default is no part of the axis, can be set again, and data or ``lengths=`` may bind it).
+    """
+
+    __slots__ = ("__weakref__", "_hash", "expression", "name")
+
+    name: str
+    expression: int | Length
+
+    def __init__(self, name: str, length: int | Length | str | None = None) -> None:
+        if not isinstance(name, str) or not name:
+            raise AxisError(f"an axis needs a name that is a non-empty string, not {name!r}")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "expression", _expression(name, length))
+        object.__setattr__(self, "_hash", hash((name, self.expression)))
+
+    def __setattr__(self, attribute: str, value: object) -> None:
+        if attribute != "length":
+            raise AttributeError(f"an axis is immutable: {attribute!r} of {self} cannot be set")
+        if self.open_name is None:
+            raise AxisError(
+                f"the length of axis {self} is fixed and cannot be set to {value!r}; "
+                f"make an open axis with geon.Axis({self.name!r}) or a new Axis with that length"
+            )
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise AxisError(
+                f"the length of axis {self.name!r} must be an integer of at least 0, not {value!r}"
+            )
+        _defaults[self.open_name] = int(value)
+
+    @property
+    def length(self) -> int | Length:
+        """The integer length; of an open axis its default where one was set, else the expression."""
+        if isinstance(self.expression, int):
+            return self.expression
+        if self.expression.names() <= _defaults.keys():
+            return self.expression.evaluate(_defaults)
+        return self.expression
+
+    @property
+    def open_name(self) -> str | None:
+        """The open name, where the length is nothing but one."""
+        if isinstance(self.expression, Length) and len(self.expression.terms) == 1:
+            monomial, coefficient = self.expression.terms[0]
+            if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+                atom = monomial[0][0]
+                return atom if isinstance(atom, str) else None
+        return None
+
+    @property
+    def prime(self) -> Axis:
+        """An axis of the same length under the name ``name'``, for square weights."""
+        return Axis(self.name + "'", self.expression)
+
+    def named(self, name: str) -> Axis:
+        """The axis of the same length under another name."""
+        return Axis(name, self.expression)
+
+    def with_length(self, length: int | Length) -> Axis:
+        """The axis of the same name with another length."""
+        return Axis(self.name, length)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Axis)
+            and self.name == other.name
+            and self.expression == other.expression
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Axis], tuple[str, int | Length]]:
+        return Axis, (self.name, self.expression)
+
+    def __str__(self) -> str:
+        if isinstance(self.expression, Length) and self.open_name == self.name:
+            return self.name
+        return f"{self.name}:{self.expression}"
+
+    def __repr__(self) -> str:
+        if self.open_name == self.name:
+            return f"Axis({self.name!r})"
+        return f"Axis({self.name!r}, {self.expression!s})"
+
+
+def _expression(name: str, length: int | Length | str | None) -> int | Length:
+    if length is None:
+        return Length.of(name)
+    if isinstance(length, str):
+        return Length.of(length)
+    if isinstance(length, Length):
+        return length
+    try:
+        integer = length.__index__()
+    except AttributeError:
+        integer = -1
+    if integer < 0 or isinstance(length, bool):
+        raise AxisError(
+            f"the length of axis {name!r} must be an integer of at least 0 or a length expression, "
+            f"not {length!r}"
+        )
+    return integer
+
+
+def default_lengths() -> dict[str, int]:
+    """A copy of the default lengths set by ``axis.length = ...``, by open name."""
+    return dict(_defaults)
+
+
+AxesLike = "Axes | Axis | Sequence[Axis | Axes]"
+
+
+class Axes:
+    """An ordered set of axes, no name twice; interned, so equal ones are one object.
+
+    ``Axes(a, b)``, ``Axes([a, b])``, ``Axes((a, b))`` and ``Axes()`` are all accepted. Indexing is
+    by position or by name. Raises ``AxisError`` for a duplicate name.
+    """
+
+    __slots__ = ("__weakref__", "_axes", "_positions", "names")
+
+    _table: weakref.WeakValueDictionary[tuple[Axis, ...], Axes] = weakref.WeakValueDictionary()
+    _lock = threading.RLock()
+
+    names: tuple[str, ...]
+    _axes: tuple[Axis, ...]
+    _positions: dict[str, int]
+
+    def __new__(cls, *axes: Axes | Axis | Iterable[Axis | Axes]) -> Axes:
+        flat = tuple(_flatten(axes))
+        found = cls._table.get(flat)
+        if found is not None:
+            return found
+        positions: dict[str, int] = {}
+        for position, axis in enumerate(flat):
+            if axis.name in positions:
+                raise AxisError(
+                    f"axis {axis.name!r} is there twice in ({', '.join(map(str, flat))}); rename "
+                    f"one, for example with {axis.name}.prime or geon.rename"
+                )
+            positions[axis.name] = position
+        with cls._lock:
+            found = cls._table.get(flat)
+            if found is None:
+                found = object.__new__(cls)
+                object.__setattr__(found, "_axes", flat)
+                object.__setattr__(found, "names", tuple(positions))
+                object.__setattr__(found, "_positions", positions)
+                cls._table[flat] = found
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("Axes are immutable; build new ones")
+
+    def __reduce__(self) -> tuple[type[Axes], tuple[Axis, ...]]:
+        return Axes, self._axes
+
+    def __copy__(self) -> Axes:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Axes:
+        return self
+
+    def __iter__(self) -> Iterator[Axis]:
+        return iter(self._axes)
+
+    def __len__(self) -> int:
+        return len(self._axes)
+
+    def __getitem__(self, key: int | str) -> Axis:
+        return self._axes[self._positions[key] if isinstance(key, str) else key]
+
+    def __contains__(self, item: object) -> bool:
+        """Whether an axis of that name (an ``Axis`` or a string) is among them."""
+        return (item.name if isinstance(item, Axis) else item) in self._positions
+
+    def index(self, axis: Axis | str) -> int:
+        """The position of the axis of that name; ``AxisError`` when there is none."""
+        name = axis.name if isinstance(axis, Axis) else axis
+        if name not in self._positions:
+            raise AxisError(f"no axis {name!r} among {self}")
+        return self._positions[name]
+
+    def get(self, name: str) -> Axis | None:
+        """The axis of that name, or None."""
+        position = self._positions.get(name)
+        return None if position is None else self._axes[position]
+
+    def without(self, names: Iterable[Axis | str]) -> Axes:
+        """The axes whose names are not among these, in order."""
+        gone = {name.name if isinstance(name, Axis) else name for name in names}
+        return Axes(*(axis for axis in self._axes if axis.name not in gone))
+
+    def only(self, names: Iterable[Axis | str]) -> Axes:
+        """The axes whose names are among these, in this order."""
+        kept = {name.name if isinstance(name, Axis) else name for name in names}
+        return Axes(*(axis for axis in self._axes if axis.name in kept))
+
+    def same_set(self, other: Axes) -> bool:
+        """Whether both hold the same names, in any order."""
+        return self is other or self._positions.keys() == other._positions.keys()
+
+    @property
+    def lengths(self) -> tuple[int | Length, ...]:
+        """The length of each axis: an integer or an expression over open names."""
+        return tuple(axis.expression for axis in self._axes)
+
+    @property
+    def size(self) -> int | Length:
+        """The number of elements: the product of the lengths."""
+        return product(self.lengths)
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self._axes))})"
+
+    def __repr__(self) -> str:
+        return f"Axes({', '.join(map(repr, self._axes))})"
+
+
+def _flatten(items: Iterable[Axes | Axis | Iterable[Axis | Axes]]) -> Iterator[Axis]:
+    for item in items:
+        if isinstance(item, Axis):
+            yield item
+        elif isinstance(item, Axes):
+            yield from item
+        elif isinstance(item, (list, tuple)):
+            yield from _flatten(item)
+        else:
+            raise AxisError(f"axes are made of geon.Axis values, not of {item!r}")
+
+
+def as_axes(axes: Axes | Axis | Iterable[Axis | Axes]) -> Axes:
+    """``axes`` as ``Axes``: from ``Axes``, one ``Axis``, or a list or tuple of them."""
+    return axes if isinstance(axes, Axes) else Axes(axes)

@@ -1,0 +1,319 @@
+"""How elementwise ops are built: axes joined by name, dtypes promoted once, at the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import AxisError, DTypeError
+from .axes import Axes, as_axes
+from .constants import as_tensor, number
+from .dtypes import (
+    BOOL,
+    FLOAT32,
+    INT64,
+    DType,
+    is_number,
+    kind,
+    number_dtype,
+    promote,
+    weak_meets,
+)
+from .lengths import Length
+from .op_graph import (
+    NO_AXES,
+    ComputationOp,
+    Guard,
+    Op,
+    Tensor,
+    annotate,
+    intern,
+    lookup,
+)
+from .registry import Primitive
+
+Resolution = tuple[tuple[DType, ...], DType, bool]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Elementwise(Primitive):
+    """An elementwise row; calling it builds the op.
+
+    ``arity`` is the number of arguments, ``rule`` how dtypes meet (see ``resolve``), ``sympy`` the
+    same function of x, y, z as SymPy reads it, ``domain`` for each argument the interval its
+    generated tests draw from, and ``second`` whether its second derivative is tested too.
+    """
+
+    arity: int = 1
+    rule: str = "numeric"
+    sympy: str | None = None
+    domain: tuple[tuple[float, float], ...] = ()
+    resolved: dict[Any, Resolution] = field(default_factory=dict, repr=False)
+
+    def __call__(
+        self,
+        *args: Any,
+        axes: Any = None,
+        name: str | None = None,
+        tags: Any = (),
+        follows: Any = (),
+    ) -> Tensor:
+        """Apply it by element to tensors, numbers and arrays, joined by axis name.
+
+        The result has the left operand's axes, then the right's new ones. Raises ``AxisError``
+        for two lengths of one axis or tensors that share no axis, ``DTypeError`` for dtypes it
+        does not take.
+        """
+        found = lookup((self, *args)) if self._all_tensors(args) else None
+        op = found if isinstance(found, Tensor) else self._checked(args)
+        if axes is not None:
+            from .movement import broadcast
+
+            op = broadcast(op, as_axes(axes))
+        if name is not None or tags or follows:
+            annotate(op, name, tags, follows)
+        return op
+
+    @staticmethod
+    def _all_tensors(args: tuple[Any, ...]) -> bool:
+        for arg in args:
+            if not isinstance(arg, Tensor):
+                return False
+        return True
+
+    def _checked(self, args: tuple[Any, ...]) -> Tensor:
+        if len(args) != self.arity:
+            raise DTypeError(
+                f"{self.name} takes {self.arity} operand{'s' * (self.arity > 1)}, not {len(args)}"
+            )
+        if self.arity > 1:
+            refuse_unshared(self.name, args)
+        return self.apply(*args)
+
+    def apply(self, *args: Any) -> Tensor:
+        """The op, with no check that the operands share an axis: for rules and ``geon.outer``."""
+        tensors = self._operands(args)
+        found = lookup((self, *tensors))
+        if found is not None:
+            return found  # type: ignore[return-value]  # elementwise keys hold tensors
+        (_, dtype, weak) = self._resolve(tensors)
+        axes, guards = tensors[0].axes, ()
+        for other in tensors[1:]:
+            if other.axes is not axes and other.axes is not NO_AXES:
+                axes, guards = join(self.name, tensors)
+                break
+        made: Tensor = intern(
+            ComputationOp, self, tensors, (), axes, dtype, weak=weak, guards=guards
+        )
+        return made
+
+    def _resolve(self, args: Sequence[Any]) -> Resolution:
+        described = tuple(
+            (arg.dtype, arg.weak) if isinstance(arg, Tensor) else (number_dtype(arg), True)
+            for arg in args
+        )
+        found = self.resolved.get(described)
+        if found is None:
+            try:
+                found = resolve(self.rule, described)
+            except DTypeError as error:
+                shown = ", ".join(
+                    f"{a} {a.dtype.name} (made at {a.file_info})"
+                    if isinstance(a, Tensor)
+                    else repr(a)
+                    for a in args
+                )
+                raise DTypeError(f"{self.name} of {shown}: {error}") from None
+            self.resolved[described] = found
+        return found
+
+    def _operands(self, args: Sequence[Any]) -> tuple[Tensor, ...]:
+        given = [
+            arg if isinstance(arg, Tensor) or is_number(arg) else as_tensor(arg, _near(args, arg))
+            for arg in args
+        ]
+        targets, _, weak = self._resolve(given)
+        return tuple(
+            _coerce(arg, target, weak) for arg, target in zip(given, targets, strict=True)
+        )
+
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        kinds = inspect.Parameter
+        operands = [
+            kinds(letter, kinds.POSITIONAL_ONLY) for letter in ("x", "y", "z")[: self.arity]
+        ]
+        keywords = [
+            kinds("axes", kinds.KEYWORD_ONLY, default=None),
+            kinds("name", kinds.KEYWORD_ONLY, default=None),
+            kinds("tags", kinds.KEYWORD_ONLY, default=()),
+            kinds("follows", kinds.KEYWORD_ONLY, default=()),
+        ]
+        return inspect.Signature([*operands, *keywords], return_annotation="Tensor")
+
+
+def _near(args: Sequence[Any], arg: Any) -> Tensor | None:
+    others = [a for a in args if isinstance(a, Tensor) and a is not arg and len(a.axes)]
+    return others[0] if others else None
+
+
+def _coerce(arg: Any, target: DType, weak: bool) -> Tensor:
+    if isinstance(arg, Tensor):
+        if arg.dtype is target and (weak or not arg.weak):
+            return arg
+        return strengthen(arg, target, weak)
+    return number(arg, target, weak)
+
+
+def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
+    """``x`` in ``dtype``: constants are converted here, others get a cast."""
+    from .constants import scalar_value
+    from .elementwise import cast
+
+    value = scalar_value(x) if x.weak else None
+    if value is not None:
+        return number(value, dtype, weak)
+    return cast(x, dtype) if not weak else x
+
+
+def refuse_unshared(what: str, args: Sequence[Any]) -> None:
+    """Raise ``AxisError`` when two non-scalar tensors among ``args`` share no axis."""
+    tensors = [arg for arg in args if isinstance(arg, Tensor) and arg.axes is not NO_AXES]
+    for position in range(1, len(tensors)):
+        left, right = tensors[position - 1], tensors[position]
+        if left.axes is right.axes:
+            continue
+        before = tensors[:position]
+        if not any(axis in other.axes for axis in right.axes for other in before):
+            raise AxisError(
+                f"{what} of {left} and {right}: they share no axis\n"
+                f"  {left} made at {left.file_info}\n"
+                f"  {right} made at {right.file_info}\n"
+                f"say that every element meets every other with geon.outer({what}, x, y), or "
+                "repeat one with geon.broadcast(x, axes)"
+            )
+
+
+_joined: dict[tuple[Axes, ...], Axes] = {}
+JOINED_KEPT = 4096
+
+
+def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]:
+    """The union of the operands' axes by name, and the guards where lengths may differ."""
+    key = tuple([tensor.axes for tensor in tensors])
+    found = _joined.get(key)
+    if found is not None:
+        return found, ()
+    guards: list[Guard] = []
+    union = {}
+    owner: dict[str, Tensor] = {}
+    for tensor in tensors:
+        for axis in tensor.axes:
+            known = union.setdefault(axis.name, axis)
+            first = owner.setdefault(axis.name, tensor)
+            if known is not axis and known.expression != axis.expression:
+                guards += meet(
+                    what, axis.name, (known.expression, first), (axis.expression, tensor)
+                )
+    axes = Axes(*union.values())
+    if not guards:
+        if len(_joined) >= JOINED_KEPT:
+            _joined.clear()
+        _joined[key] = axes
+    return axes, tuple(guards)
+
+
+def meet(
+    what: str,
+    name: str,
+    left: tuple[int | Length, Op],
+    right: tuple[int | Length, Op],
+) -> list[Guard]:
+    """Two lengths under one name: nothing if equal, ``AxisError`` if never, else a guard."""
+    if left[0] == right[0]:
+        return []
+    (a, x), (b, y) = left, right
+    meaning = (
+        f"axis {name!r} has length {a} in one operand of {what} and {b} in another\n"
+        f"  {x} made at {x.file_info}\n"
+        f"  {y} made at {y.file_info}\n"
+        f"give both the same length, or one of them another axis with geon.rename"
+    )
+    if isinstance(a - b, int):
+        raise AxisError(meaning)
+    return [Guard("==", a, b, meaning)]
+
+
+def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
+    """The dtype each operand is converted to, the result's dtype, and whether it stays weak.
+
+    Rules: ``numeric`` (promote; bool counts as int64), ``any`` (promote, bool stays), ``float``
+    (integers become float32), ``compare`` (promote; result bool), ``logical`` (all bool),
+    ``integer`` (integers only), ``bits`` (integers or bool), ``predicate`` (result bool),
+    ``select`` (bool, then promote), ``keep``.
+    """
+    weak = all(is_weak for _, is_weak in args)
+    if rule == "select":
+        chosen, dtype, weak = resolve("any", args[1:])
+        return (BOOL, *chosen), dtype, weak
+    if rule == "logical":
+        return (BOOL,) * len(args), BOOL, False
+    common = _common(args)
+    if rule == "numeric" and common is BOOL:
+        common = INT64
+    elif rule == "float" and kind(common) != "f":
+        common = FLOAT32
+    elif rule in ("integer", "bits"):
+        if kind(common) == "f" or (rule == "integer" and common is BOOL):
+            raise DTypeError(f"it takes integers, not {common.name}; geon.cast the operand")
+    if rule in ("compare", "predicate"):
+        return (common,) * len(args), BOOL, False
+    return (common,) * len(args), common, weak
+
+
+def _common(args: tuple[tuple[DType, bool], ...]) -> DType:
+    strong = [dtype for dtype, weak in args if not weak]
+    common: DType | None = None
+    for dtype in strong:
+        common = dtype if common is None else promote(common, dtype)
+    for dtype, weak in args:
+        if weak:
+            if common is None:
+                common = dtype
+            else:
+                common = weak_meets(dtype, common) if strong else promote(common, dtype)
+    assert common is not None
+    return common
+
+
+def elementwise(
+    name: str,
+    doc: str,
+    reference: Callable[..., Any],
+    partials: tuple[Any, ...] | None = None,
+    *,
+    transpose: Callable[[Tensor, Op, int], Tensor | None] | None = None,
+    arity: int = 1,
+    rule: str = "numeric",
+    sympy: str | None = None,
+    domain: tuple[tuple[float, float], ...] = (),
+) -> Elementwise:
+    """A new elementwise row."""
+    row = Elementwise(
+        name,
+        "elementwise",
+        doc,
+        reference=reference,
+        partials=partials,
+        transpose=transpose,
+        arity=arity,
+        rule=rule,
+        sympy=sympy,
+        domain=domain or ((-2.0, 2.0),) * arity,
+    )
+    object.__setattr__(row, "__doc__", doc)
+    object.__setattr__(row, "__name__", name)
+    return row

@@ -1,0 +1,185 @@
+"""Contraction: ``dot`` sums products over shared axes; other shared axes stay as batch axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError
+from .axes import Axes, as_axes
+from .build import join, strengthen
+from .constants import as_tensor
+from .dtypes import promote, sum_dtype, weak_meets
+from .elementwise import cast, multiply
+from .movement import broadcast
+from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
+from .registry import Primitive
+
+Array = np.ndarray[Any, Any]
+
+
+def _reference(op: Op, x: Array, y: Array) -> Array:
+    letters = {name: position for position, name in enumerate(_names(op))}
+    xs = [letters[name] for name in op.args[0].axes.names]
+    ys = [letters[name] for name in op.args[1].axes.names]
+    wide = np.float64 if op.dtype.name in ("float16", "bfloat16") else op.dtype
+    out = [letters[name] for name in op.axes.names]
+    return np.asarray(np.einsum(x.astype(wide), xs, y.astype(wide), ys, out))
+
+
+def _names(op: Op) -> list[str]:
+    x, y = op.args[0].axes, op.args[1].axes
+    return [*x.names, *(name for name in y.names if name not in x)]
+
+
+def _transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    x, y = op.args
+    own, other = (x, y) if i == 0 else (y, x)
+    gone = [axis for axis in other.axes if axis not in own.axes]
+    return broadcast(contract_two(g, other, tuple(axis.name for axis in gone)), own.axes)
+
+
+DOT = Primitive(
+    "dot",
+    "contraction",
+    "The sum of products over the contracted axes; other shared axes are batch axes.",
+    reference=_reference,
+    transpose=_transpose,
+    multilinear=True,
+    attributes=("over",),
+)
+
+
+def dot(
+    x: Any,
+    y: Any,
+    over: Any = None,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
+    """The sum over ``over`` of x * y, or over every shared axis where ``over`` is not given.
+
+    ``over`` is one axis or several that both have; shared axes not named stay. The result has x's
+    remaining axes, then y's new ones. A scalar operand multiplies. Small integers accumulate in
+    int64, halves in float32. Raises ``AxisError`` when nothing is shared or ``over`` is not.
+    """
+    x, y = as_tensor(x, near=y), as_tensor(y, near=x)
+    shared = [axis.name for axis in x.axes if axis in y.axes]
+    if over is None:
+        if not shared and x.axes is not NO_AXES and y.axes is not NO_AXES:
+            raise AxisError(
+                f"dot of {x} and {y}: they share no axis to contract\n"
+                f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
+                "geon.outer(geon.multiply, x, y) has every product"
+            )
+        names = tuple(shared)
+    else:
+        names = tuple(name for name in x.axes.names if name in (axes := as_axes(over)))
+        for axis in axes:
+            if axis.name not in shared:
+                raise AxisError(
+                    f"dot over {axis.name!r}: both operands must have that axis\n"
+                    f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}"
+                )
+    if not x.weak or not y.weak:
+        x, y = _meet_dtypes(x, y)
+    return annotate(contract_two(x, y, names), name, tags, follows)  # type: ignore[no-any-return]
+
+
+def _meet_dtypes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    if x.weak:
+        dtype = weak_meets(x.dtype, y.dtype)
+    elif y.weak:
+        dtype = weak_meets(y.dtype, x.dtype)
+    else:
+        dtype = promote(x.dtype, y.dtype)
+    dtype = sum_dtype(dtype)
+    return strengthen(x, dtype), strengthen(y, dtype)
+
+
+def contract_two(x: Tensor, y: Tensor, names: tuple[str, ...]) -> Tensor:
+    """``dot`` over axes of these names, which both have, of operands of one dtype; for rules."""
+    from .reductions import sum_over
+
+    if not names:
+        return multiply.apply(x, y)
+    if x.axes is y.axes and len(names) == len(x.axes) and x.dtype.kind not in "fV":
+        return sum_over(multiply.apply(x, y), names)
+    joined, guards = join("dot", (x, y))
+    axes = joined.without(names)
+    dtype = sum_dtype(x.dtype)
+    x, y = cast(x, dtype), cast(y, dtype)
+    made: Tensor = intern(ComputationOp, DOT, (x, y), (names,), axes, dtype, guards=guards)
+    return made
+
+
+def contract(
+    operands: Sequence[Any], out_axes: Any = None, *, over: Any = None, name: str | None = None
+) -> Tensor:
+    """The sum over named axes of the product of several operands.
+
+    ``over`` are the axes to sum; or ``out_axes`` the axes to keep, in that order. Pairs are
+    contracted greedily, the one with the smallest result first (by the number of axes where
+    lengths are open). Raises ``AxisError`` when an axis is in no operand.
+    """
+    xs = [as_tensor(x) for x in operands]
+    union = Axes(*{axis.name: axis for x in xs for axis in x.axes}.values())
+    if (over is None) == (out_axes is None):
+        raise AxisError("contract: give either over or out_axes")
+    named = as_axes(over if over is not None else out_axes)
+    for axis in named:
+        if axis not in union:
+            raise AxisError(f"contract: no operand has the axis {axis.name!r}; they have {union}")
+    summed = set(named.names) if over is not None else set(union.names) - set(named.names)
+    while len(xs) > 1:
+        left, right = _cheapest_pair(xs, summed)
+        x, y = xs[left], xs[right]
+        rest = [z for k, z in enumerate(xs) if k not in (left, right)]
+        xs = [*rest, _contract_pair(x, y, rest, summed)]
+    from .reductions import sum_over
+
+    last = tuple(n for n in xs[0].axes.names if n in summed)
+    made = sum_over(xs[0], last) if last else xs[0]
+    if out_axes is not None:
+        made = broadcast(made, Axes(*(made.axes[axis.name] for axis in named)))
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def _contract_pair(x: Tensor, y: Tensor, rest: list[Tensor], summed: set[str]) -> Tensor:
+    from .reductions import sum_over
+
+    needed = {name for z in rest for name in z.axes.names}
+
+    def alone(z: Tensor, other: Tensor) -> Tensor:
+        names = tuple(
+            n for n in z.axes.names if n in summed and n not in needed and n not in other.axes
+        )
+        return sum_over(z, names) if names else z
+
+    x, y = alone(x, y), alone(y, x)
+    names = tuple(n for n in x.axes.names if n in y.axes and n in summed and n not in needed)
+    x, y = _meet_dtypes(x, y)
+    return contract_two(x, y, names)
+
+
+def _cheapest_pair(xs: list[Tensor], summed: set[str]) -> tuple[int, int]:
+    def cost(pair: tuple[int, int]) -> tuple[int, int]:
+        x, y = xs[pair[0]], xs[pair[1]]
+        rest = {n for k, z in enumerate(xs) if k not in pair for n in z.axes.names}
+        kept = [
+            axis
+            for axis in Axes(*{a.name: a for z in (x, y) for a in z.axes}.values())
+            if axis.name not in summed or axis.name in rest
+        ]
+        size = 1
+        for axis in kept:
+            # An open length counts as a middling one: only the order of pairs depends on it.
+            size *= axis.expression if isinstance(axis.expression, int) else 64
+        return size, len(kept)
+
+    pairs = [(i, j) for i in range(len(xs)) for j in range(i + 1, len(xs))]
+    return min(pairs, key=cost)

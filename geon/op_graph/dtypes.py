@@ -1,0 +1,143 @@
+"""dtypes: which there are, how two promote, and how a Python number takes one.
+
+A dtype is a NumPy dtype in native byte order. Python numbers, lengths and what is computed from
+nothing else are *weak*: they take the other operand's dtype if that is of their kind or a higher
+one (bool < integer < float), else the default of their own kind.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError
+
+DType = np.dtype[Any]
+
+BOOL = np.dtype("bool")
+INT64 = np.dtype("int64")
+UINT32 = np.dtype("uint32")
+UINT64 = np.dtype("uint64")
+FLOAT16 = np.dtype("float16")
+FLOAT32 = np.dtype("float32")
+FLOAT64 = np.dtype("float64")
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
+
+DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32}
+_RANK = {"b": 0, "i": 1, "f": 2}
+
+
+@lru_cache(maxsize=None)
+def named_dtype(name: str) -> DType:
+    """The dtype of that name; bfloat16 comes from ml_dtypes."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    if name not in DTYPES:
+        raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(DTYPES)}")
+    return np.dtype(name)
+
+
+def as_dtype(dtype: Any) -> DType:
+    """The dtype meant by a name, a NumPy dtype or scalar type, or Python's bool, int or float."""
+    if dtype is float:
+        return FLOAT32
+    if isinstance(dtype, str):
+        return named_dtype(dtype)
+    try:
+        return named_dtype(np.dtype(dtype).name)
+    except TypeError as error:
+        raise DTypeError(f"{dtype!r} is no dtype; geon has {', '.join(DTYPES)}") from error
+
+
+@lru_cache(maxsize=None)
+def kind(dtype: DType) -> str:
+    """``b`` (bool), ``i`` (integer of either sign) or ``f`` (float)."""
+    if dtype.name in FLOATS:
+        return "f"
+    return "b" if dtype is BOOL else "i"
+
+
+@lru_cache(maxsize=None)
+def promote(left: DType, right: DType) -> DType:
+    """The dtype two operands meet in: the one promotion table.
+
+    Within floats the wider one (float16 with bfloat16: float32); an integer with a float takes
+    the float; integers of both signs take the next wider signed one. uint64 with a signed
+    integer has none and raises ``DTypeError``.
+    """
+    if left is right:
+        return left
+    kinds = kind(left), kind(right)
+    if kinds[0] != kinds[1]:
+        return left if _RANK[kinds[0]] > _RANK[kinds[1]] else right
+    if kinds[0] == "f":
+        if left.itemsize == right.itemsize:
+            return FLOAT32
+        return left if left.itemsize > right.itemsize else right
+    if left.kind == right.kind:
+        return left if left.itemsize > right.itemsize else right
+    signed, unsigned = (left, right) if left.kind == "i" else (right, left)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    if unsigned.itemsize < 8:
+        return np.dtype(f"int{16 * unsigned.itemsize}")
+    raise DTypeError(
+        f"{left.name} and {right.name} have no common integer dtype; geon.cast one of them"
+    )
+
+
+def weak_meets(weak: DType, strong: DType) -> DType:
+    """The dtype a weak operand (of the default dtype of its kind) and a strong one meet in."""
+    return strong if _RANK[kind(weak)] <= _RANK[kind(strong)] else weak
+
+
+def number_dtype(value: bool | int | float) -> DType:
+    """The default dtype of a Python number's kind."""
+    if isinstance(value, bool):
+        return BOOL
+    return INT64 if isinstance(value, int) else FLOAT32
+
+
+def check_number(value: bool | int | float, dtype: DType) -> None:
+    """Raise ``DTypeError`` when ``dtype`` cannot hold the Python number."""
+    if kind(dtype) == "i":
+        info = np.iinfo(dtype)
+        if isinstance(value, float) and not isinstance(value, bool):
+            raise DTypeError(
+                f"the number {value!r} is no integer and cannot be {dtype.name}; geon.cast it"
+            )
+        if not info.min <= value <= info.max:
+            raise DTypeError(
+                f"the number {value!r} does not fit {dtype.name} ({info.min} to {info.max}); "
+                f"geon.cast the other operand to a wider dtype"
+            )
+    elif kind(dtype) == "f":
+        try:
+            narrowed = float(np.asarray(value, np.float64).astype(dtype))
+            overflows = math.isinf(narrowed) and not math.isinf(value)
+        except OverflowError:
+            overflows = True
+        if overflows:
+            raise DTypeError(f"the number {value!r} is too large for {dtype.name}")
+
+
+def is_number(value: object) -> bool:
+    """Whether ``value`` is a weak Python number (NumPy scalars are not: they keep their dtype)."""
+    return type(value) in (bool, int, float)
+
+
+SMALL_INTEGERS = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The dtype of a sum or product: int64 for bool and small integers, else the same."""
+    return INT64 if dtype.name in SMALL_INTEGERS else dtype

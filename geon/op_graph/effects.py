@@ -1,0 +1,133 @@
+"""Effects: assignments, groups of them in any or a given order, and printing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import AssignError, DTypeError
+from .build import strengthen
+from .constants import as_tensor
+from .movement import broadcast
+from .op_graph import (
+    NO_AXES,
+    VOID_DTYPE,
+    ComputationOp,
+    Leaf,
+    Op,
+    Tensor,
+    VoidOp,
+    annotate,
+    intern,
+)
+from .registry import Primitive
+
+ASSIGN = Primitive("assign", "effect", "Puts a value into a variable, placeholder or slice of one.")
+DOALL = Primitive("doall", "effect", "Runs effects, none of which sees another.")
+SEQUENTIAL = Primitive(
+    "sequential",
+    "effect",
+    "Runs ops in order, each seeing the effects of those before; has the value of the last.",
+    attributes=("follows",),
+)
+PRINT = Primitive(
+    "print",
+    "effect",
+    "x itself, which is printed when it is computed.",
+    reference=lambda op, x: x,
+    transpose=lambda g, op, i: g,
+    attributes=("label",),
+)
+
+
+def storage_of(target: Op) -> Leaf | None:
+    """The variable or placeholder below a (nested) slice; None for anything else."""
+    while target.primitive.name == "slice":
+        target = target.args[0]
+    return target if isinstance(target, Leaf) else None
+
+
+def assign(
+    target: Tensor, value: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> VoidOp:
+    """Put ``value`` into ``target``: a variable, a placeholder or a (nested) slice of one.
+
+    Within one computation every read sees the value at entry and all assignments land at its end,
+    unless ``sequential`` or ``follows`` orders them. What is put into a placeholder is seen by
+    later ops of the computation and never written to the caller's array. ``value`` is broadcast
+    over the target's axes; its dtype is the target's, or weak. Raises ``AssignError`` for another
+    target.
+    """
+    if not isinstance(target, Op) or storage_of(target) is None:
+        at = f" (made at {target.file_info})" if isinstance(target, Op) else ""
+        raise AssignError(
+            f"cannot assign to {target}{at}: only variables, placeholders and slices of them hold "
+            "values; make one with geon.Variable"
+        )
+    value = as_tensor(value, near=target)
+    if value.weak:
+        value = strengthen(value, target.dtype)
+    if value.dtype is not target.dtype:
+        raise DTypeError(
+            f"assign: {value} (made at {value.file_info}) is {value.dtype.name} and {target} (made "
+            f"at {target.file_info}) is {target.dtype.name}; geon.cast the value"
+        )
+    value = broadcast(value, target.axes)
+    made = intern(VoidOp, ASSIGN, (target, value), (), NO_AXES, VOID_DTYPE, effect=True)
+    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+
+
+SetItem = assign
+
+
+def doall(
+    ops: Iterable[Op], *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> VoidOp:
+    """Run all ``ops`` for their effects; none sees the effects of another."""
+    made = intern(VoidOp, DOALL, _ops(ops, "doall"), (), NO_AXES, VOID_DTYPE, effect=True)
+    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+
+
+def sequential(ops: Iterable[Op], *, name: str | None = None, tags: Any = ()) -> Any:
+    """Run ``ops`` in order, each seeing the effects of those before it.
+
+    Has the value of the last one: a tensor where that is a tensor.
+    """
+    return annotate(_sequential(_ops(ops, "sequential"), False), name, tags, ())
+
+
+def after(op: Op, follows: Iterable[Op] | Op) -> Any:
+    """``op`` run after ``follows``."""
+    before = (follows,) if isinstance(follows, Op) else tuple(follows)
+    return _sequential(_ops((*before, op), "follows"), True)
+
+
+def _sequential(ops: tuple[Op, ...], follows: bool) -> Any:
+    if not ops:
+        raise AssignError("sequential needs at least one op")
+    last = ops[-1]
+    cls = ComputationOp if isinstance(last, Tensor) else VoidOp
+    return intern(
+        cls, SEQUENTIAL, ops, (follows,), last.axes, last.dtype, weak=last.weak, effect=True
+    )
+
+
+def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
+    listed = tuple(ops)
+    for op in listed:
+        if not isinstance(op, Op):
+            raise AssignError(f"{what} takes ops, not {op!r} of type {type(op).__name__}")
+    return listed
+
+
+def print(x: Any, label: str | None = None, *, name: str | None = None) -> Tensor:
+    """``x`` itself; its value is printed after ``label`` whenever a computation computes it.
+
+    Without a label the op's name and axes are shown.
+    """
+    x = as_tensor(x)
+    shown = str(x) if label is None else label
+    made = intern(
+        ComputationOp, PRINT, (x,), (shown,), x.axes, x.dtype, weak=x.weak, effect=True
+    )
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]

@@ -1,0 +1,481 @@
+"""The elementwise rows: for each its NumPy meaning, partial derivatives and SymPy name.
+
+Partials are functions of (out, x, y, ...) over the op's full axes; a number stands for a constant
+partial and None for zero everywhere. Conventions at special points, each tested:
+
+- ``maximum`` and ``minimum`` share the derivative of a tie equally; ``absolute`` has 0 at 0;
+- ``power`` has derivative 0 in x where y is 0, and 0 in y where x is 0;
+- ``floor``, ``ceil``, ``round``, ``trunc``, ``sign`` and comparisons have derivative zero.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import DerivativeError
+from .build import Elementwise, elementwise
+from .constants import as_tensor, scalar_value
+from .dtypes import BOOL, as_dtype, kind
+from .op_graph import ComputationOp, Op, Tensor, annotate, intern
+from .registry import Primitive
+
+Array = np.ndarray[Any, Any]
+POSITIVE = ((0.2, 3.0),)
+UNIT = ((-0.9, 0.9),)
+
+
+def _zeros_like(x: Tensor) -> Tensor:
+    return multiply.apply(x, 0.0)
+
+
+def _tie(wins: Elementwise) -> tuple[Any, Any]:
+    def share(x: Tensor, y: Tensor) -> Tensor:
+        return where.apply(equal.apply(x, y), 0.5, cast(wins.apply(x, y), x.dtype))
+
+    return (lambda out, x, y: share(x, y), lambda out, x, y: share(y, x))
+
+
+def _power_in_base(out: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    exponent = scalar_value(y)
+    if exponent is not None:
+        return y * x ** (y - 1) if exponent else _zeros_like(x)
+    return y * power.apply(x, where.apply(equal.apply(y, 0), 1, y - 1))
+
+
+def _power_in_exponent(out: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return out * log(where.apply(equal.apply(x, 0), 1, x))
+
+
+def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    condition = op.args[0]
+    if i == 0:
+        return None
+    return where.apply(condition, g, 0) if i == 1 else where.apply(condition, 0, g)
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _erf(x: Array) -> Array:
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
+
+
+def _lgamma(x: Array) -> Array:
+    def one(value: float) -> float:
+        if math.isinf(value) or (value <= 0 and value == math.floor(value)):
+            return math.inf
+        return math.lgamma(value)
+
+    return np.vectorize(one, otypes=[np.float64])(x)
+
+
+def _shift(shift: Any) -> Any:
+    # Shifting by the width or more, or by a negative count, is undefined in C: it gives 0 here
+    # (-1 for the right shift of a negative number), on every target.
+    def shifted(x: Array, count: Array) -> Array:
+        bits = 8 * x.dtype.itemsize
+        inside = (count >= 0) & (count < bits)
+        outside = np.where((x < 0) & (shift is np.right_shift), -1, 0)
+        return np.where(inside, shift(x, np.where(inside, count, 0)), outside).astype(x.dtype)
+
+    return shifted
+
+
+def _integer_power(x: Array, y: Array) -> Array:
+    if kind(x.dtype) == "f" or y.dtype.kind == "u":
+        return np.power(x, y)
+    inverse = np.where(np.abs(x) == 1, np.where(y % 2 == 0, 1, x), 0)
+    return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
+
+
+# Arithmetic -------------------------------------------------------------------------------------
+
+add = elementwise("add", "x + y.", np.add, (1.0, 1.0), arity=2, sympy="x + y")
+subtract = elementwise("subtract", "x - y.", np.subtract, (1.0, -1.0), arity=2, sympy="x - y")
+multiply = elementwise(
+    "multiply",
+    "x * y.",
+    np.multiply,
+    (lambda out, x, y: y, lambda out, x, y: x),
+    arity=2,
+    sympy="x * y",
+)
+divide = elementwise(
+    "divide",
+    "x / y; integers are divided as float32.",
+    np.true_divide,
+    (lambda out, x, y: 1 / y, lambda out, x, y: -out / y),
+    arity=2,
+    rule="float",
+    sympy="x / y",
+    domain=((-2.0, 2.0), (0.3, 2.0)),
+)
+floordivide = elementwise(
+    "floordivide",
+    "The largest integer not above x / y; an integer divided by 0 gives 0.",
+    np.floor_divide,
+    (None, None),
+    arity=2,
+    domain=((-5.0, 5.0), (0.7, 2.0)),
+)
+mod = elementwise(
+    "mod",
+    "x - y * floor(x / y), with the sign of y; an integer modulo 0 gives 0.",
+    np.remainder,
+    (1.0, lambda out, x, y: -floor(x / y)),
+    arity=2,
+    domain=((0.1, 0.6), (0.7, 2.0)),
+)
+power = elementwise(
+    "power",
+    "x to the power y; an integer to a negative power is 0 unless x is 1 or -1.",
+    _integer_power,
+    (_power_in_base, _power_in_exponent),
+    arity=2,
+    sympy="x ** y",
+    domain=((0.3, 2.0), (-2.0, 2.0)),
+)
+negative = elementwise("negative", "-x.", np.negative, (-1.0,), sympy="-x")
+absolute = elementwise(
+    "absolute",
+    "|x|; its derivative at 0 is 0.",
+    np.abs,
+    (lambda out, x: sign(x),),
+    sympy="Abs(x)",
+    domain=POSITIVE,
+)
+sign = elementwise("sign", "-1, 0 or 1 by the sign of x.", np.sign, (None,), domain=POSITIVE)
+reciprocal = elementwise(
+    "reciprocal",
+    "1 / x.",
+    lambda x: 1 / x,
+    (lambda out, x: -square(out),),
+    rule="float",
+    sympy="1 / x",
+    domain=POSITIVE,
+)
+square = elementwise("square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2")
+sqrt = elementwise(
+    "sqrt",
+    "The square root; its derivative at 0 is infinite.",
+    np.sqrt,
+    (lambda out, x: 0.5 / out,),
+    rule="float",
+    sympy="sqrt(x)",
+    domain=POSITIVE,
+)
+rsqrt = elementwise(
+    "rsqrt",
+    "1 / sqrt(x).",
+    lambda x: 1 / np.sqrt(x),
+    (lambda out, x: -0.5 * out / x,),
+    rule="float",
+    sympy="1 / sqrt(x)",
+    domain=POSITIVE,
+)
+
+# Exponentials -----------------------------------------------------------------------------------
+
+exp = elementwise("exp", "e to the x.", np.exp, (lambda out, x: out,), rule="float", sympy="exp(x)")
+expm1 = elementwise(
+    "expm1",
+    "exp(x) - 1, exact near 0.",
+    np.expm1,
+    (lambda out, x: exp(x),),
+    rule="float",
+    sympy="exp(x) - 1",
+)
+log = elementwise(
+    "log",
+    "The natural logarithm.",
+    np.log,
+    (lambda out, x: 1 / x,),
+    rule="float",
+    sympy="log(x)",
+    domain=POSITIVE,
+)
+log1p = elementwise(
+    "log1p",
+    "log(1 + x), exact near 0.",
+    np.log1p,
+    (lambda out, x: 1 / (1 + x),),
+    rule="float",
+    sympy="log(1 + x)",
+    domain=((-0.5, 2.0),),
+)
+sigmoid = elementwise(
+    "sigmoid",
+    "1 / (1 + exp(-x)).",
+    _sigmoid,
+    (lambda out, x: out * (1 - out),),
+    rule="float",
+    sympy="1 / (1 + exp(-x))",
+)
+softplus = elementwise(
+    "softplus",
+    "log(1 + exp(x)), without overflow.",
+    lambda x: np.logaddexp(x, np.zeros((), x.dtype)),
+    (lambda out, x: sigmoid(x),),
+    rule="float",
+    sympy="log(1 + exp(x))",
+)
+
+# Trigonometric and hyperbolic -------------------------------------------------------------------
+
+sin = elementwise("sin", "Sine of x in radians.", np.sin, (lambda out, x: cos(x),), rule="float",
+                  sympy="sin(x)")  # fmt: skip
+cos = elementwise("cos", "Cosine of x in radians.", np.cos, (lambda out, x: -sin(x),), rule="float",
+                  sympy="cos(x)")  # fmt: skip
+tan = elementwise("tan", "Tangent of x in radians.", np.tan, (lambda out, x: 1 + square(out),),
+                  rule="float", sympy="tan(x)", domain=((-1.2, 1.2),))  # fmt: skip
+asin = elementwise("asin", "Arc sine in radians.", np.arcsin,
+                   (lambda out, x: rsqrt(1 - square(x)),), rule="float", sympy="asin(x)",
+                   domain=UNIT)  # fmt: skip
+acos = elementwise("acos", "Arc cosine in radians.", np.arccos,
+                   (lambda out, x: -rsqrt(1 - square(x)),), rule="float", sympy="acos(x)",
+                   domain=UNIT)  # fmt: skip
+atan = elementwise("atan", "Arc tangent in radians.", np.arctan,
+                   (lambda out, x: 1 / (1 + square(x)),), rule="float", sympy="atan(x)")  # fmt: skip
+sinh = elementwise("sinh", "Hyperbolic sine.", np.sinh, (lambda out, x: cosh(x),), rule="float",
+                   sympy="sinh(x)")  # fmt: skip
+cosh = elementwise("cosh", "Hyperbolic cosine.", np.cosh, (lambda out, x: sinh(x),), rule="float",
+                   sympy="cosh(x)")  # fmt: skip
+tanh = elementwise("tanh", "Hyperbolic tangent.", np.tanh, (lambda out, x: 1 - square(out),),
+                   rule="float", sympy="tanh(x)")  # fmt: skip
+asinh = elementwise("asinh", "Inverse hyperbolic sine.", np.arcsinh,
+                    (lambda out, x: rsqrt(1 + square(x)),), rule="float", sympy="asinh(x)")  # fmt: skip
+acosh = elementwise("acosh", "Inverse hyperbolic cosine.", np.arccosh,
+                    (lambda out, x: rsqrt(square(x) - 1),), rule="float", sympy="acosh(x)",
+                    domain=((1.2, 3.0),))  # fmt: skip
+atanh = elementwise("atanh", "Inverse hyperbolic tangent.", np.arctanh,
+                    (lambda out, x: 1 / (1 - square(x)),), rule="float", sympy="atanh(x)",
+                    domain=UNIT)  # fmt: skip
+atan2 = elementwise(
+    "atan2",
+    "The angle of the point (y, x) in radians: atan2(x, y) is the arc tangent of x / y.",
+    np.arctan2,
+    (
+        lambda out, x, y: y / (square(x) + square(y)),
+        lambda out, x, y: -x / (square(x) + square(y)),
+    ),
+    arity=2,
+    rule="float",
+    sympy="atan2(x, y)",
+    domain=((0.3, 2.0), (0.3, 2.0)),
+)
+
+# Special functions ------------------------------------------------------------------------------
+
+erf = elementwise(
+    "erf",
+    "The error function 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.",
+    _erf,
+    (lambda out, x: (2 / math.sqrt(math.pi)) * exp(-square(x)),),
+    rule="float",
+    sympy="erf(x)",
+)
+lgamma = elementwise(
+    "lgamma",
+    "log |gamma(x)|; infinite at 0 and the negative integers.",
+    _lgamma,
+    (lambda out, x: polygamma(0, x),),
+    rule="float",
+    sympy="loggamma(x)",
+    domain=((0.5, 4.0),),
+)
+
+# Choosing and comparing -------------------------------------------------------------------------
+
+less = elementwise("less", "x < y.", np.less, (None, None), arity=2, rule="compare")
+less_equal = elementwise("less_equal", "x <= y.", np.less_equal, (None, None), arity=2,
+                         rule="compare")  # fmt: skip
+greater = elementwise("greater", "x > y.", np.greater, (None, None), arity=2, rule="compare")
+greater_equal = elementwise("greater_equal", "x >= y.", np.greater_equal, (None, None), arity=2,
+                            rule="compare")  # fmt: skip
+equal = elementwise("equal", "x == y.", np.equal, (None, None), arity=2, rule="compare")
+not_equal = elementwise("not_equal", "x != y.", np.not_equal, (None, None), arity=2,
+                        rule="compare")  # fmt: skip
+maximum = elementwise(
+    "maximum",
+    "The larger of x and y; a tie shares its derivative equally.",
+    np.maximum,
+    _tie(greater),
+    arity=2,
+    rule="any",
+    sympy="Max(x, y)",
+)
+minimum = elementwise(
+    "minimum",
+    "The smaller of x and y; a tie shares its derivative equally.",
+    np.minimum,
+    _tie(less),
+    arity=2,
+    rule="any",
+    sympy="Min(x, y)",
+)
+where = elementwise(
+    "where",
+    "y where x is true, else z.",
+    np.where,
+    transpose=_where_transpose,
+    arity=3,
+    rule="select",
+)
+isnan = elementwise("isnan", "Whether x is not a number.", np.isnan, (None,), rule="predicate")
+isinf = elementwise("isinf", "Whether x is infinite.", np.isinf, (None,), rule="predicate")
+isfinite = elementwise("isfinite", "Whether x is neither infinite nor not a number.", np.isfinite,
+                       (None,), rule="predicate")  # fmt: skip
+
+# Logic and bits ---------------------------------------------------------------------------------
+
+logical_and = elementwise("logical_and", "x and y.", np.logical_and, (None, None), arity=2,
+                          rule="logical")  # fmt: skip
+logical_or = elementwise("logical_or", "x or y.", np.logical_or, (None, None), arity=2,
+                         rule="logical")  # fmt: skip
+logical_xor = elementwise("logical_xor", "Whether exactly one of x and y is true.", np.logical_xor,
+                          (None, None), arity=2, rule="logical")  # fmt: skip
+logical_not = elementwise("logical_not", "not x.", np.logical_not, (None,), rule="logical")
+bitwise_and = elementwise("bitwise_and", "x & y of integers or bool.", np.bitwise_and, (None, None),
+                          arity=2, rule="bits")  # fmt: skip
+bitwise_or = elementwise("bitwise_or", "x | y of integers or bool.", np.bitwise_or, (None, None),
+                         arity=2, rule="bits")  # fmt: skip
+bitwise_xor = elementwise("bitwise_xor", "x ^ y of integers or bool.", np.bitwise_xor, (None, None),
+                          arity=2, rule="bits")  # fmt: skip
+bitwise_not = elementwise("bitwise_not", "~x of integers or bool.", np.invert, (None,),
+                          rule="bits")  # fmt: skip
+left_shift = elementwise("left_shift", "x shifted up by y bits; 0 for y outside the width.",
+                         _shift(np.left_shift), (None, None), arity=2, rule="integer",
+                         domain=((0, 9), (0, 5)))  # fmt: skip
+right_shift = elementwise("right_shift", "x shifted down by y bits, keeping the sign.",
+                          _shift(np.right_shift), (None, None), arity=2, rule="integer",
+                          domain=((0, 99), (0, 5)))  # fmt: skip
+
+# Rounding ---------------------------------------------------------------------------------------
+
+floor = elementwise("floor", "The largest integer not above x.", np.floor, (None,))
+ceil = elementwise("ceil", "The smallest integer not below x.", np.ceil, (None,))
+round = elementwise("round", "The nearest integer, halves to even.", np.rint, (None,))
+trunc = elementwise("trunc", "The integer part of x.", np.trunc, (None,))
+
+# Rows with attributes ---------------------------------------------------------------------------
+
+
+def _cast_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    source = op.args[0].dtype
+    return cast(g, source) if kind(source) == "f" and kind(op.dtype) == "f" else None
+
+
+def _cast_reference(op: Op, x: Array) -> Array:
+    if kind(op.dtype) == "i" and kind(x.dtype) == "f":
+        # Out of range is undefined in C; every target gives the nearest bound, and 0 for NaN.
+        info = np.iinfo(op.dtype)
+        wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0))
+        inside = np.where((wide > info.min) & (wide < float(info.max)), wide, 0).astype(op.dtype)
+        high = np.where(wide >= float(info.max), info.max, inside).astype(op.dtype)
+        return np.where(wide <= info.min, info.min, high).astype(op.dtype)
+    return x.astype(op.dtype)
+
+
+CAST = Primitive(
+    "cast",
+    "elementwise",
+    "x in another dtype; floats are truncated to integers, and held at the ends of the range.",
+    reference=_cast_reference,
+    transpose=_cast_transpose,
+    attributes=("dtype",),
+)
+STOP_GRADIENT = Primitive(
+    "stop_gradient",
+    "elementwise",
+    "x itself, whose derivative is zero.",
+    reference=lambda op, x: x,
+    partials=(None,),
+    attributes=("stopped",),
+)
+COPY = Primitive(
+    "copy",
+    "elementwise",
+    "x in memory of its own: what the scheduler inserts where a value must be materialised.",
+    reference=lambda op, x: x.copy(),
+    transpose=lambda g, op, i: g,
+    attributes=("layout", "number"),
+)
+POLYGAMMA = Primitive(
+    "polygamma",
+    "elementwise",
+    "The derivative of order n of digamma, itself the derivative of lgamma (n = 0).",
+    reference=lambda op, x: _polygamma_reference(op.attrs[0], x),
+    partials=(lambda out, x: polygamma(out.attrs[0] + 1, x),),
+    attributes=("n",),
+)
+
+
+def cast(x: Any, dtype: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
+    """``x`` in ``dtype``.
+
+    Floats become integers by truncation; values out of range become the nearest bound and NaN
+    becomes 0. Axes are those of ``x``.
+    """
+    x, dtype = as_tensor(x), as_dtype(dtype)
+    if x.dtype is dtype and not x.weak:
+        return annotate(x, name, tags, follows)  # type: ignore[no-any-return]
+    made = intern(ComputationOp, CAST, (x,), (dtype.name,), x.axes, dtype)
+    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+
+
+def stop_gradient(
+    x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
+    """``x`` itself, a constant as far as derivatives go."""
+    x = as_tensor(x)
+    made = intern(ComputationOp, STOP_GRADIENT, (x,), (True,), x.axes, x.dtype, weak=x.weak)
+    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+
+
+def copy(x: Tensor, layout: tuple[str, ...] | None = None, number: int = 0) -> Tensor:
+    """``x`` in memory of its own, its axes ordered there as ``layout`` says (outermost first)."""
+    made: Tensor = intern(ComputationOp, COPY, (x,), (layout, number), x.axes, x.dtype)
+    return made
+
+
+def polygamma(
+    n: int, x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
+    """The polygamma function of integer order ``n`` >= 0; order 0 is digamma.
+
+    ``x`` is a float tensor. Raises ``DerivativeError`` for a negative order.
+    """
+    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+        raise DerivativeError(f"polygamma needs an integer order of at least 0, not {n!r}")
+    x = as_tensor(x)
+    if kind(x.dtype) != "f" or x.weak:
+        x = cast(x, "float32" if kind(x.dtype) != "f" else x.dtype)
+    made = intern(ComputationOp, POLYGAMMA, (x,), (n,), x.axes, x.dtype)
+    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+
+
+def digamma(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
+    """The derivative of ``lgamma``."""
+    return polygamma(0, x, name=name, tags=tags, follows=follows)
+
+
+def _polygamma_reference(n: int, x: Array) -> Array:
+    import mpmath
+
+    def one(value: float) -> float:
+        if math.isnan(value) or value == -math.inf:
+            return math.nan
+        if value <= 0 and value == math.floor(value):
+            return math.inf if n % 2 else math.nan
+        return float(mpmath.polygamma(n, value))
+
+    return np.vectorize(one, otypes=[np.float64])(x)
+
+
+def is_mask(x: Tensor) -> bool:
+    """Whether ``x`` holds truth values."""
+    return x.dtype is BOOL

@@ -1,0 +1,244 @@
+"""Gather and scatter: elements picked and placed by an index tensor along one axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError, DTypeError, IndexRangeError
+from .axes import Axes, Axis
+from .build import meet
+from .constants import as_tensor
+from .dtypes import INT64, kind
+from .elementwise import absolute, cast, equal, maximum, minimum, where
+from .leaves import iota, length_value
+from .movement import broadcast
+from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
+from .ordered import axis_of
+from .registry import Primitive
+
+Array = np.ndarray[Any, Any]
+
+
+def gathered_axes(x: Axes, index: Axes, axis: str) -> Axes:
+    """The axes of a gather: those of ``x`` with ``axis`` replaced by the index's own."""
+    own = [a for a in index if a.name == axis or a not in x]
+    out: list[Axis] = []
+    for a in x:
+        out += own if a.name == axis else [a]
+    return Axes(out)
+
+
+def gather_plan(op: Op, x: Axes, index: Axes) -> tuple[list[str], list[str], list[str]]:
+    """Batch axes, the index's own axes, and the rest of ``x``, in order, by name."""
+    axis = op.attrs[0]
+    batch = [n for n in x.names if n in index and n != axis]
+    own = [n for n in index.names if n not in batch]
+    rest = [n for n in x.names if n not in batch and n != axis]
+    return batch, own, rest
+
+
+def _grids(op: Op, x_axes: Axes, index_axes: Axes, index: Array) -> tuple[Any, ...]:
+    batch, own, _ = gather_plan(op, x_axes, index_axes)
+    ordered = index.transpose([index_axes.index(n) for n in [*batch, *own]])
+    grids = []
+    for k, name in enumerate(batch):
+        length = int(x_axes[name].expression)  # type: ignore[arg-type]  # bound
+        shape = [1] * ordered.ndim
+        shape[k] = length
+        grids.append(np.arange(length).reshape(shape))
+    return (*grids, ordered)
+
+
+def check_range(op: Op, index: Array, axis: Axis) -> None:
+    """Raise ``IndexRangeError`` when an index lies outside ``axis`` (bound)."""
+    length = int(axis.expression)  # type: ignore[arg-type]  # bound
+    if index.size and (index.min() < -length or index.max() >= length):
+        raise IndexRangeError(
+            f"{op.primitive.name} made at {op.file_info}: the index holds "
+            f"{int(index.min())} to {int(index.max())}, outside axis {axis}"
+        )
+
+
+def _gather_reference(op: Op, x: Array, index: Array) -> Array:
+    x_axes, index_axes = op.args[0].axes, op.args[1].axes
+    check_range(op, index, x_axes[op.attrs[0]])
+    batch, own, rest = gather_plan(op, x_axes, index_axes)
+    moved = x.transpose([x_axes.index(n) for n in [*batch, op.attrs[0], *rest]])
+    out = moved[_grids(op, x_axes, index_axes, index)]
+    names = [*batch, *own, *rest]
+    return out.transpose([names.index(n) for n in op.axes.names])
+
+
+def _scatter_reference(op: Op, x: Array, index: Array, value: Array) -> Array:
+    x_axes, index_axes = op.args[0].axes, op.args[1].axes
+    axis, mode = op.attrs
+    check_range(op, index, x_axes[axis])
+    batch, own, rest = gather_plan(op, x_axes, index_axes)
+    order = [x_axes.index(n) for n in [*batch, axis, *rest]]
+    out = np.array(x.transpose(order))
+    names = op.args[2].axes.names
+    values = value.transpose([names.index(n) for n in [*batch, *own, *rest]])
+    place = _grids(op, x_axes, index_axes, index)
+    if mode == "add":
+        np.add.at(out, place, values)
+    else:
+        out[place] = values
+    return out.transpose(np.argsort(order))
+
+
+def _gather_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    if i == 1:
+        return None
+    x, index = op.args
+    zeros = cast(broadcast(as_tensor(0), x.axes), g.dtype)
+    return _scatter(zeros, index, g, op.attrs[0], "add")  # type: ignore[arg-type]
+
+
+def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    x, index, value = op.args
+    axis, mode = op.attrs
+    if i == 1:
+        return None
+    if mode == "add":
+        return g if i == 0 else _gather(g, index, axis)  # type: ignore[arg-type]
+    if i == 0:
+        zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
+        return _scatter(g, index, zeros, axis, "set")  # type: ignore[arg-type]
+    picked = _gather(g, index, axis)  # type: ignore[arg-type]
+    return where.apply(_wins(x, index, axis), picked, 0)  # type: ignore[arg-type]
+
+
+def _wins(x: Tensor, index: Tensor, axis: str) -> Tensor:
+    """Whether each index element is the one whose value stayed, among those of one place."""
+    number: Any = as_tensor(0)
+    for a in index.axes:
+        number = number * length_value(a.expression) + iota(a)
+    number = broadcast(cast(number, INT64), index.axes)
+    places = Axes(*(a for a in x.axes if a.name == axis or a in index.axes))
+    nobody = cast(broadcast(as_tensor(-1), places), INT64)
+    target = gathered_axes(places, index.axes, axis)
+    stayed = _scatter(nobody, index, broadcast(number, target), axis, "set")
+    return equal.apply(_gather(stayed, index, axis), number)
+
+
+GATHER = Primitive(
+    "gather",
+    "indexing",
+    "Elements of x at the positions an index tensor holds along an axis.",
+    reference=_gather_reference,
+    transpose=_gather_transpose,
+    attributes=("axis",),
+)
+SCATTER = Primitive(
+    "scatter",
+    "indexing",
+    "x with values set at, or added to, the positions an index tensor holds along an axis.",
+    reference=_scatter_reference,
+    transpose=_scatter_transpose,
+    attributes=("axis", "mode"),
+)
+
+
+def _gather(x: Tensor, index: Tensor, axis: str) -> Tensor:
+    guards = _shared_guards("gather", x, index, axis)
+    axes = gathered_axes(x.axes, index.axes, axis)
+    made: Tensor = intern(ComputationOp, GATHER, (x, index), (axis,), axes, x.dtype, guards=guards)
+    return made
+
+
+def _scatter(x: Tensor, index: Tensor, value: Tensor, axis: str, mode: str) -> Tensor:
+    guards = _shared_guards("scatter", x, index, axis)
+    made: Tensor = intern(
+        ComputationOp, SCATTER, (x, index, value), (axis, mode), x.axes, x.dtype, guards=guards
+    )
+    return made
+
+
+def _shared_guards(what: str, x: Tensor, index: Tensor, axis: str) -> tuple[Guard, ...]:
+    guards: list[Guard] = []
+    for a in index.axes:
+        known = x.axes.get(a.name)
+        if known is not None and a.name != axis:
+            guards += meet(what, a.name, (known.expression, x), (a.expression, index))
+    return tuple(guards)
+
+
+def _index(index: Any, what: str) -> Tensor:
+    index = as_tensor(index)
+    if kind(index.dtype) != "i":
+        raise DTypeError(
+            f"{what}: the index {index} (made at {index.file_info}) is {index.dtype.name}, not an "
+            "integer dtype; geon.cast it, or use geon.where for a mask"
+        )
+    return cast(index, INT64)
+
+
+def gather(x: Any, index: Any, axis: Axis | None = None, *, name: str | None = None) -> Tensor:
+    """The elements of ``x`` at the positions in ``index`` along ``axis``.
+
+    In the result ``axis`` is replaced by the index's own axes; axes that ``x`` and ``index`` share
+    (other than ``axis``) are matched. Negative positions count from the end; one outside raises
+    ``IndexRangeError`` when computed.
+    """
+    x, index = as_tensor(x), _index(index, "gather")
+    made = _gather(x, index, axis_of(x, axis, "gather").name)
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def take_along(x: Any, index: Any, axis: Axis | None = None) -> Tensor:
+    """``gather`` under its other name: each element of ``index`` picks along ``axis`` of ``x``."""
+    return gather(x, index, axis)
+
+
+def scatter(
+    x: Any,
+    index: Any,
+    value: Any,
+    axis: Axis | None = None,
+    *,
+    mode: str = "set",
+    name: str | None = None,
+) -> Tensor:
+    """``x`` with ``value`` set at (``mode="set"``) or added to (``"add"``) positions along ``axis``.
+
+    ``index`` as in ``gather``; ``value`` is broadcast over the axes ``gather`` would have. Where an
+    index repeats, ``add`` adds all and ``set`` keeps the last in row-major order.
+    """
+    x, index = as_tensor(x), _index(index, "scatter")
+    if mode not in ("set", "add"):
+        raise AxisError(f"scatter: mode {mode!r} is neither 'set' nor 'add'")
+    along = axis_of(x, axis, "scatter").name
+    value = as_tensor(value)
+    if value.weak:
+        from .build import strengthen
+
+        value = strengthen(value, x.dtype)
+    if value.dtype is not x.dtype:
+        raise DTypeError(
+            f"scatter: the value {value} is {value.dtype.name} (made at {value.file_info}) and {x} "
+            f"is {x.dtype.name} (made at {x.file_info}); geon.cast the value"
+        )
+    value = broadcast(value, gathered_axes(x.axes, index.axes, along))
+    made = _scatter(x, index, value, along, mode)
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> Tensor:
+    """``x`` with borders that repeat (``edge``) or mirror (``reflect``) its elements."""
+    for name, (before, after) in widths.items():
+        axis = x.axes[name]
+        longer = axis.with_length(axis.expression + before + after)
+        last = length_value(axis.expression) - 1
+        position = iota(longer) - before
+        if mode == "edge":
+            index = minimum.apply(maximum.apply(position, 0), last)
+        else:
+            # Mirror at 0 and at the last element, as often as the border needs.
+            period = maximum.apply(2 * last, 1)
+            folded = absolute(position) % period
+            index = minimum.apply(folded, period - folded)
+            index = where.apply(equal.apply(last, 0), 0, index)
+        x = _gather(x, cast(broadcast(index, Axes(longer)), INT64), name)
+    return x

@@ -1,0 +1,109 @@
+"""The naive interpreter: each row's NumPy meaning, one op at a time, a new array for each value.
+
+It is what compiled programs are compared with, so it shares nothing with them: no simplification,
+no plan, no in-place work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .axes import Axes, Axis
+from .lengths import Length
+from .op_graph import Leaf, Op, post_order
+from .registry import PRIMITIVES
+
+Array = np.ndarray[Any, Any]
+
+
+class Bound:
+    """An op whose lengths are integers: what a row's reference reads."""
+
+    __slots__ = ("args", "attrs", "axes", "dtype", "file_info", "label", "primitive")
+
+    def __init__(self, op: Op, lengths: Mapping[str, int], args: tuple[Any, ...]) -> None:
+        self.primitive = op.primitive
+        self.axes = bind(op.axes, lengths)
+        self.dtype = op.dtype
+        self.attrs = op.attrs if op.primitive.name == "constant" else bind(op.attrs, lengths)
+        self.args = args
+        self.file_info = op.file_info
+        self.label = str(op)
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def bind(value: Any, lengths: Mapping[str, int]) -> Any:
+    """``value`` (an attribute, axes, a length) with every length expression evaluated."""
+    if isinstance(value, Length):
+        return value.evaluate(lengths)
+    if isinstance(value, Axis):
+        return Axis(value.name, bind(value.expression, lengths))
+    if isinstance(value, Axes):
+        return Axes(*(bind(axis, lengths) for axis in value))
+    if isinstance(value, tuple):
+        return tuple(bind(part, lengths) for part in value)
+    return value
+
+
+COMPUTING = ("elementwise", "reduction", "ordered", "contraction")
+
+
+def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
+    """The value of one op for the values of its arguments."""
+    row = op.primitive
+    if row.reference is None:
+        raise ArgumentError(f"{op} (made at {op.file_info}) has no value: it must be given")
+    with np.errstate(all="ignore"):
+        if row.kind == "elementwise" and not row.attributes:
+            shape = tuple(bound.axes.lengths)
+            aligned = [_aligned(a, x.axes, bound.axes) for a, x in zip(args, bound.args, strict=True)]
+            value = np.broadcast_to(row.reference(*_widened(aligned)), shape)
+        elif row.kind in COMPUTING:
+            value = row.reference(bound, *_widened(args))
+        else:
+            value = row.reference(bound, *args)
+        return np.ascontiguousarray(np.asarray(value).astype(op.dtype)).reshape(bound.axes.lengths)
+
+
+def _widened(arrays: list[Array]) -> list[Array]:
+    # Halves compute in float32 and round once, as on every target.
+    return [a.astype(np.float32) if a.dtype.name in ("float16", "bfloat16") else a for a in arrays]
+
+
+def _aligned(x: Array, have: Axes, want: Axes) -> Array:
+    from .movement import aligned
+
+    return aligned(x, have, want)
+
+
+def interpret(
+    roots: Iterable[Op], leaves: Mapping[Leaf, Array], lengths: Mapping[str, int]
+) -> dict[Op, Array]:
+    """The value of every op the pure ``roots`` depend on.
+
+    ``leaves`` has the array of each placeholder and variable, ``lengths`` the integer of each open
+    name.
+    """
+    values: dict[Op, Array] = {}
+    bounds: dict[Op, Bound] = {}
+    for op in post_order(roots):
+        bound = bounds[op] = Bound(op, lengths, tuple(bounds[arg] for arg in op.args))
+        if isinstance(op, Leaf):
+            if op not in leaves:
+                raise ArgumentError(f"{op} (made at {op.file_info}) has no value")
+            values[op] = np.asarray(leaves[op], op.dtype)
+        else:
+            values[op] = evaluate(op, bound, [values[arg] for arg in op.args])
+    return values
+
+
+def completeness() -> list[str]:
+    """The rows that have neither a reference nor are storage: none in a correct registry."""
+    storage = ("placeholder", "variable", "assign", "doall", "sequential")
+    return [n for n, row in PRIMITIVES.items() if row.reference is None and n not in storage]

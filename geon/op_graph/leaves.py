@@ -1,0 +1,174 @@
+"""Leaves: placeholders, variables, counting along an axis, and lengths as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import DTypeError
+from .axes import Axes, Axis, as_axes
+from .constants import as_tensor, constant, fit_axes, number, to_array
+from .dtypes import INT64, as_dtype
+from .lengths import Length
+from .op_graph import (
+    NO_AXES,
+    ComputationOp,
+    Leaf,
+    LeafInfo,
+    Op,
+    Tensor,
+    annotate,
+    intern,
+    make_leaf,
+)
+from .registry import Primitive
+
+PLACEHOLDER = Primitive("placeholder", "leaf", "A value given when a computation is called.")
+VARIABLE = Primitive("variable", "leaf", "A value that a transformer keeps between calls.")
+IOTA = Primitive(
+    "iota",
+    "leaf",
+    "0, 1, 2, ... along an axis.",
+    reference=lambda op: np.arange(int(op.axes[0].expression), dtype=op.dtype),  # type: ignore[arg-type]
+    attributes=("axis", "dtype"),
+)
+LENGTH = Primitive(
+    "length",
+    "leaf",
+    "A length of an axis, or an expression of lengths, as a weak integer.",
+    reference=lambda op: np.asarray(op.attrs[0], np.int64),
+    attributes=("length",),
+)
+
+
+def placeholder(
+    axes: Any = (),
+    dtype: Any = "float32",
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+    initializers: Any = (),
+) -> Leaf:
+    """A tensor whose value is given at each call of a computation, over ``axes``.
+
+    With no axes it is a scalar. Open axes take their lengths from the data.
+    """
+    info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
+    leaf = make_leaf(PLACEHOLDER, as_axes(axes), as_dtype(dtype), info)
+    info.initializers = tuple(initializers)
+    return annotate(leaf, name, tags, follows)  # type: ignore[no-any-return]
+
+
+def variable(
+    axes: Any = None,
+    dtype: Any = None,
+    *,
+    initial_value: Any = None,
+    trainable: bool = True,
+    persistent: bool = True,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+    initializers: Sequence[Op] = (),
+) -> Leaf:
+    """A tensor that a transformer stores over ``axes`` and that ``assign`` changes.
+
+    ``initial_value`` is a number, an array, a callable that is given the axes (with lengths) and
+    returns one of these, or a tensor such as a random draw; ``initializers`` are further ops run
+    when it is initialized. ``trainable`` ones are listed by ``variables()``; ``persistent`` ones
+    are in checkpoints. Without ``axes`` it has those of an initial tensor, or is a scalar. The
+    dtype is float32 unless given, or that of the initial tensor or array.
+    """
+    first = initial_value
+    if first is not None and not callable(first):
+        if isinstance(first, np.ndarray) and first.ndim and axes is not None:
+            fit_axes(first, axes)
+        first = _initial_tensor(first, axes, dtype)
+    shape = as_axes(axes) if axes is not None else first.axes if isinstance(first, Tensor) else NO_AXES
+    given = _default_dtype(initial_value, first) if dtype is None else as_dtype(dtype)
+    if isinstance(first, Tensor):
+        first = _fitted(first, shape, given)
+    info = LeafInfo(stored=True, trainable=trainable, persistent=persistent, initial_value=first)
+    leaf = make_leaf(VARIABLE, shape, given, info)
+    own: tuple[Op, ...] = ()
+    if isinstance(first, Tensor):
+        from .effects import assign
+
+        own = (assign(leaf, first),)
+    info.initializers = (*own, *initializers)
+    return annotate(leaf, name, tags, follows)  # type: ignore[no-any-return]
+
+
+Variable = variable
+
+
+def persistent_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Leaf:
+    """A variable that checkpoints hold and training does not change: not trainable."""
+    return variable(axes, dtype, trainable=False, persistent=True, **options)
+
+
+def temporary_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Leaf:
+    """A variable that is kept between calls but not in checkpoints, and not trainable."""
+    return variable(axes, dtype, trainable=False, persistent=False, **options)
+
+
+def _initial_tensor(value: Any, axes: Any, dtype: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    array = to_array(value, dtype)
+    if array.ndim == 0:
+        return constant(value) if dtype is None else constant(value, dtype=dtype)
+    return constant(array, axes)
+
+
+def _default_dtype(given: Any, first: Any) -> Any:
+    if isinstance(first, Tensor) and not first.weak and isinstance(given, (Tensor, np.ndarray)):
+        return first.dtype
+    return as_dtype("float32")
+
+
+def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
+    from .build import strengthen
+    from .movement import broadcast
+
+    if first.dtype is not dtype and not first.weak and isinstance(first, ComputationOp):
+        if np.dtype(first.dtype).kind != dtype.kind and first.dtype.name != "bfloat16":
+            raise DTypeError(
+                f"the initial value {first} (made at {first.file_info}) is {first.dtype.name}, the "
+                f"variable {dtype.name}; geon.cast it or give the variable that dtype"
+            )
+    return broadcast(strengthen(first, dtype), axes)
+
+
+def iota(axis: Axis, dtype: Any = "int64", *, name: str | None = None) -> Tensor:
+    """0, 1, 2, ... along ``axis``, over just that axis."""
+    axes, kept = Axes(axis), as_dtype(dtype)
+    made = intern(ComputationOp, IOTA, (), (axis, kept.name), axes, kept)
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def length_value(length: int | Length) -> Tensor:
+    """A length as a weak integer scalar."""
+    if isinstance(length, int):
+        return number(length, INT64, weak=True)
+    made: Tensor = intern(ComputationOp, LENGTH, (), (length,), NO_AXES, INT64, weak=True)
+    return made
+
+
+def tensor_size(
+    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+) -> Tensor:
+    """The number of elements of ``x`` over ``reduction_axes``, or over all, as a weak integer."""
+    from .lengths import product
+    from .reductions import reduced_names
+
+    x = as_tensor(x)
+    names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
+    made = length_value(product(x.axes[n].expression for n in names))
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+Initial = Callable[[Axes], Any]

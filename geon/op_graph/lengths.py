@@ -1,0 +1,241 @@
+"""Lengths of axes: integers, or integer expressions over open names in one normal form.
+
+An expression is a polynomial with integer coefficients whose atoms are open names and floor
+divisions of two expressions. Equal polynomials are equal values with equal hashes, so two lengths
+that are written differently but expand alike compare equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import sympy
+
+LengthLike = "int | Length"
+
+
+class FloorDiv(NamedTuple):
+    """The atom ``numerator // denominator`` of a length expression."""
+
+    numerator: int | Length
+    denominator: int | Length
+
+
+Atom = str | FloorDiv
+Monomial = tuple[tuple[Atom, int], ...]
+
+
+def _atom_key(atom: Atom) -> str:
+    return atom if isinstance(atom, str) else f"~{atom.numerator}~{atom.denominator}"
+
+
+class Length:
+    """An integer expression over open axis names; supports ``+ - * //`` with integers and lengths."""
+
+    __slots__ = ("_hash", "terms")
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "_hash", hash(terms))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a length expression is immutable; build a new one")
+
+    @staticmethod
+    def of(name: str) -> Length:
+        """The open length called ``name``."""
+        return Length(((((name, 1),), 1),))
+
+    def __reduce__(self) -> tuple[type[Length], tuple[tuple[tuple[Monomial, int], ...]]]:
+        return Length, (self.terms,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Length) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: int | Length) -> int | Length:
+        return _from_terms([*self.terms, *_terms(other)])
+
+    __radd__ = __add__
+
+    def __neg__(self) -> int | Length:
+        return _from_terms((m, -c) for m, c in self.terms)
+
+    def __sub__(self, other: int | Length) -> int | Length:
+        return self + -other
+
+    def __rsub__(self, other: int | Length) -> int | Length:
+        return -self + other
+
+    def __mul__(self, other: int | Length) -> int | Length:
+        return _from_terms(
+            (_times(m, n), c * d) for m, c in self.terms for n, d in _terms(other)
+        )
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int | Length) -> int | Length:
+        return floor_divide(self, other)
+
+    def __rfloordiv__(self, other: int) -> int | Length:
+        return floor_divide(other, self)
+
+    def names(self) -> frozenset[str]:
+        """The open names the expression reads."""
+        found: set[str] = set()
+        for monomial, _ in self.terms:
+            for atom, _ in monomial:
+                if isinstance(atom, str):
+                    found.add(atom)
+                else:
+                    found |= names_of(atom.numerator) | names_of(atom.denominator)
+        return frozenset(found)
+
+    def evaluate(self, lengths: Mapping[str, int]) -> int:
+        """The integer it is when the open names have these lengths; ``KeyError`` for a missing one."""
+        total = 0
+        for monomial, coefficient in self.terms:
+            product = coefficient
+            for atom, power in monomial:
+                if isinstance(atom, str):
+                    base = lengths[atom]
+                else:
+                    base = evaluate(atom.numerator, lengths) // evaluate(atom.denominator, lengths)
+                product *= base**power
+            total += product
+        return total
+
+    def text(self, division: str = "({0})//({1})", name: str = "{0}") -> str:
+        """The expression as source; ``division`` and ``name`` are how the language writes them."""
+        parts = []
+        for monomial, coefficient in self.terms:
+            factors = []
+            for atom, power in monomial:
+                if isinstance(atom, str):
+                    written = name.format(atom)
+                else:
+                    halves = (as_text(half, division, name) for half in atom)
+                    written = f"({division.format(*halves)})"
+                factors += [written] * power
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            sign = "- " if coefficient < 0 else "+ "
+            parts.append(sign + "*".join(factors))
+        joined = " ".join(parts)
+        return joined[2:] if joined.startswith("+ ") else "-" + joined[2:]
+
+    def c_text(self) -> str:
+        """The expression as C over ``long long`` names; ``floor_div`` is the C runtime's."""
+        return self.text(division="floor_div({0}, {1})")
+
+    def sympy(self) -> sympy.Expr:
+        """The expression as a SymPy expression over non-negative integer symbols."""
+        import sympy
+
+        total = sympy.Integer(0)
+        for monomial, coefficient in self.terms:
+            product = sympy.Integer(coefficient)
+            for atom, power in monomial:
+                if isinstance(atom, str):
+                    base = sympy.Symbol(atom, integer=True, nonnegative=True)
+                else:
+                    base = sympy.floor(to_sympy(atom.numerator) / to_sympy(atom.denominator))
+                product *= base**power
+            total += product
+        return total
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+
+def _terms(value: int | Length) -> Iterable[tuple[Monomial, int]]:
+    return value.terms if isinstance(value, Length) else (((), int(value)),)
+
+
+def _times(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for atom, power in right:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
+
+
+def _order(item: tuple[Monomial, int]) -> tuple[int, str]:
+    # Constants last, the rest by text: "N*C + N + 1" reads as a person would write it.
+    return (not item[0], " ".join(f"{_atom_key(atom)}^{power}" for atom, power in item[0]))
+
+
+def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> int | Length:
+    total: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        total[monomial] = total.get(monomial, 0) + coefficient
+    kept = [(m, c) for m, c in total.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    return Length(tuple(sorted(kept, key=_order)))
+
+
+def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Length:
+    """``numerator // denominator`` rounded down, in normal form.
+
+    What an integer denominator divides exactly leaves the division: ``(4*N + 5)//2`` is
+    ``2*N + 2``. Raises ``ZeroDivisionError`` for a zero denominator.
+    """
+    if isinstance(numerator, int) and isinstance(denominator, int):
+        return numerator // denominator
+    if isinstance(denominator, Length):
+        return Length((((((FloorDiv(numerator, denominator)), 1),), 1),))
+    if denominator == 0:
+        raise ZeroDivisionError("a length is divided by 0")
+    if denominator < 0:
+        numerator, denominator = -numerator, -denominator
+    outside, inside = [], []
+    for monomial, coefficient in _terms(numerator):
+        quotient, rest = divmod(coefficient, denominator)
+        outside.append((monomial, quotient if not monomial or not rest else 0))
+        if rest:
+            inside.append((monomial, rest if not monomial else coefficient))
+    rest_length = _from_terms(inside)
+    whole = _from_terms(outside)
+    if isinstance(rest_length, int):
+        return whole + rest_length // denominator
+    return whole + Length((((((FloorDiv(rest_length, denominator)), 1),), 1),))
+
+
+def names_of(length: int | Length) -> frozenset[str]:
+    """The open names a length reads: none for an integer."""
+    return length.names() if isinstance(length, Length) else frozenset()
+
+
+def evaluate(length: int | Length, lengths: Mapping[str, int]) -> int:
+    """The integer a length is under ``lengths`` (open name to integer)."""
+    return length.evaluate(lengths) if isinstance(length, Length) else length
+
+
+def as_text(length: int | Length, division: str = "({0})//({1})", name: str = "{0}") -> str:
+    """The length as source text."""
+    return length.text(division, name) if isinstance(length, Length) else str(length)
+
+
+def to_sympy(length: int | Length) -> sympy.Expr:
+    """The length as a SymPy expression."""
+    import sympy
+
+    return length.sympy() if isinstance(length, Length) else sympy.Integer(length)
+
+
+def product(lengths: Iterable[int | Length]) -> int | Length:
+    """The product of lengths; 1 for none."""
+    total: int | Length = 1
+    for length in lengths:
+        total = total * length
+    return total

@@ -1,0 +1,413 @@
+"""Movement: the same elements under other axes. Every row here is linear and states its transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError
+from .axes import Axes, Axis, as_axes
+from .build import join, meet
+from .constants import as_tensor
+from .dtypes import promote
+from .elementwise import cast
+from .lengths import Length, product
+from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
+from .registry import Primitive
+
+Array = np.ndarray[Any, Any]
+
+
+def shape_of(op: Op) -> tuple[int, ...]:
+    """The shape of an op whose lengths are integers."""
+    return tuple(int(axis.expression) for axis in op.axes)  # type: ignore[arg-type]
+
+
+def _broadcast_reference(op: Op, x: Array) -> Array:
+    return np.broadcast_to(aligned(x, op.args[0].axes, op.axes), shape_of(op))
+
+
+def aligned(x: Array, have: Axes, want: Axes) -> Array:
+    """``x`` over ``have`` with its dimensions in the order of ``want``, 1 where it has none."""
+    order = [have.index(name) for name in want.names if name in have]
+    index = tuple(slice(None) if name in have else None for name in want.names)
+    return x.transpose(order)[index]
+
+
+def _broadcast_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    from .reductions import sum_to
+
+    return sum_to(g, op.args[0].axes)
+
+
+BROADCAST = Primitive(
+    "broadcast",
+    "movement",
+    "x repeated along the axes it lacks, in the order asked for.",
+    reference=_broadcast_reference,
+    transpose=_broadcast_transpose,
+    attributes=("axes",),
+)
+REORDER = Primitive(
+    "reorder",
+    "movement",
+    "x with its axes in another order.",
+    reference=_broadcast_reference,
+    transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
+    attributes=("axes",),
+)
+RENAME = Primitive(
+    "rename",
+    "movement",
+    "x under other axis names, matched by position.",
+    reference=lambda op, x: x,
+    transpose=lambda g, op, i: cast_axes(g, op.args[0].axes),
+    attributes=("axes",),
+)
+FLIP = Primitive(
+    "flip",
+    "movement",
+    "x with the order along some axes reversed.",
+    reference=lambda op, x: np.flip(x, [op.axes.index(name) for name in op.attrs[0]]),
+    transpose=lambda g, op, i: flip(g, [op.axes[name] for name in op.attrs[0]]),
+    attributes=("flipped",),
+)
+FLATTEN = Primitive(
+    "flatten",
+    "movement",
+    "Neighbouring axes of x merged into one, row-major.",
+    reference=lambda op, x: x.reshape(shape_of(op)),
+    transpose=lambda g, op, i: _unflatten(g, op.attrs[1], op.args[0].axes.only(op.attrs[0])),
+    attributes=("merged", "axis"),
+)
+UNFLATTEN = Primitive(
+    "unflatten",
+    "movement",
+    "An axis of x split into several, row-major.",
+    reference=lambda op, x: x.reshape(shape_of(op)),
+    transpose=lambda g, op, i: _flatten(g, op.attrs[1].names, op.args[0].axes[op.attrs[0]]),
+    attributes=("split", "axes"),
+)
+
+
+def broadcast(
+    x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
+    """``x`` over exactly ``axes``, which must include its own; repeated along the others.
+
+    Raises ``AxisError`` when ``axes`` lack one of x's or give it another length.
+    """
+    x, axes = as_tensor(x), as_axes(axes)
+    if x.axes is axes:
+        return annotate(x, name, tags, follows)  # type: ignore[no-any-return]
+    guards: list[Guard] = []
+    for axis in x.axes:
+        wanted = axes.get(axis.name)
+        if wanted is None:
+            raise AxisError(
+                f"{x} (made at {x.file_info}) has the axis {axis.name!r}, which is not among "
+                f"{axes}; reduce it first, for example geon.sum(x, reduction_axes={axis.name})"
+            )
+        if wanted is not axis:
+            guards += meet("broadcast", axis.name, (axis.expression, x), (wanted.expression, x))
+    row = REORDER if len(axes) == len(x.axes) else BROADCAST
+    made = intern(
+        ComputationOp, row, (x,), (axes,), axes, x.dtype, weak=x.weak, guards=tuple(guards)
+    )
+    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+
+
+def reorder(
+    x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
+    """``x`` with its axes in the order of ``axes``, which must be the same set."""
+    x, axes = as_tensor(x), as_axes(axes)
+    if not x.axes.same_set(axes):
+        raise AxisError(
+            f"reorder: {axes} are not the axes of {x} (made at {x.file_info}); "
+            "geon.broadcast adds axes"
+        )
+    order = Axes(*(x.axes[axis.name] for axis in axes))
+    return broadcast(x, order, name=name, tags=tags, follows=follows)
+
+
+def expand(x: Any, axis: Axis, position: int = 0, *, name: str | None = None) -> Tensor:
+    """``x`` repeated along a new ``axis``, put at ``position`` among its axes."""
+    x = as_tensor(x)
+    order = list(x.axes)
+    order.insert(position, axis)
+    return broadcast(x, Axes(order), name=name)
+
+
+def cast_axes(
+    x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
+    """``x`` under the axes ``axes``, matched by position; lengths must agree."""
+    x, axes = as_tensor(x), as_axes(axes)
+    if len(axes) != len(x.axes):
+        raise AxisError(
+            f"cast_axes: {x} (made at {x.file_info}) has {len(x.axes)} axes, {axes} are {len(axes)}"
+        )
+    if axes is x.axes:
+        return annotate(x, name, tags, follows)  # type: ignore[no-any-return]
+    guards: list[Guard] = []
+    for have, want in zip(x.axes, axes, strict=True):
+        guards += meet("cast_axes", want.name, (have.expression, x), (want.expression, x))
+    made = intern(
+        ComputationOp, RENAME, (x,), (axes,), axes, x.dtype, weak=x.weak, guards=tuple(guards)
+    )
+    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+
+
+def rename(x: Any, names: dict[Axis, Axis | str], *, name: str | None = None) -> Tensor:
+    """``x`` with some axes under new names: ``geon.rename(h, {H: H.prime})``; lengths stay."""
+    x = as_tensor(x)
+    new = {x.axes[x.axes.index(old)].name: to for old, to in names.items()}
+    axes = []
+    for axis in x.axes:
+        to = new.get(axis.name, axis)
+        axes.append(axis.named(to if isinstance(to, str) else to.name))
+    return cast_axes(x, Axes(axes), name=name)
+
+
+def flip(x: Any, axes: Any, *, name: str | None = None) -> Tensor:
+    """``x`` with the order along ``axes`` reversed."""
+    x = as_tensor(x)
+    names = tuple(sorted(x.axes[x.axes.index(axis)].name for axis in as_axes(axes)))
+    if not names:
+        return x
+    made = intern(ComputationOp, FLIP, (x,), (names,), x.axes, x.dtype, weak=x.weak)
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def flatten(x: Any, axes: Any = None, axis: Axis | None = None, *, name: str | None = None) -> Tensor:
+    """``x`` with ``axes`` (all where not given) merged row-major into one, at the first's place.
+
+    The axes are merged in the order given. ``axis`` names the result (its length is checked);
+    otherwise its name is theirs joined by ``_``.
+    """
+    x = as_tensor(x)
+    group = x.axes if axes is None else Axes(*(x.axes[x.axes.index(a)] for a in as_axes(axes)))
+    merged = Axis("_".join(group.names) or "flat", group.size)
+    if axis is not None:
+        meet("flatten", axis.name, (merged.expression, x), (axis.expression, x))
+        merged = axis
+    if not len(group):
+        return expand(x, merged, name=name)
+    order: list[Axis] = []
+    for old in x.axes:
+        if old.name == next(n for n in x.axes.names if n in group):
+            order += group
+        elif old not in group:
+            order.append(old)
+    made = _flatten(reorder(x, Axes(order)), group.names, merged)
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
+    axes: list[Axis] = []
+    for old in x.axes:
+        if old.name == names[0]:
+            axes.append(axis)
+        elif old.name not in names:
+            axes.append(old)
+    size = product(x.axes[n].expression for n in names)
+    guards = meet("flatten", axis.name, (size, x), (axis.expression, x))
+    made: Tensor = intern(
+        ComputationOp, FLATTEN, (x,), (names, axis), Axes(axes), x.dtype, guards=tuple(guards)
+    )
+    return made
+
+
+def unflatten(x: Any, axis: Axis, axes: Any, *, name: str | None = None) -> Tensor:
+    """``x`` with ``axis`` split row-major into ``axes``, whose lengths multiply to its length."""
+    x = as_tensor(x)
+    made = _unflatten(x, x.axes[x.axes.index(axis)], as_axes(axes))
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
+    split = x.axes[axis.name]
+    guards = meet("unflatten", axis.name, (split.expression, x), (axes.size, x))
+    new: list[Axis] = []
+    for old in x.axes:
+        new += axes if old is split else [old]
+    made: Tensor = intern(
+        ComputationOp,
+        UNFLATTEN,
+        (x,),
+        (axis.name, axes),
+        Axes(new),
+        x.dtype,
+        guards=tuple(guards),
+    )
+    return made
+
+
+# Concat -----------------------------------------------------------------------------------------
+
+
+def _concat_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    name = op.attrs[0]
+    start: int | Length = 0
+    for arg in op.args[:i]:
+        start = start + arg.axes[name].expression
+    own = op.args[i].axes[name].expression
+    return g[{g.axes[name]: slice(start, start + own)}]
+
+
+CONCAT = Primitive(
+    "concat",
+    "movement",
+    "Tensors laid one after another along an axis.",
+    reference=lambda op, *xs: np.concatenate(xs, axis=op.axes.index(op.attrs[0])),
+    transpose=_concat_transpose,
+    attributes=("axis",),
+)
+
+
+def concat(
+    tensors: Sequence[Any], axis: Axis, *, name: str | None = None, tags: Any = ()
+) -> Tensor:
+    """The tensors one after another along ``axis``, whose lengths add up; other axes agree.
+
+    Axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` when one
+    lacks the axis or another axis differs.
+    """
+    xs = [as_tensor(x) for x in tensors]
+    if not xs:
+        raise AxisError("concat needs at least one tensor")
+    first = xs[0]
+    for x in xs:
+        if axis not in x.axes or not x.axes.same_set(first.axes):
+            raise AxisError(
+                f"concat along {axis.name!r}: {first} (made at {first.file_info}) and {x} (made at "
+                f"{x.file_info}) must have that axis and otherwise the same ones; "
+                "geon.stack makes a new axis"
+            )
+    dtype = first.dtype
+    for x in xs[1:]:
+        dtype = promote(dtype, x.dtype)
+    xs = [cast(reorder(x, Axes(*(x.axes[n] for n in first.axes.names))), dtype) for x in xs]
+    if len(xs) == 1:
+        return annotate(xs[0], name, tags, ())  # type: ignore[no-any-return]
+    total: int | Length = 0
+    for x in xs:
+        total = total + x.axes[axis.name].expression
+    _, guards = join_others("concat", xs, axis.name)
+    axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
+    made = intern(ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, guards=guards)
+    return annotate(made, name, tags, ())  # type: ignore[no-any-return]
+
+
+def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[Guard, ...]]:
+    """The union of axes other than ``but``, with guards where lengths may differ."""
+    guards: list[Guard] = []
+    first = xs[0]
+    for x in xs[1:]:
+        for axis in x.axes:
+            if axis.name != but:
+                known = first.axes[axis.name]
+                guards += meet(what, axis.name, (known.expression, first), (axis.expression, x))
+    return first.axes.without([but]), tuple(guards)
+
+
+def stack(
+    tensors: Sequence[Any], axis: Axis, position: int = 0, *, name: str | None = None
+) -> Tensor:
+    """Tensors of the same axes side by side along a new ``axis`` of length ``len(tensors)``.
+
+    An open ``axis`` takes that length.
+    """
+    xs = [as_tensor(x) for x in tensors]
+    if isinstance(axis.expression, int) and axis.expression != len(xs):
+        raise AxisError(f"stack: axis {axis} has not the length {len(xs)} of the list of tensors")
+    one = axis.with_length(1)
+    return concat([expand(x, one, position) for x in xs], one, name=name)
+
+
+# Pad --------------------------------------------------------------------------------------------
+
+
+def _pad_reference(op: Op, x: Array, value: Array) -> Array:
+    widths = [width or (0, 0) for width in op.attrs[0]]
+    return np.pad(x, widths, constant_values=value.item()) if widths else x
+
+
+def _pad_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    x = op.args[0]
+    inner = {
+        g.axes[axis.name]: slice(width[0], width[0] + axis.expression)
+        for axis, width in zip(x.axes, op.attrs[0], strict=True)
+        if width is not None
+    }
+    if i == 0:
+        return g[inner]
+    from .reductions import sum_to
+
+    border = _pad(broadcast(as_tensor(0.0), x.axes), op.attrs[0], 1.0, g)
+    return sum_to(g * border, NO_AXES)
+
+
+PAD = Primitive(
+    "pad",
+    "movement",
+    "x with a border of one value along some axes.",
+    reference=_pad_reference,
+    transpose=_pad_transpose,
+    attributes=("widths",),
+)
+
+
+def _pad(x: Tensor, widths: tuple[Any, ...], value: Any, like: Tensor) -> Tensor:
+    x, value = cast(x, like.dtype), cast(as_tensor(value), like.dtype)
+    axes = Axes(
+        *(
+            axis if width is None else axis.with_length(axis.expression + width[0] + width[1])
+            for axis, width in zip(x.axes, widths, strict=True)
+        )
+    )
+    made: Tensor = intern(ComputationOp, PAD, (x, value), (widths,), axes, x.dtype)
+    return made
+
+
+def pad(
+    x: Any,
+    widths: dict[Axis, int | tuple[int, int]],
+    mode: str = "constant",
+    value: Any = 0,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """``x`` with a border along some axes: ``geon.pad(x, {H: (1, 2), W: 1})``.
+
+    ``widths`` give for each axis the elements before and after (one number for both). ``mode`` is
+    ``constant`` (filled with the scalar ``value``), ``edge`` (the outermost element repeated) or
+    ``reflect`` (mirrored without repeating the outermost). The axes keep their names; the lengths
+    grow. Raises ``AxisError`` for a negative width or an unknown mode.
+    """
+    x = as_tensor(x)
+    table: dict[str, tuple[int, int]] = {}
+    for axis, width in widths.items():
+        both = (width, width) if isinstance(width, int) else tuple(width)
+        if len(both) != 2 or any(not isinstance(w, int) or w < 0 for w in both):
+            raise AxisError(f"pad: the width of {axis.name!r} must be two counts >= 0, not {width}")
+        table[x.axes[x.axes.index(axis)].name] = both  # type: ignore[assignment]  # two, checked
+    if mode == "constant":
+        fill = cast(as_tensor(value), x.dtype)
+        made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill, x) if table else x
+    elif mode in ("edge", "reflect"):
+        from .indexing import pad_by_gather
+
+        made = pad_by_gather(x, table, mode)
+    else:
+        raise AxisError(f"pad: no mode {mode!r}; there are constant, edge and reflect")
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+__all__ = [
+    "broadcast", "cast_axes", "concat", "expand", "flatten", "flip", "join", "pad", "rename",
+    "reorder", "stack", "unflatten",
+]  # fmt: skip

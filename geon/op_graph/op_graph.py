@@ -1,0 +1,393 @@
+"""``Op``: an immutable, interned application of a primitive to argument ops."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Container, Iterable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import SymbolicError
+from .axes import Axes
+from .dtypes import DType
+from .lengths import Length
+from .nodes import Node, Notes
+from .operators import TensorOperators
+from .registry import Primitive
+from .sites import user_site
+
+NO_AXES = Axes()
+
+
+class _Entry(weakref.ref["Op"]):
+    """A weak reference in the intern table that knows its key."""
+
+    __slots__ = ("key",)
+
+    key: tuple[Any, ...]
+
+
+_table: dict[tuple[Any, ...], _Entry] = {}
+_lock = threading.RLock()
+
+
+def _forget(entry: _Entry) -> None:
+    # The lock is reentrant: collection can strike while this thread inserts.
+    with _lock:
+        if _table.get(entry.key) is entry:
+            del _table[entry.key]
+
+
+class Op(Node):
+    """An application of a primitive to argument ops; equal ones are one object.
+
+    ``args`` are its argument ops and ``attrs`` its attributes in the order of
+    ``primitive.attributes``. Nothing but ``name`` can be set after construction.
+    """
+
+    __slots__ = ("attrs", "axes", "dtype", "effectful", "guards", "primitive", "weak")
+
+    primitive: Primitive
+    args: tuple[Op, ...]  # type: ignore[assignment]  # narrower than Node's
+    attrs: tuple[Any, ...]
+    axes: Axes
+    dtype: DType
+    weak: bool
+    effectful: bool
+    guards: tuple[Guard, ...]
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise TypeError("ops are built by geon's functions and operators, not by their classes")
+
+    def __setattr__(self, attribute: str, value: Any) -> None:
+        if attribute == "name":
+            self._set_name(value)
+        else:
+            raise AttributeError(
+                f"ops are immutable: {attribute!r} of {self} (made at {self.file_info}) "
+                "cannot be set; build a new op"
+            )
+
+    __delattr__ = __setattr__  # type: ignore[assignment]  # neither is possible
+
+    def __copy__(self) -> NoReturn:
+        self._refuse("copied", "ops are values: use the same one again")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self._refuse("copied", "ops are values: use the same one again")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse("pickled", "write it with geon.dumps(op) and read it with geon.loads(text)")
+
+    def _refuse(self, what: str, cure: str) -> NoReturn:
+        raise SymbolicError(f"{self} (made at {self.file_info}) cannot be {what}; {cure}")
+
+    @property
+    def users(self) -> tuple[Op, ...]:
+        """The live ops that have this one as an argument, found on demand."""
+        with _lock:
+            entries = list(_table.values())
+        alive = (entry() for entry in entries)
+        return tuple(op for op in alive if op is not None and any(a is self for a in op.args))
+
+    @property
+    def follows(self) -> tuple[Op, ...]:
+        """The ops that are run before this one."""
+        if self.primitive.name == "sequential" and self.attrs[0]:
+            return self.args[:-1]
+        return ()
+
+    @property
+    def initializers(self) -> tuple[Op, ...]:
+        """The ops that give a storage leaf its first value; none for others."""
+        return ()
+
+    @property
+    def is_input(self) -> bool:
+        """Whether values come in here: a placeholder (the mark ``in``)."""
+        return self.primitive.name == "placeholder"
+
+    @property
+    def is_output(self) -> bool:
+        """Whether it carries the tag ``out``, which a computation gives the results asked of it."""
+        return "out" in self.tags
+
+    def variables(self) -> list[Tensor]:
+        """The trainable variables it depends on, in order of first use."""
+        return [op for op in storage_leaves(self) if op.info.trainable and op.info.stored]
+
+    def placeholders(self) -> list[Tensor]:
+        """The placeholders it depends on, in order of first use."""
+        return [op for op in storage_leaves(self) if not op.info.stored]
+
+    def __str__(self) -> str:
+        label = self.name or self.primitive.name
+        return f"{label}{self.axes}"
+
+    def __repr__(self) -> str:
+        return f"<{self.primitive.name} {self} {self.dtype.name} at {self.file_info}>"
+
+
+class Tensor(Op, TensorOperators):
+    """An op with a value: ``axes`` say its shape, ``dtype`` its elements."""
+
+    __slots__ = ()
+
+    __array_priority__ = 1000.0
+
+    def _repr_html_(self) -> str:
+        from .pictures import tensor_html
+
+        return tensor_html(self)
+
+
+class ComputationOp(Tensor):
+    """A tensor computed from arguments."""
+
+    __slots__ = ()
+
+
+class VoidOp(Op):
+    """An op that is run for its effect and has no value."""
+
+    __slots__ = ()
+
+
+class Guard:
+    """An assumption about lengths that only data can confirm, checked before each call.
+
+    ``left == right``, or ``left <= right`` when ``relation`` is ``<=``.
+    """
+
+    __slots__ = ("left", "meaning", "relation", "right")
+
+    def __init__(
+        self, relation: str, left: int | Length, right: int | Length, meaning: str
+    ) -> None:
+        self.relation, self.left, self.right, self.meaning = relation, left, right, meaning
+
+    def holds(self, left: int, right: int) -> bool:
+        """Whether the assumption holds for these two integers."""
+        return left == right if self.relation == "==" else left <= right
+
+
+class LeafInfo:
+    """What a storage leaf is: a placeholder, or a variable with its flags and first value."""
+
+    __slots__ = ("initial_value", "initializers", "persistent", "serial", "stored", "trainable")
+
+    def __init__(
+        self, stored: bool, trainable: bool, persistent: bool, initial_value: object
+    ) -> None:
+        self.serial = next(_serials)
+        self.stored = stored
+        self.trainable = trainable
+        self.persistent = persistent
+        self.initial_value = initial_value
+        self.initializers: tuple[Op, ...] = ()
+
+
+_serials = itertools.count()
+
+
+class Leaf(Tensor):
+    """A placeholder or variable: unique, never interned, with a serial number that is stable."""
+
+    __slots__ = ("info",)
+
+    info: LeafInfo
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a checkpoint holds it."""
+        return self.info.persistent
+
+    @property
+    def trainable(self) -> bool:
+        """Whether ``variables()`` lists it."""
+        return self.info.trainable
+
+    @property
+    def initial_value(self) -> object:
+        """The first value it was declared with: a tensor, a callable of axes, or None."""
+        return self.info.initial_value
+
+    @property
+    def initializers(self) -> tuple[Op, ...]:
+        """The ops that give it its first value, in order."""
+        return self.info.initializers
+
+
+_new = object.__new__
+_put_primitive = Op.primitive.__set__  # type: ignore[attr-defined]  # ops refuse plain assignment
+_put_args = Node.args.__set__  # type: ignore[attr-defined]
+_put_attrs = Op.attrs.__set__  # type: ignore[attr-defined]
+_put_axes = Op.axes.__set__  # type: ignore[attr-defined]
+_put_dtype = Op.dtype.__set__  # type: ignore[attr-defined]
+_put_weak = Op.weak.__set__  # type: ignore[attr-defined]
+_put_effectful = Op.effectful.__set__  # type: ignore[attr-defined]
+_put_guards = Op.guards.__set__  # type: ignore[attr-defined]
+_put_site = Node._site.__set__  # type: ignore[attr-defined]
+_put_notes = Node._notes.__set__  # type: ignore[attr-defined]
+_put_info = Leaf.info.__set__  # type: ignore[attr-defined]
+VOID_DTYPE: DType = np.dtype("V0")
+
+
+def lookup(key: tuple[Any, ...]) -> Op | None:
+    """The live op interned under ``key``, with this call's line added to its notes; or None."""
+    entry = _table.get(key)
+    if entry is not None:
+        op = entry()
+        if op is not None:
+            op.note_site(user_site(2))
+            return op
+    return None
+
+
+def intern(
+    cls: type[Op],
+    primitive: Primitive,
+    args: tuple[Op, ...],
+    attrs: tuple[Any, ...],
+    axes: Axes,
+    dtype: DType,
+    *,
+    weak: bool = False,
+    effect: bool = False,
+    guards: tuple[Guard, ...] = (),
+) -> Any:
+    """The op of this primitive, arguments and attributes: the live one, else a new one."""
+    key = (primitive, attrs, *args) if attrs else (primitive, *args)
+    found = lookup(key)
+    if found is not None:
+        return found
+    op = _build(cls, primitive, args, attrs, axes, dtype, weak, effect, guards)
+    entry = _Entry(op, _forget)
+    entry.key = key
+    with _lock:
+        found = lookup(key)
+        if found is not None:
+            return found
+        _table[key] = entry
+    return op
+
+
+def _build(
+    cls: type[Op],
+    primitive: Primitive,
+    args: tuple[Op, ...],
+    attrs: tuple[Any, ...],
+    axes: Axes,
+    dtype: DType,
+    weak: bool,
+    effect: bool,
+    guards: tuple[Guard, ...],
+) -> Any:
+    op = _new(cls)
+    _put_primitive(op, primitive)
+    _put_args(op, args)
+    _put_attrs(op, attrs)
+    _put_axes(op, axes)
+    _put_dtype(op, dtype)
+    _put_weak(op, weak)
+    _put_guards(op, guards)
+    _put_notes(op, None)
+    _put_site(op, user_site(2))
+    if not effect:
+        for arg in args:
+            if arg.effectful:
+                effect = True
+                break
+    _put_effectful(op, effect)
+    return op
+
+
+def make_leaf(primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo) -> Leaf:
+    """A new storage leaf, unlike any other."""
+    leaf = _build(Leaf, primitive, (), (), axes, dtype, False, False, ())
+    _put_info(leaf, info)
+    assert isinstance(leaf, Leaf)
+    return leaf
+
+
+def with_args(op: Op, args: tuple[Op, ...]) -> Any:
+    """The same primitive and attributes on other arguments of the same axes and dtypes."""
+    if op.args == args:
+        return op
+    effect = op.effectful and not any(arg.effectful for arg in op.args)
+    return intern(
+        type(op),
+        op.primitive,
+        args,
+        op.attrs,
+        op.axes,
+        op.dtype,
+        weak=op.weak,
+        effect=effect,
+        guards=op.guards,
+    )
+
+
+def post_order(roots: Iterable[Op], known: Container[Op] = ()) -> list[Op]:
+    """Every op the roots depend on, each once, arguments before users; iterative.
+
+    Ops in ``known`` and what is only below them are left out.
+    """
+    seen: set[Op] = set()
+    order: list[Op] = []
+    stack: list[tuple[Op, Iterator[Op]]] = []
+    for root in roots:
+        if root in seen or root in known:
+            continue
+        seen.add(root)
+        stack.append((root, iter(root.args)))
+        while stack:
+            op, rest = stack[-1]
+            for arg in rest:
+                if arg not in seen and arg not in known:
+                    seen.add(arg)
+                    stack.append((arg, iter(arg.args)))
+                    break
+            else:
+                order.append(op)
+                stack.pop()
+    return order
+
+
+def storage_leaves(*roots: Op) -> list[Leaf]:
+    """The placeholders and variables the roots depend on, in order of first use."""
+    return [op for op in post_order(roots) if isinstance(op, Leaf)]
+
+
+def find(name: str, *roots: Op) -> Tensor | Op:
+    """The op below ``roots`` that was ever given this name; ``KeyError`` when there is none."""
+    for op in reversed(post_order(roots)):
+        if op._notes is not None and name in op._notes.names:
+            return op
+    raise KeyError(f"no op named {name!r} below {', '.join(map(str, roots))}")
+
+
+def new_notes(name: str | None, tags: Iterable[str]) -> Notes:
+    """Notes with a name and tags."""
+    return Notes(name, [] if name is None else [name], frozenset(tags))
+
+
+def annotate(op: Any, name: str | None, tags: Any, follows: Any) -> Any:
+    """``op`` with a name and tags noted, after ``follows`` where ops are given."""
+    if follows:
+        from .effects import after
+
+        op = after(op, follows)
+    if name is not None:
+        op._set_name(name)
+    if tags:
+        op.add_tags(tags)
+    return op
+
+
+def interned_count() -> int:
+    """How many interned ops are alive."""
+    return len(_table)

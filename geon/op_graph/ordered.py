@@ -1,0 +1,199 @@
+"""Ordered work along one axis: cumulative sums and products, sorting, the k largest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError
+from .axes import Axes, Axis
+from .constants import as_tensor
+from .dtypes import INT64, sum_dtype
+from .elementwise import cast, equal, less, less_equal, where
+from .lengths import Length
+from .movement import cast_axes
+from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
+from .registry import Primitive
+
+Array = np.ndarray[Any, Any]
+
+
+def _cumulative(ufunc: np.ufunc) -> Any:
+    def evaluate(op: Op, x: Array) -> Array:
+        name, exclusive, reverse = op.attrs
+        position = op.axes.index(name)
+        moved = np.moveaxis(x.astype(op.dtype), position, 0)
+        moved = moved[::-1] if reverse else moved
+        total = ufunc.accumulate(moved, axis=0)
+        if exclusive:
+            identity = np.full_like(moved[:1], ufunc.identity)
+            total = np.concatenate([identity, total[:-1]])[: len(moved)]
+        return np.moveaxis(total[::-1] if reverse else total, 0, position)
+
+    return evaluate
+
+
+def _cumsum_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    name, exclusive, reverse = op.attrs
+    return cumsum(g, g.axes[name], exclusive=exclusive, reverse=not reverse)
+
+
+def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    # Each product without one factor, as a square table, so that factors of 0 are right:
+    # table[i, k] = the product of x[j] over the j that out[i] has, except j = k.
+    from .contraction import dot
+    from .leaves import iota
+
+    name, exclusive, reverse = op.attrs
+    x = op.args[0]
+    axis = x.axes[name]
+    other = axis.prime
+    while other in x.axes:
+        other = other.prime
+    row, column = iota(axis), iota(other)
+    same = equal.apply(row, column)
+    table = cumprod(where.apply(same, 1, x), axis, exclusive=exclusive, reverse=reverse)
+    first, last = (row, column) if reverse else (column, row)
+    has = less.apply(first, last) if exclusive else less_equal.apply(first, last)
+    renamed = [other if a.name == name else a for a in t.axes]
+    return dot(where.apply(has, table, 0), cast_axes(t, renamed), over=other)
+
+
+def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    from .indexing import gather
+
+    axis = op.axes[op.attrs[0]]
+    return gather(t, argsort(op.args[0], axis), axis)
+
+
+def _top_k_reference(op: Op, x: Array) -> Array:
+    name, k = op.attrs
+    position = op.axes.index(name)
+    # Stable and descending: sort the reversed array ascending, then reverse.
+    backwards = np.argsort(np.flip(x, position), axis=position, kind="stable")
+    order = x.shape[position] - 1 - np.flip(backwards, position)
+    return np.take(order, np.arange(k), axis=position)
+
+
+CUMSUM = Primitive(
+    "cumsum",
+    "ordered",
+    "The running sum along an axis.",
+    reference=_cumulative(np.add),
+    transpose=_cumsum_transpose,
+    attributes=("axis", "exclusive", "reverse"),
+)
+CUMPROD = Primitive(
+    "cumprod",
+    "ordered",
+    "The running product along an axis; its derivative is right where factors are 0.",
+    reference=_cumulative(np.multiply),
+    linearise=_cumprod_linearise,
+    attributes=("axis", "exclusive", "reverse"),
+)
+SORT = Primitive(
+    "sort",
+    "ordered",
+    "x in ascending order along an axis, NaN last.",
+    reference=lambda op, x: np.sort(x, axis=op.axes.index(op.attrs[0]), kind="stable"),
+    linearise=_sort_linearise,
+    attributes=("axis",),
+)
+ARGSORT = Primitive(
+    "argsort",
+    "ordered",
+    "The positions that sort x in ascending order along an axis; equal elements keep their order.",
+    reference=lambda op, x: np.argsort(x, axis=op.axes.index(op.attrs[0]), kind="stable"),
+    attributes=("axis",),
+)
+TOP_K = Primitive(
+    "top_k",
+    "ordered",
+    "The positions of the k largest elements along an axis, largest first, NaN above all.",
+    reference=_top_k_reference,
+    attributes=("axis", "k"),
+)
+
+
+def axis_of(x: Tensor, axis: Axis | None, what: str) -> Axis:
+    """The axis of ``x`` meant by ``axis``, which may be left out where x has just one."""
+    if axis is None:
+        if len(x.axes) != 1:
+            raise AxisError(f"{what}: name the axis of {x} (made at {x.file_info}) it runs along")
+        return x.axes[0]
+    if axis not in x.axes:
+        raise AxisError(f"{what}: {axis.name!r} is no axis of {x} (made at {x.file_info})")
+    return x.axes[axis.name]
+
+
+def _running(row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool, name: Any) -> Tensor:
+    x = as_tensor(x)
+    along = axis_of(x, axis, row.name)
+    x = cast(x, sum_dtype(x.dtype))
+    attrs = (along.name, bool(exclusive), bool(reverse))
+    made = intern(ComputationOp, row, (x,), attrs, x.axes, x.dtype)
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def cumsum(x: Any, axis: Axis | None = None, *, exclusive: bool = False, reverse: bool = False,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The running sum of ``x`` along ``axis``: element i has the sum of those up to i.
+
+    ``exclusive`` leaves element i itself out; ``reverse`` runs from the end. bool and small
+    integers give int64.
+    """
+    return _running(CUMSUM, x, axis, exclusive, reverse, name)
+
+
+def cumprod(x: Any, axis: Axis | None = None, *, exclusive: bool = False, reverse: bool = False,
+            name: str | None = None) -> Tensor:  # fmt: skip
+    """The running product of ``x`` along ``axis``, as ``cumsum``.
+
+    Its derivative holds a square table over the axis, so that it is right where factors are 0.
+    """
+    return _running(CUMPROD, x, axis, exclusive, reverse, name)
+
+
+def sort(x: Any, axis: Axis | None = None, *, descending: bool = False,
+         name: str | None = None) -> Tensor:  # fmt: skip
+    """``x`` in ascending order along ``axis``, NaN last; reversed when ``descending``."""
+    from .movement import flip
+
+    x = as_tensor(x)
+    along = axis_of(x, axis, "sort")
+    made = intern(ComputationOp, SORT, (x,), (along.name,), x.axes, x.dtype)
+    return annotate(flip(made, along) if descending else made, name, (), ())  # type: ignore[no-any-return]
+
+
+def argsort(x: Any, axis: Axis | None = None, *, name: str | None = None) -> Tensor:
+    """The int64 positions that sort ``x`` in ascending order along ``axis``, ties in order."""
+    x = as_tensor(x)
+    along = axis_of(x, axis, "argsort")
+    made = intern(ComputationOp, ARGSORT, (x,), (along.name,), x.axes, INT64)
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest elements along ``axis``, largest first, and their int64 positions.
+
+    NaN counts as larger than all numbers; equal elements keep their order. The axis keeps its name
+    with length ``k``. Raises ``AxisError`` when there are fewer than ``k``.
+    """
+    from .indexing import gather
+
+    x = as_tensor(x)
+    along = axis_of(x, axis, "top_k")
+    meaning = (
+        f"top_k: axis {along} of {x} (made at {x.file_info}) has fewer than k = {k} elements"
+    )
+    guards: tuple[Guard, ...] = ()
+    if isinstance(along.expression, Length):
+        guards = (Guard("<=", k, along.expression, meaning),)
+    elif not 0 <= k <= along.expression:
+        raise AxisError(meaning)
+    axes = [a.with_length(k) if a is along else a for a in x.axes]
+    positions: Tensor = intern(
+        ComputationOp, TOP_K, (x,), (along.name, k), Axes(axes), INT64, guards=guards
+    )
+    return gather(x, positions, along), positions

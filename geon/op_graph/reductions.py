@@ -1,0 +1,271 @@
+"""Reductions over named axes: sum, prod, max, min, any, all, argmax, argmin.
+
+All take ``reduction_axes`` (the axes to reduce) or ``out_axes`` (the axes to keep, in that order);
+with neither, all axes are reduced. A reduction over length 0 gives its identity; those without one
+(max, min, argmax, argmin) raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError, DTypeError
+from .axes import Axes, as_axes
+from .constants import as_tensor
+from .dtypes import BOOL, INT64, DType, kind, sum_dtype
+from .elementwise import cast, equal, multiply
+from .lengths import Length, product
+from .movement import broadcast, flatten, reorder
+from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
+from .ordered import cumprod
+from .registry import Primitive
+
+Array = np.ndarray[Any, Any]
+
+
+def positions(op: Op) -> tuple[int, ...]:
+    """The positions of the reduced axes in the argument's axes."""
+    axes = op.args[0].axes
+    return tuple(axes.index(name) for name in op.attrs[0])
+
+
+def _reference(reduce: Callable[..., Any]) -> Callable[..., Array]:
+    def evaluate(op: Op, x: Array) -> Array:
+        return np.asarray(reduce(x.astype(_accumulator(op)), axis=positions(op)))
+
+    return evaluate
+
+
+def _accumulator(op: Op) -> Any:
+    return np.float32 if op.dtype.name in ("float16", "bfloat16") else op.dtype
+
+
+def _index_reference(find: Callable[..., Any]) -> Callable[..., Array]:
+    def evaluate(op: Op, x: Array) -> Array:
+        reduced = positions(op)
+        kept = [p for p in range(x.ndim) if p not in reduced]
+        moved = x.transpose(*kept, *reduced)
+        return np.asarray(find(moved.reshape(*moved.shape[: len(kept)], -1), axis=-1))
+
+    return evaluate
+
+
+def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    x, names = op.args[0], op.attrs[0]
+    hit = cast(equal.apply(x, broadcast(op, x.axes)), op.dtype)
+    count = _reduce(SUM, hit, names)
+    share = hit / broadcast(count, x.axes)
+    return _reduce(SUM, multiply.apply(t, share), names)
+
+
+def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    # The product of all others, without dividing by x: prefix products times suffix products.
+    x, names = op.args[0], op.attrs[0]
+    group = x.axes.only(names)
+    flat, tangent = flatten(x, group), flatten(t, group)
+    axis = next(axis for axis in flat.axes if axis not in x.axes.without(names))
+    others = cumprod(flat, axis, exclusive=True) * cumprod(flat, axis, exclusive=True, reverse=True)
+    return _reduce(SUM, multiply.apply(tangent, others), (axis.name,))
+
+
+SUM = Primitive(
+    "sum",
+    "reduction",
+    "The sum over axes; bool and small integers accumulate in int64, halves in float32.",
+    reference=_reference(np.sum),
+    transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
+    attributes=("reduced",),
+)
+PROD = Primitive(
+    "prod",
+    "reduction",
+    "The product over axes; its derivative is right where factors are 0.",
+    reference=_reference(np.prod),
+    linearise=_prod_linearise,
+    attributes=("reduced",),
+)
+MAX = Primitive(
+    "max",
+    "reduction",
+    "The largest element over axes; elements that tie share the derivative equally.",
+    reference=lambda op, x: np.max(x, axis=positions(op)),
+    linearise=_extreme_linearise,
+    attributes=("reduced",),
+)
+MIN = Primitive(
+    "min",
+    "reduction",
+    "The smallest element over axes; elements that tie share the derivative equally.",
+    reference=lambda op, x: np.min(x, axis=positions(op)),
+    linearise=_extreme_linearise,
+    attributes=("reduced",),
+)
+ANY = Primitive(
+    "any",
+    "reduction",
+    "Whether any element is true.",
+    reference=lambda op, x: np.any(x, axis=positions(op)),
+    attributes=("reduced",),
+)
+ALL = Primitive(
+    "all",
+    "reduction",
+    "Whether all elements are true.",
+    reference=lambda op, x: np.all(x, axis=positions(op)),
+    attributes=("reduced",),
+)
+ARGMAX = Primitive(
+    "argmax",
+    "reduction",
+    "The position of the first largest element, row-major over the reduced axes.",
+    reference=_index_reference(np.argmax),
+    attributes=("reduced",),
+)
+ARGMIN = Primitive(
+    "argmin",
+    "reduction",
+    "The position of the first smallest element, row-major over the reduced axes.",
+    reference=_index_reference(np.argmin),
+    attributes=("reduced",),
+)
+WITHOUT_IDENTITY = (MAX, MIN, ARGMAX, ARGMIN)
+
+
+def reduced_names(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> tuple[str, ...]:
+    """The names of the axes to reduce, in the order of ``x.axes``."""
+    if reduction_axes is not None and out_axes is not None:
+        raise AxisError(f"{what}: give reduction_axes or out_axes, not both")
+    given = reduction_axes if reduction_axes is not None else out_axes
+    if given is None:
+        return x.axes.names
+    axes = as_axes(given)
+    for axis in axes:
+        if axis not in x.axes:
+            raise AxisError(
+                f"{what}: axis {axis.name!r} is no axis of {x} (made at {x.file_info}); "
+                f"it has {', '.join(x.axes.names) or 'none'}"
+            )
+    if out_axes is not None:
+        return tuple(name for name in x.axes.names if name not in axes)
+    return tuple(name for name in x.axes.names if name in axes)
+
+
+def _result_dtype(row: Primitive, x: Tensor) -> DType:
+    if row in (SUM, PROD):
+        return sum_dtype(x.dtype)
+    if row in (ANY, ALL):
+        return BOOL
+    return INT64 if row in (ARGMAX, ARGMIN) else x.dtype
+
+
+def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
+    if not names and row not in (ARGMAX, ARGMIN):
+        return cast(x, _result_dtype(row, x))
+    guards: tuple[Guard, ...] = ()
+    if row in WITHOUT_IDENTITY:
+        guards = _non_empty(row, x, names)
+    axes = x.axes.without(names)
+    dtype = _result_dtype(row, x)
+    made: Tensor = intern(ComputationOp, row, (x,), (names,), axes, dtype, guards=guards)
+    return made
+
+
+def _non_empty(row: Primitive, x: Tensor, names: tuple[str, ...]) -> tuple[Guard, ...]:
+    size: int | Length = product(x.axes[name].expression for name in names)
+    meaning = (
+        f"{row.name} over {', '.join(names)} of {x} (made at {x.file_info}) has no value for 0 "
+        "elements; give the axis at least one element"
+    )
+    if isinstance(size, Length):
+        return (Guard("<=", 1, size, meaning),)
+    if size == 0:
+        raise AxisError(meaning)
+    return ()
+
+
+def _public(
+    row: Primitive,
+    x: Any,
+    reduction_axes: Any,
+    out_axes: Any,
+    name: str | None,
+    tags: Any,
+    follows: Any,
+) -> Tensor:
+    x = as_tensor(x)
+    if row in (ANY, ALL):
+        x = cast(x, BOOL)
+    elif row in (MAX, MIN) and kind(x.dtype) == "b":
+        raise DTypeError(f"{row.name} of the bool tensor {x}; use geon.any or geon.all")
+    made = _reduce(row, x, reduced_names(x, row.name, reduction_axes, out_axes))
+    if out_axes is not None:
+        made = reorder(made, as_axes(out_axes))
+    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+
+
+def sum_over(x: Tensor, names: tuple[str, ...]) -> Tensor:
+    """The sum over the axes of these names, which ``x`` has; for rules."""
+    return _reduce(SUM, x, names)
+
+
+def sum_to(x: Tensor, axes: Axes) -> Tensor:
+    """``x`` summed over the axes not in ``axes``, and in their order: what undoes a broadcast."""
+    if x.axes is axes:
+        return x
+    extra = tuple(name for name in x.axes.names if name not in axes)
+    return broadcast(sum_over(x, extra) if extra else x, axes)
+
+
+def sum(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
+        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+    """The sum over ``reduction_axes``, or over all but ``out_axes``, or over all.
+
+    bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of
+    nothing is 0.
+    """
+    return _public(SUM, x, reduction_axes, out_axes, name, tags, follows)
+
+
+def prod(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
+         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+    """The product over ``reduction_axes``, or over all but ``out_axes``; of nothing it is 1."""
+    return _public(PROD, x, reduction_axes, out_axes, name, tags, follows)
+
+
+def max(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
+        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+    """The largest element over ``reduction_axes``; NaN where there is one."""
+    return _public(MAX, x, reduction_axes, out_axes, name, tags, follows)
+
+
+def min(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
+        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+    """The smallest element over ``reduction_axes``; NaN where there is one."""
+    return _public(MIN, x, reduction_axes, out_axes, name, tags, follows)
+
+
+def any(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
+        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+    """Whether any element is true (not 0); of nothing, false."""
+    return _public(ANY, x, reduction_axes, out_axes, name, tags, follows)
+
+
+def all(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
+        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+    """Whether all elements are true (not 0); of nothing, true."""
+    return _public(ALL, x, reduction_axes, out_axes, name, tags, follows)
+
+
+def argmax(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
+           tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+    """The int64 position of the first largest element, row-major over the reduced axes."""
+    return _public(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
+
+
+def argmin(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
+           tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+    """The int64 position of the first smallest element, row-major over the reduced axes."""
+    return _public(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)

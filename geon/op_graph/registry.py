@@ -1,0 +1,71 @@
+"""The registry: one frozen ``Primitive`` row per primitive, and everything that can be asked of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .op_graph import Op, Tensor
+
+KINDS = (
+    "leaf",
+    "elementwise",
+    "reduction",
+    "ordered",
+    "contraction",
+    "movement",
+    "indexing",
+    "effect",
+)
+
+# d out / d arg: a number, None for zero everywhere, or an op of (out, *args) over out's axes.
+Partial = "float | None | Callable[..., Tensor]"
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """One primitive: its kind, meaning, derivative, how its tests are generated, and one sentence.
+
+    ``reference`` is its meaning on NumPy arrays: ``reference(op, *arrays)``, and
+    ``reference(*arrays)`` for elementwise rows. Exactly one of these says its derivative, and none
+    of them where it has none:
+
+    - ``partials``: of an elementwise row, d out / d arg for each argument: a number, None (zero
+      everywhere) or a function of (out, \\*args);
+    - ``transpose``: of a row that is linear in some arguments: ``transpose(g, op, i)`` is the
+      cotangent of argument i, or None where the row does not depend on it differentiably; a row
+      is linear in those arguments together, or, where ``multilinear``, in each of them alone;
+    - ``linearise``: ``linearise(op, i, t)`` is the tangent of the result for the tangent t of
+      argument i, made of linear rows; the driver transposes it.
+    """
+
+    name: str
+    kind: str
+    doc: str
+    reference: Callable[..., Any] | None = None
+    partials: tuple[Any, ...] | None = None
+    transpose: Callable[[Tensor, Op, int], Tensor | None] | None = None
+    multilinear: bool = False
+    linearise: Callable[[Op, int, Tensor], Tensor | None] | None = None
+    attributes: tuple[str, ...] = ()
+    samples: Callable[[], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"row {self.name!r}: no kind {self.kind!r} among {KINDS}")
+        if PRIMITIVES.setdefault(self.name, self) is not self:
+            raise ValueError(f"there are two rows named {self.name!r}")
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether some rule says its derivative."""
+        rules = (self.partials, self.transpose, self.linearise)
+        return any(rule is not None for rule in rules)
+
+
+PRIMITIVES: dict[str, Primitive] = {}

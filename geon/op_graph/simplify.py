@@ -1,0 +1,311 @@
+"""Stages that rewrite: ``stabilise`` before derivatives, ``simplify`` before scheduling.
+
+Rules keep values; those of ``stabilise`` make them exact where the form as written overflows or
+cancels. Each is one pattern and one replacement; see ``rewrite`` for the driver.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .build import strengthen
+from .constants import array_constant, as_tensor, constant_value, is_constant, scalar_value
+from .dtypes import kind
+from .elementwise import (
+    add,
+    cast,
+    log,
+    maximum,
+    multiply,
+    negative,
+    reciprocal,
+    softplus,
+    square,
+    subtract,
+)
+from .leaves import length_value
+from .lengths import product
+from .movement import broadcast, cast_axes
+from .op_graph import NO_AXES, Op, Tensor, with_args
+from .reductions import sum_over
+from .registry import PRIMITIVES
+from .rewrite import Rules, RuleSet, rewrite
+
+
+def _is(op: Op, name: str) -> bool:
+    return op.primitive is PRIMITIVES[name]
+
+
+def _tensor(x: Op) -> Tensor:
+    assert isinstance(x, Tensor)
+    return x
+
+
+def _over(x: Any, op: Op) -> Tensor:
+    """``x`` over the axes of the op it replaces."""
+    return broadcast(x, op.axes)
+
+
+# Stable forms -----------------------------------------------------------------------------------
+
+stable = Rules("stabilise")
+
+
+@stable.on("log")
+def log_of_exp(op: Op) -> Op | None:
+    """log(exp(x)) is x."""
+    inner = op.args[0]
+    return inner.args[0] if _is(inner, "exp") else None
+
+
+@stable.on("log")
+def log_of_exp_over(op: Op) -> Op | None:
+    """log(exp(z) / s) is z - log(s): a softmax far out."""
+    ratio = op.args[0]
+    if _is(ratio, "divide") and _is(ratio.args[0], "exp"):
+        return _over(subtract.apply(ratio.args[0].args[0], log.apply(ratio.args[1])), op)
+    return None
+
+
+@stable.on("log")
+def log_of_sigmoid(op: Op) -> Op | None:
+    """log(sigmoid(x)) is -softplus(-x)."""
+    inner = op.args[0]
+    return -softplus(-inner.args[0]) if _is(inner, "sigmoid") else None  # type: ignore[operator]
+
+
+@stable.on("log")
+def log_of_one_minus_sigmoid(op: Op) -> Op | None:
+    """log(1 - sigmoid(x)) is -softplus(x)."""
+    inner = op.args[0]
+    if _is(inner, "subtract") and is_constant(inner.args[0], 1) and _is(inner.args[1], "sigmoid"):
+        return _over(-softplus(inner.args[1].args[0]), op)
+    return None
+
+
+@stable.on("log1p")
+def log1p_of_exp(op: Op) -> Op | None:
+    """log1p(exp(x)) is softplus(x)."""
+    inner = op.args[0]
+    return softplus(inner.args[0]) if _is(inner, "exp") else None
+
+
+@stable.on("log")
+def log_of_one_plus_exp(op: Op) -> Op | None:
+    """log(1 + exp(x)) is softplus(x)."""
+    inner = op.args[0]
+    if _is(inner, "add"):
+        for one, other in (inner.args, inner.args[::-1]):
+            if is_constant(one, 1) and _is(other, "exp"):
+                return _over(softplus(other.args[0]), op)
+    return None
+
+
+STABLE = stable.done()
+
+
+def stabilise(x: Any, keep: frozenset[Op] = frozenset()) -> Any:
+    """``x`` in a form that is exact where the one written is not; ops in ``keep`` stay in it."""
+    return rewrite([x], STABLE, {}, keep)[0]
+
+
+# Simpler forms ----------------------------------------------------------------------------------
+
+simpler = Rules("simplify")
+
+
+@simpler.on("stop_gradient")
+def stopped(op: Op) -> Op | None:
+    """stop_gradient(x) is x once derivatives are taken."""
+    return op.args[0]
+
+
+@simpler.on("custom")
+def custom_call(op: Op) -> Op | None:
+    """A call with a rule of the user's is its value once derivatives are taken."""
+    return op.args[0]
+
+
+@simpler.on("add")
+def add_zero(op: Op) -> Op | None:
+    """x + 0 and 0 + x are x."""
+    for zero, x in (op.args, op.args[::-1]):
+        if is_constant(zero, 0):
+            return _over(x, op)
+    return None
+
+
+@simpler.on("subtract")
+def subtract_zero(op: Op) -> Op | None:
+    """x - 0 is x; 0 - x is -x."""
+    x, y = op.args
+    if is_constant(y, 0):
+        return _over(x, op)
+    return _over(negative.apply(_tensor(y)), op) if is_constant(x, 0) else None
+
+
+@simpler.on("multiply")
+def multiply_one(op: Op) -> Op | None:
+    """x * 1 and 1 * x are x; x * -1 is -x."""
+    for one, x in (op.args, op.args[::-1]):
+        if is_constant(one, 1):
+            return _over(x, op)
+        if is_constant(one, -1) and kind(op.dtype) == "f":
+            return _over(negative.apply(x), op)
+    return None
+
+
+@simpler.on("divide")
+def divide_one(op: Op) -> Op | None:
+    """x / 1 is x; 1 / x is reciprocal(x)."""
+    x, y = op.args
+    if is_constant(y, 1):
+        return _over(x, op)
+    return _over(reciprocal.apply(y), op) if is_constant(x, 1) and kind(op.dtype) == "f" else None
+
+
+@simpler.on("power")
+def power_by_constant(op: Op) -> Op | None:
+    """Powers 0, 1, 2, 3 and -1 as products and a quotient."""
+    x, exponent = _tensor(op.args[0]), scalar_value(op.args[1])
+    if exponent == 1:
+        return _over(x, op)
+    if exponent == 2:
+        return _over(square.apply(x), op)
+    if exponent == 3:
+        return _over(multiply.apply(square.apply(x), x), op)
+    if kind(op.dtype) == "f" and exponent == -1:
+        return _over(reciprocal.apply(x), op)
+    if kind(op.dtype) == "f" and exponent == 0:
+        return _over(strengthen(as_tensor(1.0), op.dtype), op)
+    return None
+
+
+@simpler.on("negative")
+def negative_twice(op: Op) -> Op | None:
+    """-(-x) is x."""
+    inner = op.args[0]
+    return inner.args[0] if _is(inner, "negative") else None
+
+
+@simpler.on("add")
+def add_negative(op: Op) -> Op | None:
+    """x + -y is x - y."""
+    x, y = op.args
+    if _is(y, "negative"):
+        return _over(subtract.apply(x, y.args[0]), op)
+    return None
+
+
+@simpler.on("subtract")
+def subtract_negative(op: Op) -> Op | None:
+    """x - -y is x + y."""
+    x, y = op.args
+    return _over(add.apply(x, y.args[0]), op) if _is(y, "negative") else None
+
+
+@simpler.on("where")
+def relu(op: Op) -> Op | None:
+    """where(x <= 0, 0, x) is maximum(x, 0), NaN included."""
+    condition, zero, x = op.args
+    if (
+        _is(condition, "less_equal")
+        and is_constant(zero, 0)
+        and condition.args[0] is x
+        and is_constant(condition.args[1], 0)
+    ):
+        return _over(maximum.apply(x, zero), op)
+    return None
+
+
+@simpler.on("where")
+def where_constant(op: Op) -> Op | None:
+    """where of a constant condition is one of the two."""
+    chosen = scalar_value(op.args[0])
+    return None if chosen is None else _over(op.args[1 if chosen else 2], op)
+
+
+@simpler.on("broadcast", "reorder")
+def broadcast_twice(op: Op) -> Op | None:
+    """A broadcast or reorder of one is one."""
+    inner = op.args[0]
+    if _is(inner, "broadcast") or _is(inner, "reorder"):
+        return broadcast(inner.args[0], op.axes)
+    return None
+
+
+@simpler.on("rename")
+def rename_twice(op: Op) -> Op | None:
+    """A rename of a rename is one; back to the same axes it is nothing."""
+    inner = op.args[0]
+    return cast_axes(inner.args[0], op.axes) if _is(inner, "rename") else None
+
+
+@simpler.on("sum")
+def sum_of_broadcast(op: Op) -> Op | None:
+    """A sum over axes that a broadcast added is a product with their size."""
+    repeated, names = op.args[0], op.attrs[0]
+    if not _is(repeated, "broadcast"):
+        return None
+    x = _tensor(repeated.args[0])
+    added = [name for name in names if name not in x.axes]
+    if not added:
+        return None
+    own = tuple(name for name in names if name in x.axes)
+    total = sum_over(x, own) if own else cast(x, op.dtype)
+    size = length_value(product(repeated.axes[name].expression for name in added))
+    return _over(multiply.apply(total, strengthen(size, op.dtype)), op)
+
+
+def _strip_broadcasts(op: Op) -> Op | None:
+    """Elementwise ops repeat operands by themselves."""
+    args = tuple([a.args[0] if _is(a, "broadcast") or _is(a, "reorder") else a for a in op.args])
+    if args == op.args:
+        return None
+    covered = {name for arg in args for name in arg.axes.names}
+    if len(covered) < len(op.axes):
+        args = tuple(_cover(op, args))
+        if args == op.args:
+            return None
+    made: Op = with_args(op, args)
+    return made
+
+
+def _cover(op: Op, args: tuple[Op, ...]) -> list[Op]:
+    """The arguments with as few broadcasts kept as give all axes of ``op``."""
+    covered: set[str] = set()
+    kept: list[Op] = []
+    for old, new in zip(op.args, args, strict=True):
+        missing = set(old.axes.names) - {n for arg in args for n in arg.axes.names} - covered
+        kept.append(old if missing else new)
+        covered |= set(kept[-1].axes.names)
+    return kept
+
+
+def _fold(op: Op) -> Op | None:
+    """An elementwise op of scalar constants is a constant."""
+    from .interpret import Bound, evaluate
+
+    if any(scalar_value(arg) is None for arg in op.args) or op.axes is not NO_AXES:
+        return None
+    bound = Bound(op, {}, tuple(Bound(arg, {}, ()) for arg in op.args))
+    value = evaluate(op, bound, [constant_value(arg) for arg in op.args])
+    return array_constant(value, NO_AXES, op.weak)
+
+
+def _with_elementwise(rules: Rules) -> RuleSet:
+    """The rules, with folding and broadcast stripping for every elementwise row."""
+    for name, row in PRIMITIVES.items():
+        if row.kind == "elementwise" and name not in ("copy", "stop_gradient", "custom"):
+            rules.table.setdefault(name, [])[:0] = [_strip_broadcasts, _fold]
+    return rules.done()
+
+
+_complete: list[RuleSet] = []
+
+
+def simplify_rules() -> RuleSet:
+    """All rules of ``simplify``; made when first asked for, once every row exists."""
+    if not _complete:
+        _complete.append(_with_elementwise(simpler))
+    return _complete[0]

@@ -1,0 +1,81 @@
+"""Where in the user's program an op was made: the first frame outside geon.
+
+A site is (code object, instruction offset, remark); file and line are worked out only when somebody
+asks, because finding a frame costs a tenth of a microsecond and finding its line ten times that.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType
+
+Site = tuple[CodeType | str, int, str]
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class _Local(threading.local):
+    site: Site | None = None
+
+
+_local = _Local()
+_getframe = sys._getframe
+
+
+def user_site(depth: int = 1) -> Site:
+    """The site of the caller ``depth`` frames up, or of the first frame outside geon above it."""
+    override = _local.site
+    if override is not None:
+        return override
+    frame = _getframe(depth)
+    code = frame.f_code
+    while code.co_filename.startswith(_ROOT):
+        outer = frame.f_back
+        if outer is None:
+            break
+        frame = outer
+        code = frame.f_code
+    return (code, frame.f_lasti, "")
+
+
+@contextmanager
+def made_for(site: Site, remark: str = "") -> Iterator[None]:
+    """Give ops built inside the block this site: how derivatives and rewrites carry provenance."""
+    outer = _local.site
+    _local.site = (site[0], site[1], remark or site[2])
+    try:
+        yield
+    finally:
+        _local.site = outer
+
+
+def set_override(site: Site | None) -> Site | None:
+    """Set the site of ops built from here on in this thread, and return the one before.
+
+    The drivers of rules call this per op, where a context manager would cost too much.
+    """
+    outer = _local.site
+    _local.site = site
+    return outer
+
+
+def resolve(site: Site) -> tuple[str, int]:
+    """The file name and line number of a site."""
+    code, offset, _ = site
+    if isinstance(code, str):
+        return code, offset
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            return code.co_filename, line
+    return code.co_filename, code.co_firstlineno
+
+
+def describe(site: Site) -> str:
+    """``file:line`` of a site, with its remark where it has one."""
+    filename, line = resolve(site)
+    shown = os.path.relpath(filename) if filename.startswith(os.getcwd() + os.sep) else filename
+    return f"{shown}:{line}" + (f" ({site[2]})" if site[2] else "")

@@ -1,0 +1,298 @@
+"""Taking and replacing parts: ``x[...]`` and ``update``, by position or by axis name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError, DTypeError, IndexRangeError
+from .axes import Axes, Axis
+from .constants import as_tensor
+from .dtypes import kind
+from .elementwise import cast
+from .lengths import Length, floor_divide
+from .movement import broadcast, flip
+from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
+from .registry import Primitive
+
+Array = np.ndarray[Any, Any]
+
+# How an axis is taken: None (whole), ("range", start, stop, step), ("at", position), or
+# ("dyn", k): at the position that argument k of the op has at run time.
+Item = Any
+
+
+def index_of(op: Op, positions: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The NumPy index of a bound slice or update op; ``positions`` are the run-time ones."""
+    first = 1 if op.primitive.name == "slice" else 2
+    index: list[Any] = []
+    for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
+        if item is None:
+            index.append(slice(None))
+        elif item[0] == "range":
+            index.append(slice(item[1], item[2], item[3]))
+        elif item[0] == "at":
+            index.append(item[1])
+        else:
+            at, length = int(positions[item[1] - first]), axis.expression
+            if not -length <= at < length:  # type: ignore[operator]  # bound lengths are integers
+                raise IndexRangeError(
+                    f"position {at} is outside axis {axis} of {op.args[0]} in the op made at "
+                    f"{op.file_info}"
+                )
+            index.append(at)
+    return tuple(index)
+
+
+def _slice_reference(op: Op, x: Array, *positions: Array) -> Array:
+    return np.asarray(x[index_of(op, positions)])
+
+
+def _update_reference(op: Op, x: Array, value: Array, *positions: Array) -> Array:
+    out = x.copy()
+    out[index_of(op, positions)] = value
+    return out
+
+
+def _slice_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    if i > 0:
+        return None
+    x = op.args[0]
+    zeros = broadcast(as_tensor(0), x.axes)
+    return _update(cast(zeros, g.dtype), g, op.attrs[0], op.args[1:], op.guards, shift=1)
+
+
+def _update_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
+    value = op.args[1]
+    if i == 0:
+        zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
+        return _update(g, zeros, op.attrs[0], op.args[2:], op.guards)
+    if i == 1:
+        return _slice(g, value.axes, op.attrs[0], op.args[2:], op.guards, shift=-1)
+    return None
+
+
+SLICE = Primitive(
+    "slice",
+    "movement",
+    "A part of x along each axis: a range with a step, or one position.",
+    reference=_slice_reference,
+    transpose=_slice_transpose,
+    attributes=("items",),
+)
+UPDATE = Primitive(
+    "update",
+    "movement",
+    "x with a part replaced by another value.",
+    reference=_update_reference,
+    transpose=_update_transpose,
+    attributes=("items",),
+)
+
+
+def _shifted(items: tuple[Item, ...], shift: int) -> tuple[Item, ...]:
+    return tuple(
+        ("dyn", item[1] + shift) if item is not None and item[0] == "dyn" else item
+        for item in items
+    )
+
+
+def _slice(
+    x: Tensor,
+    axes: Axes,
+    items: tuple[Item, ...],
+    positions: tuple[Op, ...],
+    guards: tuple[Guard, ...],
+    shift: int = 0,
+) -> Tensor:
+    attrs = (_shifted(items, shift),)
+    made: Tensor = intern(
+        ComputationOp, SLICE, (x, *positions), attrs, axes, x.dtype, weak=x.weak, guards=guards
+    )
+    return made
+
+
+def _update(
+    x: Tensor,
+    value: Tensor,
+    items: tuple[Item, ...],
+    positions: tuple[Op, ...],
+    guards: tuple[Guard, ...],
+    shift: int = 0,
+) -> Tensor:
+    attrs = (_shifted(items, shift),)
+    made: Tensor = intern(
+        ComputationOp, UPDATE, (x, value, *positions), attrs, x.axes, x.dtype, guards=guards
+    )
+    return made
+
+
+def take(x: Tensor, at: Any) -> Tensor:
+    """``x[at]``: integers, slices with steps, ``...``, ``{axis: ...}`` and scalar integer tensors.
+
+    Positions count from the end when negative. A range keeps its axis under the same name with the
+    new length; a position drops it. A range must lie inside its axis: outside it raises
+    ``IndexRangeError``, at once where the length is known, else before the call (nothing is
+    clamped).
+    """
+    items, flipped, positions, axes, guards = parse(x, at, first=1)
+    if all(item is None for item in items):
+        made = x
+    else:
+        made = _slice(x, axes, items, positions, guards)
+    return flip(made, flipped) if flipped else made
+
+
+def update(x: Any, value: Any, at: Any, *, name: str | None = None) -> Tensor:
+    """``x`` with ``x[at]`` replaced by ``value``, which is broadcast over that part's axes.
+
+    ``at`` is what indexing takes. Has the axes of ``x``.
+    """
+    x = as_tensor(x)
+    items, flipped, positions, axes, guards = parse(x, at, first=2)
+    value = as_tensor(value, near=x)
+    if value.weak:
+        from .build import strengthen
+
+        value = strengthen(value, x.dtype)
+    if value.dtype is not x.dtype:
+        raise DTypeError(
+            f"update: {value} (made at {value.file_info}) is {value.dtype.name} and {x} (made at "
+            f"{x.file_info}) is {x.dtype.name}; geon.cast the value"
+        )
+    value = broadcast(value, axes)
+    if flipped:
+        value = flip(value, flipped)
+    made = _update(x, value, items, positions, guards)
+    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+
+
+def parse(
+    x: Tensor, at: Any, first: int
+) -> tuple[tuple[Item, ...], list[Axis], tuple[Op, ...], Axes, tuple[Guard, ...]]:
+    """An index in normal form: items, axes to flip, run-time positions, result axes, guards."""
+    items: list[Item] = []
+    flipped: list[Axis] = []
+    positions: list[Op] = []
+    axes: list[Axis] = []
+    guards: list[Guard] = []
+    for axis, part in zip(x.axes, _parts(x, at), strict=True):
+        if isinstance(part, slice):
+            item, axis_length, backwards = _range(x, axis, part, guards)
+            taken = axis if item is None else axis.with_length(axis_length)
+            axes.append(taken)
+            if backwards:
+                flipped.append(taken)
+        elif isinstance(part, Tensor):
+            _check_position(x, axis, part)
+            item = ("dyn", first + len(positions))
+            positions.append(part)
+        else:
+            item = ("at", _position(x, axis, part, guards))
+        items.append(item)
+    return tuple(items), flipped, tuple(positions), Axes(axes), tuple(guards)
+
+
+def _parts(x: Tensor, at: Any) -> list[Any]:
+    if isinstance(at, dict):
+        parts: list[Any] = [slice(None)] * len(x.axes)
+        for axis, part in at.items():
+            if axis not in x.axes:
+                raise AxisError(f"{x} (made at {x.file_info}) has no axis {axis!r} to index")
+            parts[x.axes.index(axis)] = part
+        return parts
+    given = list(at) if isinstance(at, tuple) else [at]
+    dots = [k for k, part in enumerate(given) if part is Ellipsis]
+    missing = len(x.axes) - (len(given) - len(dots))
+    if len(dots) > 1 or missing < 0:
+        raise IndexRangeError(
+            f"{len(given)} positions for {x} (made at {x.file_info}), which has {len(x.axes)} axes"
+        )
+    where = dots[0] if dots else len(given)
+    return [*given[:where], *[slice(None)] * missing, *given[where + len(dots) :]]
+
+
+def _check_position(x: Tensor, axis: Axis, part: Tensor) -> None:
+    if part.axes is not NO_AXES or kind(part.dtype) != "i":
+        raise IndexRangeError(
+            f"a position along {axis} of {x} must be an integer or a scalar integer tensor, not "
+            f"{part} {part.dtype.name} (made at {part.file_info}); geon.gather takes many at once"
+            " and geon.where masks"
+        )
+
+
+def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Length:
+    if isinstance(part, bool) or not hasattr(part, "__index__") and not isinstance(part, Length):
+        raise IndexRangeError(
+            f"{part!r} is no position along {axis} of {x} (made at {x.file_info}): integers, "
+            "slices, ... and scalar integer tensors are; geon.gather takes arrays of them"
+        )
+    length = axis.expression
+    start = part if isinstance(part, Length) else part.__index__()
+    if isinstance(start, int) and start < 0:
+        start = length + start
+    what = f"position {part} is outside axis {axis} of {x} (made at {x.file_info})"
+    _require(0, start, what, guards)
+    _require(start + 1, length, what, guards)
+    return start
+
+
+def _range(
+    x: Tensor, axis: Axis, part: slice, guards: list[Guard]
+) -> tuple[Item, int | Length, bool]:
+    length = axis.expression
+    step = 1 if part.step is None else part.step.__index__()
+    if step == 0:
+        raise IndexRangeError(f"a slice of {x} along {axis} has step 0")
+    what = (
+        f"slice {_shown(part)} does not lie inside axis {axis} of {x} (made at {x.file_info}); "
+        "geon never clamps a slice: give bounds that fit"
+    )
+    if step > 0:
+        start = _bound(part.start, 0, length)
+        stop = _bound(part.stop, length, length)
+        _require(start, stop, what, guards)
+        count = stop - start if step == 1 else floor_divide(stop - start + (step - 1), step)
+    else:
+        # x[a:b:-s] takes a, a - s, ... above b: the same elements forwards, then flipped.
+        last = _bound(part.start, length - 1, length)
+        below = part.stop if part.stop is None else _bound(part.stop, -1, length)
+        below = -1 if below is None else below
+        _require(below, last, what, guards)
+        count = last - below if step == -1 else floor_divide(last - below + (-step - 1), -step)
+        start, stop = last + (count - 1) * step, last + 1
+    _require(0, start, what, guards)
+    _require(stop, length, what, guards)
+    if start == 0 and stop == length and abs(step) == 1:
+        return None, length, step < 0
+    return ("range", start, stop, abs(step)), count, step < 0
+
+
+def _shown(part: slice) -> str:
+    ends = ["" if end is None else str(end) for end in (part.start, part.stop)]
+    return ":".join(ends + ([] if part.step is None else [str(part.step)]))
+
+
+def _bound(value: Any, default: int | Length, length: int | Length) -> int | Length:
+    if value is None:
+        return default
+    if isinstance(value, Length):
+        return value
+    number: int = value.__index__()
+    return length + number if number < 0 else number
+
+
+def _require(low: int | Length, high: int | Length, what: str, guards: list[Guard]) -> None:
+    """Require low <= high: now where the difference is known, else by a guard."""
+    difference = high - low
+    if isinstance(difference, int):
+        if difference < 0:
+            raise IndexRangeError(what)
+    elif not _never_negative(difference):
+        guards.append(Guard("<=", low, high, what))
+
+
+def _never_negative(length: Length) -> bool:
+    # Open lengths are never negative, so a sum without a minus sign is not either.
+    return all(c > 0 and all(isinstance(a, str) for a, _ in m) for m, c in length.terms)

@@ -1,0 +1,71 @@
+"""The programs of ``examples/`` do what their first lines promise."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import digits
+import numpy as np
+import pytest
+
+SCRIPT = Path(digits.__file__)
+
+
+def run(folder: Path, *arguments: str) -> str:
+    """Standard output of the digits program, run in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        cwd=folder,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def accuracy_line(output: str) -> str:
+    (line,) = (line for line in output.splitlines() if line.startswith("test accuracy"))
+    return line
+
+
+def test_the_split_shares_no_image() -> None:
+    split = digits.load()
+    parts = (split.train, split.validation, split.test)
+    assert [len(labels) for _, labels in parts] == [1197, 300, 300]
+    images = np.concatenate([images for images, _ in parts])
+    assert len(np.unique(images, axis=0)) == len(images)
+
+
+def test_median_accuracy_of_five_seeds_on_held_out_images() -> None:
+    split = digits.load()
+    reached = []
+    for seed in range(5):
+        network, curve = digits.train(seed, split, progress=False)
+        assert curve.loss[-1] < curve.loss[0]
+        reached.append(digits.evaluate(network, split.test))
+    assert np.median(reached) >= 0.97, reached
+
+
+def test_a_second_process_predicts_with_the_same_accuracy(tmp_path: Path) -> None:
+    checkpoint = "weights.safetensors"
+    trained = run(tmp_path, "train", "--seed", "3", "--checkpoint", checkpoint, "--plot", "c.png")
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    restored = run(tmp_path, "predict", "--checkpoint", checkpoint)
+    assert accuracy_line(restored) == accuracy_line(trained)
+    assert restored.count("predicted") == 5
+
+
+def test_digits_are_drawn_beside_their_predictions() -> None:
+    image = np.zeros((2, 64), np.float32)
+    image[0, 0] = image[1, 63] = 1
+    lines = digits.show(image, np.array([3.0, 4.0]), np.array([3, 9])).splitlines()
+    assert lines[0] == "@@" + " " * 32
+    assert lines[7] == " " * 32 + "@@"
+    assert lines[8] == "predicted 3, is 3  predicted 4, is 9"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
+def test_help(arguments: list[str], tmp_path: Path) -> None:
+    assert "--checkpoint" in run(tmp_path, *arguments)

@@ -1,0 +1,45 @@
+"""The README's programs run, and print what it says they print."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.document_blocks import blocks, with_real_output
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_readme_prints_what_it_says() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.document_blocks", "README.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_readme_has_an_example_with_output() -> None:
+    languages = [block.language for block in blocks((ROOT / "README.md").read_text())]
+    assert ("python", "text") in zip(languages, languages[1:], strict=False)
+
+
+def test_a_wrong_output_is_seen_and_mended() -> None:
+    text = "```python\nx = 2\n```\n\n```python\nprint(x + 1)\n```\n\n```text\n4\n```\nend\n"
+    mended = with_real_output(text, "sample.md")
+    assert mended == text.replace("4\n", "3\n")
+    assert with_real_output(mended, "sample.md") == mended
+
+
+def test_output_without_a_place_for_it_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"sample.md:4: this block prints"):
+        with_real_output("a\n\n```python\nprint(1)\n```\n", "sample.md")
+
+
+def test_lines_of_errors_are_lines_of_the_document() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        with_real_output("one\ntwo\n\n```python\ny = 1\ny / 0\n```\n", "sample.md")
+    where = caught.traceback[-1]
+    assert (Path(str(where.path)).name, where.lineno + 1) == ("sample.md", 6)

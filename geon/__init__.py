@@ -26,9 +26,30 @@ from .errors import (
     UnavailableError,
 )
 from .op_graph.axes import Axes, Axis
+from .op_graph.composites import (
+    L2_norm,
+    clip,
+    elu,
+    gelu,
+    interpolation,
+    leaky_relu,
+    log_softmax,
+    logsumexp,
+    mean,
+    onehot,
+    outer,
+    relu,
+    silu,
+    softmax,
+    squared_L2,
+    std,
+    variance,
+)
 from .op_graph.constants import constant
 from .op_graph.contraction import contract, dot
+from .op_graph.custom import custom_deriv
 from .op_graph.deriv import deriv, hvp, jvp, vjp
+from .op_graph.dumps import dumps, loads
 from .op_graph.effects import SetItem, assign, doall, print, sequential
 from .op_graph.elementwise import (
     absolute,
@@ -107,6 +128,7 @@ from .op_graph.leaves import (
     tensor_size,
     variable,
 )
+from .op_graph.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.movement import (
     broadcast,
     cast_axes,
@@ -122,8 +144,20 @@ from .op_graph.movement import (
 )
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
 from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
+from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum
 from .op_graph.slicing import update
+from .transformers.base import Transformer, make_transformer
+from .transformers.computation import Computation
 from .version import __version__
 
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
+
+
+def __getattr__(name: str) -> object:
+    # Transformers are imported when they are asked for: `import geon` stays cheap.
+    if name == "NumPyTransformer":
+        from .transformers.numpy.transformer import NumPyTransformer
+
+        return NumPyTransformer
+    raise AttributeError(f"module 'geon' has no attribute {name!r}")

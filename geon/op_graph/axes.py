@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from ..errors import AxisError
 from .lengths import Length, product
 
-# Default lengths of open names, set by `axis.length = 128`; a convenience of the user's, read when a
-# computation first binds, and no part of any graph.
+# Default lengths of open names, set by `axis.length = 128`: a convenience of the user's, read when
+# a computation first binds, and no part of any graph.
 _defaults: dict[str, int] = {}
 
 
@@ -25,6 +25,7 @@ class Axis:
 
     __slots__ = ("__weakref__", "_hash", "expression", "name")
 
+    _hash: int
     name: str
     expression: int | Length
 
@@ -51,7 +52,7 @@ class Axis:
 
     @property
     def length(self) -> int | Length:
-        """The integer length; of an open axis its default where one was set, else the expression."""
+        """The integer length; for an open axis its default where one is set, else an expression."""
         if isinstance(self.expression, int):
             return self.expression
         if self.expression.names() <= _defaults.keys():
@@ -129,9 +130,6 @@ def _expression(name: str, length: int | Length | str | None) -> int | Length:
 def default_lengths() -> dict[str, int]:
     """A copy of the default lengths set by ``axis.length = ...``, by open name."""
     return dict(_defaults)
-
-
-AxesLike = "Axes | Axis | Sequence[Axis | Axes]"
 
 
 class Axes:

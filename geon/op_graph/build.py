@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import AxisError, DTypeError
-from .axes import Axes, as_axes
+from .axes import Axes, Axis, as_axes
 from .constants import as_tensor, number
 from .dtypes import (
     BOOL,
@@ -66,7 +66,11 @@ class Elementwise(Primitive):
         does not take.
         """
         found = lookup((self, *args)) if self._all_tensors(args) else None
-        op = found if isinstance(found, Tensor) else self._checked(args)
+        # The first operand having all axes means that the others share some: no need to check.
+        if isinstance(found, Tensor) and args[0].axes is found.axes:
+            op = found
+        else:
+            op = self._checked(args)
         if axes is not None:
             from .movement import broadcast
 
@@ -98,7 +102,8 @@ class Elementwise(Primitive):
         if found is not None:
             return found  # type: ignore[return-value]  # elementwise keys hold tensors
         (_, dtype, weak) = self._resolve(tensors)
-        axes, guards = tensors[0].axes, ()
+        axes = tensors[0].axes
+        guards: tuple[Guard, ...] = ()
         for other in tensors[1:]:
             if other.axes is not axes and other.axes is not NO_AXES:
                 axes, guards = join(self.name, tensors)
@@ -134,9 +139,7 @@ class Elementwise(Primitive):
             for arg in args
         ]
         targets, _, weak = self._resolve(given)
-        return tuple(
-            _coerce(arg, target, weak) for arg, target in zip(given, targets, strict=True)
-        )
+        return tuple(_coerce(arg, target, weak) for arg, target in zip(given, targets, strict=True))
 
     @property
     def __signature__(self) -> Any:
@@ -171,12 +174,12 @@ def _coerce(arg: Any, target: DType, weak: bool) -> Tensor:
 def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
     """``x`` in ``dtype``: constants are converted here, others get a cast."""
     from .constants import scalar_value
-    from .elementwise import cast
+    from .elementwise import cast, cast_weak
 
     value = scalar_value(x) if x.weak else None
     if value is not None:
         return number(value, dtype, weak)
-    return cast(x, dtype) if not weak else x
+    return cast_weak(x, dtype) if weak else cast(x, dtype)
 
 
 def refuse_unshared(what: str, args: Sequence[Any]) -> None:
@@ -208,7 +211,7 @@ def join(what: str, tensors: Sequence[Tensor]) -> tuple[Axes, tuple[Guard, ...]]
     if found is not None:
         return found, ()
     guards: list[Guard] = []
-    union = {}
+    union: dict[str, Axis] = {}
     owner: dict[str, Tensor] = {}
     for tensor in tensors:
         for axis in tensor.axes:

@@ -108,10 +108,12 @@ def constant(
     Raises ``AxisError`` when axes are missing or do not fit.
     """
     if is_number(value) and axes is None:
-        made = number(value, number_dtype(value), True) if dtype is None else number(
-            value, as_dtype(dtype)
+        made = (
+            number(value, number_dtype(value), True)
+            if dtype is None
+            else number(value, as_dtype(dtype))
         )
-        return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+        return annotate(made, name, tags, follows)
     array = to_array(value, dtype)
     if array.ndim == 0 and axes is not None:
         from .movement import broadcast
@@ -119,7 +121,7 @@ def constant(
         made = broadcast(array_constant(array, NO_AXES), as_axes(axes))
     else:
         made = array_constant(array, fit_axes(array, axes))
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(made, name, tags, follows)
 
 
 def to_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:

@@ -78,7 +78,8 @@ def dot(
             )
         names = tuple(shared)
     else:
-        names = tuple(name for name in x.axes.names if name in (axes := as_axes(over)))
+        axes = as_axes(over)
+        names = tuple(name for name in x.axes.names if name in axes)
         for axis in axes:
             if axis.name not in shared:
                 raise AxisError(
@@ -87,7 +88,7 @@ def dot(
                 )
     if not x.weak or not y.weak:
         x, y = _meet_dtypes(x, y)
-    return annotate(contract_two(x, y, names), name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(contract_two(x, y, names), name, tags, follows)
 
 
 def _meet_dtypes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -101,7 +102,7 @@ def _meet_dtypes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return strengthen(x, dtype), strengthen(y, dtype)
 
 
-def contract_two(x: Tensor, y: Tensor, names: tuple[str, ...]) -> Tensor:
+def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
     """``dot`` over axes of these names, which both have, of operands of one dtype; for rules."""
     from .reductions import sum_over
 
@@ -146,7 +147,7 @@ def contract(
     made = sum_over(xs[0], last) if last else xs[0]
     if out_axes is not None:
         made = broadcast(made, Axes(*(made.axes[axis.name] for axis in named)))
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def _contract_pair(x: Tensor, y: Tensor, rest: list[Tensor], summed: set[str]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Derivatives as graphs: reverse mode (``deriv``, ``vjp``) and forward mode (``jvp``).
+"""Derivatives as graphs: reverse mode (``deriv``, ``vjp``) and forward mode (``jvp``, ``hvp``).
 
 The two drivers here are the only code that knows about broadcasting, accumulation and source lines;
 rules state partials, transposes or linear maps of their primitive alone.
@@ -6,19 +6,21 @@ rules state partials, transposes or linear maps of their primitive alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import AxisError, DerivativeError, DTypeError
 from .build import strengthen
 from .constants import as_tensor, is_constant, scalar_value
 from .dtypes import kind
-from .elementwise import add, cast, multiply, negative
-from .functional import pure_value
+from .elementwise import add, cast, copy, multiply, negative
+from .functional import pure_value, substitute
 from .movement import broadcast
 from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order, with_args
 from .reductions import sum_to
-from .simplify import stabilise
+from .rewrite import rewrite
+from .simplify import STABLE
 from .sites import set_override
 
 
@@ -31,18 +33,19 @@ def deriv(y: Any, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any:
     an x that y does not depend on. Raises ``DerivativeError`` for an unreached x, a constant, a
     tensor that is not of a float dtype, or an op without a derivative.
     """
-    wanted = list(x) if isinstance(x, (list, tuple)) else [x]
+    wanted = _listed(x)
     if unreached not in ("raise", "zero"):
         raise DerivativeError(f"deriv: unreached={unreached!r} is neither 'raise' nor 'zero'")
-    y = _differentiable(y, "y")
-    wanted = [_differentiable(v, "x", unreached) for v in wanted]
-    targets = [_target(v) for v in wanted]
-    body = stabilise(pure_value(y), _computed(targets))
-    seed = _seed(y, body, seed)
-    cotangents = sweep(body, seed, targets)
+    y = _differentiable(y, "deriv", "y")
+    if unreached == "raise":
+        wanted = [_differentiable(v, "deriv", "x") for v in wanted]
+    given = _seed(y, seed)
+    (body,), targets, original = _prepared([y], wanted)
+    cotangents = sweep(body, given, targets)
     results = [
         _result(y, v, cotangents.get(t), unreached) for v, t in zip(wanted, targets, strict=True)
     ]
+    results = _restored(results, original)
     return results if isinstance(x, (list, tuple)) else results[0]
 
 
@@ -51,62 +54,95 @@ def vjp(y: Any, x: Any, seed: Any) -> Any:
     return deriv(y, x, seed=seed, unreached="zero")
 
 
-def jvp(y: Any, x: Any, tangent: Any) -> Tensor:
+def jvp(y: Any, x: Any, tangent: Any) -> Any:
     """The Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
 
-    ``x`` is a tensor and ``tangent`` one over its axes, or both are lists. Has the axes of ``y``;
-    zero where y does not depend on x.
+    ``y`` is a tensor or a list of tensors, which share one forward sweep; ``x`` is a tensor and
+    ``tangent`` one over its axes, or both are lists. Has the axes of ``y``; zero where y does not
+    depend on x. Raises ``DerivativeError`` for a tensor that is not of a float dtype or an op
+    without a derivative.
     """
-    wanted = list(x) if isinstance(x, (list, tuple)) else [x]
-    given = list(tangent) if isinstance(tangent, (list, tuple)) else [tangent]
-    if len(wanted) != len(given):
-        raise DerivativeError(f"jvp: {len(wanted)} tensors but {len(given)} tangents")
-    y = _differentiable(y, "y")
-    body = stabilise(pure_value(y), _computed(_target(v) for v in wanted))
+    wanted, directions = _listed(x), _listed(tangent)
+    if len(wanted) != len(directions):
+        raise DerivativeError(f"jvp: {len(wanted)} tensors but {len(directions)} tangents")
+    wanted = [_differentiable(v, "jvp", "x") for v in wanted]
+    ys = [_differentiable(v, "jvp", "y") for v in _listed(y)]
+    bodies, targets, original = _prepared(ys, wanted)
     tangents: dict[Op, Tensor] = {}
-    for v, t in zip(wanted, given, strict=True):
-        v = _differentiable(v, "x")
+    for v, target, t in zip(wanted, targets, directions, strict=True):
         t = strengthen(as_tensor(t, near=v), v.dtype)
-        tangents[_target(v)] = broadcast(cast(t, v.dtype), v.axes)
-    found = push(body, tangents)
-    return found if found is not None else _zeros(y)
+        tangents[target] = broadcast(cast(t, v.dtype), v.axes)
+    found = push(bodies, tangents)
+    results = [found[b] if b in found else _zeros(v) for v, b in zip(ys, bodies, strict=True)]
+    results = _restored(results, original)
+    return results if isinstance(y, (list, tuple)) else results[0]
 
 
 def hvp(y: Any, x: Any, vector: Any) -> Any:
-    """The Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode."""
-    gradients = deriv(y, x, unreached="zero")
-    if isinstance(x, (list, tuple)):
-        return [jvp(g, x, vector) for g in gradients]
-    return jvp(gradients, x, vector)
+    """The Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
+
+    ``x`` is a tensor and ``vector`` one over its axes, or both are lists, and then the result is.
+    """
+    return jvp(deriv(y, x, unreached="zero"), x, vector)
 
 
-def _differentiable(x: Any, what: str, unreached: str = "raise") -> Tensor:
+def _listed(x: Any) -> list[Tensor]:
+    return [as_tensor(v) for v in x] if isinstance(x, (list, tuple)) else [as_tensor(x)]
+
+
+def _differentiable(x: Any, what: str, role: str) -> Tensor:
     x = as_tensor(x)
-    if kind(x.dtype) != "f" and not (what == "x" and unreached == "zero"):
+    if kind(x.dtype) != "f":
         raise DerivativeError(
-            f"deriv: {what} is {x} of dtype {x.dtype.name} (made at {x.file_info}); only float "
+            f"{what}: {role} is {x} of dtype {x.dtype.name} (made at {x.file_info}); only float "
             "tensors have derivatives: geon.cast it to a float dtype before it is used"
         )
-    return x
+    tensor: Tensor = x
+    return tensor
 
 
-def _target(x: Tensor) -> Op:
-    return x if isinstance(x, Leaf) else pure_value(x)
+_marks = itertools.count()
 
 
-def _computed(targets: Iterable[Op]) -> frozenset[Op]:
-    return frozenset(op for op in targets if not isinstance(op, Leaf))
+def _prepared(
+    ys: Sequence[Tensor], wanted: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Op], dict[Op, Op]]:
+    """The pure, stable forms of ``ys``, the ops there that ``wanted`` became, and the way back.
+
+    A target that is computed is replaced by a copy unlike any other op, so that no rule looks
+    through it and no other op becomes one with it; ``_restored`` takes the copies out again.
+    """
+    pure: list[Op] = [pure_value(y) for y in ys]
+    targets: list[Op] = [v if isinstance(v, Leaf) else pure_value(v) for v in wanted]
+    known: dict[Op, Op] = {}
+    marked = {op for op in targets if not isinstance(op, Leaf)}
+    if marked:
+        for op in post_order([*pure, *targets]):
+            new = with_args(op, tuple([known[arg] for arg in op.args]))
+            known[op] = copy(new, None, next(_marks)) if op in marked else new
+    roots = [known.get(op, op) for op in (*pure, *targets)]
+    made: list[Any] = rewrite(roots, STABLE, {})
+    images = made[len(pure) :]
+    original = {m: t for m, t in zip(images, targets, strict=True) if t in marked}
+    return made[: len(pure)], images, original
 
 
-def _seed(y: Tensor, body: Tensor, seed: Any) -> Tensor:
-    if seed is None:
+def _restored(results: Sequence[Tensor], original: dict[Op, Op]) -> list[Tensor]:
+    """The results with the targets themselves in the place of the copies that stood for them."""
+    known = dict(original)
+    restored: list[Any] = [substitute(op, known) if known else op for op in results]
+    return restored
+
+
+def _seed(y: Tensor, given: Any) -> Tensor:
+    if given is None:
         if y.axes is not NO_AXES:
             raise DerivativeError(
                 f"deriv: y is {y} (made at {y.file_info}), not a scalar; give seed=, a tensor over "
                 f"{y.axes}, or reduce it, for example with geon.sum(y)"
             )
         return strengthen(as_tensor(1.0), y.dtype)
-    seed = as_tensor(seed, near=y)
+    seed = as_tensor(given, near=y)
     if any(axis not in y.axes for axis in seed.axes):
         raise AxisError(
             f"deriv: the seed {seed} (made at {seed.file_info}) has axes that y = {y} (made at "
@@ -114,7 +150,7 @@ def _seed(y: Tensor, body: Tensor, seed: Any) -> Tensor:
         )
     if kind(seed.dtype) != "f" and not seed.weak:
         raise DTypeError(f"deriv: the seed {seed} is {seed.dtype.name}, not a float dtype")
-    return broadcast(cast(strengthen(seed, y.dtype), y.dtype), body.axes)
+    return broadcast(cast(strengthen(seed, y.dtype), y.dtype), y.axes)
 
 
 def _result(y: Tensor, x: Tensor, g: Tensor | None, unreached: str) -> Tensor:
@@ -129,16 +165,21 @@ def _result(y: Tensor, x: Tensor, g: Tensor | None, unreached: str) -> Tensor:
     )
 
 
-def _zeros(x: Tensor) -> Tensor:
+def _zeros(x: Op) -> Tensor:
     return broadcast(strengthen(as_tensor(0), x.dtype), x.axes)
 
 
 # Reverse mode -----------------------------------------------------------------------------------
 
 
-def sweep(y: Tensor, seed: Tensor, targets: Sequence[Op]) -> dict[Op, Tensor]:
-    """The cotangent of every target that ``y`` reaches, from the cotangent ``seed`` of ``y``."""
-    order = post_order([y])
+def sweep(
+    y: Tensor, seed: Tensor, targets: Sequence[Op], known: Container[Op] = ()
+) -> dict[Op, Tensor]:
+    """The cotangent of every target that ``y`` reaches, from the cotangent ``seed`` of ``y``.
+
+    Ops in ``known`` are taken as independent of the targets, so that nothing below is walked.
+    """
+    order = post_order([y], known)
     wanted = set(targets)
     on_path: set[Op] = set()
     for op in order:
@@ -156,22 +197,30 @@ def sweep(y: Tensor, seed: Tensor, targets: Sequence[Op]) -> dict[Op, Tensor]:
                 kept[op] = g
             site = op._site
             set_override((site[0], site[1], f"derivative of {op.primitive.name}"))
-            for i, arg in enumerate(op.args):
-                if arg in on_path and kind(arg.dtype) == "f":
-                    part = _pull(op, i, arg, g)
-                    if part is not None:
-                        known = parts.get(arg)
-                        parts[arg] = part if known is None else add.apply(known, part)
+            for arg, part in _pulled(op, g, on_path):
+                total = parts.get(arg)
+                parts[arg] = part if total is None else add.apply(total, part)
     finally:
         set_override(outer)
     return kept
+
+
+def _pulled(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
+    """The cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
+    pull = op.primitive.pull
+    every = pull(g, op) if pull is not None else None
+    for i, arg in enumerate(op.args):
+        if arg in on_path and kind(arg.dtype) == "f":
+            part = every[i] if every is not None else _pull(op, i, arg, g)
+            if part is not None:
+                yield arg, part
 
 
 def _pull(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
     """The cotangent of argument i of ``op`` from the cotangent ``g`` of its result."""
     row = op.primitive
     if row.partials is not None:
-        part = _times_partial(op, i, g)
+        part = _times_partial(op, i, row.partials[i], g)
         return None if part is None else sum_to(part, arg.axes)
     if row.transpose is not None:
         part = row.transpose(g, op, i)
@@ -179,28 +228,27 @@ def _pull(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
             part = sum_to(part, arg.axes)
         return part
     if row.linearise is not None:
-        return _transposed(op, i, arg, g)
+        return _transposed(op, row.linearise, i, g)
     if kind(op.dtype) != "f":
         return None
     raise _missing(op)
 
 
-def _times_partial(op: Op, i: int, g: Tensor) -> Tensor | None:
-    partial = op.primitive.partials[i]  # type: ignore[index]  # the caller checked
-    if partial is None:
-        return None
+def _times_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
     if callable(partial):
         partial = partial(op, *_full(op))
     if partial is None:
         return None
     if isinstance(partial, Tensor):
+        if is_constant(g, 1.0):
+            return strengthen(partial, g.dtype)
         value = scalar_value(partial)
         if value is None or partial.weak:
             return multiply.apply(g, partial)
         partial = value
     if partial == 1.0:
         return g
-    if is_constant(g, 1.0) and g.axes is NO_AXES:
+    if is_constant(g, 1.0):
         return strengthen(as_tensor(float(partial)), g.dtype)
     return negative.apply(g) if partial == -1.0 else multiply.apply(g, float(partial))
 
@@ -213,15 +261,16 @@ def _full(op: Op) -> list[Any]:
     ]
 
 
-def _transposed(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
+def _transposed(op: Op, linearise: Any, i: int, g: Tensor) -> Tensor | None:
     """The transpose of the linear map that the row states, by a sweep through that map."""
     from .leaves import placeholder
 
-    tangent = placeholder(arg.axes, arg.dtype)
-    pushed = op.primitive.linearise(op, i, tangent)  # type: ignore[misc]  # the caller checked
+    tangent = placeholder(op.args[i].axes, op.args[i].dtype)
+    pushed: Tensor | None = linearise(op, i, tangent)
     if pushed is None:
         return None
-    return sweep(pushed, g, [tangent]).get(tangent)
+    known = {op, *op.args}
+    return sweep(pushed, broadcast(g, pushed.axes), [tangent], known).get(tangent)
 
 
 def _missing(op: Op) -> DerivativeError:
@@ -234,13 +283,15 @@ def _missing(op: Op) -> DerivativeError:
 # Forward mode -----------------------------------------------------------------------------------
 
 
-def push(y: Tensor, tangents: dict[Op, Tensor]) -> Tensor | None:
-    """The tangent of ``y`` from the tangents of some ops below it; None where it is zero."""
+def push(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Tensor]:
+    """The tangents of ``ys`` from those of some ops below them; no entry where one is zero."""
     found: dict[Op, Tensor] = dict(tangents)
+    order = post_order(ys)
+    needed = _needed(order, ys)
     outer = set_override(None)
     try:
-        for op in post_order([y]):
-            if op in found or kind(op.dtype) != "f":
+        for op in order:
+            if op in found or op not in needed or kind(op.dtype) != "f":
                 continue
             moving = [i for i, arg in enumerate(op.args) if arg in found]
             if moving:
@@ -251,14 +302,33 @@ def push(y: Tensor, tangents: dict[Op, Tensor]) -> Tensor | None:
                     found[op] = broadcast(t, op.axes)
     finally:
         set_override(outer)
-    return found.get(y)
+    return found
+
+
+def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
+    """The ops whose tangents count: not those only below a partial that is zero everywhere."""
+    needed = set(ys)
+    for op in reversed(order):
+        if op in needed:
+            row = op.primitive
+            if row.pull is not None:
+                needed.update(op.args[1:])
+            elif row.partials is not None:
+                pairs = zip(op.args, row.partials, strict=True)
+                needed.update(arg for arg, partial in pairs if partial is not None)
+            else:
+                needed.update(op.args)
+    return needed
 
 
 def _push_one(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     row = op.primitive
+    if row.push is not None:
+        return row.push(op, moving, found)
     if row.partials is not None:
         return _sum(
-            _times_partial(op, i, broadcast(found[op.args[i]], op.axes)) for i in moving
+            _times_partial(op, i, row.partials[i], broadcast(found[op.args[i]], op.axes))
+            for i in moving
         )
     if row.transpose is not None and row.multilinear:
         return _sum(_replaced(op, {i: found[op.args[i]]}) for i in moving)
@@ -271,24 +341,20 @@ def _push_one(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | No
 
 def _push_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     """A row linear in several arguments together: those that do not move are zero."""
-    if op.primitive.name == "custom":
-        from .custom import push_custom
-
-        return push_custom(op, moving, found)
     linear = [i for i, arg in enumerate(op.args) if kind(arg.dtype) == "f"]
-    if not any(i in linear for i in moving) or kind(op.dtype) != "f":
+    if not any(i in linear for i in moving):
         return None
-    zero = {i: _zeros(op.args[i]) for i in linear}  # type: ignore[arg-type]  # float ops are tensors
+    zero = {i: _zeros(op.args[i]) for i in linear}
     return _replaced(op, {**zero, **{i: found[op.args[i]] for i in moving}})
 
 
-def _replaced(op: Op, new: dict[int, Tensor]) -> Tensor:
-    args = tuple(new.get(i, arg) for i, arg in enumerate(op.args))
-    made: Tensor = with_args(op, args)
+def _replaced(op: Op, new: Mapping[int, Tensor]) -> Tensor:
+    made = with_args(op, tuple(new.get(i, arg) for i, arg in enumerate(op.args)))
+    assert isinstance(made, Tensor)
     return made
 
 
-def _sum(parts: Any) -> Tensor | None:
+def _sum(parts: Iterable[Tensor | None]) -> Tensor | None:
     total: Tensor | None = None
     for part in parts:
         if part is not None:

@@ -8,7 +8,7 @@ one (bool < integer < float), else the default of their own kind.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,13 +34,14 @@ DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32}
 _RANK = {"b": 0, "i": 1, "f": 2}
 
 
-@lru_cache(maxsize=None)
+@cache
 def named_dtype(name: str) -> DType:
     """The dtype of that name; bfloat16 comes from ml_dtypes."""
     if name == "bfloat16":
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        wide: DType = np.dtype(ml_dtypes.bfloat16)
+        return wide
     if name not in DTYPES:
         raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(DTYPES)}")
     return np.dtype(name)
@@ -58,7 +59,7 @@ def as_dtype(dtype: Any) -> DType:
         raise DTypeError(f"{dtype!r} is no dtype; geon has {', '.join(DTYPES)}") from error
 
 
-@lru_cache(maxsize=None)
+@cache
 def kind(dtype: DType) -> str:
     """``b`` (bool), ``i`` (integer of either sign) or ``f`` (float)."""
     if dtype.name in FLOATS:
@@ -66,7 +67,7 @@ def kind(dtype: DType) -> str:
     return "b" if dtype is BOOL else "i"
 
 
-@lru_cache(maxsize=None)
+@cache
 def promote(left: DType, right: DType) -> DType:
     """The dtype two operands meet in: the one promotion table.
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import AssignError, DTypeError
 from .build import strengthen
 from .constants import as_tensor
-from .movement import broadcast
+from .movement import FLIP, broadcast, flip
 from .op_graph import (
     NO_AXES,
     VOID_DTYPE,
@@ -42,6 +42,8 @@ PRINT = Primitive(
 
 def storage_of(target: Op) -> Leaf | None:
     """The variable or placeholder below a (nested) slice; None for anything else."""
+    while target.primitive is FLIP:
+        target = target.args[0]
     while target.primitive.name == "slice":
         target = target.args[0]
     return target if isinstance(target, Leaf) else None
@@ -73,8 +75,11 @@ def assign(
             f"at {target.file_info}) is {target.dtype.name}; geon.cast the value"
         )
     value = broadcast(value, target.axes)
+    while target.primitive is FLIP:
+        value = flip(value, [target.axes[name] for name in target.attrs[0]])
+        target = target.args[0]  # type: ignore[assignment]  # what is flipped is a tensor
     made = intern(VoidOp, ASSIGN, (target, value), (), NO_AXES, VOID_DTYPE, effect=True)
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(made, name, tags, follows)
 
 
 SetItem = assign
@@ -85,7 +90,7 @@ def doall(
 ) -> VoidOp:
     """Run all ``ops`` for their effects; none sees the effects of another."""
     made = intern(VoidOp, DOALL, _ops(ops, "doall"), (), NO_AXES, VOID_DTYPE, effect=True)
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(made, name, tags, follows)
 
 
 def sequential(ops: Iterable[Op], *, name: str | None = None, tags: Any = ()) -> Any:
@@ -127,7 +132,5 @@ def print(x: Any, label: str | None = None, *, name: str | None = None) -> Tenso
     """
     x = as_tensor(x)
     shown = str(x) if label is None else label
-    made = intern(
-        ComputationOp, PRINT, (x,), (shown,), x.axes, x.dtype, weak=x.weak, effect=True
-    )
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    made = intern(ComputationOp, PRINT, (x,), (shown,), x.axes, x.dtype, weak=x.weak, effect=True)
+    return annotate(made, name, (), ())

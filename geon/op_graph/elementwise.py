@@ -18,17 +18,13 @@ import numpy as np
 from ..errors import DerivativeError
 from .build import Elementwise, elementwise
 from .constants import as_tensor, scalar_value
-from .dtypes import BOOL, as_dtype, kind
+from .dtypes import BOOL, DType, as_dtype, kind
 from .op_graph import ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
 
 Array = np.ndarray[Any, Any]
 POSITIVE = ((0.2, 3.0),)
 UNIT = ((-0.9, 0.9),)
-
-
-def _zeros_like(x: Tensor) -> Tensor:
-    return multiply.apply(x, 0.0)
 
 
 def _tie(wins: Elementwise) -> tuple[Any, Any]:
@@ -38,15 +34,16 @@ def _tie(wins: Elementwise) -> tuple[Any, Any]:
     return (lambda out, x, y: share(x, y), lambda out, x, y: share(y, x))
 
 
-def _power_in_base(out: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def _power_in_base(out: Tensor, x: Tensor, y: Tensor) -> Tensor | float:
     exponent = scalar_value(y)
     if exponent is not None:
-        return y * x ** (y - 1) if exponent else _zeros_like(x)
+        return y * x ** (y - 1) if exponent else 0.0
     return y * power.apply(x, where.apply(equal.apply(y, 0), 1, y - 1))
 
 
 def _power_in_exponent(out: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    return out * log(where.apply(equal.apply(x, 0), 1, x))
+    zero = equal.apply(x, 0)
+    return where.apply(zero, 0, out * log(where.apply(zero, 1, x)))
 
 
 def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
@@ -61,7 +58,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _erf(x: Array) -> Array:
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
 
 
 def _lgamma(x: Array) -> Array:
@@ -70,7 +67,7 @@ def _lgamma(x: Array) -> Array:
             return math.inf
         return math.lgamma(value)
 
-    return np.vectorize(one, otypes=[np.float64])(x)
+    return np.asarray(np.vectorize(one, otypes=[np.float64])(x))
 
 
 def _shift(shift: Any) -> Any:
@@ -128,7 +125,7 @@ mod = elementwise(
     np.remainder,
     (1.0, lambda out, x, y: -floor(x / y)),
     arity=2,
-    domain=((0.1, 0.6), (0.7, 2.0)),
+    domain=((-3.0, 3.0), (0.7, 2.0)),
 )
 power = elementwise(
     "power",
@@ -148,7 +145,9 @@ absolute = elementwise(
     sympy="Abs(x)",
     domain=POSITIVE,
 )
-sign = elementwise("sign", "-1, 0 or 1 by the sign of x.", np.sign, (None,), domain=POSITIVE)
+sign: Elementwise = elementwise(
+    "sign", "-1, 0 or 1 by the sign of x.", np.sign, (None,), domain=POSITIVE
+)
 reciprocal = elementwise(
     "reciprocal",
     "1 / x.",
@@ -158,7 +157,9 @@ reciprocal = elementwise(
     sympy="1 / x",
     domain=POSITIVE,
 )
-square = elementwise("square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2")
+square: Elementwise = elementwise(
+    "square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2"
+)
 sqrt = elementwise(
     "sqrt",
     "The square root; its derivative at 0 is infinite.",
@@ -228,8 +229,8 @@ softplus = elementwise(
 
 sin = elementwise("sin", "Sine of x in radians.", np.sin, (lambda out, x: cos(x),), rule="float",
                   sympy="sin(x)")  # fmt: skip
-cos = elementwise("cos", "Cosine of x in radians.", np.cos, (lambda out, x: -sin(x),), rule="float",
-                  sympy="cos(x)")  # fmt: skip
+cos: Elementwise = elementwise("cos", "Cosine of x in radians.", np.cos,
+                               (lambda out, x: -sin(x),), rule="float", sympy="cos(x)")  # fmt: skip
 tan = elementwise("tan", "Tangent of x in radians.", np.tan, (lambda out, x: 1 + square(out),),
                   rule="float", sympy="tan(x)", domain=((-1.2, 1.2),))  # fmt: skip
 asin = elementwise("asin", "Arc sine in radians.", np.arcsin,
@@ -239,15 +240,17 @@ acos = elementwise("acos", "Arc cosine in radians.", np.arccos,
                    (lambda out, x: -rsqrt(1 - square(x)),), rule="float", sympy="acos(x)",
                    domain=UNIT)  # fmt: skip
 atan = elementwise("atan", "Arc tangent in radians.", np.arctan,
-                   (lambda out, x: 1 / (1 + square(x)),), rule="float", sympy="atan(x)")  # fmt: skip
+                   (lambda out, x: 1 / (1 + square(x)),), rule="float",
+                   sympy="atan(x)")  # fmt: skip
 sinh = elementwise("sinh", "Hyperbolic sine.", np.sinh, (lambda out, x: cosh(x),), rule="float",
                    sympy="sinh(x)")  # fmt: skip
-cosh = elementwise("cosh", "Hyperbolic cosine.", np.cosh, (lambda out, x: sinh(x),), rule="float",
-                   sympy="cosh(x)")  # fmt: skip
+cosh: Elementwise = elementwise("cosh", "Hyperbolic cosine.", np.cosh, (lambda out, x: sinh(x),),
+                                rule="float", sympy="cosh(x)")  # fmt: skip
 tanh = elementwise("tanh", "Hyperbolic tangent.", np.tanh, (lambda out, x: 1 - square(out),),
                    rule="float", sympy="tanh(x)")  # fmt: skip
 asinh = elementwise("asinh", "Inverse hyperbolic sine.", np.arcsinh,
-                    (lambda out, x: rsqrt(1 + square(x)),), rule="float", sympy="asinh(x)")  # fmt: skip
+                    (lambda out, x: rsqrt(1 + square(x)),), rule="float",
+                    sympy="asinh(x)")  # fmt: skip
 acosh = elementwise("acosh", "Inverse hyperbolic cosine.", np.arccosh,
                     (lambda out, x: rsqrt(square(x) - 1),), rule="float", sympy="acosh(x)",
                     domain=((1.2, 3.0),))  # fmt: skip
@@ -356,7 +359,7 @@ right_shift = elementwise("right_shift", "x shifted down by y bits, keeping the 
 
 # Rounding ---------------------------------------------------------------------------------------
 
-floor = elementwise("floor", "The largest integer not above x.", np.floor, (None,))
+floor: Elementwise = elementwise("floor", "The largest integer not above x.", np.floor, (None,))
 ceil = elementwise("ceil", "The smallest integer not below x.", np.ceil, (None,))
 round = elementwise("round", "The nearest integer, halves to even.", np.rint, (None,))
 trunc = elementwise("trunc", "The integer part of x.", np.trunc, (None,))
@@ -386,7 +389,7 @@ CAST = Primitive(
     "x in another dtype; floats are truncated to integers, and held at the ends of the range.",
     reference=_cast_reference,
     transpose=_cast_transpose,
-    attributes=("dtype",),
+    attributes=("dtype", "weak"),
 )
 STOP_GRADIENT = Primitive(
     "stop_gradient",
@@ -414,29 +417,35 @@ POLYGAMMA = Primitive(
 )
 
 
-def cast(x: Any, dtype: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
+def cast(
+    x: Any, dtype: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
     """``x`` in ``dtype``.
 
     Floats become integers by truncation; values out of range become the nearest bound and NaN
     becomes 0. Axes are those of ``x``.
     """
-    x, dtype = as_tensor(x), as_dtype(dtype)
-    if x.dtype is dtype and not x.weak:
-        return annotate(x, name, tags, follows)  # type: ignore[no-any-return]
-    made = intern(ComputationOp, CAST, (x,), (dtype.name,), x.axes, dtype)
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+    source, target = as_tensor(x), as_dtype(dtype)
+    if source.dtype is target and not source.weak:
+        return annotate(source, name, tags, follows)
+    attrs = (target.name, False)
+    made = intern(ComputationOp, CAST, (source,), attrs, source.axes, target)
+    return annotate(made, name, tags, follows)
 
 
-def stop_gradient(
-    x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
-) -> Tensor:
+def cast_weak(x: Tensor, dtype: DType) -> Tensor:
+    """``x``, which is weak, in ``dtype`` and still weak: a length beside a Python float."""
+    return intern(ComputationOp, CAST, (x,), (dtype.name, True), x.axes, dtype, weak=True)
+
+
+def stop_gradient(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
     """``x`` itself, a constant as far as derivatives go."""
     x = as_tensor(x)
     made = intern(ComputationOp, STOP_GRADIENT, (x,), (True,), x.axes, x.dtype, weak=x.weak)
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(made, name, tags, follows)
 
 
-def copy(x: Tensor, layout: tuple[str, ...] | None = None, number: int = 0) -> Tensor:
+def copy(x: Op, layout: tuple[str, ...] | None = None, number: int = 0) -> Tensor:
     """``x`` in memory of its own, its axes ordered there as ``layout`` says (outermost first)."""
     made: Tensor = intern(ComputationOp, COPY, (x,), (layout, number), x.axes, x.dtype)
     return made
@@ -455,7 +464,7 @@ def polygamma(
     if kind(x.dtype) != "f" or x.weak:
         x = cast(x, "float32" if kind(x.dtype) != "f" else x.dtype)
     made = intern(ComputationOp, POLYGAMMA, (x,), (n,), x.axes, x.dtype)
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(made, name, tags, follows)
 
 
 def digamma(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
@@ -473,7 +482,7 @@ def _polygamma_reference(n: int, x: Array) -> Array:
             return math.inf if n % 2 else math.nan
         return float(mpmath.polygamma(n, value))
 
-    return np.vectorize(one, otypes=[np.float64])(x)
+    return np.asarray(np.vectorize(one, otypes=[np.float64])(x))
 
 
 def is_mask(x: Tensor) -> bool:

@@ -1,15 +1,16 @@
 """State as values: ``functional`` turns effects into (outputs, new value of each storage leaf).
 
-Walking a ``sequential`` carries an environment from each storage leaf to its current value; reads in
-a later element are replaced by it, and a set on a slice becomes ``update(whole, value, at)``. What
-is left is pure. The walk is written as generators run on an explicit stack, so that graphs of any
-depth pass.
+Walking a ``sequential`` carries an environment from each storage leaf to its current value; reads
+in a later element are replaced by it, and a set on a slice becomes ``update(whole, value, at)``.
+What is left is pure. The walk is written as generators run on an explicit stack, so that graphs of
+any depth pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from ..errors import OrderError
@@ -51,7 +52,7 @@ class Env:
     def __init__(self, values: dict[Leaf, Tensor]) -> None:
         self.values = values
         self.memo: dict[Op, tuple[Op, Effects]] = {}
-        self.substituted: dict[Op, Op] = dict(values)
+        self.substituted: dict[Op, Op] = dict(values.items())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,9 +87,7 @@ def functional(results: Iterable[Op]) -> Functional:
         outputs.append(None if isinstance(result, VoidOp) else value)
         effects = _union(effects, own)
     updates = {
-        leaf: _landed(leaf, records)
-        for leaf, records in effects.sets.items()
-        if leaf.info.stored
+        leaf: _landed(leaf, records) for leaf, records in effects.sets.items() if leaf.info.stored
     }
     made = Functional(tuple(outputs), updates, effects.prints)
     return Functional(made.outputs, {**updates, **_counters(made)}, made.prints)
@@ -109,8 +108,8 @@ def _counters(made: Functional) -> dict[Leaf, Tensor]:
     for op in post_order(made.roots):
         if op.primitive.name == "random_bits":
             counter = op.args[0]
-            assert isinstance(counter, Leaf)
-            if counter not in counters:
+            # A counter that was assigned explicitly is as it was assigned.
+            if isinstance(counter, Leaf) and counter not in {**counters, **made.updates}:
                 counters[counter] = add.apply(counter, number(1, UINT64))
     return counters
 
@@ -288,12 +287,13 @@ def _apart(a: Any, b: Any) -> bool:
     (first, last, step), (other_first, other_last, other_step) = _ends(a), _ends(b)
     if _negative(last - other_first - 1) or _negative(other_last - first - 1):
         return True
-    offset = first - other_first
-    return step == other_step and isinstance(offset, int) and offset % step != 0
+    offset, common = first - other_first, gcd(step, other_step)
+    return isinstance(offset, int) and common > 0 and offset % common != 0
 
 
 def _ends(item: Any) -> tuple[int | Length, int | Length, int]:
-    return (item[1], item[1] + 1, 1) if item[0] == "at" else item[1:]
+    # A position is a range of one element with step 0: gcd(0, step) is the other's step.
+    return (item[1], item[1] + 1, 0) if item[0] == "at" else item[1:]
 
 
 def _negative(difference: int | Length) -> bool:

@@ -11,7 +11,7 @@ from .axes import Axes, Axis
 from .build import meet
 from .constants import as_tensor
 from .dtypes import INT64, kind
-from .elementwise import absolute, cast, equal, maximum, minimum, where
+from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, where
 from .leaves import iota, length_value
 from .movement import broadcast
 from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
@@ -68,7 +68,8 @@ def _gather_reference(op: Op, x: Array, index: Array) -> Array:
     moved = x.transpose([x_axes.index(n) for n in [*batch, op.attrs[0], *rest]])
     out = moved[_grids(op, x_axes, index_axes, index)]
     names = [*batch, *own, *rest]
-    return out.transpose([names.index(n) for n in op.axes.names])
+    ordered: Array = out.transpose([names.index(n) for n in op.axes.names])
+    return ordered
 
 
 def _scatter_reference(op: Op, x: Array, index: Array, value: Array) -> Array:
@@ -93,7 +94,7 @@ def _gather_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
         return None
     x, index = op.args
     zeros = cast(broadcast(as_tensor(0), x.axes), g.dtype)
-    return _scatter(zeros, index, g, op.attrs[0], "add")  # type: ignore[arg-type]
+    return _scatter(zeros, index, g, op.attrs[0], "add")
 
 
 def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
@@ -102,19 +103,19 @@ def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
     if i == 1:
         return None
     if mode == "add":
-        return g if i == 0 else _gather(g, index, axis)  # type: ignore[arg-type]
+        return g if i == 0 else _gather(g, index, axis)
     if i == 0:
         zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
-        return _scatter(g, index, zeros, axis, "set")  # type: ignore[arg-type]
-    picked = _gather(g, index, axis)  # type: ignore[arg-type]
-    return where.apply(_wins(x, index, axis), picked, 0)  # type: ignore[arg-type]
+        return _scatter(g, index, zeros, axis, "set")
+    picked = _gather(g, index, axis)
+    return where.apply(_wins(x, index, axis), picked, 0)
 
 
-def _wins(x: Tensor, index: Tensor, axis: str) -> Tensor:
+def _wins(x: Op, index: Op, axis: str) -> Tensor:
     """Whether each index element is the one whose value stayed, among those of one place."""
     number: Any = as_tensor(0)
     for a in index.axes:
-        number = number * length_value(a.expression) + iota(a)
+        number = add.apply(multiply.apply(number, length_value(a.expression)), iota(a))
     number = broadcast(cast(number, INT64), index.axes)
     places = Axes(*(a for a in x.axes if a.name == axis or a in index.axes))
     nobody = cast(broadcast(as_tensor(-1), places), INT64)
@@ -139,16 +140,23 @@ SCATTER = Primitive(
     transpose=_scatter_transpose,
     attributes=("axis", "mode"),
 )
+CHECKED = Primitive(
+    "checked",
+    "indexing",
+    "Integer positions, once each was found to lie inside an axis of a length (lowering only).",
+    reference=lambda op, x: x,
+    attributes=("length",),
+)
 
 
-def _gather(x: Tensor, index: Tensor, axis: str) -> Tensor:
+def _gather(x: Op, index: Op, axis: str) -> Tensor:
     guards = _shared_guards("gather", x, index, axis)
     axes = gathered_axes(x.axes, index.axes, axis)
     made: Tensor = intern(ComputationOp, GATHER, (x, index), (axis,), axes, x.dtype, guards=guards)
     return made
 
 
-def _scatter(x: Tensor, index: Tensor, value: Tensor, axis: str, mode: str) -> Tensor:
+def _scatter(x: Op, index: Op, value: Op, axis: str, mode: str) -> Tensor:
     guards = _shared_guards("scatter", x, index, axis)
     made: Tensor = intern(
         ComputationOp, SCATTER, (x, index, value), (axis, mode), x.axes, x.dtype, guards=guards
@@ -156,7 +164,7 @@ def _scatter(x: Tensor, index: Tensor, value: Tensor, axis: str, mode: str) -> T
     return made
 
 
-def _shared_guards(what: str, x: Tensor, index: Tensor, axis: str) -> tuple[Guard, ...]:
+def _shared_guards(what: str, x: Op, index: Op, axis: str) -> tuple[Guard, ...]:
     guards: list[Guard] = []
     for a in index.axes:
         known = x.axes.get(a.name)
@@ -184,7 +192,7 @@ def gather(x: Any, index: Any, axis: Axis | None = None, *, name: str | None = N
     """
     x, index = as_tensor(x), _index(index, "gather")
     made = _gather(x, index, axis_of(x, axis, "gather").name)
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def take_along(x: Any, index: Any, axis: Axis | None = None) -> Tensor:
@@ -201,7 +209,7 @@ def scatter(
     mode: str = "set",
     name: str | None = None,
 ) -> Tensor:
-    """``x`` with ``value`` set at (``mode="set"``) or added to (``"add"``) positions along ``axis``.
+    """``x`` with ``value`` set at or added to (``mode="add"``) positions along ``axis``.
 
     ``index`` as in ``gather``; ``value`` is broadcast over the axes ``gather`` would have. Where an
     index repeats, ``add`` adds all and ``set`` keeps the last in row-major order.
@@ -222,7 +230,7 @@ def scatter(
         )
     value = broadcast(value, gathered_axes(x.axes, index.axes, along))
     made = _scatter(x, index, value, along, mode)
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> Tensor:

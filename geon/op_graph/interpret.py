@@ -60,10 +60,13 @@ def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
     if row.reference is None:
         raise ArgumentError(f"{op} (made at {op.file_info}) has no value: it must be given")
     with np.errstate(all="ignore"):
-        if row.kind == "elementwise" and not row.attributes:
+        if row.kind == "elementwise":
             shape = tuple(bound.axes.lengths)
-            aligned = [_aligned(a, x.axes, bound.axes) for a, x in zip(args, bound.args, strict=True)]
-            value = np.broadcast_to(row.reference(*_widened(aligned)), shape)
+            aligned = [
+                _aligned(a, x.axes, bound.axes) for a, x in zip(args, bound.args, strict=True)
+            ]
+            first = (bound,) if row.attributes else ()
+            value = np.broadcast_to(row.reference(*first, *_widened(aligned)), shape)
         elif row.kind in COMPUTING:
             value = row.reference(bound, *_widened(args))
         else:

@@ -31,7 +31,7 @@ IOTA = Primitive(
     "iota",
     "leaf",
     "0, 1, 2, ... along an axis.",
-    reference=lambda op: np.arange(int(op.axes[0].expression), dtype=op.dtype),  # type: ignore[arg-type]
+    reference=lambda op: np.arange(int(op.axes[0].expression), dtype=op.dtype),
     attributes=("axis", "dtype"),
 )
 LENGTH = Primitive(
@@ -59,7 +59,7 @@ def placeholder(
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     leaf = make_leaf(PLACEHOLDER, as_axes(axes), as_dtype(dtype), info)
     info.initializers = tuple(initializers)
-    return annotate(leaf, name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(leaf, name, tags, follows)
 
 
 def variable(
@@ -87,7 +87,9 @@ def variable(
         if isinstance(first, np.ndarray) and first.ndim and axes is not None:
             fit_axes(first, axes)
         first = _initial_tensor(first, axes, dtype)
-    shape = as_axes(axes) if axes is not None else first.axes if isinstance(first, Tensor) else NO_AXES
+    shape = (
+        as_axes(axes) if axes is not None else first.axes if isinstance(first, Tensor) else NO_AXES
+    )
     given = _default_dtype(initial_value, first) if dtype is None else as_dtype(dtype)
     if isinstance(first, Tensor):
         first = _fitted(first, shape, given)
@@ -99,7 +101,7 @@ def variable(
 
         own = (assign(leaf, first),)
     info.initializers = (*own, *initializers)
-    return annotate(leaf, name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(leaf, name, tags, follows)
 
 
 Variable = variable
@@ -147,7 +149,7 @@ def iota(axis: Axis, dtype: Any = "int64", *, name: str | None = None) -> Tensor
     """0, 1, 2, ... along ``axis``, over just that axis."""
     axes, kept = Axes(axis), as_dtype(dtype)
     made = intern(ComputationOp, IOTA, (), (axis, kept.name), axes, kept)
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def length_value(length: int | Length) -> Tensor:
@@ -168,7 +170,7 @@ def tensor_size(
     x = as_tensor(x)
     names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
     made = length_value(product(x.axes[n].expression for n in names))
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 Initial = Callable[[Axes], Any]

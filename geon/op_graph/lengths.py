@@ -32,10 +32,11 @@ def _atom_key(atom: Atom) -> str:
 
 
 class Length:
-    """An integer expression over open axis names; supports ``+ - * //`` with integers and lengths."""
+    """An integer expression over open axis names: ``+ - * //`` with integers and lengths."""
 
     __slots__ = ("_hash", "terms")
 
+    _hash: int
     terms: tuple[tuple[Monomial, int], ...]
 
     def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
@@ -74,9 +75,7 @@ class Length:
         return -self + other
 
     def __mul__(self, other: int | Length) -> int | Length:
-        return _from_terms(
-            (_times(m, n), c * d) for m, c in self.terms for n, d in _terms(other)
-        )
+        return _from_terms((_times(m, n), c * d) for m, c in self.terms for n, d in _terms(other))
 
     __rmul__ = __mul__
 
@@ -98,7 +97,7 @@ class Length:
         return frozenset(found)
 
     def evaluate(self, lengths: Mapping[str, int]) -> int:
-        """The integer it is when the open names have these lengths; ``KeyError`` for a missing one."""
+        """The integer it is for these lengths of the open names; ``KeyError`` for a missing one."""
         total = 0
         for monomial, coefficient in self.terms:
             product = coefficient

@@ -1,4 +1,4 @@
-"""Movement: the same elements under other axes. Every row here is linear and states its transpose."""
+"""Movement: the same elements under other axes. Every row is linear and states its transpose."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FLIP = Primitive(
     "flip",
     "movement",
     "x with the order along some axes reversed.",
-    reference=lambda op, x: np.flip(x, [op.axes.index(name) for name in op.attrs[0]]),
+    reference=lambda op, x: np.flip(x, tuple(map(op.axes.index, op.attrs[0]))),
     transpose=lambda g, op, i: flip(g, [op.axes[name] for name in op.attrs[0]]),
     attributes=("flipped",),
 )
@@ -100,8 +100,13 @@ def broadcast(
     Raises ``AxisError`` when ``axes`` lack one of x's or give it another length.
     """
     x, axes = as_tensor(x), as_axes(axes)
-    if x.axes is axes:
-        return annotate(x, name, tags, follows)  # type: ignore[no-any-return]
+    made: Tensor = x
+    if x.axes is not axes:
+        made = _broadcast(x, axes)
+    return annotate(made, name, tags, follows)
+
+
+def _broadcast(x: Tensor, axes: Axes) -> Tensor:
     guards: list[Guard] = []
     for axis in x.axes:
         wanted = axes.get(axis.name)
@@ -113,10 +118,9 @@ def broadcast(
         if wanted is not axis:
             guards += meet("broadcast", axis.name, (axis.expression, x), (wanted.expression, x))
     row = REORDER if len(axes) == len(x.axes) else BROADCAST
-    made = intern(
+    return intern(
         ComputationOp, row, (x,), (axes,), axes, x.dtype, weak=x.weak, guards=tuple(guards)
     )
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
 
 
 def reorder(
@@ -145,20 +149,23 @@ def cast_axes(
     x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
 ) -> Tensor:
     """``x`` under the axes ``axes``, matched by position; lengths must agree."""
-    x, axes = as_tensor(x), as_axes(axes)
-    if len(axes) != len(x.axes):
+    tensor, axes = as_tensor(x), as_axes(axes)
+    if len(axes) != len(tensor.axes):
         raise AxisError(
-            f"cast_axes: {x} (made at {x.file_info}) has {len(x.axes)} axes, {axes} are {len(axes)}"
+            f"cast_axes: {tensor} (made at {tensor.file_info}) has {len(tensor.axes)} axes, {axes} "
+            f"are {len(axes)}"
         )
-    if axes is x.axes:
-        return annotate(x, name, tags, follows)  # type: ignore[no-any-return]
-    guards: list[Guard] = []
-    for have, want in zip(x.axes, axes, strict=True):
-        guards += meet("cast_axes", want.name, (have.expression, x), (want.expression, x))
-    made = intern(
-        ComputationOp, RENAME, (x,), (axes,), axes, x.dtype, weak=x.weak, guards=tuple(guards)
-    )
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+    if axes is not tensor.axes:
+        guards: list[Guard] = []
+        for have, want in zip(tensor.axes, axes, strict=True):
+            lengths = (have.expression, tensor), (want.expression, tensor)
+            guards += meet("cast_axes", want.name, *lengths)
+        tensor = _renamed(tensor, axes, tuple(guards))
+    return annotate(tensor, name, tags, follows)
+
+
+def _renamed(x: Tensor, axes: Axes, guards: tuple[Guard, ...]) -> Tensor:
+    return intern(ComputationOp, RENAME, (x,), (axes,), axes, x.dtype, weak=x.weak, guards=guards)
 
 
 def rename(x: Any, names: dict[Axis, Axis | str], *, name: str | None = None) -> Tensor:
@@ -174,15 +181,16 @@ def rename(x: Any, names: dict[Axis, Axis | str], *, name: str | None = None) ->
 
 def flip(x: Any, axes: Any, *, name: str | None = None) -> Tensor:
     """``x`` with the order along ``axes`` reversed."""
-    x = as_tensor(x)
-    names = tuple(sorted(x.axes[x.axes.index(axis)].name for axis in as_axes(axes)))
-    if not names:
-        return x
-    made = intern(ComputationOp, FLIP, (x,), (names,), x.axes, x.dtype, weak=x.weak)
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    made = as_tensor(x)
+    names = tuple(sorted(made.axes[made.axes.index(axis)].name for axis in as_axes(axes)))
+    if names:
+        made = intern(ComputationOp, FLIP, (made,), (names,), made.axes, made.dtype, weak=made.weak)
+    return annotate(made, name, (), ())
 
 
-def flatten(x: Any, axes: Any = None, axis: Axis | None = None, *, name: str | None = None) -> Tensor:
+def flatten(
+    x: Any, axes: Any = None, axis: Axis | None = None, *, name: str | None = None
+) -> Tensor:
     """``x`` with ``axes`` (all where not given) merged row-major into one, at the first's place.
 
     The axes are merged in the order given. ``axis`` names the result (its length is checked);
@@ -203,7 +211,7 @@ def flatten(x: Any, axes: Any = None, axis: Axis | None = None, *, name: str | N
         elif old not in group:
             order.append(old)
     made = _flatten(reorder(x, Axes(order)), group.names, merged)
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
@@ -225,7 +233,7 @@ def unflatten(x: Any, axis: Axis, axes: Any, *, name: str | None = None) -> Tens
     """``x`` with ``axis`` split row-major into ``axes``, whose lengths multiply to its length."""
     x = as_tensor(x)
     made = _unflatten(x, x.axes[x.axes.index(axis)], as_axes(axes))
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
@@ -292,14 +300,14 @@ def concat(
         dtype = promote(dtype, x.dtype)
     xs = [cast(reorder(x, Axes(*(x.axes[n] for n in first.axes.names))), dtype) for x in xs]
     if len(xs) == 1:
-        return annotate(xs[0], name, tags, ())  # type: ignore[no-any-return]
+        return annotate(xs[0], name, tags, ())
     total: int | Length = 0
     for x in xs:
         total = total + x.axes[axis.name].expression
     _, guards = join_others("concat", xs, axis.name)
     axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
     made = intern(ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, guards=guards)
-    return annotate(made, name, tags, ())  # type: ignore[no-any-return]
+    return annotate(made, name, tags, ())
 
 
 def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[Guard, ...]]:
@@ -394,7 +402,7 @@ def pad(
         both = (width, width) if isinstance(width, int) else tuple(width)
         if len(both) != 2 or any(not isinstance(w, int) or w < 0 for w in both):
             raise AxisError(f"pad: the width of {axis.name!r} must be two counts >= 0, not {width}")
-        table[x.axes[x.axes.index(axis)].name] = both  # type: ignore[assignment]  # two, checked
+        table[x.axes[x.axes.index(axis)].name] = both
     if mode == "constant":
         fill = cast(as_tensor(value), x.dtype)
         made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill, x) if table else x
@@ -404,7 +412,7 @@ def pad(
         made = pad_by_gather(x, table, mode)
     else:
         raise AxisError(f"pad: no mode {mode!r}; there are constant, edge and reflect")
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 __all__ = [

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from .names import NameableValue
 from .sites import Site, describe, resolve
 
 SITES_KEPT = 8
+
+
+def slot_setter(cls: type, slot: str) -> Callable[[Any, Any], None]:
+    """What puts a value into a slot of an object whose class refuses plain assignment."""
+    setter: Callable[[Any, Any], None] = cls.__dict__[slot].__set__
+    return setter
 
 
 class DebugInfo:
@@ -93,4 +101,4 @@ class Node(NameableValue, DebugInfo):
             kept.append(site)
 
 
-_set_notes = Node._notes.__set__  # type: ignore[attr-defined]  # nodes refuse plain assignment
+_set_notes = slot_setter(Node, "_notes")

@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Container, Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from ..errors import SymbolicError
 from .axes import Axes
 from .dtypes import DType
 from .lengths import Length
-from .nodes import Node, Notes
+from .nodes import Node, Notes, slot_setter
 from .operators import TensorOperators
 from .registry import Primitive
 from .sites import user_site
 
 NO_AXES = Axes()
+OpT = TypeVar("OpT", bound="Op")
 
 
 class _Entry(weakref.ref["Op"]):
@@ -51,7 +52,7 @@ class Op(Node):
     __slots__ = ("attrs", "axes", "dtype", "effectful", "guards", "primitive", "weak")
 
     primitive: Primitive
-    args: tuple[Op, ...]  # type: ignore[assignment]  # narrower than Node's
+    args: tuple[Op, ...]
     attrs: tuple[Any, ...]
     axes: Axes
     dtype: DType
@@ -222,17 +223,17 @@ class Leaf(Tensor):
 
 
 _new = object.__new__
-_put_primitive = Op.primitive.__set__  # type: ignore[attr-defined]  # ops refuse plain assignment
-_put_args = Node.args.__set__  # type: ignore[attr-defined]
-_put_attrs = Op.attrs.__set__  # type: ignore[attr-defined]
-_put_axes = Op.axes.__set__  # type: ignore[attr-defined]
-_put_dtype = Op.dtype.__set__  # type: ignore[attr-defined]
-_put_weak = Op.weak.__set__  # type: ignore[attr-defined]
-_put_effectful = Op.effectful.__set__  # type: ignore[attr-defined]
-_put_guards = Op.guards.__set__  # type: ignore[attr-defined]
-_put_site = Node._site.__set__  # type: ignore[attr-defined]
-_put_notes = Node._notes.__set__  # type: ignore[attr-defined]
-_put_info = Leaf.info.__set__  # type: ignore[attr-defined]
+_put_primitive = slot_setter(Op, "primitive")
+_put_args = slot_setter(Node, "args")
+_put_attrs = slot_setter(Op, "attrs")
+_put_axes = slot_setter(Op, "axes")
+_put_dtype = slot_setter(Op, "dtype")
+_put_weak = slot_setter(Op, "weak")
+_put_effectful = slot_setter(Op, "effectful")
+_put_guards = slot_setter(Op, "guards")
+_put_site = slot_setter(Node, "_site")
+_put_notes = slot_setter(Node, "_notes")
+_put_info = slot_setter(Leaf, "info")
 VOID_DTYPE: DType = np.dtype("V0")
 
 
@@ -248,7 +249,7 @@ def lookup(key: tuple[Any, ...]) -> Op | None:
 
 
 def intern(
-    cls: type[Op],
+    cls: type[OpT],
     primitive: Primitive,
     args: tuple[Op, ...],
     attrs: tuple[Any, ...],
@@ -258,25 +259,31 @@ def intern(
     weak: bool = False,
     effect: bool = False,
     guards: tuple[Guard, ...] = (),
-) -> Any:
-    """The op of this primitive, arguments and attributes: the live one, else a new one."""
+    arranged: bool = False,
+) -> OpT:
+    """The op of this primitive, arguments and attributes: the live one, else a new one.
+
+    ``arranged`` marks an op whose axes are not in the order that its arguments give them.
+    """
     key = (primitive, attrs, *args) if attrs else (primitive, *args)
+    if arranged:
+        key = (axes, *key)
     found = lookup(key)
     if found is not None:
-        return found
+        return found  # type: ignore[return-value]  # a key belongs to one class
     op = _build(cls, primitive, args, attrs, axes, dtype, weak, effect, guards)
     entry = _Entry(op, _forget)
     entry.key = key
     with _lock:
         found = lookup(key)
         if found is not None:
-            return found
+            return found  # type: ignore[return-value]  # a key belongs to one class
         _table[key] = entry
     return op
 
 
 def _build(
-    cls: type[Op],
+    cls: type[OpT],
     primitive: Primitive,
     args: tuple[Op, ...],
     attrs: tuple[Any, ...],
@@ -285,7 +292,7 @@ def _build(
     weak: bool,
     effect: bool,
     guards: tuple[Guard, ...],
-) -> Any:
+) -> OpT:
     op = _new(cls)
     _put_primitive(op, primitive)
     _put_args(op, args)
@@ -309,15 +316,19 @@ def make_leaf(primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo) ->
     """A new storage leaf, unlike any other."""
     leaf = _build(Leaf, primitive, (), (), axes, dtype, False, False, ())
     _put_info(leaf, info)
-    assert isinstance(leaf, Leaf)
     return leaf
 
 
-def with_args(op: Op, args: tuple[Op, ...]) -> Any:
-    """The same primitive and attributes on other arguments of the same axes and dtypes."""
+def with_args(op: OpT, args: tuple[Op, ...]) -> OpT:
+    """The same primitive, attributes, axes and dtype on other arguments.
+
+    The arguments of an elementwise op may lack axes that those replaced had, or have them in
+    another order, as long as together they have all axes of the op.
+    """
     if op.args == args:
         return op
     effect = op.effectful and not any(arg.effectful for arg in op.args)
+    arranged = op.primitive.kind == "elementwise" and not _in_order(op.axes, args)
     return intern(
         type(op),
         op.primitive,
@@ -328,7 +339,16 @@ def with_args(op: Op, args: tuple[Op, ...]) -> Any:
         weak=op.weak,
         effect=effect,
         guards=op.guards,
+        arranged=arranged,
     )
+
+
+def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
+    """Whether joining the arguments gives these axes in this order."""
+    if args[0].axes is axes:
+        return True
+    names = {name: None for arg in args for name in arg.axes.names}
+    return tuple(names) == axes.names
 
 
 def post_order(roots: Iterable[Op], known: Container[Op] = ()) -> list[Op]:
@@ -375,7 +395,7 @@ def new_notes(name: str | None, tags: Iterable[str]) -> Notes:
     return Notes(name, [] if name is None else [name], frozenset(tags))
 
 
-def annotate(op: Any, name: str | None, tags: Any, follows: Any) -> Any:
+def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:
     """``op`` with a name and tags noted, after ``follows`` where ops are given."""
     if follows:
         from .effects import after

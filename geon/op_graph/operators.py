@@ -16,12 +16,10 @@ if TYPE_CHECKING:
 TensorLike = "Tensor | bool | int | float | np.ndarray | list"
 
 
-def _unary(name: str, x: Any) -> Tensor:
-    return PRIMITIVES[name](x)  # type: ignore[operator]  # elementwise rows are callable
-
-
-def _binary(name: str, x: Any, y: Any) -> Tensor:
-    return PRIMITIVES[name](x, y)  # type: ignore[operator]  # elementwise rows are callable
+def _apply(name: str, *operands: Any) -> Tensor:
+    row: Any = PRIMITIVES[name]
+    made: Tensor = row(*operands)
+    return made
 
 
 class TensorOperators:
@@ -30,103 +28,103 @@ class TensorOperators:
     __slots__ = ()
 
     def __add__(self, other: Any) -> Tensor:
-        return _binary("add", self, other)
+        return _apply("add", self, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        return _binary("add", other, self)
+        return _apply("add", other, self)
 
     def __sub__(self, other: Any) -> Tensor:
-        return _binary("subtract", self, other)
+        return _apply("subtract", self, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return _binary("subtract", other, self)
+        return _apply("subtract", other, self)
 
     def __mul__(self, other: Any) -> Tensor:
-        return _binary("multiply", self, other)
+        return _apply("multiply", self, other)
 
     def __rmul__(self, other: Any) -> Tensor:
-        return _binary("multiply", other, self)
+        return _apply("multiply", other, self)
 
     def __truediv__(self, other: Any) -> Tensor:
-        return _binary("divide", self, other)
+        return _apply("divide", self, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return _binary("divide", other, self)
+        return _apply("divide", other, self)
 
     def __floordiv__(self, other: Any) -> Tensor:
-        return _binary("floordivide", self, other)
+        return _apply("floordivide", self, other)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
-        return _binary("floordivide", other, self)
+        return _apply("floordivide", other, self)
 
     def __mod__(self, other: Any) -> Tensor:
-        return _binary("mod", self, other)
+        return _apply("mod", self, other)
 
     def __rmod__(self, other: Any) -> Tensor:
-        return _binary("mod", other, self)
+        return _apply("mod", other, self)
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self // other, self % other
 
     def __pow__(self, other: Any) -> Tensor:
-        return _binary("power", self, other)
+        return _apply("power", self, other)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return _binary("power", other, self)
+        return _apply("power", other, self)
 
     def __neg__(self) -> Tensor:
-        return _unary("negative", self)
+        return _apply("negative", self)
 
     def __pos__(self) -> Tensor:
         return self  # type: ignore[return-value]  # the mixin is a Tensor
 
     def __abs__(self) -> Tensor:
-        return _unary("absolute", self)
+        return _apply("absolute", self)
 
     def __lt__(self, other: Any) -> Tensor:
-        return _binary("less", self, other)
+        return _apply("less", self, other)
 
     def __le__(self, other: Any) -> Tensor:
-        return _binary("less_equal", self, other)
+        return _apply("less_equal", self, other)
 
     def __gt__(self, other: Any) -> Tensor:
-        return _binary("greater", self, other)
+        return _apply("greater", self, other)
 
     def __ge__(self, other: Any) -> Tensor:
-        return _binary("greater_equal", self, other)
+        return _apply("greater_equal", self, other)
 
     def __and__(self, other: Any) -> Tensor:
-        return _binary("bitwise_and", self, other)
+        return _apply("bitwise_and", self, other)
 
     def __rand__(self, other: Any) -> Tensor:
-        return _binary("bitwise_and", other, self)
+        return _apply("bitwise_and", other, self)
 
     def __or__(self, other: Any) -> Tensor:
-        return _binary("bitwise_or", self, other)
+        return _apply("bitwise_or", self, other)
 
     def __ror__(self, other: Any) -> Tensor:
-        return _binary("bitwise_or", other, self)
+        return _apply("bitwise_or", other, self)
 
     def __xor__(self, other: Any) -> Tensor:
-        return _binary("bitwise_xor", self, other)
+        return _apply("bitwise_xor", self, other)
 
     def __rxor__(self, other: Any) -> Tensor:
-        return _binary("bitwise_xor", other, self)
+        return _apply("bitwise_xor", other, self)
 
     def __invert__(self) -> Tensor:
-        return _unary("bitwise_not", self)
+        return _apply("bitwise_not", self)
 
     def __lshift__(self, other: Any) -> Tensor:
-        return _binary("left_shift", self, other)
+        return _apply("left_shift", self, other)
 
     def __rlshift__(self, other: Any) -> Tensor:
-        return _binary("left_shift", other, self)
+        return _apply("left_shift", other, self)
 
     def __rshift__(self, other: Any) -> Tensor:
-        return _binary("right_shift", self, other)
+        return _apply("right_shift", self, other)
 
     def __rrshift__(self, other: Any) -> Tensor:
-        return _binary("right_shift", other, self)
+        return _apply("right_shift", other, self)
 
     def __matmul__(self, other: Any) -> Tensor:
         return _matmul(self, other)
@@ -172,13 +170,13 @@ class TensorOperators:
         row = UFUNC_ROWS.get(ufunc.__name__)
         if method != "__call__" or options or row is None:
             if ufunc.__name__ in ("equal", "not_equal") and method == "__call__" and not options:
-                return PRIMITIVES[ufunc.__name__](*inputs)  # type: ignore[operator]
+                return _apply(ufunc.__name__, *inputs)
             raise SymbolicError(
                 f"np.{ufunc.__name__} cannot be applied to the symbolic tensor {self}"
                 + (f" with {', '.join(options)}" if options else "")
                 + f" by {method}; use the functions of geon"
             )
-        return PRIMITIVES[row](*inputs)  # type: ignore[operator]  # elementwise rows are callable
+        return _apply(row, *inputs)
 
 
 # NumPy's name of a ufunc to the row that means the same.

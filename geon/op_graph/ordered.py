@@ -127,13 +127,15 @@ def axis_of(x: Tensor, axis: Axis | None, what: str) -> Axis:
     return x.axes[axis.name]
 
 
-def _running(row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool, name: Any) -> Tensor:
+def _running(
+    row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool, name: Any
+) -> Tensor:
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
     x = cast(x, sum_dtype(x.dtype))
     attrs = (along.name, bool(exclusive), bool(reverse))
     made = intern(ComputationOp, row, (x,), attrs, x.axes, x.dtype)
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def cumsum(x: Any, axis: Axis | None = None, *, exclusive: bool = False, reverse: bool = False,
@@ -163,7 +165,7 @@ def sort(x: Any, axis: Axis | None = None, *, descending: bool = False,
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
     made = intern(ComputationOp, SORT, (x,), (along.name,), x.axes, x.dtype)
-    return annotate(flip(made, along) if descending else made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(flip(made, along) if descending else made, name, (), ())
 
 
 def argsort(x: Any, axis: Axis | None = None, *, name: str | None = None) -> Tensor:
@@ -171,7 +173,7 @@ def argsort(x: Any, axis: Axis | None = None, *, name: str | None = None) -> Ten
     x = as_tensor(x)
     along = axis_of(x, axis, "argsort")
     made = intern(ComputationOp, ARGSORT, (x,), (along.name,), x.axes, INT64)
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
@@ -184,9 +186,7 @@ def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
 
     x = as_tensor(x)
     along = axis_of(x, axis, "top_k")
-    meaning = (
-        f"top_k: axis {along} of {x} (made at {x.file_info}) has fewer than k = {k} elements"
-    )
+    meaning = f"top_k: axis {along} of {x} (made at {x.file_info}) has fewer than k = {k} elements"
     guards: tuple[Guard, ...] = ()
     if isinstance(along.expression, Length):
         guards = (Guard("<=", k, along.expression, meaning),)

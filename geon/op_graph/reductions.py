@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError
-from .axes import Axes, as_axes
+from .axes import Axes, Axis, as_axes
 from .constants import as_tensor
 from .dtypes import BOOL, INT64, DType, kind, sum_dtype
 from .elementwise import cast, equal, multiply
@@ -65,8 +65,10 @@ def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     # The product of all others, without dividing by x: prefix products times suffix products.
     x, names = op.args[0], op.attrs[0]
     group = x.axes.only(names)
-    flat, tangent = flatten(x, group), flatten(t, group)
-    axis = next(axis for axis in flat.axes if axis not in x.axes.without(names))
+    axis = Axis("_".join(names), group.size)
+    while axis in x.axes.without(names):
+        axis = axis.prime
+    flat, tangent = flatten(x, group, axis), flatten(t, group, axis)
     others = cumprod(flat, axis, exclusive=True) * cumprod(flat, axis, exclusive=True, reverse=True)
     return _reduce(SUM, multiply.apply(tangent, others), (axis.name,))
 
@@ -203,7 +205,7 @@ def _public(
     made = _reduce(row, x, reduced_names(x, row.name, reduction_axes, out_axes))
     if out_axes is not None:
         made = reorder(made, as_axes(out_axes))
-    return annotate(made, name, tags, follows)  # type: ignore[no-any-return]
+    return annotate(made, name, tags, follows)
 
 
 def sum_over(x: Tensor, names: tuple[str, ...]) -> Tensor:

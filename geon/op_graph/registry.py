@@ -1,8 +1,8 @@
-"""The registry: one frozen ``Primitive`` row per primitive, and everything that can be asked of one."""
+"""The registry: one frozen ``Primitive`` row per primitive, and what can be asked of one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ KINDS = (
     "movement",
     "indexing",
     "effect",
+    "call",
 )
 
 # d out / d arg: a number, None for zero everywhere, or an op of (out, *args) over out's axes.
@@ -38,7 +39,10 @@ class Primitive:
       cotangent of argument i, or None where the row does not depend on it differentiably; a row
       is linear in those arguments together, or, where ``multilinear``, in each of them alone;
     - ``linearise``: ``linearise(op, i, t)`` is the tangent of the result for the tangent t of
-      argument i, made of linear rows; the driver transposes it.
+      argument i, made of linear rows; the driver transposes it;
+    - ``pull`` and ``push``: of a row whose ops carry a rule of the user's: ``pull(g, op)`` is the
+      cotangent of every argument, ``push(op, moving, found)`` the tangent of the result from those
+      ``found`` of the arguments with the positions ``moving``.
     """
 
     name: str
@@ -49,8 +53,9 @@ class Primitive:
     transpose: Callable[[Tensor, Op, int], Tensor | None] | None = None
     multilinear: bool = False
     linearise: Callable[[Op, int, Tensor], Tensor | None] | None = None
+    pull: Callable[[Tensor, Op], Sequence[Tensor | None]] | None = None
+    push: Callable[[Op, list[int], dict[Op, Tensor]], Tensor | None] | None = None
     attributes: tuple[str, ...] = ()
-    samples: Callable[[], Any] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -64,7 +69,7 @@ class Primitive:
     @property
     def differentiable(self) -> bool:
         """Whether some rule says its derivative."""
-        rules = (self.partials, self.transpose, self.linearise)
+        rules = (self.partials, self.transpose, self.linearise, self.pull)
         return any(rule is not None for rule in rules)
 
 

@@ -7,7 +7,7 @@ tags of what it replaces; rules never mention them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import RewriteError
@@ -53,20 +53,30 @@ class Rules:
         return RuleSet(self.name, {name: tuple(rules) for name, rules in self.table.items()})
 
 
-def rewrite(
-    roots: Iterable[Op], rules: RuleSet, known: dict[Op, Op], keep: frozenset[Op] = frozenset()
-) -> list[Op]:
+def rewrite(roots: Iterable[Op], rules: RuleSet, known: dict[Op, Op]) -> list[Op]:
     """The roots with every rule applied everywhere below them, to a fixed point.
 
-    ``known`` maps ops to their rewritten forms and is added to. Ops in ``keep`` stay in the graph:
-    a rule that would look through one is not applied. A rule that fails, or a set of rules that
-    does not end, raises ``RewriteError``.
+    ``known`` maps ops to their rewritten forms and is added to. A rule that fails, or a set of
+    rules that does not end, raises ``RewriteError``.
     """
-    listed = list(roots)
-    table = rules.rules
     outer = set_override(None)
     try:
-        for op in post_order(listed, known):
+        return _Driver(rules, known).run(list(roots))
+    finally:
+        set_override(outer)
+
+
+class _Driver:
+    """One run: the rules, what is known, and the ops whose replacement is being worked out."""
+
+    def __init__(self, rules: RuleSet, known: dict[Op, Op]) -> None:
+        self.rules = rules
+        self.known = known
+        self.pending: dict[Op, Op] = {}
+
+    def run(self, roots: Sequence[Op]) -> list[Op]:
+        known, table = self.known, self.rules.rules
+        for op in post_order(roots, known):
             if op in known:  # a rule that fired since has met it
                 continue
             args = op.args
@@ -80,67 +90,70 @@ def rewrite(
                 new = with_args(op, args)
             if new.primitive.name in table:
                 set_override(op._site)
-                new = _fixed_point(new, rules, known, keep)
+                new = self.fixed_point(new)
             if new is not op and op._notes is not None:
                 _carry_notes(op, new)
             known[op] = new
             known.setdefault(new, new)
-    finally:
-        set_override(outer)
-    return [known[root] for root in listed]
+        return [known[root] for root in roots]
 
+    def fixed_point(self, op: Op) -> Op:
+        previous = op
+        for _ in range(LOOP_GUARD):
+            new = self.replaced(op)
+            if new is None:
+                return op
+            previous, op = op, self.settled(op, new)
+            if op in self.known:
+                return self.known[op]
+        raise self.endless(previous, op)
 
-def _fixed_point(op: Op, rules: RuleSet, known: dict[Op, Op], keep: frozenset[Op]) -> Op:
-    previous = op
-    for _ in range(LOOP_GUARD):
-        new = _apply(op, rules, keep)
-        if new is None:
-            return op
-        previous, op = op, _settled(new, rules, known, keep)
-        if op in known:
-            return known[op]
-    raise RewriteError(
-        f"the rules of {rules.name!r} do not end: {previous!r} became {op!r}, after {LOOP_GUARD} "
-        "steps"
-    )
+    def settled(self, op: Op, new: Op) -> Op:
+        """``new``, for ``op``, with the ops that a rule built below it rewritten too."""
+        unknown = [arg for arg in new.args if arg not in self.known]
+        if unknown:
+            if op in self.pending:
+                raise self.endless(self.pending[op], new)
+            self.pending[op] = new
+            self.run(unknown)
+            del self.pending[op]
+        return with_args(new, tuple([self.known[arg] for arg in new.args]))
 
+    def replaced(self, op: Op) -> Op | None:
+        """What the first rule that applies makes of ``op``; None where none does."""
+        name = self.rules.name
+        for rule in self.rules.rules.get(op.primitive.name, ()):
+            try:
+                new = rule(op)
+            except Exception as error:
+                raise RewriteError(
+                    f"rule {rule.__name__!r} of {name!r} failed on {op!r}: {error}"
+                ) from error
+            if new is None or new is op:
+                continue
+            if new.axes is not op.axes or new.dtype is not op.dtype:
+                raise RewriteError(
+                    f"rule {rule.__name__!r} of {name!r} turned {op!r} into {new!r}: axes and "
+                    "dtype must stay"
+                )
+            return new
+        return None
 
-def _settled(new: Op, rules: RuleSet, known: dict[Op, Op], keep: frozenset[Op]) -> Op:
-    """``new`` with the ops that a rule built below it rewritten too."""
-    if any(arg not in known for arg in new.args):
-        rewrite(new.args, rules, known, keep)
-    args = tuple([known[arg] for arg in new.args])
-    return new if args == new.args else with_args(new, args)
-
-
-def _apply(op: Op, rules: RuleSet, keep: frozenset[Op]) -> Op | None:
-    for rule in rules.rules.get(op.primitive.name, ()):
-        try:
-            new = rule(op)
-        except Exception as error:
-            raise RewriteError(
-                f"rule {rule.__name__!r} of {rules.name!r} failed on {op!r}: {error}"
-            ) from error
-        if new is None or new is op or (keep and _hides(op, new, keep)):
-            continue
-        if new.axes is not op.axes or new.dtype is not op.dtype:
-            raise RewriteError(
-                f"rule {rule.__name__!r} of {rules.name!r} turned {op!r} into {new!r}: axes and "
-                "dtype must stay"
-            )
-        return new
-    return None
-
-
-def _hides(op: Op, new: Op, keep: frozenset[Op]) -> bool:
-    below = {arg for first in op.args for arg in (first, *first.args)}
-    return any(kept in below and kept not in set(post_order([new])) for kept in keep)
+    def endless(self, previous: Op, op: Op) -> RewriteError:
+        return RewriteError(
+            f"the rules of {self.rules.name!r} do not end: {previous!r} became {op!r}, after "
+            f"{LOOP_GUARD} steps or while its own replacement was worked out"
+        )
 
 
 def _carry_notes(old: Op, new: Op) -> None:
+    """Let the names and tags of ``old`` find ``new``, which keeps a name of its own."""
     notes = old._notes
     if notes is not None and new.primitive.kind != "leaf":
-        if notes.name is not None:
-            new._set_name(notes.name)
+        shown = new.name
+        for name in notes.names:
+            new._set_name(name)
+        if shown is not None or notes.name is None:
+            new._set_name(shown)
         if notes.tags:
             new.add_tags(notes.tags)

@@ -104,9 +104,9 @@ def log_of_one_plus_exp(op: Op) -> Op | None:
 STABLE = stable.done()
 
 
-def stabilise(x: Any, keep: frozenset[Op] = frozenset()) -> Any:
-    """``x`` in a form that is exact where the one written is not; ops in ``keep`` stay in it."""
-    return rewrite([x], STABLE, {}, keep)[0]
+def stabilise(x: Op) -> Op:
+    """``x`` in a form that is exact where the one written is not."""
+    return rewrite([x], STABLE, {})[0]
 
 
 # Simpler forms ----------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def sum_of_broadcast(op: Op) -> Op | None:
         return None
     x = _tensor(repeated.args[0])
     added = [name for name in names if name not in x.axes]
-    if not added:
+    if not added or op.dtype.itemsize < 4:  # a size may be out of a half's range
         return None
     own = tuple(name for name in names if name in x.axes)
     total = sum_over(x, own) if own else cast(x, op.dtype)

@@ -128,7 +128,7 @@ def _update(
     return made
 
 
-def take(x: Tensor, at: Any) -> Tensor:
+def take(x: Any, at: Any) -> Tensor:
     """``x[at]``: integers, slices with steps, ``...``, ``{axis: ...}`` and scalar integer tensors.
 
     Positions count from the end when negative. A range keeps its axis under the same name with the
@@ -165,7 +165,7 @@ def update(x: Any, value: Any, at: Any, *, name: str | None = None) -> Tensor:
     if flipped:
         value = flip(value, flipped)
     made = _update(x, value, items, positions, guards)
-    return annotate(made, name, (), ())  # type: ignore[no-any-return]
+    return annotate(made, name, (), ())
 
 
 def parse(
@@ -279,6 +279,8 @@ def _bound(value: Any, default: int | Length, length: int | Length) -> int | Len
         return default
     if isinstance(value, Length):
         return value
+    if not hasattr(value, "__index__"):
+        raise IndexRangeError(f"{value!r} is no bound of a slice: integers and lengths are")
     number: int = value.__index__()
     return length + number if number < 0 else number
 

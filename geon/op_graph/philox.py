@@ -2,12 +2,17 @@
 
 J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2,
 3", SC11 (2011). A block of four 32-bit words is a function of a counter of four words and a key of
-two. This module imports NumPy alone, because its text is part of written-out programs.
+two. Beyond the standard library this module imports NumPy alone, because its text is part of
+written-out programs.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+Array = np.ndarray[Any, Any]
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
@@ -23,7 +28,7 @@ def philox(counter: tuple[int, ...], key: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(word[0]) for word in words)
 
 
-def random_bits(out: np.ndarray, key: int, draw: int, call: int, step: int = 0) -> None:
+def random_bits(out: Array, key: int, draw: int, call: int, step: int = 0) -> None:
     """Fill `out`, a C-order array of uint32 or uint64, with random bits.
 
     The word with row-major index i is lane i % 4 of the block with counter (i // 4, step, draw,
@@ -49,12 +54,12 @@ def random_bits(out: np.ndarray, key: int, draw: int, call: int, step: int = 0) 
             _interleave(flat[start:stop], words)
 
 
-def _pairs(words: list[np.ndarray]) -> list[np.ndarray]:
+def _pairs(words: list[Array]) -> list[Array]:
     """Return the two uint64 lanes made of four words, the low word first."""
     return [words[i] | words[i + 1] << np.uint64(32) for i in (0, 2)]
 
 
-def _interleave(out: np.ndarray, lanes: list[np.ndarray]) -> None:
+def _interleave(out: Array, lanes: list[Array]) -> None:
     """Write the lanes in turn; the last block may be cut short."""
     width = len(lanes)
     for lane, words in enumerate(lanes):
@@ -62,7 +67,7 @@ def _interleave(out: np.ndarray, lanes: list[np.ndarray]) -> None:
         part[...] = words[: part.size]
 
 
-def _rounds(words: list[np.ndarray], key: tuple[int, ...]) -> list[np.ndarray]:
+def _rounds(words: list[Array], key: tuple[int, ...]) -> list[Array]:
     """Return the four words after ten rounds; words are uint64 holding 32-bit values."""
     low, shift = np.uint64(_WORD), np.uint64(32)
     first, second = (np.uint64(multiplier) for multiplier in _MULTIPLIERS)

@@ -1,0 +1,93 @@
+"""What the attributes of rows are: predicates on exact types, because 1 is not True."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .axes import Axes, Axis
+from .constants import Frozen
+from .dtypes import DTYPES
+from .lengths import Length
+
+
+def is_name(value: Any) -> bool:
+    """Whether ``value`` is the name of an axis."""
+    return type(value) is str and value != ""
+
+
+def is_text(value: Any) -> bool:
+    """Whether ``value`` is a string."""
+    return type(value) is str
+
+
+def is_names(value: Any) -> bool:
+    """Whether ``value`` is a tuple of names, none twice."""
+    return type(value) is tuple and all(map(is_name, value)) and len({*value}) == len(value)
+
+
+def is_flag(value: Any) -> bool:
+    """Whether ``value`` is True or False."""
+    return type(value) is bool
+
+
+def is_count(value: Any) -> bool:
+    """Whether ``value`` is an integer of at least 0."""
+    return type(value) is int and value >= 0
+
+
+def is_length(value: Any) -> bool:
+    """Whether ``value`` is a length: an integer or an expression."""
+    return type(value) is int or isinstance(value, Length)
+
+
+def is_dtype(value: Any) -> bool:
+    """Whether ``value`` is the name of a dtype."""
+    return type(value) is str and value in DTYPES
+
+
+def is_axis(value: Any) -> bool:
+    """Whether ``value`` is an axis."""
+    return isinstance(value, Axis)
+
+
+def is_axes(value: Any) -> bool:
+    """Whether ``value`` is axes."""
+    return isinstance(value, Axes)
+
+
+def is_content(value: Any) -> bool:
+    """Whether ``value`` is what a constant holds: its bytes or an array."""
+    return isinstance(value, (bytes, Frozen))
+
+
+def is_layout(value: Any) -> bool:
+    """Whether ``value`` is the order of axes in memory, or None."""
+    return value is None or is_names(value)
+
+
+def is_mode(value: Any) -> bool:
+    """Whether ``value`` is a mode of scatter."""
+    return type(value) is str and value in ("set", "add")
+
+
+def is_widths(value: Any) -> bool:
+    """Whether ``value`` has, for each axis, None or the elements before and after."""
+    return type(value) is tuple and all(
+        width is None or (type(width) is tuple and len(width) == 2 and all(map(is_count, width)))
+        for width in value
+    )
+
+
+def is_items(value: Any) -> bool:
+    """Whether ``value`` has, for each axis, how a slice takes it."""
+    return type(value) is tuple and all(item is None or _is_item(item) for item in value)
+
+
+def _is_item(item: Any) -> bool:
+    if type(item) is not tuple or not item or type(item[0]) is not str:
+        return False
+    if item[0] == "range" and len(item) == 4:
+        return is_length(item[1]) and is_length(item[2]) and is_count(item[3]) and item[3] > 0
+    if len(item) != 2:
+        return False
+    return (item[0] == "at" and is_length(item[1])) or (item[0] == "dyn" and is_count(item[1]))

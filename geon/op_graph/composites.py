@@ -1,0 +1,325 @@
+"""Composites: plain functions made of primitives, which need no derivative and no text of a target.
+
+Statistics, the softmax family, activations, and a few ways to combine tensors. Integers and bool
+count as float32 wherever a fraction can come out; float16 and bfloat16 accumulate in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..errors import ArgumentError, AxisError, DTypeError
+from . import reductions
+from .axes import Axes, Axis, as_axes
+from .build import Elementwise
+from .constants import as_tensor
+from .dtypes import FLOAT32, INT64, kind, sum_dtype
+from .elementwise import (
+    cast,
+    equal,
+    erf,
+    exp,
+    expm1,
+    isfinite,
+    log,
+    maximum,
+    minimum,
+    sigmoid,
+    sqrt,
+    square,
+    stop_gradient,
+    subtract,
+    where,
+)
+from .leaves import iota, tensor_size
+from .movement import reorder
+from .op_graph import Tensor, annotate
+from .reductions import reduced_names
+
+HALVES = ("float16", "bfloat16")
+
+
+def _floating(x: Any) -> Tensor:
+    """``x``, or float32 for integers and bool."""
+    x = as_tensor(x)
+    return x if kind(x.dtype) == "f" else cast(x, FLOAT32)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """``x``, or float32 for the half formats: what sums of many elements are made in."""
+    return cast(x, FLOAT32) if x.dtype.name in HALVES else x
+
+
+def _named(x: Tensor, name: str | None) -> Tensor:
+    return annotate(x, name, (), ())
+
+
+# Statistics -------------------------------------------------------------------------------------
+
+
+def mean(
+    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+) -> Tensor:
+    """The mean over ``reduction_axes``, or over all but ``out_axes``, or over all.
+
+    Integers and bool give float32. The mean of nothing is NaN.
+    """
+    x = as_tensor(x)
+    total = reductions.sum(_wide(x), reduction_axes, out_axes=out_axes)
+    made = total / tensor_size(x, reduction_axes, out_axes=out_axes)
+    return _named(cast(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
+
+
+def variance(
+    x: Any,
+    reduction_axes: Any = None,
+    *,
+    out_axes: Any = None,
+    correction: int = 0,
+    name: str | None = None,
+) -> Tensor:
+    """The variance over ``reduction_axes``, or over all but ``out_axes``, or over all.
+
+    The mean of squared distances from the mean, in two passes; the sum is divided by the number
+    of elements less ``correction`` (0: of a population, 1: estimated from a sample), NaN or
+    infinite where that is 0. Integers and bool give float32.
+    """
+    x = _floating(x)
+    made = _variance(x, "variance", reduction_axes, out_axes, correction)
+    return _named(cast(made, x.dtype), name)
+
+
+def std(
+    x: Any,
+    reduction_axes: Any = None,
+    *,
+    out_axes: Any = None,
+    correction: int = 0,
+    name: str | None = None,
+) -> Tensor:
+    """The standard deviation: the square root of ``variance``, which has the same arguments.
+
+    Its derivative is 0 where all elements are equal.
+    """
+    x = _floating(x)
+    made = _root(_variance(x, "std", reduction_axes, out_axes, correction))
+    return _named(cast(made, x.dtype), name)
+
+
+def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
+    axes = x.axes.only(reduced_names(x, what, reduction_axes, out_axes))
+    wide = _wide(x)
+    distance = subtract.apply(wide, mean(wide, axes))
+    total = reductions.sum(square(distance), reduction_axes, out_axes=out_axes)
+    size = tensor_size(x, axes)
+    return total / (size - correction if correction else size)
+
+
+def _root(squares: Tensor) -> Tensor:
+    """The square root of a sum of squares, with derivative 0 where that is 0."""
+    zero = equal(squares, 0)
+    return where(zero, 0, sqrt(where(zero, 1, squares)))
+
+
+def squared_L2(
+    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+) -> Tensor:
+    """The sum of squares over ``reduction_axes``, or over all but ``out_axes``, or over all.
+
+    bool and small integers give int64.
+    """
+    x = as_tensor(x)
+    made = _squared_L2(x, reduction_axes, out_axes)
+    return _named(cast(made, sum_dtype(x.dtype)), name)
+
+
+def L2_norm(
+    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+) -> Tensor:
+    """The square root of ``squared_L2``, which has the same arguments.
+
+    Integers and bool give float32. Its derivative is 0 where all elements are 0.
+    """
+    x = as_tensor(x)
+    made = _root(_floating(_squared_L2(x, reduction_axes, out_axes)))
+    return _named(cast(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
+
+
+def _squared_L2(x: Tensor, reduction_axes: Any, out_axes: Any) -> Tensor:
+    wide = cast(_wide(x), sum_dtype(_wide(x).dtype))
+    return reductions.sum(square(wide), reduction_axes, out_axes=out_axes)
+
+
+# The softmax family -----------------------------------------------------------------------------
+
+
+def logsumexp(
+    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+) -> Tensor:
+    """log(sum(exp(x))) over ``reduction_axes``, or over all but ``out_axes``, without overflow.
+
+    -inf where all elements are. Integers and bool give float32. Raises ``AxisError`` for axes
+    of length 0.
+    """
+    x = _floating(x)
+    axes = x.axes.only(reduced_names(x, "logsumexp", reduction_axes, out_axes))
+    largest = stop_gradient(reductions.max(x, axes))
+    shift = where(isfinite(largest), largest, 0)
+    total = reductions.sum(exp(subtract.apply(x, shift)), axes)
+    made = log(total) + shift
+    if out_axes is not None:
+        made = reorder(made, as_axes(out_axes))
+    return _named(made, name)
+
+
+def softmax(x: Any, normalization_axes: Any = None, *, name: str | None = None) -> Tensor:
+    """exp(x) / sum(exp(x)), where the sum is over ``normalization_axes``, without overflow.
+
+    They may be left out where ``x`` has one axis. Has the axes of ``x``; integers and bool give
+    float32. Elements over ``normalization_axes`` that are all -inf give NaN. The logarithm of it
+    is exact however far out. Raises ``AxisError`` when it is not said what to normalise over.
+    """
+    x = _floating(x)
+    axes = _normalized(x, "softmax", normalization_axes)
+    # In this form the rule for log(exp(z) / s) makes a logarithm of it stable.
+    powers = exp(_shifted(x, axes))
+    return _named(powers / reductions.sum(powers, axes), name)
+
+
+def log_softmax(x: Any, normalization_axes: Any = None, *, name: str | None = None) -> Tensor:
+    """The logarithm of ``softmax``, which has the same arguments."""
+    x = _floating(x)
+    axes = _normalized(x, "log_softmax", normalization_axes)
+    shifted = _shifted(x, axes)
+    return _named(shifted - log(reductions.sum(exp(shifted), axes)), name)
+
+
+def _shifted(x: Tensor, axes: Axes) -> Tensor:
+    # The result does not depend on what is subtracted, so its derivative need not either.
+    return subtract.apply(x, stop_gradient(reductions.max(x, axes)))
+
+
+def _normalized(x: Tensor, what: str, normalization_axes: Any) -> Axes:
+    if normalization_axes is None and len(x.axes) != 1:
+        example = x.axes.names[-1] if len(x.axes) else "..."
+        raise AxisError(
+            f"{what} of {x} (made at {x.file_info}), which has {len(x.axes)} axes: say what to "
+            f"normalise over, for example geon.{what}(x, normalization_axes={example})"
+        )
+    return x.axes.only(reduced_names(x, what, normalization_axes, None))
+
+
+# Activations ------------------------------------------------------------------------------------
+
+
+def clip(x: Any, low: Any = None, high: Any = None, *, name: str | None = None) -> Tensor:
+    """``x`` held between ``low`` and ``high``, numbers or tensors; None leaves an end open.
+
+    ``high`` wins where they cross; NaN stays. At a bound the derivative is shared equally between
+    ``x`` and the bound, as for ``maximum``.
+    """
+    made = as_tensor(x)
+    if low is not None:
+        made = maximum(made, low)
+    if high is not None:
+        made = minimum(made, high)
+    return _named(made, name)
+
+
+def relu(x: Any, *, name: str | None = None) -> Tensor:
+    """0 where x <= 0, else x; its derivative at 0 is 0, and NaN stays."""
+    x = as_tensor(x)
+    return _named(where(x <= 0, 0, x), name)
+
+
+def leaky_relu(x: Any, slope: Any = 0.01, *, name: str | None = None) -> Tensor:
+    """slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
+    x = as_tensor(x)
+    return _named(where(x <= 0, slope * x, x), name)
+
+
+def elu(x: Any, alpha: Any = 1.0, *, name: str | None = None) -> Tensor:
+    """alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.
+
+    D.-A. Clevert, T. Unterthiner and S. Hochreiter, "Fast and accurate deep network learning by
+    exponential linear units (ELUs)", ICLR 2016.
+    """
+    x = as_tensor(x)
+    low = x <= 0
+    # Without the inner choice the derivative for a large x would be 0 times an infinity.
+    return _named(where(low, alpha * expm1(where(low, x, 0)), x), name)
+
+
+def gelu(x: Any, *, approximate: str = "none", name: str | None = None) -> Tensor:
+    """x times the standard normal distribution function of x.
+
+    ``approximate="tanh"`` is x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2. Both forms are from
+    D. Hendrycks and K. Gimpel, "Gaussian error linear units (GELUs)", 2016. Raises
+    ``ArgumentError`` for another ``approximate``.
+    """
+    x = as_tensor(x)
+    if approximate == "none":
+        made = 0.5 * x * (1 + erf(x / math.sqrt(2)))
+    elif approximate == "tanh":
+        # (1 + tanh(u)) / 2 is sigmoid(2 u), which does not cancel for a very negative u.
+        scale = 2 * math.sqrt(2 / math.pi)
+        made = x * sigmoid(x * (scale + 0.044715 * scale * square(x)))
+    else:
+        raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'")
+    return _named(made, name)
+
+
+def silu(x: Any, *, name: str | None = None) -> Tensor:
+    """x * sigmoid(x)."""
+    x = as_tensor(x)
+    return _named(x * sigmoid(x), name)
+
+
+# Combining --------------------------------------------------------------------------------------
+
+
+def onehot(x: Any, axis: Axis, dtype: Any = "float32", *, name: str | None = None) -> Tensor:
+    """1 along a new ``axis`` at the position that ``x``, of integers, holds, and 0 elsewhere.
+
+    Has the axes of ``x``, then ``axis``. A position outside the axis gives zeros only. Raises
+    ``DTypeError`` for a float ``x`` and ``AxisError`` when ``x`` has ``axis`` already.
+    """
+    x = as_tensor(x)
+    if kind(x.dtype) == "f":
+        raise DTypeError(
+            f"onehot: {x} (made at {x.file_info}) is {x.dtype.name}, not an integer dtype; "
+            "geon.cast it"
+        )
+    if axis in x.axes:
+        raise AxisError(
+            f"onehot: {x} (made at {x.file_info}) has the axis {axis.name!r} already; "
+            "geon.rename it"
+        )
+    return _named(cast(equal.apply(cast(x, INT64), iota(axis)), dtype), name)
+
+
+def outer(op: Elementwise, *operands: Any, name: str | None = None) -> Tensor:
+    """An elementwise ``op`` of every element of one tensor with every one of the others.
+
+    ``geon.outer(geon.multiply, x, y)`` has x's axes, then y's new ones; axes they share are
+    matched, as always. Unlike ``op`` itself it takes tensors that share no axis. Raises
+    ``ArgumentError`` for an ``op`` that is not elementwise or takes another number of operands.
+    """
+    if not isinstance(op, Elementwise):
+        raise ArgumentError(
+            f"outer: {op!r} is no elementwise op; write geon.outer(geon.multiply, x, y)"
+        )
+    if len(operands) != op.arity:
+        raise ArgumentError(f"outer: {op.name} takes {op.arity} operands, not {len(operands)}")
+    return _named(op.apply(*operands), name)
+
+
+def interpolation(x: Any, y: Any, weight: Any, *, name: str | None = None) -> Tensor:
+    """The point between ``x`` and ``y`` at ``weight``: (1 - weight) * x + weight * y.
+
+    x where ``weight`` is 0, y where it is 1; beyond these it continues on the line. ``weight`` is
+    a number or a tensor, for example one over the batch axis.
+    """
+    weight = as_tensor(weight, near=x)
+    return _named((1 - weight) * x + weight * y, name)

@@ -1,0 +1,99 @@
+"""What a notebook shows of a tensor and of a computation, as HTML with everything escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from .constants import CONSTANT, constant_value
+from .op_graph import NO_AXES, Leaf, Op
+
+LEVELS = 4
+ARGUMENTS = 6
+ROWS = ("results", "placeholders", "variables", "peak_bytes")
+
+
+def tensor_html(op: Op) -> str:
+    """A table of what an op is and where it was made, above the first levels of its expression."""
+    rows: list[tuple[str, str]] = []
+    if op.name is not None:
+        rows.append(("name", op.name))
+    rows += [
+        ("primitive", op.primitive.name),
+        ("axes", str(op.axes)),
+        ("dtype", op.dtype.name),
+        ("made at", op.file_info),
+    ]
+    if op.tags:
+        rows.append(("tags", ", ".join(sorted(op.tags))))
+    if isinstance(op, Leaf):
+        rows.append(("trainable", "yes" if op.trainable else "no"))
+        rows.append(("persistent", "yes" if op.persistent else "no"))
+    tree = "\n".join(_tree(op)) if op.args else ""
+    return _table(rows) + (f"<pre>{escape(tree)}</pre>" if tree else "")
+
+
+def computation_html(summary: Any) -> str:
+    """A table of a computation: its results, placeholders, variables and peak memory.
+
+    ``summary`` is a mapping from the name of a row to its value, or an object with the attributes
+    ``results``, ``placeholders``, ``variables`` and ``peak_bytes``, of which any may be missing. A
+    value is an op, a string, a number, a length, or a list of them; ``peak_bytes`` is in bytes.
+    """
+    if not isinstance(summary, Mapping):
+        summary = {name: getattr(summary, name) for name in ROWS if hasattr(summary, name)}
+    rows = [(str(name).replace("_", " "), _lines(value)) for name, value in summary.items()]
+    return _table(rows)
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    cells = "".join(
+        f'<tr><th style="text-align: left">{escape(head)}</th>'
+        f'<td style="text-align: left">{escape(content).replace(chr(10), "<br>")}</td></tr>'
+        for head, content in rows
+    )
+    return f"<table>{cells}</table>"
+
+
+def _lines(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Op):
+        return f"{value} {value.dtype.name}"
+    if isinstance(value, (list, tuple)):
+        return "\n".join(map(_lines, value)) or "none"
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+def _label(op: Op) -> str:
+    if op.primitive is CONSTANT and op.axes is NO_AXES:
+        return f"{constant_value(op).item()} {op.dtype.name}"
+    named = f"{op.name} = " if op.name is not None else ""
+    return f"{named}{op.primitive.name} {op.axes} {op.dtype.name}"
+
+
+def _tree(root: Op) -> list[str]:
+    """The expression by line, indented by level; what is below an op is shown once."""
+    lines: list[str] = []
+    shown: set[Op] = set()
+    stack: list[tuple[int, Op | str]] = [(0, root)]
+    while stack:
+        level, op = stack.pop()
+        indent = "  " * level
+        if isinstance(op, str):
+            lines.append(indent + op)
+            continue
+        again = op in shown and bool(op.args)
+        lines.append(indent + _label(op) + (" (as above)" if again else ""))
+        if again or not op.args:
+            continue
+        if level == LEVELS:
+            lines.append(indent + "  ...")
+            continue
+        shown.add(op)
+        below: list[Op | str] = list(op.args[:ARGUMENTS])
+        if len(op.args) > ARGUMENTS:
+            below.append(f"... {len(op.args) - ARGUMENTS} more")
+        stack += [(level + 1, part) for part in reversed(below)]
+    return lines

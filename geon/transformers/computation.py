@@ -1,0 +1,336 @@
+"""``Computation``: requested values and effects plus the placeholders that feed them; a callable."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ArgumentError, GeonError, IndexRangeError, NonFiniteError
+from ..op_graph.axes import Axis, default_lengths
+from ..op_graph.constants import Frozen, as_tensor
+from ..op_graph.dumps import canonical, dumps
+from ..op_graph.functional import Functional, functional, substitute
+from ..op_graph.leaves import placeholder
+from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order
+from .cache import program, structure_key
+from .environment import debugging
+from .layout import lay_out
+from .memory import Plan, plan_memory
+from .program import Program, build_program
+from .schedule import schedule
+
+if TYPE_CHECKING:
+    from .base import Transformer
+
+STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
+
+
+class Computation:
+    """A callable made by ``transformer.computation``: data in, results out.
+
+    Call it with one value for each placeholder, by position, or by name where the placeholder has
+    one. It returns the value of the one result, or a tuple for a list of results, with None for an
+    effect; values are NumPy arrays that belong to the caller.
+    """
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        results: Any,
+        placeholders: Sequence[Leaf],
+        *,
+        keep: Iterable[Tensor] = (),
+        check: str | None = None,
+        plan: bool = True,
+        lengths: Mapping[Axis, int] | None = None,
+        specialize: Mapping[Axis, int] | None = None,
+    ) -> None:
+        self.transformer = transformer
+        self.single = isinstance(results, Op) or not isinstance(results, (list, tuple))
+        listed = [results] if self.single else list(results)
+        self.results = tuple(op if isinstance(op, Op) else as_tensor(op) for op in listed)
+        self.placeholders = tuple(placeholders)
+        self.check, self.planned = _checked_option(check), plan
+        self.lengths = _named_lengths({**(lengths or {}), **(specialize or {})})
+        self.keep = tuple(keep)
+        self.kept: dict[Op, Any] = {}
+        self.given: dict[Op, Any] = {}
+        for op in self.results:
+            if isinstance(op, Tensor):
+                op.add_tags("out")
+        self._check_placeholders()
+        self.pure = functional((*self.results, *self.keep))
+        self.names = [leaf.name for leaf in self.placeholders]
+        self._refuse_missing(self.pure)
+        self.guards = _guards(self.results, self.pure)
+        self._lock = threading.RLock()
+        self._calls: dict[tuple[Op, ...], Any] = {}
+        self._plans: dict[str, Any] = {}
+
+    # Calling ------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """The results for these values of the placeholders."""
+        if keywords or len(args) != len(self.placeholders):
+            from .numpy.calls import arrange
+
+            args = tuple(arrange(self.names, len(self.placeholders), args, keywords))
+        call = self._calls.get(())
+        if call is None or self.given:
+            call = self._call_for(tuple(self.given))
+            args = (*args, *self.given.values())
+        try:
+            values = call(*args)
+        except (IndexRangeError, NonFiniteError) as error:
+            raise self._explained(error) from None
+        return self._structured(values)
+
+    def _structured(self, values: tuple[Any, ...]) -> Any:
+        if self.single and not self.keep:
+            return values[0] if values else None
+        rest = iter(values)
+        results = tuple(next(rest) if isinstance(op, Tensor) else None for op in self.results)
+        for op in self.keep:
+            self.kept[op] = next(rest)
+        return results[0] if self.single else results
+
+    def value(self, op: Tensor) -> Any:
+        """The value that the last call computed for an op of ``keep``."""
+        if op not in self.kept:
+            known = op in self.keep
+            raise ArgumentError(
+                f"{op} (made at {op.file_info}) "
+                + ("has no value yet: call the computation" if known else "is not in keep=[...]")
+            )
+        return self.kept[op]
+
+    def override(self, op: Tensor, value: Any) -> None:
+        """Let calls use ``value`` (over op's axes) where they would compute ``op``; None ends that.
+
+        ``op`` must be in ``keep``.
+        """
+        if op not in self.keep:
+            raise ArgumentError(f"{op} (made at {op.file_info}) is not in keep=[...]")
+        if value is None:
+            self.given.pop(op, None)
+        else:
+            self.given[op] = value
+
+    def _call_for(self, given: tuple[Op, ...]) -> Any:
+        with self._lock:
+            found = self._calls.get(given)
+            if found is None:
+                pure, leaves = self.pure, self.placeholders
+                if given:
+                    stand = {op: placeholder(op.axes, op.dtype) for op in given}
+                    pure = _replaced(pure, dict(stand))
+                    leaves = (*leaves, *stand.values())
+                found = self.transformer.make_call(self, pure, leaves)
+                self._calls[given] = found
+            return found
+
+    def _explained(self, error: GeonError) -> GeonError:
+        """An error of a kernel, with the op it computes and the user's line."""
+        position = getattr(error, "kernel", None)
+        if position is None:
+            return error
+        op = self.plan.schedule.kernels[position].op
+        pass_ = op._site[2] or "forward"
+        made = type(error)(f"{op.primitive.name} of {op} made at {op.file_info} [{pass_}]: {error}")
+        return made
+
+    # Checks at the time of making ---------------------------------------------------------------
+
+    def _check_placeholders(self) -> None:
+        for leaf in self.placeholders:
+            if not isinstance(leaf, Leaf) or leaf.info.stored:
+                raise ArgumentError(
+                    f"computation takes placeholders after the results, not {leaf!r}; variables "
+                    "are read without being listed"
+                )
+        if len(set(self.placeholders)) != len(self.placeholders):
+            raise ArgumentError("computation was given the same placeholder twice")
+
+    def _refuse_missing(self, pure: Functional) -> None:
+        for op in post_order(pure.roots):
+            if isinstance(op, Leaf) and not op.info.stored and op not in self.placeholders:
+                raise ArgumentError(
+                    f"the results depend on the placeholder {op} (made at {op.file_info}), which "
+                    "is not among the computation's placeholders: add it to "
+                    "transformer.computation(results, ...)"
+                )
+
+    # Stages -------------------------------------------------------------------------------------
+
+    @property
+    def program(self) -> Program:
+        """Stage 3: the simplified graph."""
+        return self._stage("simplify", lambda: build_program(self.pure, self.transformer.target))
+
+    @property
+    def plan(self) -> Plan:
+        """Stage 5: kernels in order and the memory plan."""
+        return self._stage("plan", lambda: self.make_plan(self.program))
+
+    def _stage(self, name: str, make: Any) -> Any:
+        with self._lock:
+            if name not in self._plans:
+                self._plans[name] = make()
+            return self._plans[name]
+
+    def make_plan(self, built: Program) -> Plan:
+        """Stages 4 and 5 of a program."""
+        target = self.transformer.target
+        made = plan_memory(
+            schedule(lay_out(built, target), target, self.check), reuse=self.planned
+        )
+        if debugging("verify"):
+            from .verify import verify_plan
+
+            verify_plan(made)
+        return made
+
+    def compiled(self, pure: Functional, leaves: Sequence[Leaf]) -> tuple[Any, Linking]:
+        """The compiled program of a pure graph, shared by structure, and what to link it with."""
+        text, found, arrays = canonical([*pure.outputs, *pure.updates.values(), *pure.prints])
+        linking = Linking(pure, leaves, found, arrays)
+        key = structure_key(
+            text, self.transformer.target.name, linking.signature(), self.check, self.planned
+        )
+
+        def make() -> Any:
+            built = build_program(pure, self.transformer.target)
+            return self.transformer.compile(self.make_plan(built), linking)
+
+        return program(key, make), linking
+
+    @property
+    def source(self) -> str:
+        """The compiled program as text, with the user's names, axes and lines as comments."""
+        linking = self.linking
+        return self.transformer.emit(self.plan, linking, annotate=True)
+
+    @property
+    def linking(self) -> Linking:
+        """What the program is linked with: inputs, variables, constants."""
+
+        def make() -> Linking:
+            pure = self.pure
+            roots = [*pure.outputs, *pure.updates.values(), *pure.prints]
+            _, found, arrays = canonical(roots)
+            return Linking(pure, self.placeholders, found, arrays)
+
+        made: Linking = self._stage("linking", make)
+        return made
+
+    def explain(self, stage: str = "plan") -> str:
+        """What a stage made, as text: one of build, functional, simplify, schedule, plan, emit."""
+        from .explain import explain
+
+        if stage not in STAGES:
+            raise ArgumentError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
+        return explain(self, stage)
+
+    def peak_bytes(self, lengths: Mapping[Axis, int] | None = None) -> Any:
+        """Bytes that a call takes beside its inputs and the variables: arena and results.
+
+        Exact where ``lengths``, defaults or the axes give every length; otherwise an expression
+        over the open names that is never below the exact number (no memory shared).
+        """
+        from .memory import peak
+
+        known = {**default_lengths(), **self.lengths, **_named_lengths(lengths or {})}
+        return peak(self.plan, known)
+
+    def trace(self, *args: Any, **keywords: Any) -> list[Any]:
+        """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows."""
+        from .trace import trace
+
+        return trace(self, args, keywords)
+
+    def dumps(self, *args: Any) -> str:
+        """The graph as text for ``geon.loads`` and ``python -m geon replay``, with these inputs."""
+        feeds = dict(zip(self.placeholders, map(np.asarray, args), strict=False))
+        for leaf in self.linking.variables:
+            feeds[leaf] = self.transformer.get(leaf)
+        return dumps(list(self.results), feeds=feeds)
+
+    def _repr_html_(self) -> str:
+        from ..op_graph.pictures import computation_html
+
+        return computation_html(
+            {
+                "results": ", ".join(map(str, self.results)),
+                "placeholders": ", ".join(map(str, self.placeholders)),
+                "variables": ", ".join(map(str, self.linking.variables)),
+                "transformer": self.transformer.target.name,
+                "peak bytes": str(self.peak_bytes()),
+            }
+        )
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.results))
+        return f"<computation of {shown} by {self.transformer.target.name}>"
+
+
+class Linking:
+    """Names for the storage of a program: inputs ``x<n>``, variables ``v<n>``, large constants."""
+
+    def __init__(
+        self, pure: Functional, inputs: Sequence[Leaf], found: Sequence[Leaf], arrays: Sequence[Any]
+    ) -> None:
+        numbers = {leaf: k for k, leaf in enumerate(found)}
+        written = [leaf for leaf in pure.updates if leaf not in numbers]
+        self.inputs = tuple(inputs)
+        self.order = (*found, *written)
+        self.variables = tuple(leaf for leaf in self.order if leaf.info.stored)
+        self.written = tuple(pure.updates)
+        self.read = tuple(leaf for leaf in found if leaf.info.stored)
+        self.constants: dict[Frozen, int] = {value: k for k, value in enumerate(arrays)}
+        self.names: dict[Leaf, str] = {leaf: f"x{k}" for k, leaf in enumerate(self.inputs)}
+        self.names.update({leaf: f"v{k}" for k, leaf in enumerate(self.variables)})
+        self._numbers = {leaf: k for k, leaf in enumerate(self.order)}
+
+    def signature(self) -> tuple[Any, ...]:
+        """What of the linking the program's text depends on."""
+        inputs = tuple(self._numbers.get(leaf, -1) for leaf in self.inputs)
+        written = tuple(
+            (self._numbers[leaf], leaf.dtype.name, str(leaf.axes)) for leaf in self.written
+        )
+        return inputs, written
+
+
+def _replaced(pure: Functional, known: dict[Op, Op]) -> Functional:
+    def new(op: Any) -> Any:
+        return None if op is None else substitute(op, known)
+
+    updates = {leaf: new(value) for leaf, value in pure.updates.items()}
+    return Functional(tuple(map(new, pure.outputs)), updates, tuple(map(new, pure.prints)))
+
+
+def _guards(results: Sequence[Op], pure: Functional) -> tuple[Guard, ...]:
+    """The guards of every op, as written and as made functional; each condition once."""
+    seen: dict[tuple[Any, ...], Guard] = {}
+    for op in post_order([*results, *pure.roots]):
+        for guard in op.guards:
+            seen.setdefault((guard.relation, guard.left, guard.right), guard)
+    return tuple(seen.values())
+
+
+def _checked_option(check: str | None) -> bool:
+    if check not in (None, "nan"):
+        raise ArgumentError(f"check={check!r} is neither None nor 'nan'")
+    return check == "nan"
+
+
+def _named_lengths(lengths: Mapping[Any, int]) -> dict[str, int]:
+    named = {}
+    for axis, length in lengths.items():
+        name = axis.open_name if isinstance(axis, Axis) else axis
+        if not isinstance(name, str):
+            raise ArgumentError(f"lengths: {axis!r} is not an open axis")
+        named[name] = int(length)
+    return named

@@ -1,0 +1,93 @@
+"""What each stage made, as text that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..op_graph.axes import default_lengths
+from ..op_graph.constants import scalar_value
+from ..op_graph.op_graph import Leaf, Op, post_order
+from .memory import Home, peak
+
+if TYPE_CHECKING:
+    from .computation import Computation
+
+
+def explain(f: Computation, stage: str) -> str:
+    """The text of one stage of a computation."""
+    if stage == "build":
+        return listing(f.results)
+    if stage == "functional":
+        pure = f.pure
+        changes = [f"{leaf} := {value}" for leaf, value in pure.updates.items()]
+        return "\n".join([listing(pure.roots), *changes])
+    if stage == "simplify":
+        program = f.program
+        changes = [f"{leaf} := {value}" for leaf, value in program.updates]
+        return "\n".join([listing(program.roots), *changes])
+    if stage == "schedule":
+        return _schedule(f)
+    return _plan(f) if stage == "plan" else f.source
+
+
+def listing(roots: Iterable[Op]) -> str:
+    """One line for each op, arguments before users: number, expression, axes, dtype, place."""
+    numbers: dict[Op, str] = {}
+    lines = []
+    for op in post_order(roots):
+        value = scalar_value(op)
+        if value is not None:
+            numbers[op] = str(value)
+            continue
+        numbers[op] = f"%{len(lines)}"
+        args = ", ".join(numbers[arg] for arg in op.args)
+        name = f" {op.name!r}" if op.name else ""
+        lines.append(
+            f"{numbers[op]} = {op.primitive.name}({args}){name} {op.axes} {op.dtype.name}"
+            f"  {op.file_info}"
+        )
+    return "\n".join(lines)
+
+
+def _schedule(f: Computation) -> str:
+    schedule = f.plan.schedule
+    lines = []
+    for position, kernel in enumerate(schedule.kernels):
+        order = schedule.layouts[kernel.op].order
+        notes = [f"in memory {', '.join(order)}"] if order != kernel.op.axes.names else []
+        notes += [f"writes {kernel.writes}"] if kernel.writes is not None else []
+        notes += ["can raise"] if kernel.raises else []
+        reads = ", ".join(_short(value) for value in kernel.reads)
+        lines.append(
+            f"{position}: {_short(kernel.op)} from ({reads})"
+            + (f"  [{'; '.join(notes)}]" if notes else "")
+        )
+    return "\n".join(lines)
+
+
+def _plan(f: Computation) -> str:
+    plan = f.plan
+    lengths = {**default_lengths(), **f.lengths}
+    lines = [f"peak bytes: {peak(plan, lengths)}"]
+    for number, buffer in enumerate(plan.buffers):
+        lines.append(f"buffer {number}: {buffer.size} bytes, kernels {buffer.first} to {buffer.last}")
+    for position, kernel in enumerate(plan.schedule.kernels):
+        home = plan.homes.get(kernel.op)
+        lines.append(f"{position}: {_short(kernel.op)} -> {_where(home)}")
+    return "\n".join(lines)
+
+
+def _where(home: Home | None) -> str:
+    if home is None:
+        return "no memory"
+    if home.leaf is not None:
+        return f"variable {home.leaf}"
+    return f"{'buffer' if home.kind == 'arena' else home.kind} {home.number}"
+
+
+def _short(op: Op) -> str:
+    if isinstance(op, Leaf):
+        return str(op)
+    value = scalar_value(op)
+    return str(value) if value is not None else f"{op.primitive.name}{op.axes}"

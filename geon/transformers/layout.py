@@ -1,0 +1,211 @@
+"""How values lie in memory: which ops are only another look at it, and in which order axes nest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..op_graph.elementwise import copy
+from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
+from ..op_graph.sites import set_override
+from .program import Program
+from .target import Target
+
+VIEWS = frozenset({"broadcast", "reorder", "rename", "slice", "flip", "unflatten"})
+# Another look at their argument whose making is a kernel: it prints, or it raises.
+ACTING_VIEWS = frozenset({"print", "checked"})
+BOUND = frozenset({"placeholder", "variable", "constant", "length"})
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The nesting of axes in memory, outermost first.
+
+    ``mergeable``: neighbours in ``order`` can be walked as one axis; ``unit``: elements of the
+    innermost axis are adjacent.
+    """
+
+    order: tuple[str, ...]
+    mergeable: bool = True
+    unit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """What a contraction wants: a copy of an operand in this order (None: as it is), and its order."""
+
+    copies: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
+    order: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LaidOut:
+    """A program whose operands are laid out: ``base`` is the value whose memory an op shows."""
+
+    program: Program
+    layouts: dict[Op, Layout]
+    base: dict[Op, Op]
+
+    def is_kernel(self, op: Op) -> bool:
+        """Whether computing ``op`` is a step of the program."""
+        return op.primitive.name in ACTING_VIEWS or (self.base[op] is op and not is_bound(op))
+
+
+def is_bound(op: Op) -> bool:
+    """Whether ``op`` is known before a call runs: storage, a constant, a length or its cast."""
+    name = op.primitive.name
+    return name in BOUND or (name == "cast" and op.args[0].primitive.name == "length")
+
+
+def lay_out(program: Program, target: Target) -> LaidOut:
+    """The program with copies where a contraction or a result needs another memory order."""
+    state = _State(program, target)
+    for op in post_order(program.roots):
+        state.place(op)
+    outputs = [state.settled(op, number) for number, op in enumerate(program.outputs)]
+    updates = [
+        (leaf, state.settled(op, len(outputs) + number))
+        for number, (leaf, op) in enumerate(program.updates)
+    ]
+    prints = tuple(state.new[op] for op in program.prints)
+    done = Program(tuple(outputs), tuple(updates), prints)
+    return LaidOut(done, state.layouts, state.base)
+
+
+class _State:
+    def __init__(self, program: Program, target: Target) -> None:
+        self.target = target
+        self.new: dict[Op, Op] = {}
+        self.layouts: dict[Op, Layout] = {}
+        self.base: dict[Op, Op] = {}
+        self.finals = {*program.outputs, *(op for _, op in program.updates)}
+        self.taken: set[Op] = set()
+
+    def place(self, op: Op) -> None:
+        """Give ``op`` its layout, on its laid-out arguments."""
+        outer = set_override(op._site)
+        try:
+            args = tuple([self.new[arg] for arg in op.args])
+            if op.primitive.name == "dot":
+                args = self.operands(op, args)
+            elif op.primitive.name in self.target.contiguous:
+                args = self.contiguous(args, self.target.contiguous[op.primitive.name])
+            made = op if args == op.args else with_args(op, args)
+            if op._notes is not None and made is not op and op.name is not None:
+                made._set_name(op.name)
+        finally:
+            set_override(outer)
+        self.new[op] = made
+        if made not in self.layouts:
+            self.record(made, op in self.finals)
+
+    def operands(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
+        """The operands of a contraction, copied where it cannot read them as they lie."""
+        wish = self.target.arrange(op, *(self.layouts[arg] for arg in args))
+        made: list[Op] = []
+        for arg, order in zip(args, wish.copies, strict=True):
+            if order is not None:
+                assert isinstance(arg, Tensor)
+                arg = copy(arg, order)
+                self.record(arg, False)
+            made.append(arg)
+        return tuple(made)
+
+    def contiguous(self, args: tuple[Op, ...], positions: tuple[int, ...]) -> tuple[Op, ...]:
+        """The operands, those at ``positions`` copied where they do not lie in axes order."""
+        made = list(args)
+        for k in positions:
+            arg = made[k]
+            if self.layouts[arg] != Layout(arg.axes.names):
+                assert isinstance(arg, Tensor)
+                made[k] = copy(arg, arg.axes.names)
+                self.record(made[k], False)
+        return tuple(made)
+
+    def record(self, op: Op, final: bool) -> None:
+        """Note the layout and base of a laid-out op."""
+        layout, base = self.layout_of(op, final)
+        self.layouts[op] = layout
+        self.base[op] = base
+
+    def layout_of(self, op: Op, final: bool) -> tuple[Layout, Op]:
+        name = op.primitive.name
+        if name in ACTING_VIEWS:
+            return self.layouts[op.args[0]], self.base[op.args[0]]
+        if name == "flatten" and (merged := _merged(op, self.layouts[op.args[0]])):
+            return merged, self.base[op.args[0]]
+        if name in VIEWS and not _positioned(op):
+            return _view_layout(op, self.layouts[op.args[0]]), self.base[op.args[0]]
+        if name == "dot":
+            order = self.target.arrange(op, *(self.layouts[arg] for arg in op.args)).order
+        elif name == "copy" and op.attrs[0] is not None:
+            order = op.attrs[0]
+        elif op.primitive.kind == "elementwise" and not final and not isinstance(op, Leaf):
+            order = self.inherited(op)
+        else:
+            order = op.axes.names
+        return Layout(order), op
+
+    def inherited(self, op: Op) -> tuple[str, ...]:
+        """The order of the first full operand, so that elementwise work runs along memory."""
+        for arg in op.args:
+            layout = self.layouts[arg]
+            if layout.mergeable and len(layout.order) == len(op.axes):
+                return layout.order
+        return op.axes.names
+
+    def settled(self, op: Op, number: int) -> Tensor:
+        """An op computed by a kernel of its own, in the order of its axes, used for nothing else."""
+        made = self.new[op]
+        assert isinstance(made, Tensor)
+        fits = self.base[made] is made and not is_bound(made) and made not in self.taken
+        if not fits or self.layouts[made].order != made.axes.names:
+            outer = set_override(op._site)
+            try:
+                made = copy(made, None, number)
+            finally:
+                set_override(outer)
+            self.record(made, True)
+        self.taken.add(made)
+        return made
+
+
+def _positioned(op: Op) -> bool:
+    """Whether a slice has a position known only at run time: then taking it is a kernel."""
+    return op.primitive.name == "slice" and len(op.args) > 1
+
+
+def _view_layout(op: Op, layout: Layout) -> Layout:
+    name, order = op.primitive.name, layout.order
+    have = op.args[0].axes.names
+    if name == "reorder":
+        return layout
+    if name == "rename":
+        names = dict(zip(have, op.axes.names, strict=True))
+        return Layout(tuple(names[n] for n in order), layout.mergeable, layout.unit)
+    if name == "broadcast":
+        added = tuple(n for n in op.axes.names if n not in have)
+        return Layout(added + order, False, False)
+    if name == "flip":
+        return Layout(order, False, layout.unit and order[-1] not in op.attrs[0])
+    if name == "unflatten":
+        split: list[str] = []
+        for n in order:
+            split += op.attrs[1].names if n == op.attrs[0] else [n]
+        return Layout(tuple(split), layout.mergeable, layout.unit)
+    items = dict(zip(have, op.attrs[0], strict=True))
+    kept = tuple(n for n in order if items[n] is None or items[n][0] == "range")
+    last = items[order[-1]] if order else None
+    adjacent = last is None or (last[0] == "range" and last[3] == 1)
+    return Layout(kept, False, layout.unit and adjacent)
+
+
+def _merged(op: Op, layout: Layout) -> Layout | None:
+    """The layout of a flatten that is a view; None where it must copy."""
+    names: tuple[str, ...] = op.attrs[0]
+    if not layout.mergeable:
+        return None
+    where = [layout.order.index(n) for n in names]
+    if where != list(range(where[0], where[0] + len(names))):
+        return None
+    order = (*layout.order[: where[0]], op.attrs[1].name, *layout.order[where[-1] + 1 :])
+    return Layout(order, True, layout.unit)

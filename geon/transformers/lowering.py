@@ -1,0 +1,179 @@
+"""Lowerings: rows a target may lack, as rewrites to rows every target has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..op_graph import approximations
+from ..op_graph.axes import Axes, Axis
+from ..op_graph.elementwise import cast
+from ..op_graph.indexing import CHECKED, _gather, _scatter, gather_plan
+from ..op_graph.interpret import COMPUTING
+from ..op_graph.leaves import iota, length_value
+from ..op_graph.lengths import product
+from ..op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
+from ..op_graph.namespace import GEON_OPS
+from ..op_graph.op_graph import ComputationOp, Op, Tensor, intern
+from ..op_graph.reductions import ARGMAX, ARGMIN
+from ..op_graph.registry import PRIMITIVES
+from ..op_graph.rewrite import Rules, RuleSet
+from ..op_graph.slicing import SLICE, UPDATE
+
+HALVES = ("float16", "bfloat16")
+
+lower = Rules("lower")
+
+
+@lower.on("erf")
+def erf(op: Op) -> Op | None:
+    """erf as a rational approximation; see ``approximations``."""
+    return approximations.erf(op.args[0], GEON_OPS)  # type: ignore[no-any-return]
+
+
+@lower.on("lgamma")
+def lgamma(op: Op) -> Op | None:
+    """lgamma by series and reflection; see ``approximations``."""
+    return approximations.lgamma(op.args[0], GEON_OPS)  # type: ignore[no-any-return]
+
+
+@lower.on("polygamma")
+def polygamma(op: Op) -> Op | None:
+    """polygamma by recurrence and an asymptotic series; see ``approximations``."""
+    return approximations.polygamma(op.attrs[0], op.args[0], GEON_OPS)  # type: ignore[no-any-return]
+
+
+def _checked(index: Op, axis: Axis) -> Tensor:
+    made: Tensor = intern(
+        ComputationOp, CHECKED, (index,), (axis.expression,), index.axes, index.dtype
+    )
+    return made
+
+
+@lower.on("slice", "update")
+def positions(op: Op) -> Op | None:
+    """Run-time positions are checked by kernels of their own, before anything is written."""
+    first = 1 if op.primitive is SLICE else 2
+    if all(p.primitive is CHECKED for p in op.args[first:]):
+        return None
+    axes = {item[1]: axis for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True)
+            if item is not None and item[0] == "dyn"}  # fmt: skip
+    new = [
+        p if p.primitive is CHECKED else _checked(p, axes[first + k])
+        for k, p in enumerate(op.args[first:])
+    ]
+    row = SLICE if op.primitive is SLICE else UPDATE
+    return intern(  # type: ignore[no-any-return]
+        ComputationOp, row, (*op.args[:first], *new), op.attrs, op.axes, op.dtype
+    )
+
+
+@lower.on("gather")
+def gather(op: Op) -> Op | None:
+    """A gather whose index shares axes becomes one along the flattened axes; positions are checked."""
+    x, index = op.args
+    batch, own, rest = gather_plan(op, x.axes, index.axes)
+    axis = x.axes[op.attrs[0]]
+    if not batch and index.primitive is CHECKED:
+        return None
+    checked = _checked(index, axis)
+    if not batch:
+        return _gather(x, checked, axis.name)  # type: ignore[arg-type]
+    flat, place, joined = _flattened(x, checked, axis, batch, own, rest)
+    picked = _gather(flat, _checked(place, joined), joined.name)
+    return reorder(picked, op.axes)
+
+
+@lower.on("scatter")
+def scatter(op: Op) -> Op | None:
+    """As ``gather``: shared axes are flattened together with the axis."""
+    x, index, value = op.args
+    batch, own, rest = gather_plan(op, x.axes, index.axes)
+    axis = x.axes[op.attrs[0]]
+    if not batch and index.primitive is CHECKED:
+        return None
+    checked = _checked(index, axis)
+    if not batch:
+        return _scatter(x, checked, value, axis.name, op.attrs[1])  # type: ignore[arg-type]
+    flat, place, joined = _flattened(x, checked, axis, batch, own, rest)
+    axes = Axes(*place.axes, *(x.axes[n] for n in rest))
+    placed = _scatter(
+        flat, _checked(place, joined), reorder(value, axes), joined.name, op.attrs[1]
+    )
+    group = Axes(*(x.axes[n] for n in batch), axis)
+    return reorder(_unflatten(placed, joined, group), op.axes)
+
+
+def _flattened(
+    x: Op, index: Tensor, axis: Axis, batch: list[str], own: list[str], rest: list[str]
+) -> tuple[Tensor, Tensor, Axis]:
+    """x over (batch and axis as one, rest), and the index into that one axis."""
+    group = Axes(*(x.axes[n] for n in batch), axis)
+    ordered = reorder(x, Axes(*group, *(x.axes[n] for n in rest)))
+    name = "*".join(group.names)
+    joined = Axis(name, group.size)
+    flat = _flatten(ordered, group.names, joined)
+    place: Any = 0
+    for n in batch:
+        place = (place + iota(x.axes[n])) * length_value(_after(group, n))
+    wrapped = GEON_OPS.where(
+        GEON_OPS.less(index, 0), index + length_value(axis.expression), index
+    )
+    order = Axes(*(x.axes[n] for n in batch), *(index.axes[n] for n in own))
+    return flat, cast(broadcast(_add(place, wrapped), order), "int64"), joined
+
+
+def _after(group: Axes, name: str) -> Any:
+    names = group.names
+    following = names[names.index(name) + 1]
+    return group[following].expression
+
+
+def _add(x: Any, y: Any) -> Tensor:
+    return GEON_OPS.add(x, y)  # type: ignore[no-any-return]
+
+
+@lower.on("argmax", "argmin")
+def position_over_several(op: Op) -> Op | None:
+    """argmax over several axes is one over them flattened."""
+    x, names = op.args[0], op.attrs[0]
+    if len(names) == 1:
+        return None
+    row = ARGMAX if op.primitive is ARGMAX else ARGMIN
+    kept = x.axes.without(names)
+    ordered = reorder(x, Axes(*kept, *x.axes.only(names)))
+    flat = flatten(ordered, x.axes.only(names), Axis("*".join(names) or "*", _size(x, names)))
+    last = flat.axes[len(flat.axes) - 1]
+    return intern(  # type: ignore[no-any-return]
+        ComputationOp, row, (flat,), ((last.name,),), op.axes, op.dtype, guards=op.guards
+    )
+
+
+def _size(x: Op, names: tuple[str, ...]) -> Any:
+    return product(x.axes[n].expression for n in names)
+
+
+KEPT_AS_HALVES = ("copy", "cast", "where", "stop_gradient", "custom")
+
+
+def _through_float32(op: Op) -> Op | None:
+    """Halves compute in float32 and round once."""
+    if not any(arg.dtype.name in HALVES for arg in op.args):
+        return None
+    args = tuple(
+        cast(arg, "float32") if arg.dtype.name in HALVES else arg for arg in op.args
+    )
+    dtype = cast(args[0], "float32").dtype if op.dtype.name in HALVES else op.dtype
+    made: Tensor = intern(
+        ComputationOp, op.primitive, args, op.attrs, op.axes, dtype, guards=op.guards
+    )
+    return cast(made, op.dtype)
+
+
+def _rules() -> RuleSet:
+    for name, row in PRIMITIVES.items():
+        if row.kind in COMPUTING and name not in KEPT_AS_HALVES:
+            lower.table.setdefault(name, []).insert(0, _through_float32)
+    return lower.done()
+
+
+RULES = _rules()

@@ -1,0 +1,330 @@
+"""Stage 6 for NumPy: a plan as the text of a Python module.
+
+The text has three functions. ``sizes`` gives the arena's buffers under given lengths, ``bind`` makes
+every array that can be made before a call (views into the arena and the variables), ``run`` computes.
+It contains no names and no line numbers of the user's; ``annotated`` adds them as comments.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...op_graph.axes import Axes
+from ...op_graph.constants import Frozen, constant_value
+from ...op_graph.lengths import Length, as_text, names_of, product
+from ...op_graph.op_graph import NO_AXES, Leaf, Op
+from ..layout import is_bound
+from ..memory import Home, Plan
+from ..schedule import bytes_of
+from .kernels import statements
+
+Line = tuple[str, Op | None]
+
+
+def length_text(length: int | Length) -> str:
+    """A length as Python over local names ``L_<open name>``."""
+    return as_text(length, name="L[{0!r}]") if isinstance(length, Length) else str(length)
+
+
+def dtype_text(dtype: Any) -> str:
+    """A dtype as Python."""
+    return "bfloat16" if dtype.name == "bfloat16" else f"np.{dtype.name}"
+
+
+class Emitter:
+    """Writes the statements of a plan, and names the arrays they use.
+
+    A name is *global* (a scalar constant), made in *bind* (once for each binding) or made in *run*
+    (once for each call, where it shows an input or a result).
+    """
+
+    def __init__(self, plan: Plan, leaves: dict[Leaf, str], constants: dict[Frozen, int]) -> None:
+        self.plan, self.leaves, self.constants = plan, leaves, constants
+        self.layouts, self.base = plan.schedule.layouts, plan.schedule.base
+        self.globals: dict[str, str] = {}
+        self.bind: list[Line] = []
+        self.run: list[Line] = []
+        self.scopes: dict[str, str] = {}
+        self.used: dict[str, None] = {}
+        self.names: dict[Op, str] = {}
+        self.texts: dict[tuple[str, str], str] = {}
+        self.counts: dict[str, int] = {}
+        self.position = 0
+
+    # Names ------------------------------------------------------------------------------------
+
+    def make(self, stem: str, text: str, scope: str) -> str:
+        """The name of an array that ``text`` makes; the same text in a scope has one name."""
+        found = self.texts.get((scope, text))
+        if found is None:
+            first = int(stem[-1:].isdigit())
+            number = self.counts.get(stem, first)
+            self.counts[stem] = number + 1
+            found = f"{stem}_{number}" if stem[-1:].isdigit() else f"{stem}{number}"
+            self.texts[scope, text] = found
+            self.scopes[found] = scope
+            (self.bind if scope == "bind" else self.run).append((f"{found} = {text}", None))
+        return found
+
+    def use(self, name: str) -> str:
+        """``name``, noted as one that ``run`` reads."""
+        if self.scopes.get(name) == "bind":
+            self.used[name] = None
+        return name
+
+    def array(self, op: Op) -> str:
+        """The name of the array of ``op``, over its axes in their order."""
+        found = self.names.get(op)
+        if found is None:
+            base = self.base[op]
+            found = self.own(op) if base is op else self.shown(op)
+            self.names[op] = found
+        return found
+
+    def own(self, op: Op) -> str:
+        """The array of a value with memory of its own."""
+        if isinstance(op, Leaf):
+            return self.leaves[op]
+        if is_bound(op):
+            return self.known(op)
+        home = self.plan.homes[op]
+        if home.kind == "variable":
+            assert home.leaf is not None
+            name = self.leaves[home.leaf]
+        elif home.kind == "result":
+            name = self.result(home, op)
+        else:
+            name = self.carved(home, op)
+        order = self.layouts[op].order
+        if order != op.axes.names:
+            return self.look(name, f".transpose{_tuple([order.index(n) for n in op.axes.names])}")
+        return name
+
+    def carved(self, home: Home, op: Op) -> str:
+        shape = self.shape([op.axes[n].expression for n in self.layouts[op].order])
+        text = f"rt.carve(arena, offsets[{home.number}], {shape}, {dtype_text(op.dtype)})"
+        return self.make("b", text, "bind")
+
+    def result(self, home: Home, op: Op) -> str:
+        name = f"r{home.number}"
+        if self.result_dtypes[home.number] is not op.dtype:
+            return self.look(name, f".view({dtype_text(op.dtype)})")
+        return name
+
+    def known(self, op: Op) -> str:
+        """A constant, or a length."""
+        if op.primitive.name == "constant":
+            return self.constant(op)
+        length = op.attrs[0] if op.primitive.name == "length" else op.args[0].attrs[0]
+        return self.make("n", f"np.asarray({length_text(length)}, {dtype_text(op.dtype)})", "bind")
+
+    def constant(self, op: Op) -> str:
+        value = op.attrs[0]
+        if isinstance(value, Frozen):
+            name = f"k{self.constants[value]}"
+            self.scopes[name] = "bind"
+            return name
+        array = constant_value(op)
+        if op.axes is NO_AXES:
+            return self.scalar(array.item(), op.dtype)
+        text = f"np.array({_literal(array.tolist())}, {dtype_text(op.dtype)}).reshape({array.shape})"
+        name = f"c_{len(self.globals)}"
+        return self.globals.setdefault(text, name)
+
+    def scalar(self, value: Any, dtype: Any) -> str:
+        """A scalar constant, named by its value where that reads well."""
+        text = f"np.array({_literal(value)}, {dtype_text(dtype)})"
+        if text not in self.globals:
+            plain = isinstance(value, (bool, int, float)) and abs(value) < 100 and value == value
+            whole = plain and float(value).is_integer()
+            name = f"c_{int(value)}".replace("-", "m") if whole else f"c_{len(self.globals)}x"
+            if dtype.name != "float32":
+                name += f"_{dtype.name}"
+            taken = set(self.globals.values())
+            self.globals[text] = name if name not in taken else f"{name}_{len(taken)}"
+        return self.globals[text]
+
+    def look(self, name: str, suffix: str) -> str:
+        """Another look at the memory of a named array."""
+        if not suffix:
+            return name
+        return self.wrapped(name, f"{name}{suffix}")
+
+    def wrapped(self, name: str, text: str) -> str:
+        """The result of a call of NumPy's that makes another look at ``name``."""
+        scope = self.scopes.get(name, "bind" if name.startswith("c_") else "run")
+        return self.make(name.split("_")[0], text, scope)
+
+    def shown(self, op: Op) -> str:
+        """The array of an op that only looks at the memory of its argument."""
+        inner, name = op.args[0], op.primitive.name
+        source = self.array(inner)
+        if name in ("rename", "print", "checked"):
+            return source
+        if name == "reorder":
+            order = [inner.axes.index(n) for n in op.axes.names]
+            return self.look(source, f".transpose{_tuple(order)}")
+        if name == "broadcast":
+            aligned = self.aligned(inner, op.axes)
+            return self.wrapped(
+                aligned, f"np.broadcast_to({aligned}, {self.shape(op.axes.lengths)})"
+            )
+        if name in ("flatten", "unflatten"):
+            return self.look(source, f".reshape({self.shape(op.axes.lengths)}, copy=False)")
+        if name == "flip":
+            parts = ["::-1" if n in op.attrs[0] else ":" for n in op.axes.names]
+            return self.look(source, f"[{', '.join(parts)}]")
+        return self.look(source, self.index(op, 1))
+
+    def index(self, op: Op, first: int) -> str:
+        """The index of a slice or update; run-time positions are read as integers."""
+        parts = []
+        for item in op.attrs[0]:
+            if item is None:
+                parts.append(":")
+            elif item[0] == "range":
+                start, stop, step = (length_text(part) for part in item[1:])
+                parts.append(f"{start}:{stop}" + (f":{step}" if step != "1" else ""))
+            elif item[0] == "at":
+                parts.append(length_text(item[1]))
+            else:
+                parts.append(f"int({self.use(self.array(op.args[item[1]]))})")
+        # The ellipsis keeps a fully indexed array an array.
+        return f"[{', '.join([*parts, '...'])}]"
+
+    def aligned(self, op: Op, axes: Axes) -> str:
+        """The array of ``op`` with its dimensions where NumPy's broadcasting meets ``axes``."""
+        name, have, want = self.array(op), op.axes.names, axes.names
+        if have == want[len(want) - len(have) :]:
+            return name
+        order = [have.index(n) for n in want if n in have]
+        suffix = "" if order == sorted(order) else f".transpose{_tuple(order)}"
+        name = self.look(name, suffix)
+        start = next(k for k, n in enumerate(want) if n in have)
+        marks = [":" if n in have else "None" for n in want[start:]]
+        return self.look(name, f"[{', '.join(marks)}]") if "None" in marks else name
+
+    def operand(self, op: Op, axes: Axes | None = None) -> str:
+        """An operand as ``run`` reads it, aligned with ``axes`` where given."""
+        return self.use(self.array(op) if axes is None else self.aligned(op, axes))
+
+    def shape(self, lengths: Any) -> str:
+        """A shape as a tuple."""
+        return _tuple([length_text(n) for n in lengths])
+
+    def length(self, length: int | Length) -> str:
+        """A length as ``run`` reads it."""
+        if isinstance(length, int):
+            return str(length)
+        return self.use(self.make("n", length_text(length), "bind"))
+
+    # Statements -------------------------------------------------------------------------------
+
+    def emit(self) -> None:
+        """Write all kernels."""
+        schedule = self.plan.schedule
+        outputs = schedule.program.outputs
+        self.result_dtypes = {k: op.dtype for k, op in enumerate(outputs)}
+        for k, op in enumerate(outputs):
+            lengths = op.axes.lengths
+            shape = self.shape(lengths)
+            if any(isinstance(n, Length) for n in lengths):
+                shape = self.use(self.make("s", shape, "bind"))
+            self.scopes[f"r{k}"] = "run"
+            self.run.append((f"r{k} = np.empty({shape}, {dtype_text(op.dtype)})", op))
+        for position, kernel in enumerate(schedule.kernels):
+            self.position = position
+            for text in statements(self, kernel):
+                self.run.append((text, kernel.op))
+            if schedule.check and kernel.raises and not kernel.acts:
+                checked = self.use(self.array(kernel.op))
+                self.run.append((f"rt.check_finite({checked}, {position})", kernel.op))
+
+
+def _tuple(parts: list[Any]) -> str:
+    return f"({', '.join(map(str, parts))}{',' * (len(parts) == 1)})"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "np.nan" if math.isnan(value) else ("np.inf" if value > 0 else "-np.inf")
+    return repr(value)
+
+
+def emit(
+    plan: Plan, leaves: dict[Leaf, str], constants: dict[Frozen, int], annotate: bool = False
+) -> str:
+    """The module of a plan; ``leaves`` name inputs ``x<n>`` and variables ``v<n>``."""
+    work = Emitter(plan, leaves, constants)
+    for name in leaves.values():
+        work.scopes[name] = "bind" if name.startswith("v") else "run"
+    work.emit()
+    inputs = [name for name in leaves.values() if name.startswith("x")]
+    variables = [name for name in leaves.values() if name.startswith("v")]
+    lines: list[Line] = [("import numpy as np", None), (_RUNTIME, None)]
+    if any("bfloat16" in text for text, _ in [*work.bind, *work.run]) or any(
+        "bfloat16" in text for text in work.globals
+    ):
+        lines.append(("from ml_dtypes import bfloat16", None))
+    lines += [("", None)]
+    lines += [(f"{name} = {text}", None) for text, name in work.globals.items()]
+    lines += [("", None), *_sizes(plan), ("", None)]
+    lines += [("def bind(arena, offsets, variables, constants, L):", None)]
+    lines += _unpacked(variables, "variables") + _unpacked(
+        [f"k{number}" for number in constants.values()], "constants"
+    )
+    lines += [(f"    {text}", op) for text, op in work.bind]
+    bound = list(work.used)
+    lines += [(f"    return {_names(bound)}", None), ("", None)]
+    lines += [(f"def run({', '.join(['bound', *inputs])}):", None)]
+    lines += _unpacked(bound, "bound")
+    lines += [(f"    {text}", op) for text, op in work.run]
+    results = [f"r{k}" for k in range(len(plan.schedule.program.outputs))]
+    lines += [(f"    return {_names(results)}", None)]
+    return "\n".join(_comment(text, op) if annotate else text for text, op in lines) + "\n"
+
+
+_RUNTIME = "from geon.transformers.numpy import runtime as rt"
+
+
+def _names(names: list[str]) -> str:
+    return f"({', '.join(names)}{',' * (len(names) == 1)})"
+
+
+def _unpacked(names: list[str], source: str) -> list[Line]:
+    return [(f"    {_names(names)} = {source}", None)] if names else []
+
+
+def _sizes(plan: Plan) -> list[Line]:
+    """The function that gives sizes and lifetimes of buffers, and the bytes beside the arena."""
+    sizes = ", ".join(length_text(buffer.size) for buffer in plan.buffers)
+    lifetimes = ", ".join(f"({first}, {last})" for first, last in plan.lifetimes)
+    results = " + ".join(
+        ["0", *(length_text(bytes_of(op)) for op in plan.schedule.program.outputs)]
+    )
+    hidden = ", ".join(["0", "0", *(length_text(size) for _, size in plan.hidden)])
+    return [
+        ("def sizes(L):", None),
+        (f"    return [{sizes}], [{lifetimes}], {results} + max({hidden})", None),
+    ]
+
+
+def _comment(text: str, op: Op | None) -> str:
+    if op is None:
+        return text
+    named = f"{op.name}: " if op.name else ""
+    note = f"{named}{op.primitive.name} {op.axes}  {op.file_info}"
+    return f"{text}  # {note}".replace("\n", " ").replace("\r", " ")
+
+
+def open_names(plan: Plan) -> list[str]:
+    """The open names a plan's sizes depend on."""
+    found: set[str] = set()
+    for buffer in plan.buffers:
+        found |= names_of(buffer.size)
+    for op in plan.schedule.program.outputs:
+        found |= names_of(product(op.axes.lengths))
+    return sorted(found)

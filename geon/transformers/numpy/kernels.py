@@ -1,0 +1,259 @@
+"""The NumPy statements of one kernel, for every kind of row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...op_graph.dtypes import kind
+from ...op_graph.lengths import Length, product
+from ...op_graph.op_graph import Op
+from ...op_graph.reductions import positions
+from ..schedule import Kernel
+from .contract import groups
+from .table import INTEGER_TABLE, REDUCTIONS, TABLE
+
+if TYPE_CHECKING:
+    from .emit import Emitter
+
+
+def statements(work: Emitter, kernel: Kernel) -> list[str]:
+    """The statements that compute a kernel."""
+    name = kernel.op.primitive.name
+    if name in REDUCTIONS:
+        return _reduction(work, kernel.op)
+    special = SPECIAL.get(name)
+    if special is not None:
+        return special(work, kernel.op)
+    return _elementwise(work, kernel.op)
+
+
+def _elementwise(work: Emitter, op: Op) -> list[str]:
+    name = op.primitive.name
+    lines = TABLE[name]
+    if kind(op.args[0].dtype) != "f":
+        lines = INTEGER_TABLE.get(name, lines)
+    operands = [work.operand(arg, op.axes) for arg in op.args]
+    fields = {"o": work.operand(op)}
+    text = "; ".join(lines)
+    for word, value in (("one", 1.0), ("zero", 0.0)):
+        if f"{{{word}}}" in text:
+            fields[word] = work.scalar(value, op.dtype)
+    return [line.format(*operands, **fields) for line in lines]
+
+
+def _where(work: Emitter, op: Op) -> list[str]:
+    condition, chosen, other = (work.operand(arg, op.axes) for arg in op.args)
+    out = work.operand(op)
+    first = [] if out == other else [f"np.copyto({out}, {other})"]
+    return [*first, f"np.copyto({out}, {chosen}, where={condition})"]
+
+
+def _cast(work: Emitter, op: Op) -> list[str]:
+    x, out = work.operand(op.args[0], op.axes), work.operand(op)
+    if kind(op.args[0].dtype) == "f" and kind(op.dtype) == "i":
+        return [f"rt.to_integer({x}, {out})"]
+    if kind(op.dtype) == "b":
+        return [f"np.not_equal({x}, {work.scalar(0, op.args[0].dtype)}, out={out})"]
+    return [f"np.copyto({out}, {x}, casting='unsafe')"]
+
+
+def _reduction(work: Emitter, op: Op) -> list[str]:
+    from .emit import dtype_text
+
+    x, out = work.operand(op.args[0]), work.operand(op)
+    text = REDUCTIONS[op.primitive.name]
+    if op.dtype is op.args[0].dtype:
+        text = text.replace(" dtype={dtype},", "")
+    axis = positions(op)
+    shown = str(axis[0]) if len(axis) == 1 else str(axis)
+    return [text.format(x, axis=shown, dtype=dtype_text(op.dtype), o=out)]
+
+
+def _position(work: Emitter, op: Op) -> list[str]:
+    x, out = work.operand(op.args[0]), work.operand(op)
+    return [f"np.{op.primitive.name}({x}, axis={positions(op)[0]}, out={out})"]
+
+
+def _cumulative(work: Emitter, op: Op) -> list[str]:
+    name, exclusive, reverse = op.attrs
+    at = op.axes.index(name)
+    ufunc, identity = ("add", 0) if op.primitive.name == "cumsum" else ("multiply", 1)
+    x, out = work.array(op.args[0]), work.array(op)
+
+    def part(array: str, text: str) -> str:
+        return work.use(work.look(array, f"[{', '.join([':'] * at + [text])}]"))
+
+    backwards = "::-1" if reverse else ":"
+    if not exclusive:
+        source, target = part(x, backwards), part(out, backwards)
+        return [f"np.{ufunc}.accumulate({source}, axis={at}, out={target})"]
+    source = part(x, ":0:-1" if reverse else ":-1")
+    target = part(out, "-2::-1" if reverse else "1:")
+    first = part(out, "-1:" if reverse else ":1")
+    return [
+        f"np.copyto({first}, {work.scalar(identity, op.dtype)})",
+        f"np.{ufunc}.accumulate({source}, axis={at}, out={target})",
+    ]
+
+
+def _sort(work: Emitter, op: Op) -> list[str]:
+    x, out = work.operand(op.args[0]), work.operand(op)
+    first = [] if x == out else [f"np.copyto({out}, {x})"]
+    return [*first, f"{out}.sort(axis={op.axes.index(op.attrs[0])}, kind='stable')"]
+
+
+def _argsort(work: Emitter, op: Op) -> list[str]:
+    x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs[0])
+    return [f"np.copyto({out}, np.argsort({x}, axis={at}, kind='stable'))"]
+
+
+def _top_k(work: Emitter, op: Op) -> list[str]:
+    x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs[0])
+    return [f"rt.top_k({x}, {at}, {op.attrs[1]}, {out})"]
+
+
+def _dot(work: Emitter, op: Op) -> list[str]:
+    parts = groups(op)
+    x, y = op.args
+    order = work.layouts[op].order
+    summed = [n for n in work.layouts[x].order if n in parts.summed]
+    batch = [n for n in order if n in parts.batch]
+    rows = [n for n in order if n in parts.rows]
+    columns = [n for n in order if n in parts.columns]
+    flat = not batch
+    left = _matrix(work, x, batch, [rows, summed], drop=flat)
+    right = _matrix(work, y, batch, [summed, columns], drop=flat)
+    out = _matrix(work, op, batch, [rows, columns], drop=flat)
+    return [f"np.matmul({left}, {right}, out={out})"]
+
+
+def _matrix(
+    work: Emitter, op: Op, batch: list[str], pair: list[list[str]], drop: bool
+) -> str:
+    """``op`` with its axes as (batch, first of pair, second); empty ones dropped where ``drop``."""
+    name = work.array(op)
+    order = [op.axes.index(n) for n in [*batch, *pair[0], *pair[1]]]
+    if order != sorted(order):
+        name = work.look(name, f".transpose({', '.join(map(str, order))})")
+    kept = [group for group in pair if group or not drop]
+    if any(len(group) != 1 for group in kept):
+        lengths: list[int | Length] = [op.axes[n].expression for n in batch]
+        lengths += [product(op.axes[n].expression for n in group) for group in kept]
+        name = work.look(name, f".reshape({work.shape(lengths)}, copy=False)")
+    return work.use(name)
+
+
+def _update(work: Emitter, op: Op) -> list[str]:
+    x, value, out = work.operand(op.args[0]), work.operand(op.args[1]), work.operand(op)
+    first = [] if x == out else [f"np.copyto({out}, {x})"]
+    if len(op.args) > 2:
+        return [*first, f"{out}{work.index(op, 2)} = {value}"]
+    part = work.use(work.look(work.array(op), work.index(op, 2)))
+    return [*first, f"np.copyto({part}, {value})"]
+
+
+def _slice(work: Emitter, op: Op) -> list[str]:
+    """A slice at run-time positions: the only kind that is a kernel."""
+    x, out = work.operand(op.args[0]), work.operand(op)
+    return [f"np.copyto({out}, {x}{work.index(op, 1)})"]
+
+
+def _flatten(work: Emitter, op: Op) -> list[str]:
+    x = op.args[0]
+    shaped = work.look(work.array(op), f".reshape({work.shape(x.axes.lengths)}, copy=False)")
+    return [f"np.copyto({work.use(shaped)}, {work.operand(x)})"]
+
+
+def _concat(work: Emitter, op: Op) -> list[str]:
+    from .emit import length_text
+
+    at, out = op.axes.index(op.attrs[0]), work.array(op)
+    lines, start = [], 0
+    for arg in op.args:
+        end = start + arg.axes[op.attrs[0]].expression
+        text = ", ".join([":"] * at + [f"{length_text(start)}:{length_text(end)}"])
+        part = work.use(work.look(out, f"[{text}]"))
+        lines.append(f"np.copyto({part}, {work.operand(arg, arg.axes)})")
+        start = end
+    return lines
+
+
+def _pad(work: Emitter, op: Op) -> list[str]:
+    from .emit import length_text
+
+    x, value = op.args
+    inner = []
+    for axis, width in zip(x.axes, op.attrs[0], strict=True):
+        low = 0 if width is None else width[0]
+        inner.append(f"{low}:{length_text(low + axis.expression)}")
+    part = work.use(work.look(work.array(op), f"[{', '.join(inner)}]"))
+    return [
+        f"np.copyto({work.operand(op)}, {work.operand(value)})",
+        f"np.copyto({part}, {work.operand(x)})",
+    ]
+
+
+def _gather(work: Emitter, op: Op) -> list[str]:
+    x, index = op.args
+    at = x.axes.index(op.attrs[0])
+    return [
+        f"np.take({work.operand(x)}, {work.operand(index)}, axis={at}, mode='wrap', "
+        f"out={work.operand(op)})"
+    ]
+
+
+def _scatter(work: Emitter, op: Op) -> list[str]:
+    x, out = work.operand(op.args[0]), work.operand(op)
+    index, value = work.operand(op.args[1]), work.operand(op.args[2])
+    place = ", ".join([":"] * op.axes.index(op.attrs[0]) + [index])
+    first = [] if x == out else [f"np.copyto({out}, {x})"]
+    if op.attrs[1] == "set":
+        return [*first, f"{out}[{place}] = {value}"]
+    slices = ", ".join(["slice(None)"] * op.axes.index(op.attrs[0]) + [index])
+    return [*first, f"np.add.at({out}, ({slices},), {value})"]
+
+
+def _iota(work: Emitter, op: Op) -> list[str]:
+    return [f"rt.iota({work.operand(op)})"]
+
+
+def _random_bits(work: Emitter, op: Op) -> list[str]:
+    seed, draw = op.attrs[0], op.attrs[1]
+    flat = work.use(work.look(work.array(op), ".reshape(-1, copy=False)"))
+    calls = work.operand(op.args[0])
+    return [f"rt.random_bits({flat}, {seed}, {draw}, int({calls}))"]
+
+
+def _print(work: Emitter, op: Op) -> list[str]:
+    return [f"rt.show({op.attrs[0]!r}, {work.operand(op.args[0])})"]
+
+
+def _checked(work: Emitter, op: Op) -> list[str]:
+    index, length = work.operand(op.args[0]), work.length(op.attrs[0])
+    return [f"rt.check_positions({index}, {length}, {work.position})"]
+
+
+SPECIAL: dict[str, Callable[[Emitter, Op], list[str]]] = {
+    "where": _where,
+    "cast": _cast,
+    "argmax": _position,
+    "argmin": _position,
+    "cumsum": _cumulative,
+    "cumprod": _cumulative,
+    "sort": _sort,
+    "argsort": _argsort,
+    "top_k": _top_k,
+    "dot": _dot,
+    "update": _update,
+    "slice": _slice,
+    "flatten": _flatten,
+    "concat": _concat,
+    "pad": _pad,
+    "gather": _gather,
+    "scatter": _scatter,
+    "iota": _iota,
+    "random_bits": _random_bits,
+    "print": _print,
+    "checked": _checked,
+}

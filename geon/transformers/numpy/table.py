@@ -1,0 +1,78 @@
+"""The NumPy table: for each row the statements that compute it into ``{o}``.
+
+``{0}``, ``{1}``, ... are the operands, over the result's axes up to broadcasting; ``rt`` is the
+runtime module. Rows whose text needs axes or attributes are in ``emit``.
+"""
+
+from __future__ import annotations
+
+
+def _ufunc(name: str, arity: int) -> str:
+    operands = ", ".join("{%d}" % k for k in range(arity))
+    return f"np.{name}({operands}, out={{o}})"
+
+
+UNARY = {
+    name: name
+    for name in (
+        "negative absolute sign square sqrt exp expm1 log log1p sin cos tan sinh cosh tanh isnan"
+        " isinf isfinite logical_not reciprocal floor ceil trunc"
+    ).split()
+} | {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "bitwise_not": "invert",
+    "round": "rint",
+}
+BINARY = {
+    name: name
+    for name in (
+        "add subtract multiply divide power maximum minimum less less_equal greater greater_equal"
+        " equal not_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor"
+    ).split()
+} | {"floordivide": "floor_divide", "mod": "remainder", "atan2": "arctan2"}
+
+TABLE: dict[str, tuple[str, ...]] = {
+    **{row: (_ufunc(name, 1),) for row, name in UNARY.items()},
+    **{row: (_ufunc(name, 2),) for row, name in BINARY.items()},
+    "sigmoid": (
+        "np.negative({0}, out={o})",
+        "np.exp({o}, out={o})",
+        "np.add({o}, {one}, out={o})",
+        "np.reciprocal({o}, out={o})",
+    ),
+    "rsqrt": ("np.sqrt({0}, out={o})", "np.reciprocal({o}, out={o})"),
+    "softplus": ("np.logaddexp({0}, {zero}, out={o})",),
+    "left_shift": ("rt.left_shift({0}, {1}, {o})",),
+    "right_shift": ("rt.right_shift({0}, {1}, {o})",),
+    "copy": ("np.copyto({o}, {0})",),
+}
+# Rows whose float text does not serve integers.
+INTEGER_TABLE: dict[str, tuple[str, ...]] = {
+    "power": ("rt.integer_power({0}, {1}, {o})",),
+    **dict.fromkeys(("floor", "ceil", "trunc", "round"), ("np.copyto({o}, {0})",)),
+}
+REDUCTIONS = {
+    "sum": "np.add.reduce({0}, axis={axis}, dtype={dtype}, out={o})",
+    "prod": "np.multiply.reduce({0}, axis={axis}, dtype={dtype}, out={o})",
+    "max": "np.maximum.reduce({0}, axis={axis}, out={o})",
+    "min": "np.minimum.reduce({0}, axis={axis}, out={o})",
+    "any": "np.logical_or.reduce({0}, axis={axis}, out={o})",
+    "all": "np.logical_and.reduce({0}, axis={axis}, out={o})",
+}
+
+# The result may take the memory of these operands: each element is read before it is written.
+IN_PLACE: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(UNARY, (0,)),
+    **dict.fromkeys(BINARY, (0, 1)),
+    **dict.fromkeys(("sigmoid", "rsqrt", "softplus", "copy", "sort", "update", "scatter"), (0,)),
+    **dict.fromkeys(("left_shift", "right_shift"), (0, 1)),
+    "where": (2,),
+    "cast": (0,),
+}
+# Bytes per element of the operand that NumPy takes by itself while the row runs.
+HIDDEN = {"argsort": 8, "top_k": 24}

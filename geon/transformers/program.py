@@ -1,0 +1,47 @@
+"""Stage 3: the pure, simple, lowered graph that a computation is compiled from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..op_graph.functional import Functional
+from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ..op_graph.rewrite import rewrite
+from ..op_graph.simplify import STABLE, simplify_rules
+from .target import Target
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Program:
+    """Values to return, values to put into variables, and what to print; all ops are pure."""
+
+    outputs: tuple[Tensor, ...]
+    updates: tuple[tuple[Leaf, Tensor], ...]
+    prints: tuple[Op, ...]
+
+    @property
+    def roots(self) -> tuple[Op, ...]:
+        """Every op that must be computed."""
+        return (*self.outputs, *(op for _, op in self.updates), *self.prints)
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The storage it reads or writes, in order of first use; written ones included."""
+        found = {op: None for op in post_order(self.roots) if isinstance(op, Leaf)}
+        found.update((leaf, None) for leaf, _ in self.updates)
+        return list(found)
+
+
+def build_program(pure: Functional, target: Target) -> Program:
+    """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for."""
+    outputs = [op for op in pure.outputs if op is not None]
+    roots = [*outputs, *pure.updates.values(), *pure.prints]
+    stable = rewrite(roots, STABLE, {})
+    simple = rewrite(stable, simplify_rules() | target.rules, {})
+    first, second = len(outputs), len(outputs) + len(pure.updates)
+    new = [op for op in simple if isinstance(op, Tensor)]
+    return Program(
+        tuple(new[:first]),
+        tuple(zip(pure.updates, new[first:second], strict=True)),
+        tuple(simple[second:]),
+    )

@@ -1,0 +1,35 @@
+"""``Target``: a frozen description of where code will run, read by every stage after the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..op_graph.op_graph import Op
+from ..op_graph.rewrite import RuleSet
+
+if TYPE_CHECKING:
+    from .layout import Arrangement, Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What a transformer's stages need to know of the machine and its library.
+
+    ``rules`` lower what the target has no row for; ``arrange`` says how a contraction wants its
+    operands laid out; ``in_place`` names the rows whose result may take the memory of some
+    arguments, by position; ``raising`` the rows that can fail at run time; ``hidden`` gives the
+    bytes per result element that the library takes by itself while a row runs. ``contiguous``
+    names the operands that a row reads only in the order of their axes. ``alignment`` is that of
+    arena buffers, in bytes.
+    """
+
+    name: str
+    rules: RuleSet
+    arrange: Callable[[Op, Layout, Layout], Arrangement]
+    in_place: dict[str, tuple[int, ...]]
+    hidden: dict[str, int]
+    raising: frozenset[str] = frozenset({"checked"})
+    contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    alignment: int = 64

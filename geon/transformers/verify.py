@@ -1,0 +1,150 @@
+"""The plan verifier: plays a plan on paper and raises where it could compute wrong values.
+
+It shares nothing with the planner but the plan: it follows which value each byte of the arena, of
+each result and of each variable holds, kernel by kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ..errors import PlanError
+from ..op_graph.lengths import evaluate, names_of
+from ..op_graph.op_graph import Leaf, Op, post_order
+from .layout import Layout, is_bound
+from .memory import Home, Plan, Placement, place_plan
+from .schedule import Kernel, bytes_of
+
+# Lengths that open names are played with: unequal, small, and one of them 1.
+PLAYED = (3, 5, 1, 7, 4)
+
+
+@dataclass(slots=True)
+class _Held:
+    start: int
+    end: int
+    value: Op
+
+
+def verify_plan(plan: Plan) -> None:
+    """Raise ``PlanError`` for a plan that is not sound.
+
+    Every value read was written and is still whole; nothing is overwritten that a later kernel, a
+    result or a variable needs; no write of a variable comes before a read of its old value, and
+    nothing that can raise after one; results and variables hold their values at the end.
+    """
+    names: set[str] = set()
+    for op in post_order(plan.schedule.program.roots):
+        for axis in op.axes:
+            names |= names_of(axis.expression)
+    lengths = {name: PLAYED[k % len(PLAYED)] + 64 * (k // 5) for k, name in enumerate(sorted(names))}
+    _Play(plan, lengths).run()
+
+
+class _Play:
+    def __init__(self, plan: Plan, lengths: dict[str, int]) -> None:
+        self.plan, self.lengths = plan, lengths
+        self.placed: Placement = place_plan(plan, lengths)
+        self.regions: dict[object, list[_Held]] = {}
+        self.written: Kernel | None = None
+
+    def run(self) -> None:
+        schedule = self.plan.schedule
+        computed: set[Op] = set()
+        for kernel in schedule.kernels:
+            for value in self.values(kernel):
+                self.read(kernel, value, computed)
+            if kernel.raises and self.written is not None:
+                self.fail(kernel, f"can raise after {self.written.op!r} wrote its variable")
+            if not kernel.acts:
+                self.write(kernel)
+            computed.add(kernel.op)
+        for op in schedule.program.outputs:
+            self.expect_home(op, "result")
+        for leaf, op in schedule.program.updates:
+            if self.plan.homes[op].leaf is not leaf:
+                raise PlanError(f"the new value {op!r} of {leaf!r} is not in its storage")
+            self.expect_home(op, "variable")
+
+    def values(self, kernel: Kernel) -> list[Op]:
+        """The values a kernel reads: what lies below its arguments, past every other look."""
+        found = []
+        for arg in kernel.op.args:
+            while self.plan.schedule.base[arg] is not arg:
+                arg = arg.args[0]
+            found.append(arg)
+        return found
+
+    def read(self, kernel: Kernel, value: Op, computed: set[Op]) -> None:
+        if isinstance(value, Leaf):
+            held = self.regions.get(value)
+            if held is not None and held[0].value is not value:
+                self.fail(kernel, f"reads {value!r} after {held[0].value!r} was written into it")
+        elif not is_bound(value):
+            if value not in computed:
+                self.fail(kernel, f"reads {value!r}, which was not computed before")
+            self.expect(value, f"{kernel.op!r} reads it")
+
+    def write(self, kernel: Kernel) -> None:
+        home = self.plan.homes[kernel.op]
+        start, end = self.extent(home, kernel.op)
+        region = self.regions.setdefault(_region(home), [])
+        for value in set(self.values(kernel)):
+            if self.shares(value, home, start, end) and not self.may_share(kernel, value):
+                self.fail(kernel, f"is computed over {value!r}, which it reads")
+        region[:] = [h for h in region if h.end <= start or h.start >= end]
+        region.append(_Held(start, end, kernel.op))
+        if home.kind == "variable":
+            self.written = self.written or kernel
+
+    def shares(self, value: Op, home: Home, start: int, end: int) -> bool:
+        if isinstance(value, Leaf):
+            return value is home.leaf
+        other = self.plan.homes.get(value)
+        if other is None or _region(other) != _region(home):
+            return False
+        first, last = self.extent(other, value)
+        return first < end and start < last
+
+    def may_share(self, kernel: Kernel, value: Op) -> bool:
+        """Whether each element of ``value`` is read before its place is written."""
+        op, schedule = kernel.op, self.plan.schedule
+        safe = schedule.target.in_place.get(op.primitive.name, ())
+        uses = [k for k, arg in enumerate(op.args) if schedule.base[arg] is value]
+        return (
+            all(k in safe and op.args[k] is value for k in uses)
+            and schedule.layouts[value] == schedule.layouts[op] == Layout(schedule.layouts[op].order)
+            and value.axes.lengths == op.axes.lengths
+            and value.dtype.itemsize == op.dtype.itemsize
+        )
+
+    def extent(self, home: Home, op: Op) -> tuple[int, int]:
+        size = evaluate(bytes_of(op), self.lengths)
+        if home.kind != "arena":
+            return 0, size
+        start = self.placed.offsets[home.number]
+        if start % self.plan.schedule.target.alignment or start + size > self.placed.arena_bytes:
+            raise PlanError(f"{op!r} lies at {start} to {start + size}, outside the arena")
+        return start, start + size
+
+    def expect(self, value: Op, why: str) -> None:
+        home = self.plan.homes[value]
+        start, end = self.extent(home, value)
+        for held in self.regions.get(_region(home), ()):
+            if held.value is value and (held.start, held.end) == (start, end):
+                return
+        if start < end:
+            raise PlanError(f"{value!r} is no longer whole where {why}")
+
+    def expect_home(self, op: Op, kind: str) -> None:
+        if self.plan.homes[op].kind != kind:
+            raise PlanError(f"{op!r} should be a {kind} and lives in {self.plan.homes[op]}")
+        self.expect(op, f"it is needed as a {kind}")
+
+    def fail(self, kernel: Kernel, what: str) -> NoReturn:
+        raise PlanError(f"the kernel of {kernel.op!r} {what}")
+
+
+def _region(home: Home) -> object:
+    return home.leaf if home.leaf is not None else (home.kind, home.number * (home.kind != "arena"))

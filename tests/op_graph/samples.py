@@ -1,0 +1,287 @@
+"""Examples of every differentiable row that is not tested from its elementwise row alone.
+
+``SAMPLES`` has them by row name; a row that is missing there fails the completeness test.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import geon
+from geon.op_graph.elementwise import copy
+
+A, B, C, D = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("C", 4), geon.Axis("D", 5)
+A1, B5, Z = A.with_length(1), B.with_length(5), geon.Axis("Z", 0)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A graph to differentiate: ``build`` of tensors over ``axes``, and where to.
+
+    ``values`` gives the arrays (else they are normal), ``differences`` says whether central
+    differences with this ``step`` are its derivative.
+    """
+
+    label: str
+    axes: tuple
+    build: Callable
+    values: Callable | None = None
+    differences: bool = True
+    step: float = 1e-5
+
+    def arrays(self, random):
+        """The float64 arrays of its inputs."""
+        if self.values is not None:
+            return [np.asarray(v, np.float64) for v in self.values(random)]
+        return [random.normal(size=[a.length for a in axes]) for axes in self.axes]
+
+
+def sample(label, axes, build, **options):
+    """A sample whose inputs have these lists of axes."""
+    return Sample(label, tuple(tuple(a) for a in axes), build, **options)
+
+
+def position(value):
+    """A position known only at run time, as far as rules can tell."""
+    return geon.constant(value, dtype="int64")
+
+
+def index(values, axes):
+    """An index tensor."""
+    return geon.constant(np.array(values), axes=axes)
+
+
+def with_zeros(count):
+    """Arrays over (A, C) of which ``count`` elements of one row are 0."""
+
+    def values(random):
+        x = random.uniform(0.5, 2, size=(2, 4))
+        x[0, 1 : 1 + count] = 0
+        return [x]
+
+    return values
+
+
+def _movement():
+    xabc = [[A, B, C]]
+    return {
+        "broadcast": [
+            sample("new first", [[B]], lambda x: geon.broadcast(x, [A, B])),
+            sample("new between, reordered", [[A, B]], lambda x: geon.broadcast(x, [B, C, A])),
+            sample("a scalar", [[]], lambda x: geon.broadcast(x, [A, B])),
+            sample("expand", [[A]], lambda x: geon.expand(x, C, 1)),
+            sample("length 0", [[A]], lambda x: geon.broadcast(x, [A, Z])),
+        ],
+        "reorder": [sample("rotated", xabc, lambda x: geon.reorder(x, [C, A, B]))],
+        "rename": [
+            sample("prime", [[B, A]], lambda x: geon.rename(x, {B: B.prime})),
+            sample("cast_axes", [[A, B]], lambda x: geon.cast_axes(x, [A, geon.Axis("E", 3)])),
+        ],
+        "flip": [
+            sample("one axis", [[A, B]], lambda x: geon.flip(x, B)),
+            sample("two axes", xabc, lambda x: geon.flip(x, [C, A])),
+        ],
+        "flatten": [
+            sample("all", [[A, B]], geon.flatten),
+            sample("apart", xabc, lambda x: geon.flatten(x, [C, A])),
+        ],
+        "unflatten": [
+            sample(
+                "in two",
+                [[C, B]],
+                lambda x: geon.unflatten(x, C, [geon.Axis("P", 2), geon.Axis("Q", 2)]),
+            )
+        ],
+        "concat": [
+            sample("other order", [[A, B], [B5, A]], lambda x, y: geon.concat([x, y], B)),
+            sample("the same twice", [[A]], lambda x: geon.concat([x, x], A)),
+            sample("stack", [[A, B], [A, B]], lambda x, y: geon.stack([x, y], geon.Axis("S"), 1)),
+        ],
+        "pad": [
+            sample(
+                "constant",
+                [[A, B], []],
+                lambda x, fill: geon.pad(x, {B: (1, 2), A: (0, 1)}, value=fill),
+            ),
+            sample("edge", [[A, B]], lambda x: geon.pad(x, {B: (2, 1)}, mode="edge")),
+            sample("reflect", [[A, B]], lambda x: geon.pad(x, {B: (2, 1)}, mode="reflect")),
+            sample("reflect far", [[B]], lambda x: geon.pad(x, {B: (5, 6)}, mode="reflect")),
+        ],
+    }
+
+
+def _parts():
+    return {
+        "slice": [
+            sample("step", [[A, D]], lambda x: x[:, 1:5:2]),
+            sample("negative step", [[A, D]], lambda x: x[::-1, 4:0:-2]),
+            sample("a position", [[A, D]], lambda x: x[{D: -2}]),
+            sample("dots", [[A, B, D]], lambda x: x[1, ..., 2:4]),
+            sample("at run time", [[A, D]], lambda x: x[{D: position(3), A: position(-1)}]),
+            sample("overlapping", [[D]], lambda x: x[1:4] * x[0:3]),
+            sample("nothing", [[A, D]], lambda x: x[:, 2:2]),
+        ],
+        "update": [
+            sample(
+                "a range with a step",
+                [[A, D], [B.with_length(2)]],
+                lambda x, v: geon.update(x, geon.rename(v, {B: D}), {D: slice(0, 4, 2)}),
+            ),
+            sample(
+                "backwards",
+                [[D], [D.with_length(3)]],
+                lambda x, v: geon.update(x, v, slice(4, 1, -1)),
+            ),
+            sample(
+                "at run time", [[A, D], [A]], lambda x, v: geon.update(x, v, {D: position(-2)})
+            ),
+            sample("a position", [[A, D], [D]], lambda x, v: geon.update(x, v, 1)),
+        ],
+        "gather": [
+            sample(
+                "new axis",
+                [[A, D]],
+                lambda x: geon.gather(x, index([4, -1, 0, 4], [C]), D),
+            ),
+            sample(
+                "shared axis",
+                [[D, A]],
+                lambda x: geon.gather(x, index([[4, 0, 4], [1, -2, 3]], [A, B]), D),
+            ),
+            sample(
+                "the same axis",
+                [[A, D]],
+                lambda x: geon.take_along(x, index([[1, 1], [3, 0]], [A, D.with_length(2)]), D),
+            ),
+        ],
+        "scatter": [
+            sample(
+                "add to one twice",
+                [[A, D], [A, C]],
+                lambda x, v: geon.scatter(x, index([4, -1, 0, 4], [C]), v, D, mode="add"),
+            ),
+            sample(
+                "add, shared axis",
+                [[D, A], [B, A]],
+                lambda x, v: geon.scatter(
+                    x, index([[4, 0, 4], [1, -2, 3]], [A, B]), v, D, mode="add"
+                ),
+            ),
+            sample(
+                "set one twice",
+                [[A, D], [C]],
+                lambda x, v: geon.scatter(x, index([4, -1, 0, 4], [C]), v, D),
+            ),
+            sample(
+                "set, shared axis",
+                [[D, A], [A, B]],
+                lambda x, v: geon.scatter(x, index([[4, 0, 4], [1, -4, 1]], [A, B]), v, D),
+            ),
+        ],
+    }
+
+
+def _sums():
+    running = {
+        "": {},
+        "exclusive": {"exclusive": True},
+        "reverse": {"reverse": True},
+        "both": {"exclusive": True, "reverse": True},
+    }
+    return {
+        "sum": [
+            sample("all", [[A, B]], geon.sum),
+            sample("kept in another order", [[A, B, C]], lambda x: geon.sum(x, out_axes=[C, A])),
+        ],
+        "prod": [
+            sample("no zero", [[A, C]], lambda x: geon.prod(x, C)),
+            sample("one zero", [[A, C]], lambda x: geon.prod(x, C), values=with_zeros(1)),
+            sample("two zeros", [[A, C]], lambda x: geon.prod(x, C), values=with_zeros(2)),
+            sample("two axes", [[A, B, C]], lambda x: geon.prod(x, [A, C])),
+            sample(
+                "a name that is taken",
+                [[A, B, geon.Axis("A_B", 2)]],
+                lambda x: geon.prod(x, [A, B]),
+            ),
+        ],
+        "max": [
+            sample("one axis", [[A, C]], lambda x: geon.max(x, C)),
+            sample("all", [[A, C]], geon.max),
+            sample(
+                "ties",
+                [[A, B]],
+                lambda x: geon.max(x, B),
+                values=lambda _: [[[1, 3, 3], [2, 2, 2]]],
+                differences=False,
+            ),
+        ],
+        "min": [
+            sample("one axis", [[A, C]], lambda x: geon.min(x, A)),
+            sample("two axes", [[A, B, C]], lambda x: geon.min(x, out_axes=B)),
+        ],
+        "cumsum": [
+            sample(label, [[A, C]], lambda x, o=options: geon.cumsum(x, C, **o))
+            for label, options in running.items()
+        ],
+        "cumprod": [
+            sample(f"{label} {zeros} zeros", [[A, C]], build, values=with_zeros(zeros))
+            for label, options in running.items()
+            for build in [lambda x, o=options: geon.cumprod(x, C, **o)]
+            for zeros in (0, 1, 2)
+        ],
+        "sort": [
+            sample("ascending", [[A, D]], lambda x: geon.sort(x, D)),
+            sample("descending", [[D, A]], lambda x: geon.sort(x, D, descending=True)),
+            sample("top_k", [[A, D]], lambda x: geon.top_k(x, 3, D)[0]),
+        ],
+        "dot": [
+            sample("one axis", [[A, B], [B, C]], geon.dot),
+            sample("two axes", [[A, B, C], [C, D, B]], geon.dot),
+            sample("a batch axis", [[A, B, C], [C, A]], lambda x, y: geon.dot(x, y, over=C)),
+            sample("with itself", [[A, B]], lambda x: geon.dot(x, x)),
+            sample("with itself over one", [[A, B]], lambda x: geon.dot(x, x, over=B)),
+            sample("a scalar", [[A, B], []], geon.dot),
+            sample("three", [[A, B], [B, C], [C]], lambda *xs: geon.contract(xs, out_axes=A)),
+        ],
+    }
+
+
+def _slope_rule(g, out, x, y):
+    inner = g * (1 - out * out)
+    return [inner * y, geon.sum(inner * x, A)]
+
+
+@geon.custom_deriv(_slope_rule)
+def product_tanh(x, y):
+    """tanh(x * y) of x over (A, B) and y over (B,), with its own rule."""
+    return geon.tanh(x * y)
+
+
+def _others():
+    positive = {"values": lambda random: [random.uniform(0.5, 3, size=(2, 3))]}
+    return {
+        # The rounding to float32 allows no small step, and the cast is linear: a large one is exact.
+        "cast": [sample("to float32", [[A, B]], lambda x: geon.cast(x, "float32"), step=0.5)],
+        "copy": [sample("of a product", [[A, B]], lambda x: copy(x * x))],
+        "polygamma": [
+            sample(f"order {n}", [[A, B]], lambda x, n=n: geon.polygamma(n, x), **positive)
+            for n in range(3)
+        ],
+        "stop_gradient": [
+            sample(
+                "one factor", [[A, B]], lambda x: x * geon.stop_gradient(x), differences=False
+            )
+        ],
+        "print": [sample("in between", [[A, B]], lambda x: geon.print(x * x) * x)],
+        "custom": [sample("two inputs", [[A, B], [B]], product_tanh)],
+    }
+
+
+SAMPLES = {**_movement(), **_parts(), **_sums(), **_others()}
+
+# Rows that have no derivative: their results are no floats, or they are leaves or effects.
+NOT_DIFFERENTIABLE = frozenset(
+    "all any argmax argmin argsort assign constant doall iota length placeholder random_bits"
+    " sequential top_k variable".split()
+)

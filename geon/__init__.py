@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib as _importlib
 import logging as _logging
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from .errors import (
     ArgumentError,
@@ -49,7 +52,6 @@ from .op_graph.constants import constant
 from .op_graph.contraction import contract, dot
 from .op_graph.custom import custom_deriv
 from .op_graph.deriv import deriv, hvp, jvp, vjp
-from .op_graph.dumps import dumps, loads
 from .op_graph.effects import SetItem, assign, doall, print, sequential
 from .op_graph.elementwise import (
     absolute,
@@ -147,17 +149,35 @@ from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
 from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum
 from .op_graph.slicing import update
-from .transformers.base import Transformer, make_transformer
-from .transformers.computation import Computation
 from .version import __version__
+
+if _TYPE_CHECKING:
+    from .op_graph.dumps import dumps, loads
+    from .transformers.base import Transformer, make_transformer
+    from .transformers.computation import Computation
+    from .transformers.numpy.transformer import NumPyTransformer
 
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
 
 
-def __getattr__(name: str) -> object:
-    # Transformers are imported when they are asked for: `import geon` stays cheap.
-    if name == "NumPyTransformer":
-        from .transformers.numpy.transformer import NumPyTransformer
+# What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
+_LATER = {
+    "dumps": "op_graph.dumps",
+    "loads": "op_graph.dumps",
+    "Transformer": "transformers.base",
+    "make_transformer": "transformers.base",
+    "Computation": "transformers.computation",
+    "NumPyTransformer": "transformers.numpy.transformer",
+}
 
-        return NumPyTransformer
-    raise AttributeError(f"module 'geon' has no attribute {name!r}")
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'geon' has no attribute {name!r}")
+    value = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

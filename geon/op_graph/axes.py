@@ -136,15 +136,18 @@ class Axes:
     """An ordered set of axes, no name twice; interned, so equal ones are one object.
 
     ``Axes(a, b)``, ``Axes([a, b])``, ``Axes((a, b))`` and ``Axes()`` are all accepted. Indexing is
-    by position or by name. Raises ``AxisError`` for a duplicate name.
+    by position or by name. ``names`` and ``lengths`` (integers, or expressions over open names) are
+    in order, ``size`` is the product of the lengths. Raises ``AxisError`` for a duplicate name.
     """
 
-    __slots__ = ("__weakref__", "_axes", "_positions", "names")
+    __slots__ = ("__weakref__", "_axes", "_positions", "lengths", "names", "size")
 
     _table: weakref.WeakValueDictionary[tuple[Axis, ...], Axes] = weakref.WeakValueDictionary()
     _lock = threading.RLock()
 
     names: tuple[str, ...]
+    lengths: tuple[int | Length, ...]
+    size: int | Length
     _axes: tuple[Axis, ...]
     _positions: dict[str, int]
 
@@ -168,6 +171,9 @@ class Axes:
                 object.__setattr__(found, "_axes", flat)
                 object.__setattr__(found, "names", tuple(positions))
                 object.__setattr__(found, "_positions", positions)
+                lengths = tuple([axis.expression for axis in flat])
+                object.__setattr__(found, "lengths", lengths)
+                object.__setattr__(found, "size", product(lengths))
                 cls._table[flat] = found
         return found
 
@@ -221,16 +227,6 @@ class Axes:
     def same_set(self, other: Axes) -> bool:
         """Whether both hold the same names, in any order."""
         return self is other or self._positions.keys() == other._positions.keys()
-
-    @property
-    def lengths(self) -> tuple[int | Length, ...]:
-        """The length of each axis: an integer or an expression over open names."""
-        return tuple(axis.expression for axis in self._axes)
-
-    @property
-    def size(self) -> int | Length:
-        """The number of elements: the product of the lengths."""
-        return product(self.lengths)
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self._axes))})"

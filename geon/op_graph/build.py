@@ -26,9 +26,11 @@ from .op_graph import (
     ComputationOp,
     Guard,
     Op,
+    VOID_DTYPE,
     Tensor,
     annotate,
     intern,
+    intern_elementwise,
     lookup,
 )
 from .registry import Primitive
@@ -50,6 +52,7 @@ class Elementwise(Primitive):
     sympy: str | None = None
     domain: tuple[tuple[float, float], ...] = ()
     resolved: dict[Any, Resolution] = field(default_factory=dict, repr=False)
+    direct: dict[DType, DType] = field(default_factory=dict, repr=False)
 
     def __call__(
         self,
@@ -65,26 +68,52 @@ class Elementwise(Primitive):
         for two lengths of one axis or tensors that share no axis, ``DTypeError`` for dtypes it
         does not take.
         """
-        found = lookup((self, *args)) if self._all_tensors(args) else None
-        # The first operand having all axes means that the others share some: no need to check.
-        if isinstance(found, Tensor) and args[0].axes is found.axes:
-            op = found
-        else:
+        op = self._quick(*args)
+        if op is None:
             op = self._checked(args)
         if axes is not None:
             from .movement import broadcast
 
             op = broadcast(op, as_axes(axes))
         if name is not None or tags or follows:
-            annotate(op, name, tags, follows)
+            op = annotate(op, name, tags, follows)
         return op
 
-    @staticmethod
-    def _all_tensors(args: tuple[Any, ...]) -> bool:
-        for arg in args:
-            if not isinstance(arg, Tensor):
-                return False
-        return True
+    def _quick(self, x: Any = None, y: Any = None, *others: Any) -> Tensor | None:
+        """The op where nothing needs joining, converting or checking; None where something may."""
+        if others or not isinstance(x, Tensor) or x.weak:
+            return None
+        dtype = x.dtype
+        out = self.direct.get(dtype)
+        if out is None:
+            out = self.direct[dtype] = self._kept(dtype)
+        if out is VOID_DTYPE:
+            return None
+        args: tuple[Tensor, ...]
+        if self.arity == 1 and y is None:
+            args = (x,)
+        elif self.arity == 2:
+            if y.__class__ is float and dtype.kind == "f":
+                y = number(y, dtype)
+            elif not isinstance(y, Tensor) or y.dtype is not dtype or y.weak:
+                return None
+            if y.axes is not x.axes and y.axes is not NO_AXES:
+                return None
+            args = (x, y)
+        else:
+            return None
+        found: Any = lookup((self, *args))
+        if found is None:
+            found = intern_elementwise(self, args, x.axes, out)
+        return found  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
+
+    def _kept(self, dtype: DType) -> DType:
+        """The dtype of the result for operands of ``dtype``; no dtype where they are converted."""
+        try:
+            targets, out, _ = resolve(self.rule, ((dtype, False),) * self.arity)
+        except DTypeError:
+            return VOID_DTYPE
+        return out if all(target is dtype for target in targets) else VOID_DTYPE
 
     def _checked(self, args: tuple[Any, ...]) -> Tensor:
         if len(args) != self.arity:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import DumpError
 from .axes import Axes, Axis
-from .constants import CONSTANT, Frozen, constant_value
+from .constants import CONSTANT, Frozen
 from .dtypes import DType
 from .dump_values import write_axes, write_axis, write_length
 from .lengths import Length
@@ -23,10 +23,8 @@ from .registry import Primitive
 HEADER = "geon graph 1"
 PLAIN = (str, int, bool, type(None), bytes, float)
 
-Array = np.ndarray[Any, Any]
 
-
-def canonical(results: Iterable[Op | None]) -> tuple[str, list[Leaf], list[Array]]:
+def canonical(results: Iterable[Op | None]) -> tuple[str, list[Leaf], list[Frozen]]:
     """The text of ``results``, the leaves it numbers, and the large constants it leaves out.
 
     Leaves are numbered by first use and described by kind, axes and dtype; large constants by axes
@@ -74,7 +72,7 @@ class _Text:
     def __init__(self) -> None:
         self.lines: list[str] = [HEADER]
         self.leaves: list[Leaf] = []
-        self.arrays: list[Array] = []
+        self.arrays: list[Frozen] = []
         self.number: dict[Op, int] = {}
         self._count = 0
         self._axes: dict[Axes, str] = {}
@@ -112,7 +110,7 @@ class _Text:
         if op.primitive is CONSTANT:
             content, _, _, weak = op.attrs
             if isinstance(content, Frozen):
-                self.arrays.append(constant_value(op))
+                self.arrays.append(content)
                 return "constant array"
             return f"constant {content!r} weak" if weak else f"constant {content!r}"
         return f"{name}({','.join([self._value(value) for value in op.attrs])})"

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
-from .dtypes import DType, as_dtype, check_number, is_number, number_dtype
+from .dtypes import FLOAT64, DType, as_dtype, check_number, is_number, kind, number_dtype
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
 
@@ -47,8 +47,8 @@ def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tenso
     found = _numbers.get(key) if value else None  # 0.0 and -0.0 are equal keys
     if found is not None:
         return found
-    check_number(value, dtype)
-    made = array_constant(np.asarray(value).astype(dtype), NO_AXES, weak)
+    check_number(value, stored_dtype(dtype, weak))
+    made = array_constant(np.asarray(value).astype(stored_dtype(dtype, weak)), NO_AXES, weak)
     if value and not (isinstance(value, float) and math.isnan(value)):
         if len(_numbers) >= NUMBERS_KEPT:
             _numbers.clear()
@@ -58,15 +58,21 @@ def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tenso
 
 def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) -> Tensor:
     """A constant over ``axes`` from an array of their shape; the array is copied and frozen."""
-    copy = np.array(array, order="C", copy=True)
+    dtype = number_dtype(array.item()) if weak else array.dtype
+    copy = np.array(array, stored_dtype(dtype, weak), order="C", copy=True)
     if copy.nbytes <= SMALL_BYTES:
         value: Any = copy.tobytes()
     else:
         copy.setflags(write=False)
         value = Frozen(copy)
-    attrs = (value, axes, copy.dtype.name, weak)
-    made: Tensor = intern(ComputationOp, CONSTANT, (), attrs, axes, copy.dtype, weak=weak)
+    attrs = (value, axes, dtype.name, weak)
+    made: Tensor = intern(ComputationOp, CONSTANT, (), attrs, axes, dtype, weak=weak)
     return made
+
+
+def stored_dtype(dtype: DType, weak: bool) -> DType:
+    """The dtype a constant is stored in: a weak float keeps the precision Python gave it."""
+    return FLOAT64 if weak and kind(dtype) == "f" else dtype
 
 
 def constant_value(op: Op) -> np.ndarray[Any, Any]:
@@ -75,14 +81,16 @@ def constant_value(op: Op) -> np.ndarray[Any, Any]:
     if isinstance(value, Frozen):
         return value.array
     shape = tuple(int(axis.expression) for axis in op.axes)  # type: ignore[arg-type]
-    return np.frombuffer(value, op.dtype).reshape(shape)
+    stored = np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3]))
+    return stored.reshape(shape).astype(op.dtype, copy=False)
 
 
 def scalar_value(op: Op) -> bool | int | float | None:
     """The Python number a scalar constant holds; None for any other op."""
     if op.primitive is not CONSTANT or op.axes is not NO_AXES:
         return None
-    value: bool | int | float = constant_value(op).item()
+    stored = np.frombuffer(op.attrs[0], stored_dtype(op.dtype, op.attrs[3]))
+    value: bool | int | float = stored[0].item()
     return value
 
 

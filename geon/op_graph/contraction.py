@@ -119,7 +119,13 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
 
 
 def contract(
-    operands: Sequence[Any], out_axes: Any = None, *, over: Any = None, name: str | None = None
+    operands: Sequence[Any],
+    out_axes: Any = None,
+    *,
+    over: Any = None,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
     """The sum over named axes of the product of several operands.
 
@@ -147,7 +153,7 @@ def contract(
     made = sum_over(xs[0], last) if last else xs[0]
     if out_axes is not None:
         made = broadcast(made, Axes(*(made.axes[axis.name] for axis in named)))
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def _contract_pair(x: Tensor, y: Tensor, rest: list[Tensor], summed: set[str]) -> Tensor:

@@ -60,6 +60,12 @@ def as_dtype(dtype: Any) -> DType:
 
 
 @cache
+def name_of(dtype: DType) -> str:
+    """``dtype.name``, which NumPy works out anew each time."""
+    return dtype.name
+
+
+@cache
 def kind(dtype: DType) -> str:
     """``b`` (bool), ``i`` (integer of either sign) or ``f`` (float)."""
     if dtype.name in FLOATS:
@@ -123,7 +129,8 @@ def check_number(value: bool | int | float, dtype: DType) -> None:
             )
     elif kind(dtype) == "f":
         try:
-            narrowed = float(np.asarray(value, np.float64).astype(dtype))
+            with np.errstate(over="ignore"):
+                narrowed = float(np.asarray(value, np.float64).astype(dtype))
             overflows = math.isinf(narrowed) and not math.isinf(value)
         except OverflowError:
             overflows = True

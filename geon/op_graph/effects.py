@@ -40,8 +40,16 @@ PRINT = Primitive(
 )
 
 
+def without_follows(op: Op) -> Op:
+    """The op that was given ``follows``, or ``op`` itself."""
+    while op.primitive is SEQUENTIAL and op.attrs[0]:
+        op = op.args[-1]
+    return op
+
+
 def storage_of(target: Op) -> Leaf | None:
     """The variable or placeholder below a (nested) slice; None for anything else."""
+    target = without_follows(target)
     while target.primitive is FLIP:
         target = target.args[0]
     while target.primitive.name == "slice":
@@ -66,6 +74,8 @@ def assign(
             f"cannot assign to {target}{at}: only variables, placeholders and slices of them hold "
             "values; make one with geon.Variable"
         )
+    follows = (*target.follows, *_before(follows))
+    target = without_follows(target)  # type: ignore[assignment]  # storage is a tensor
     value = as_tensor(value, near=target)
     if value.weak:
         value = strengthen(value, target.dtype)
@@ -93,18 +103,23 @@ def doall(
     return annotate(made, name, tags, follows)
 
 
-def sequential(ops: Iterable[Op], *, name: str | None = None, tags: Any = ()) -> Any:
+def sequential(
+    ops: Iterable[Op], *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Any:
     """Run ``ops`` in order, each seeing the effects of those before it.
 
     Has the value of the last one: a tensor where that is a tensor.
     """
-    return annotate(_sequential(_ops(ops, "sequential"), False), name, tags, ())
+    return annotate(_sequential(_ops(ops, "sequential"), False), name, tags, follows)
 
 
 def after(op: Op, follows: Iterable[Op] | Op) -> Any:
     """``op`` run after ``follows``."""
-    before = (follows,) if isinstance(follows, Op) else tuple(follows)
-    return _sequential(_ops((*before, op), "follows"), True)
+    return _sequential(_ops((*_before(follows), op), "follows"), True)
+
+
+def _before(follows: Iterable[Op] | Op) -> tuple[Op, ...]:
+    return (follows,) if isinstance(follows, Op) else tuple(follows)
 
 
 def _sequential(ops: tuple[Op, ...], follows: bool) -> Any:
@@ -125,7 +140,9 @@ def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
     return listed
 
 
-def print(x: Any, label: str | None = None, *, name: str | None = None) -> Tensor:
+def print(
+    x: Any, label: str | None = None, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
     """``x`` itself; its value is printed after ``label`` whenever a computation computes it.
 
     Without a label the op's name and axes are shown.
@@ -133,4 +150,4 @@ def print(x: Any, label: str | None = None, *, name: str | None = None) -> Tenso
     x = as_tensor(x)
     shown = str(x) if label is None else label
     made = intern(ComputationOp, PRINT, (x,), (shown,), x.axes, x.dtype, weak=x.weak, effect=True)
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)

@@ -183,7 +183,15 @@ def _index(index: Any, what: str) -> Tensor:
     return cast(index, INT64)
 
 
-def gather(x: Any, index: Any, axis: Axis | None = None, *, name: str | None = None) -> Tensor:
+def gather(
+    x: Any,
+    index: Any,
+    axis: Axis | None = None,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
     """The elements of ``x`` at the positions in ``index`` along ``axis``.
 
     In the result ``axis`` is replaced by the index's own axes; axes that ``x`` and ``index`` share
@@ -192,7 +200,7 @@ def gather(x: Any, index: Any, axis: Axis | None = None, *, name: str | None = N
     """
     x, index = as_tensor(x), _index(index, "gather")
     made = _gather(x, index, axis_of(x, axis, "gather").name)
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def take_along(x: Any, index: Any, axis: Axis | None = None) -> Tensor:
@@ -208,6 +216,8 @@ def scatter(
     *,
     mode: str = "set",
     name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
     """``x`` with ``value`` set at or added to (``mode="add"``) positions along ``axis``.
 
@@ -230,7 +240,7 @@ def scatter(
         )
     value = broadcast(value, gathered_axes(x.axes, index.axes, along))
     made = _scatter(x, index, value, along, mode)
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> Tensor:

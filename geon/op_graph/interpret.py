@@ -86,21 +86,21 @@ def _aligned(x: Array, have: Axes, want: Axes) -> Array:
 
 
 def interpret(
-    roots: Iterable[Op], leaves: Mapping[Leaf, Array], lengths: Mapping[str, int]
+    roots: Iterable[Op], known: Mapping[Any, Array], lengths: Mapping[str, int]
 ) -> dict[Op, Array]:
     """The value of every op the pure ``roots`` depend on.
 
-    ``leaves`` has the array of each placeholder and variable, ``lengths`` the integer of each open
-    name.
+    ``known`` has the array of each placeholder and variable, and of any other op that is not to be
+    computed; ``lengths`` the integer of each open name.
     """
     values: dict[Op, Array] = {}
     bounds: dict[Op, Bound] = {}
     for op in post_order(roots):
         bound = bounds[op] = Bound(op, lengths, tuple(bounds[arg] for arg in op.args))
-        if isinstance(op, Leaf):
-            if op not in leaves:
-                raise ArgumentError(f"{op} (made at {op.file_info}) has no value")
-            values[op] = np.asarray(leaves[op], op.dtype)
+        if op in known:
+            values[op] = np.asarray(known[op], op.dtype)
+        elif isinstance(op, Leaf):
+            raise ArgumentError(f"{op} (made at {op.file_info}) has no value")
         else:
             values[op] = evaluate(op, bound, [values[arg] for arg in op.args])
     return values

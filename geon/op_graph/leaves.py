@@ -59,6 +59,7 @@ def placeholder(
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     leaf = make_leaf(PLACEHOLDER, as_axes(axes), as_dtype(dtype), info)
     info.initializers = tuple(initializers)
+    annotate(leaf, name, tags, ())
     return annotate(leaf, name, tags, follows)
 
 
@@ -101,6 +102,7 @@ def variable(
 
         own = (assign(leaf, first),)
     info.initializers = (*own, *initializers)
+    annotate(leaf, name, tags, ())
     return annotate(leaf, name, tags, follows)
 
 
@@ -120,6 +122,8 @@ def temporary_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Lea
 def _initial_tensor(value: Any, axes: Any, dtype: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
+    if dtype is None and isinstance(value, (list, tuple)):
+        dtype = "float32"  # Python numbers are weak in a list too
     array = to_array(value, dtype)
     if array.ndim == 0:
         return constant(value) if dtype is None else constant(value, dtype=dtype)
@@ -145,11 +149,13 @@ def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
     return broadcast(strengthen(first, dtype), axes)
 
 
-def iota(axis: Axis, dtype: Any = "int64", *, name: str | None = None) -> Tensor:
+def iota(
+    axis: Axis, dtype: Any = "int64", *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
     """0, 1, 2, ... along ``axis``, over just that axis."""
     axes, kept = Axes(axis), as_dtype(dtype)
     made = intern(ComputationOp, IOTA, (), (axis, kept.name), axes, kept)
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def length_value(length: int | Length) -> Tensor:
@@ -161,7 +167,13 @@ def length_value(length: int | Length) -> Tensor:
 
 
 def tensor_size(
-    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+    x: Any,
+    reduction_axes: Any = None,
+    *,
+    out_axes: Any = None,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
     """The number of elements of ``x`` over ``reduction_axes``, or over all, as a weak integer."""
     from .lengths import product
@@ -170,7 +182,7 @@ def tensor_size(
     x = as_tensor(x)
     names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
     made = length_value(product(x.axes[n].expression for n in names))
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 Initial = Callable[[Axes], Any]

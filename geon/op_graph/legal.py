@@ -28,7 +28,7 @@ from .attributes import (
 )
 from .axes import Axes, Axis
 from .build import Elementwise, join, resolve
-from .constants import SMALL_BYTES, Frozen
+from .constants import SMALL_BYTES, Frozen, stored_dtype
 from .dtypes import BOOL, INT64, UINT64, DType, kind, named_dtype
 from .effects import storage_of
 from .indexing import gathered_axes
@@ -61,16 +61,38 @@ def check(
     not have itself are checked for the number of attributes only.
     """
     what = primitive.name
-    expected = len(primitive.attributes)
-    need(len(attrs) == expected, f"{what} has {expected} attributes, not {len(attrs)}")
+    if len(attrs) != len(primitive.attributes):
+        raise DumpError(f"{what} has {len(primitive.attributes)} attributes, not {len(attrs)}")
+    if what not in ORDERLY and not all(isinstance(arg, Tensor) for arg in args):
+        raise DumpError(f"an argument of {what} has no value")
+    if what == "custom":
+        raise DumpError("a derivative rule of the user's, which no text holds")
     if isinstance(primitive, Elementwise):
-        _elementwise(primitive, args, axes, dtype)
+        inferred = _elementwise(primitive, args)
+    elif what in ROWS:
+        inferred = _infer(primitive, ROWS[what], args, attrs, weak)
+    else:
         return
-    need(what in ORDERLY or _all_tensors(args), f"an argument of {what} has no value")
-    row = ROWS.get(what)
-    if row is None:
-        return
-    count = row.arguments
+    if inferred[1] is not dtype:
+        raise DumpError(f"{what} gives {inferred[1].name}, not {dtype.name}")
+    # Rewrites keep the axes of an elementwise op where its arguments give them in another order.
+    same = _meets(inferred[0], axes) if primitive.kind == "elementwise" else inferred[0] is axes
+    if not same:
+        raise DumpError(f"{what} gives {inferred[0]}, not {axes}")
+
+
+def _elementwise(row: Elementwise, args: Args) -> Inferred:
+    if len(args) != row.arity:
+        raise DumpError(f"{row.name} takes {row.arity} arguments, not {len(args)}")
+    targets, dtype, _ = resolve(row.rule, tuple([(arg.dtype, arg.weak) for arg in args]))
+    for arg, target in zip(args, targets, strict=True):
+        if arg.dtype is not target and not arg.weak:
+            raise DumpError(f"{row.name} takes {target.name}, not {arg.dtype.name}")
+    return join(row.name, args)[0], dtype
+
+
+def _infer(primitive: Primitive, row: Row, args: Args, attrs: Args, weak: bool) -> Inferred:
+    what, count = primitive.name, row.arguments
     if count is not None:
         need(len(args) == count, f"{what} takes {count} arguments, not {len(args)}")
     else:
@@ -81,29 +103,9 @@ def check(
         said = what == "length" or attrs[primitive.attributes.index("weak")]
         need(weak is said, f"{what} that is {'weak' if weak else 'not weak'}")
     inferred = row.infer(args, attrs)
-    if primitive.kind == "elementwise":
-        need(_meets(inferred[0], axes), f"{what} gives {inferred[0]}, not {axes}")
-    else:
-        need(inferred[0] is axes, f"{what} gives {inferred[0]}, not {axes}")
-    need(inferred[1] is dtype, f"{what} gives {inferred[1].name}, not {dtype.name}")
     if primitive in WITHOUT_IDENTITY:
         need(args[0].axes.only(attrs[0]).size != 0, f"{what} over no elements has no value")
-
-
-def _elementwise(row: Elementwise, args: tuple[Op, ...], axes: Axes, dtype: DType) -> None:
-    need(len(args) == row.arity, f"{row.name} takes {row.arity} arguments, not {len(args)}")
-    need(_all_tensors(args), f"an argument of {row.name} has no value")
-    targets, inferred, _ = resolve(row.rule, tuple([(arg.dtype, arg.weak) for arg in args]))
-    need(inferred is dtype, f"{row.name} gives {inferred.name}, not {dtype.name}")
-    for arg, target in zip(args, targets, strict=True):
-        need(arg.weak or arg.dtype is target, f"{row.name} takes {target.name} beside {inferred}")
-    if any(arg.axes is not axes for arg in args):
-        joined, _ = join(row.name, args)  # type: ignore[arg-type]  # all are tensors
-        need(_meets(joined, axes), f"{row.name} gives {joined}, not {axes}")
-
-
-def _all_tensors(args: tuple[Op, ...]) -> bool:
-    return all(isinstance(arg, Tensor) for arg in args)
+    return inferred
 
 
 def _may_equal(left: int | Length, right: int | Length) -> bool:
@@ -137,7 +139,7 @@ def _polygamma(args: Args, attrs: Args) -> Inferred:
 def _constant(args: Args, attrs: Args) -> Inferred:
     value, axes, dtype = attrs[0], attrs[1], named_dtype(attrs[2])
     need(all(type(n) is int for n in axes.lengths), f"a constant over {axes}, which are open")
-    size = axes.size * dtype.itemsize
+    size = axes.size * stored_dtype(dtype, attrs[3]).itemsize
     if isinstance(value, Frozen):
         array = value.array
         need(array.shape == axes.lengths, f"an array of shape {array.shape} over {axes}")

@@ -221,7 +221,7 @@ def _computed(
         weak=weak,
         effect=primitive.kind == "effect",
         guards=guards,
-        arranged=primitive.kind == "elementwise" and not _in_order(axes, args),
+        arranged=bool(args) and primitive.kind == "elementwise" and not _in_order(axes, args),
     )
     if op.axes is not axes or op.dtype is not dtype:
         refuse(f"{primitive.name} over {op.axes} of {op.dtype.name}", f"{axes} of {dtype.name}")

@@ -137,12 +137,20 @@ def reorder(
     return broadcast(x, order, name=name, tags=tags, follows=follows)
 
 
-def expand(x: Any, axis: Axis, position: int = 0, *, name: str | None = None) -> Tensor:
+def expand(
+    x: Any,
+    axis: Axis,
+    position: int = 0,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
     """``x`` repeated along a new ``axis``, put at ``position`` among its axes."""
     x = as_tensor(x)
     order = list(x.axes)
     order.insert(position, axis)
-    return broadcast(x, Axes(order), name=name)
+    return broadcast(x, Axes(order), name=name, tags=tags, follows=follows)
 
 
 def cast_axes(
@@ -168,7 +176,14 @@ def _renamed(x: Tensor, axes: Axes, guards: tuple[Guard, ...]) -> Tensor:
     return intern(ComputationOp, RENAME, (x,), (axes,), axes, x.dtype, weak=x.weak, guards=guards)
 
 
-def rename(x: Any, names: dict[Axis, Axis | str], *, name: str | None = None) -> Tensor:
+def rename(
+    x: Any,
+    names: dict[Axis, Axis | str],
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
     """``x`` with some axes under new names: ``geon.rename(h, {H: H.prime})``; lengths stay."""
     x = as_tensor(x)
     new = {x.axes[x.axes.index(old)].name: to for old, to in names.items()}
@@ -176,20 +191,28 @@ def rename(x: Any, names: dict[Axis, Axis | str], *, name: str | None = None) ->
     for axis in x.axes:
         to = new.get(axis.name, axis)
         axes.append(axis.named(to if isinstance(to, str) else to.name))
-    return cast_axes(x, Axes(axes), name=name)
+    return cast_axes(x, Axes(axes), name=name, tags=tags, follows=follows)
 
 
-def flip(x: Any, axes: Any, *, name: str | None = None) -> Tensor:
+def flip(
+    x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
     """``x`` with the order along ``axes`` reversed."""
     made = as_tensor(x)
     names = tuple(sorted(made.axes[made.axes.index(axis)].name for axis in as_axes(axes)))
     if names:
         made = intern(ComputationOp, FLIP, (made,), (names,), made.axes, made.dtype, weak=made.weak)
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def flatten(
-    x: Any, axes: Any = None, axis: Axis | None = None, *, name: str | None = None
+    x: Any,
+    axes: Any = None,
+    axis: Axis | None = None,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
     """``x`` with ``axes`` (all where not given) merged row-major into one, at the first's place.
 
@@ -203,7 +226,7 @@ def flatten(
         meet("flatten", axis.name, (merged.expression, x), (axis.expression, x))
         merged = axis
     if not len(group):
-        return expand(x, merged, name=name)
+        return expand(x, merged, name=name, tags=tags, follows=follows)
     order: list[Axis] = []
     for old in x.axes:
         if old.name == next(n for n in x.axes.names if n in group):
@@ -211,7 +234,7 @@ def flatten(
         elif old not in group:
             order.append(old)
     made = _flatten(reorder(x, Axes(order)), group.names, merged)
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
@@ -229,11 +252,13 @@ def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
     return made
 
 
-def unflatten(x: Any, axis: Axis, axes: Any, *, name: str | None = None) -> Tensor:
+def unflatten(
+    x: Any, axis: Axis, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
     """``x`` with ``axis`` split row-major into ``axes``, whose lengths multiply to its length."""
     x = as_tensor(x)
     made = _unflatten(x, x.axes[x.axes.index(axis)], as_axes(axes))
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
@@ -277,7 +302,12 @@ CONCAT = Primitive(
 
 
 def concat(
-    tensors: Sequence[Any], axis: Axis, *, name: str | None = None, tags: Any = ()
+    tensors: Sequence[Any],
+    axis: Axis,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
     """The tensors one after another along ``axis``, whose lengths add up; other axes agree.
 
@@ -300,14 +330,14 @@ def concat(
         dtype = promote(dtype, x.dtype)
     xs = [cast(reorder(x, Axes(*(x.axes[n] for n in first.axes.names))), dtype) for x in xs]
     if len(xs) == 1:
-        return annotate(xs[0], name, tags, ())
+        return annotate(xs[0], name, tags, follows)
     total: int | Length = 0
     for x in xs:
         total = total + x.axes[axis.name].expression
     _, guards = join_others("concat", xs, axis.name)
     axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
     made = intern(ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, guards=guards)
-    return annotate(made, name, tags, ())
+    return annotate(made, name, tags, follows)
 
 
 def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[Guard, ...]]:
@@ -323,7 +353,13 @@ def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[
 
 
 def stack(
-    tensors: Sequence[Any], axis: Axis, position: int = 0, *, name: str | None = None
+    tensors: Sequence[Any],
+    axis: Axis,
+    position: int = 0,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
     """Tensors of the same axes side by side along a new ``axis`` of length ``len(tensors)``.
 
@@ -333,7 +369,9 @@ def stack(
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(f"stack: axis {axis} has not the length {len(xs)} of the list of tensors")
     one = axis.with_length(1)
-    return concat([expand(x, one, position) for x in xs], one, name=name)
+    return concat(
+        [expand(x, one, position) for x in xs], one, name=name, tags=tags, follows=follows
+    )
 
 
 # Pad --------------------------------------------------------------------------------------------
@@ -388,6 +426,8 @@ def pad(
     value: Any = 0,
     *,
     name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
     """``x`` with a border along some axes: ``geon.pad(x, {H: (1, 2), W: 1})``.
 
@@ -412,7 +452,7 @@ def pad(
         made = pad_by_gather(x, table, mode)
     else:
         raise AxisError(f"pad: no mode {mode!r}; there are constant, edge and reflect")
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 __all__ = [

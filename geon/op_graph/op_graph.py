@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
-import weakref
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
@@ -13,6 +11,9 @@ import numpy as np
 from ..errors import SymbolicError
 from .axes import Axes
 from .dtypes import DType
+from .interning import Entry, forget
+from .interning import lock as _lock
+from .interning import table as _table
 from .lengths import Length
 from .nodes import Node, Notes, slot_setter
 from .operators import TensorOperators
@@ -21,25 +22,6 @@ from .sites import user_site
 
 NO_AXES = Axes()
 OpT = TypeVar("OpT", bound="Op")
-
-
-class _Entry(weakref.ref["Op"]):
-    """A weak reference in the intern table that knows its key."""
-
-    __slots__ = ("key",)
-
-    key: tuple[Any, ...]
-
-
-_table: dict[tuple[Any, ...], _Entry] = {}
-_lock = threading.RLock()
-
-
-def _forget(entry: _Entry) -> None:
-    # The lock is reentrant: collection can strike while this thread inserts.
-    with _lock:
-        if _table.get(entry.key) is entry:
-            del _table[entry.key]
 
 
 class Op(Node):
@@ -272,14 +254,28 @@ def intern(
     if found is not None:
         return found  # type: ignore[return-value]  # a key belongs to one class
     op = _build(cls, primitive, args, attrs, axes, dtype, weak, effect, guards)
-    entry = _Entry(op, _forget)
+    return insert(key, op)
+
+
+def insert(key: tuple[Any, ...], op: OpT) -> OpT:
+    """Put a new op into the table under its key; the one there, if another thread was first."""
+    entry = Entry(op, forget)
     entry.key = key
     with _lock:
-        found = lookup(key)
-        if found is not None:
-            return found  # type: ignore[return-value]  # a key belongs to one class
-        _table[key] = entry
-    return op
+        known = _table.get(key)
+        found = None if known is None else known()
+        if found is None:
+            _table[key] = entry
+            return op
+    return found  # type: ignore[return-value]  # a key belongs to one class
+
+
+def intern_elementwise(
+    primitive: Primitive, args: tuple[Op, ...], axes: Axes, dtype: DType
+) -> ComputationOp:
+    """``intern`` for an elementwise op without attributes that was just looked up in vain."""
+    op = _build(ComputationOp, primitive, args, (), axes, dtype, False, False, ())
+    return insert((primitive, *args), op)
 
 
 def _build(
@@ -319,13 +315,13 @@ def make_leaf(primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo) ->
     return leaf
 
 
-def with_args(op: OpT, args: tuple[Op, ...]) -> OpT:
-    """The same primitive, attributes, axes and dtype on other arguments.
+def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
+    """The same primitive, attributes, axes and dtype (unless given) on other arguments.
 
     The arguments of an elementwise op may lack axes that those replaced had, or have them in
     another order, as long as together they have all axes of the op.
     """
-    if op.args == args:
+    if op.args == args and dtype is None:
         return op
     effect = op.effectful and not any(arg.effectful for arg in op.args)
     arranged = op.primitive.kind == "elementwise" and not _in_order(op.axes, args)
@@ -335,7 +331,7 @@ def with_args(op: OpT, args: tuple[Op, ...]) -> OpT:
         args,
         op.attrs,
         op.axes,
-        op.dtype,
+        op.dtype if dtype is None else dtype,
         weak=op.weak,
         effect=effect,
         guards=op.guards,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ..errors import AxisError, SymbolicError
+from .interning import table
 from .registry import PRIMITIVES
+from .sites import user_site
 
 if TYPE_CHECKING:
     from .op_graph import Tensor
 
+_getframe = sys._getframe
 TensorLike = "Tensor | bool | int | float | np.ndarray | list"
 
 
@@ -22,55 +26,75 @@ def _apply(name: str, *operands: Any) -> Tensor:
     return made
 
 
+def _binary(name: str, x: Any, y: Any) -> Tensor:
+    """The op of a binary operator; the one that is alive already is found with one look-up."""
+    row: Any = PRIMITIVES[name]
+    try:
+        entry = table.get((row, x, y))
+    except TypeError:  # an array or a list has no hash
+        entry = None
+    if entry is not None:
+        op: Any = entry()
+        # An op built by geon.outer lacks the check that its operands share an axis.
+        if op is not None and op.axes is x.axes:
+            frame = _getframe(2)
+            site = op._site
+            if site[0] is not frame.f_code or site[1] != frame.f_lasti:
+                op.note_site(user_site(2))
+            return op  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
+    made: Tensor = row(x, y)
+    return made
+
+
 class TensorOperators:
     """What Python syntax means for a symbolic tensor: each operator builds an op."""
 
     __slots__ = ()
 
     def __add__(self, other: Any) -> Tensor:
-        return _apply("add", self, other)
+        return _binary("add", self, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        return _apply("add", other, self)
+        return _binary("add", other, self)
 
     def __sub__(self, other: Any) -> Tensor:
-        return _apply("subtract", self, other)
+        return _binary("subtract", self, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return _apply("subtract", other, self)
+        return _binary("subtract", other, self)
 
     def __mul__(self, other: Any) -> Tensor:
-        return _apply("multiply", self, other)
+        return _binary("multiply", self, other)
 
     def __rmul__(self, other: Any) -> Tensor:
-        return _apply("multiply", other, self)
+        return _binary("multiply", other, self)
 
     def __truediv__(self, other: Any) -> Tensor:
-        return _apply("divide", self, other)
+        return _binary("divide", self, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return _apply("divide", other, self)
+        return _binary("divide", other, self)
 
     def __floordiv__(self, other: Any) -> Tensor:
-        return _apply("floordivide", self, other)
+        return _binary("floordivide", self, other)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
-        return _apply("floordivide", other, self)
+        return _binary("floordivide", other, self)
 
     def __mod__(self, other: Any) -> Tensor:
-        return _apply("mod", self, other)
+        return _binary("mod", self, other)
 
     def __rmod__(self, other: Any) -> Tensor:
-        return _apply("mod", other, self)
+        return _binary("mod", other, self)
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self // other, self % other
 
     def __pow__(self, other: Any) -> Tensor:
-        return _apply("power", self, other)
+        return _binary("power", self, other)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return _apply("power", other, self)
+        return _binary("power", other, self)
 
     def __neg__(self) -> Tensor:
         return _apply("negative", self)
@@ -82,49 +106,49 @@ class TensorOperators:
         return _apply("absolute", self)
 
     def __lt__(self, other: Any) -> Tensor:
-        return _apply("less", self, other)
+        return _binary("less", self, other)
 
     def __le__(self, other: Any) -> Tensor:
-        return _apply("less_equal", self, other)
+        return _binary("less_equal", self, other)
 
     def __gt__(self, other: Any) -> Tensor:
-        return _apply("greater", self, other)
+        return _binary("greater", self, other)
 
     def __ge__(self, other: Any) -> Tensor:
-        return _apply("greater_equal", self, other)
+        return _binary("greater_equal", self, other)
 
     def __and__(self, other: Any) -> Tensor:
-        return _apply("bitwise_and", self, other)
+        return _binary("bitwise_and", self, other)
 
     def __rand__(self, other: Any) -> Tensor:
-        return _apply("bitwise_and", other, self)
+        return _binary("bitwise_and", other, self)
 
     def __or__(self, other: Any) -> Tensor:
-        return _apply("bitwise_or", self, other)
+        return _binary("bitwise_or", self, other)
 
     def __ror__(self, other: Any) -> Tensor:
-        return _apply("bitwise_or", other, self)
+        return _binary("bitwise_or", other, self)
 
     def __xor__(self, other: Any) -> Tensor:
-        return _apply("bitwise_xor", self, other)
+        return _binary("bitwise_xor", self, other)
 
     def __rxor__(self, other: Any) -> Tensor:
-        return _apply("bitwise_xor", other, self)
+        return _binary("bitwise_xor", other, self)
 
     def __invert__(self) -> Tensor:
         return _apply("bitwise_not", self)
 
     def __lshift__(self, other: Any) -> Tensor:
-        return _apply("left_shift", self, other)
+        return _binary("left_shift", self, other)
 
     def __rlshift__(self, other: Any) -> Tensor:
-        return _apply("left_shift", other, self)
+        return _binary("left_shift", other, self)
 
     def __rshift__(self, other: Any) -> Tensor:
-        return _apply("right_shift", self, other)
+        return _binary("right_shift", self, other)
 
     def __rrshift__(self, other: Any) -> Tensor:
-        return _apply("right_shift", other, self)
+        return _binary("right_shift", other, self)
 
     def __matmul__(self, other: Any) -> Tensor:
         return _matmul(self, other)

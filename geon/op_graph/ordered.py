@@ -128,52 +128,54 @@ def axis_of(x: Tensor, axis: Axis | None, what: str) -> Axis:
 
 
 def _running(
-    row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool, name: Any
+    row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool, *notes: Any
 ) -> Tensor:
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
     x = cast(x, sum_dtype(x.dtype))
     attrs = (along.name, bool(exclusive), bool(reverse))
     made = intern(ComputationOp, row, (x,), attrs, x.axes, x.dtype)
-    return annotate(made, name, (), ())
+    return annotate(made, *notes)
 
 
 def cumsum(x: Any, axis: Axis | None = None, *, exclusive: bool = False, reverse: bool = False,
-           name: str | None = None) -> Tensor:  # fmt: skip
+           name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The running sum of ``x`` along ``axis``: element i has the sum of those up to i.
 
     ``exclusive`` leaves element i itself out; ``reverse`` runs from the end. bool and small
     integers give int64.
     """
-    return _running(CUMSUM, x, axis, exclusive, reverse, name)
+    return _running(CUMSUM, x, axis, exclusive, reverse, name, tags, follows)
 
 
 def cumprod(x: Any, axis: Axis | None = None, *, exclusive: bool = False, reverse: bool = False,
-            name: str | None = None) -> Tensor:  # fmt: skip
+            name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The running product of ``x`` along ``axis``, as ``cumsum``.
 
     Its derivative holds a square table over the axis, so that it is right where factors are 0.
     """
-    return _running(CUMPROD, x, axis, exclusive, reverse, name)
+    return _running(CUMPROD, x, axis, exclusive, reverse, name, tags, follows)
 
 
 def sort(x: Any, axis: Axis | None = None, *, descending: bool = False,
-         name: str | None = None) -> Tensor:  # fmt: skip
+         name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """``x`` in ascending order along ``axis``, NaN last; reversed when ``descending``."""
     from .movement import flip
 
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
     made = intern(ComputationOp, SORT, (x,), (along.name,), x.axes, x.dtype)
-    return annotate(flip(made, along) if descending else made, name, (), ())
+    return annotate(flip(made, along) if descending else made, name, tags, follows)
 
 
-def argsort(x: Any, axis: Axis | None = None, *, name: str | None = None) -> Tensor:
+def argsort(
+    x: Any, axis: Axis | None = None, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
     """The int64 positions that sort ``x`` in ascending order along ``axis``, ties in order."""
     x = as_tensor(x)
     along = axis_of(x, axis, "argsort")
     made = intern(ComputationOp, ARGSORT, (x,), (along.name,), x.axes, INT64)
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from .constants import CONSTANT, constant_value
+from .constants import CONSTANT, scalar_value
 from .op_graph import NO_AXES, Leaf, Op
 
 LEVELS = 4
@@ -68,7 +68,7 @@ def _lines(value: Any) -> str:
 
 def _label(op: Op) -> str:
     if op.primitive is CONSTANT and op.axes is NO_AXES:
-        return f"{constant_value(op).item()} {op.dtype.name}"
+        return f"{scalar_value(op)} {op.dtype.name}"
     named = f"{op.name} = " if op.name is not None else ""
     return f"{named}{op.primitive.name} {op.axes} {op.dtype.name}"
 

@@ -144,7 +144,9 @@ def take(x: Any, at: Any) -> Tensor:
     return flip(made, flipped) if flipped else made
 
 
-def update(x: Any, value: Any, at: Any, *, name: str | None = None) -> Tensor:
+def update(
+    x: Any, value: Any, at: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
     """``x`` with ``x[at]`` replaced by ``value``, which is broadcast over that part's axes.
 
     ``at`` is what indexing takes. Has the axes of ``x``.
@@ -165,7 +167,7 @@ def update(x: Any, value: Any, at: Any, *, name: str | None = None) -> Tensor:
     if flipped:
         value = flip(value, flipped)
     made = _update(x, value, items, positions, guards)
-    return annotate(made, name, (), ())
+    return annotate(made, name, tags, follows)
 
 
 def parse(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import os
 import threading
@@ -13,14 +12,15 @@ import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
 from ..op_graph.axes import Axis, default_lengths
-from ..op_graph.effects import doall
+from ..op_graph.effects import doall, without_follows
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf, Op, Tensor, storage_leaves
 from . import checkpoint
+from .calls import Call
 from .computation import Computation, Linking, _named_lengths
 from .environment import default_transformer
 from .memory import Plan
-from .storage import Variables
+from .storage import Variables, dim_of, dims_of
 from .target import Target
 
 log = logging.getLogger("geon")
@@ -31,9 +31,9 @@ BUILT_IN = {"numpy": "geon.transformers.numpy.transformer:NumPyTransformer"}
 class Transformer:
     """Compiles computations and owns their variables; a subclass for each kind of device.
 
-    A subclass states ``target`` and four methods: ``unavailable`` (whether it can be used here),
-    ``emit`` (a plan as text), ``compile`` (a plan as something to call) and ``make_call`` (that,
-    linked with storage). Use it as a context manager, or ``close`` it, to free its memory.
+    A subclass states ``target`` and ``compile`` (a plan as functions to call), and where it has
+    them ``emit`` (a plan as text) and ``unavailable`` (whether it can be used here). Use it as a
+    context manager, or ``close`` it, to free its memory.
     """
 
     target: Target
@@ -58,12 +58,51 @@ class Transformer:
         raise NotImplementedError
 
     def compile(self, plan: Plan, linking: Linking) -> Any:
-        """Whatever ``make_call`` needs of a plan; cached by structure, so it holds no leaves."""
+        """An object whose ``functions`` are (bind, run, sizes), as ``link`` takes them.
+
+        It is cached by structure and the target's name, and shared by computations of one form: it
+        must read variables and large constants from what ``bind`` is given.
+        """
         raise NotImplementedError
 
     def make_call(self, computation: Computation, pure: Functional, leaves: Sequence[Leaf]) -> Any:
         """A callable from one value for each leaf to the tuple of results."""
-        raise NotImplementedError
+        program, linking = computation.compiled(pure, leaves)
+        return self.link(program.functions, computation, linking)
+
+    def link(
+        self, functions: Any, computation: Computation, linking: Linking, *, writes: bool = True
+    ) -> Call:
+        """A callable that feeds, binds lengths, checks guards and runs ``functions``.
+
+        ``sizes(lengths)`` gives the bytes of arena buffers, the first and last kernel of each, and
+        the bytes beside the arena; ``bind(arena, offsets, variables, constants, lengths)``, called
+        once for each binding, what ``run`` needs; ``run(bound, *inputs)`` the tuple of results. It
+        puts new values into the arrays of variables, unless ``writes`` is False.
+        """
+        with self.lock:
+            self.variables.add(linking.variables)
+            slots = {leaf: self.variables.slot(leaf) for leaf in linking.variables}
+        needed, read = list(linking.variables), list(linking.read)
+
+        def ensure(lengths: dict[str, int]) -> None:
+            self.ensure(needed, read, lengths)
+
+        return Call(
+            functions,
+            [(_label(leaf), leaf.dtype, dims_of(leaf.axes)) for leaf in linking.inputs],
+            list(slots.values()),
+            [value.array for value in linking.constants],
+            [
+                (guard.relation, dim_of(guard.left), dim_of(guard.right), guard.meaning)
+                for guard in computation.guards
+            ],
+            self.variables.state,
+            [slots[leaf] for leaf in linking.written] if writes else [],
+            computation.lengths,
+            default_lengths,
+            ensure,
+        )
 
     # Computations -------------------------------------------------------------------------------
 
@@ -184,7 +223,7 @@ class Transformer:
 
     def get(self, variable: Leaf) -> np.ndarray[Any, Any]:
         """A copy of a variable's value, over its axes; initializes it where it is not yet set."""
-        self._owned(variable)
+        variable = self._owned(variable)
         self.ensure([variable], [variable], self._known(variable))
         gate = self.variables.state.gate
         gate.enter_read()
@@ -197,16 +236,21 @@ class Transformer:
 
     def set(self, variable: Leaf, value: Any) -> None:
         """Put an array over a variable's axes into it; ``FeedError`` where it does not fit."""
-        self._owned(variable)
+        variable = self._owned(variable)
         with self.lock:
             self.variables.state.usable()
             self.variables.put(variable, value)
 
-    def _owned(self, variable: Leaf) -> None:
-        if not isinstance(variable, Leaf) or not variable.info.stored:
-            raise ArgumentError(f"{variable!r} is no variable of this transformer")
+    def _owned(self, variable: Op) -> Leaf:
+        leaf = without_follows(variable) if isinstance(variable, Op) else variable
+        if not isinstance(leaf, Leaf) or not leaf.info.stored:
+            raise ArgumentError(
+                f"{leaf!r} is no variable; variables are made with geon.Variable and have values "
+                "that get and set reach, others are asked for as results of a computation"
+            )
         with self.lock:
-            self.variables.add([variable])
+            self.variables.add([leaf])
+        return leaf
 
     def _known(self, variable: Leaf) -> dict[str, int]:
         return self.variables.lengths() | {
@@ -272,6 +316,10 @@ class Transformer:
         self.close()
 
 
+def _label(leaf: Leaf) -> str:
+    return f"placeholder {leaf} (made at {leaf.file_info})"
+
+
 def _reads(leaf: Leaf) -> set[Leaf]:
     """The variables that must be set before ``leaf`` can be initialized."""
     roots: list[Op] = []
@@ -283,6 +331,8 @@ def _reads(leaf: Leaf) -> set[Leaf]:
 
 def transformer_names() -> dict[str, str]:
     """Names of transformers and where each is: geon's own, and third parties' entry points."""
+    import importlib.metadata  # here because it is slow to load
+
     found = dict(BUILT_IN)
     for point in importlib.metadata.entry_points(group=GROUP):
         found.setdefault(point.name, point.value)
@@ -296,6 +346,8 @@ def transformer_class(name: str) -> type[Transformer]:
         raise UnavailableError(
             f"there is no transformer {name!r}; there are {', '.join(sorted(names))}"
         )
+    import importlib.metadata
+
     point = importlib.metadata.EntryPoint(name, names[name], GROUP)
     loaded: type[Transformer] = point.load()
     return loaded

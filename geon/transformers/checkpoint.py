@@ -28,21 +28,13 @@ CHECKPOINT_VERSION = 1
 _RESERVED = "__metadata__"
 _ENTRIES_LISTED = 8
 
-# What safetensors calls each dtype.
-_CODES = {
-    "bool": "BOOL",
-    "int8": "I8",
-    "int16": "I16",
-    "int32": "I32",
-    "int64": "I64",
-    "uint8": "U8",
-    "uint16": "U16",
-    "uint32": "U32",
-    "uint64": "U64",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
+# What safetensors calls each dtype, and its name here.
+_DTYPES = {
+    "BOOL": "bool",
+    "BF16": "bfloat16",
+    **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
 
 
@@ -74,34 +66,23 @@ class _Saved:
 # Keys --------------------------------------------------------------------------------------------
 
 
-def keys_for(
-    variables: Iterable[tuple[str | None, str, tuple[str, ...]]],
-    labels: Sequence[str] | None = None,
-) -> list[str]:
-    """The key of each variable, given as (user's name or ``None``, kind, names of its axes).
+def keys_for(variables: Iterable[tuple[str | None, str, tuple[str, ...], str]]) -> list[str]:
+    """The key of each variable: (user's name or ``None``, kind, names of its axes, label).
 
     A user's name is its own key; the others are counted per kind and axes among the unnamed, as in
-    ``variable(C,N).0``. ``labels`` say what messages call the variables. Raises ``CheckpointError``
-    where two variables would have one key.
+    ``variable(C,N).0``. Raises ``CheckpointError`` where two variables would have one key.
     """
     counts: Counter[str] = Counter()
     owners: dict[str, str] = {}
-    for position, (name, kind, axis_names) in enumerate(variables):
-        key = name
-        if key is None:
-            form = f"{kind}({','.join(axis_names)})"
-            key = f"{form}.{counts[form]}"
-            counts[form] += 1
-        label = labels[position] if labels is not None else f"variable {position} ({key})"
-        if key == _RESERVED:
+    for name, kind, axis_names, label in variables:
+        form = f"{kind}({','.join(axis_names)})"
+        key = f"{form}.{counts[form]}" if name is None else name
+        counts[form] += name is None
+        if key in owners or key == _RESERVED:
+            holder = owners.get(key, "the header of the file")
             raise CheckpointError(
-                f"a checkpoint cannot hold {label}: safetensors keeps the name {key!r} for itself; "
+                f"two things of one checkpoint have the name {key!r}: {holder} and {label}; "
                 "give the variable another name="
-            )
-        if key in owners:
-            raise CheckpointError(
-                f"two persistent variables have the name {key!r}: {owners[key]} and {label}; "
-                "a checkpoint needs one name each: give one of them another name="
             )
         owners[key] = label
     return list(owners)
@@ -115,10 +96,9 @@ def save(
 ) -> None:
     """Writes ``arrays``, in the order of ``entries``, as the checkpoint at ``path``.
 
-    Killed at any instant, the old file or the new one is whole (a kill may leave a ``.geon-*.tmp``
-    beside it); after an exception the old file is there and the temporary is not. A file that is
-    replaced keeps its permission bits, a link keeps pointing to the file. While it runs, memory
-    holds the file's bytes beside the arrays. Raises ``CheckpointError``.
+    Killed at any instant, the old file or the new one is whole (a ``.geon-*.tmp`` may stay beside
+    it); after an exception no temporary stays. A replaced file keeps its permission bits, a link
+    stays a link. Memory holds the file's bytes beside the arrays. Raises ``CheckpointError``.
     """
     from safetensors.numpy import save as serialized
 
@@ -161,11 +141,12 @@ def _dtype(name: str) -> np.dtype[Any]:
         return np.dtype(name)
     import ml_dtypes
 
-    return np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 def _mode_of_replaced(shown: str, target: str) -> int | None:
-    """The permission bits of the file that a save replaces, ``None`` where there is none."""
+    """The permission bits of the file that a save replaces, if there is one."""
     try:
         status = os.stat(target)
     except FileNotFoundError:
@@ -207,9 +188,9 @@ def _replace(shown: str, target: str, content: bytes, mode: int | None) -> None:
         _sync_folder(folder)
     except OSError as error:
         raise CheckpointError(
-            f"checkpoint {shown!r} was written, but its folder {folder!r} could not be flushed "
-            f"({error.strerror or error}), so a power cut may bring the old file back; make the "
-            "folder readable and save again"
+            f"checkpoint {shown!r} was written, but a power cut may bring the old file back: its "
+            f"folder cannot be flushed ({error.strerror or error}); make the folder readable and "
+            "save again"
         ) from error
 
 
@@ -256,13 +237,13 @@ def load(path: str | os.PathLike[str], entries: Sequence[Entry]) -> list[np.ndar
 
     shown = os.fsdecode(path)
     try:
-        # Anything else than a regular file could block, or never end.
         if not stat.S_ISREG(os.stat(shown).st_mode):
             raise CheckpointError(
                 f"checkpoint {shown!r} cannot be read: that is a folder or a device, not a file; "
                 "give the path that save was given"
             )
-        with safe_open(shown, framework="numpy") as file:
+        # Opened here too: safe_open says of a file without permission that it does not exist.
+        with open(shown, "rb"), safe_open(shown, framework="numpy") as file:
             saved = _saved_entries(shown, file)
             _check_ambiguity(shown, entries)
             _check_presence(shown, entries, saved)
@@ -281,7 +262,7 @@ def load(path: str | os.PathLike[str], entries: Sequence[Entry]) -> list[np.ndar
     except SafetensorError as error:
         raise CheckpointError(
             f"checkpoint {shown!r} is no safetensors file, or it is cut off or damaged ({error}); "
-            "restore from another checkpoint"
+            "restore from another one"
         ) from error
 
 
@@ -327,18 +308,13 @@ def _saved_entry(shown: str, key: str, note: Any, tensor: Any) -> _Saved:
             raise _damaged(shown, f"what it says of entry {key!r} is malformed: {note!r}")
     shape = tuple(tensor.get_shape())
     if tuple(size for _, size in axes) != shape:
-        raise _damaged(
-            shown, f"entry {key!r} has the shape {shape} but states the axes {_axes_text(axes)}"
-        )
+        raise _damaged(shown, f"entry {key!r} is over {_axes_text(axes)} but has shape {shape}")
     code = str(tensor.get_dtype())
-    names = [name for name, known in _CODES.items() if known == code]
-    return _Saved(axes, names[0] if names else code, automatic)
+    return _Saved(axes, _DTYPES.get(code, code), automatic)
 
 
 def _damaged(shown: str, what: str) -> CheckpointError:
-    return CheckpointError(
-        f"checkpoint {shown!r} is damaged: {what}; restore from another checkpoint"
-    )
+    return CheckpointError(f"checkpoint {shown!r} is damaged: {what}; restore from another one")
 
 
 # What a file has against what is expected --------------------------------------------------------
@@ -389,20 +365,22 @@ def _check_presence(shown: str, entries: Sequence[Entry], saved: Mapping[str, _S
 def _check_form(shown: str, entry: Entry, saved: _Saved) -> None:
     """Axes, lengths and dtype of one entry are its variable's."""
 
-    def check(what: str, has: object, expected: object, cure: str) -> None:
-        if has != expected:
+    def check(right: bool, has: str, expected: str, cure: str) -> None:
+        if not right:
             raise CheckpointError(
-                f"checkpoint {shown!r}: entry {entry.key!r} has {what} {has}, but {expected} is "
-                f"expected for {entry.label}; {cure}, or restore into the model that saved the file"
+                f"checkpoint {shown!r}: entry {entry.key!r} has {has}, but {expected} is expected "
+                f"for {entry.label}; {cure}, or restore into the model that saved the file"
             )
 
+    has, expected = _axes_text(saved.axes), _axes_text(entry.axes)
     same_names = _names(saved.axes) == _names(entry.axes)
-    wanted = saved.axes if same_names else entry.axes
-    check("axes", _axes_text(saved.axes), _axes_text(wanted), "build the variable with those axes")
-    check("dtype", saved.dtype, entry.dtype, f"build the variable with dtype={saved.dtype!r}")
+    check(same_names, f"the axes {has}", expected, f"build the variable over {has}")
+    same_dtype = saved.dtype == entry.dtype
+    cure = f"build the variable with dtype={saved.dtype!r}"
+    check(same_dtype, f"dtype {saved.dtype}", entry.dtype, cure)
     for (name, size), (_, length) in zip(saved.axes, entry.axes, strict=True):
         cure = f"give {name} the length {size} before the variable is allocated"
-        check(f"length of axis {name}", size, size if length is None else length, cure)
+        check(length in (None, size), f"length {size} along {name}", f"{length}", cure)
 
 
 def _names(axes: Sequence[tuple[str, int | None]]) -> list[str]:

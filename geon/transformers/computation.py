@@ -6,16 +6,17 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import ArgumentError, GeonError, IndexRangeError, NonFiniteError
 from ..op_graph.axes import Axis, default_lengths
 from ..op_graph.constants import Frozen, as_tensor
 from ..op_graph.dumps import canonical, dumps
+from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional, functional, substitute
 from ..op_graph.leaves import placeholder
-from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order
+from ..op_graph.lengths import names_of
+from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order, storage_leaves
 from .cache import program, structure_key
+from .calls import arrange
 from .environment import debugging
 from .layout import lay_out
 from .memory import Plan, plan_memory
@@ -52,7 +53,7 @@ class Computation:
         self.single = isinstance(results, Op) or not isinstance(results, (list, tuple))
         listed = [results] if self.single else list(results)
         self.results = tuple(op if isinstance(op, Op) else as_tensor(op) for op in listed)
-        self.placeholders = tuple(placeholders)
+        self.placeholders = tuple(map(_placeholder, placeholders))
         self.check, self.planned = _checked_option(check), plan
         self.lengths = _named_lengths({**(lengths or {}), **(specialize or {})})
         self.keep = tuple(keep)
@@ -75,8 +76,6 @@ class Computation:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The results for these values of the placeholders."""
         if keywords or len(args) != len(self.placeholders):
-            from .numpy.calls import arrange
-
             args = tuple(arrange(self.names, len(self.placeholders), args, keywords))
         call = self._calls.get(())
         if call is None or self.given:
@@ -145,14 +144,12 @@ class Computation:
     # Checks at the time of making ---------------------------------------------------------------
 
     def _check_placeholders(self) -> None:
-        for leaf in self.placeholders:
-            if not isinstance(leaf, Leaf) or leaf.info.stored:
+        for number, leaf in enumerate(self.placeholders):
+            if leaf in self.placeholders[:number]:
                 raise ArgumentError(
-                    f"computation takes placeholders after the results, not {leaf!r}; variables "
-                    "are read without being listed"
+                    f"computation was given the placeholder {leaf} (made at {leaf.file_info}) "
+                    "twice; list it once and feed it once"
                 )
-        if len(set(self.placeholders)) != len(self.placeholders):
-            raise ArgumentError("computation was given the same placeholder twice")
 
     def _refuse_missing(self, pure: Functional) -> None:
         for op in post_order(pure.roots):
@@ -195,10 +192,9 @@ class Computation:
 
     def compiled(self, pure: Functional, leaves: Sequence[Leaf]) -> tuple[Any, Linking]:
         """The compiled program of a pure graph, shared by structure, and what to link it with."""
-        text, found, arrays = canonical([*pure.outputs, *pure.updates.values(), *pure.prints])
-        linking = Linking(pure, leaves, found, arrays)
+        linking = self.linking if pure is self.pure else Linking(pure, leaves)
         key = structure_key(
-            text, self.transformer.target.name, linking.signature(), self.check, self.planned
+            linking.text, self.transformer.target.name, linking.signature(), self.check, self.planned
         )
 
         def make() -> Any:
@@ -217,13 +213,7 @@ class Computation:
     def linking(self) -> Linking:
         """What the program is linked with: inputs, variables, constants."""
 
-        def make() -> Linking:
-            pure = self.pure
-            roots = [*pure.outputs, *pure.updates.values(), *pure.prints]
-            _, found, arrays = canonical(roots)
-            return Linking(pure, self.placeholders, found, arrays)
-
-        made: Linking = self._stage("linking", make)
+        made: Linking = self._stage("linking", lambda: Linking(self.pure, self.placeholders))
         return made
 
     def explain(self, stage: str = "plan") -> str:
@@ -251,12 +241,22 @@ class Computation:
 
         return trace(self, args, keywords)
 
-    def dumps(self, *args: Any) -> str:
-        """The graph as text for ``geon.loads`` and ``python -m geon replay``, with these inputs."""
-        feeds = dict(zip(self.placeholders, map(np.asarray, args), strict=False))
-        for leaf in self.linking.variables:
-            feeds[leaf] = self.transformer.get(leaf)
-        return dumps(list(self.results), feeds=feeds)
+    def dumps(self, *args: Any, **keywords: Any) -> str:
+        """One text with the graph, these inputs, the variables' values and open lengths.
+
+        ``python -m geon replay FILE`` computes it again, ``geon.loads`` reads the graph. Takes what
+        a call takes, and raises what a call raises before it computes; changes no variable.
+        """
+        from .trace import at_entry
+
+        known, lengths = at_entry(self, args, keywords)
+        ops = post_order(self.results)
+        feeds = {leaf: known[leaf] for leaf in storage_leaves(*self.results) if leaf in known}
+        lengths_used = [axis.expression for op in ops for axis in op.axes]
+        lengths_used += [op.attrs[0] for op in ops if op.primitive.name == "length"]
+        used = {name for length in lengths_used for name in names_of(length)}
+        needed = {name: size for name, size in lengths.items() if name in used}
+        return dumps(list(self.results), feeds=feeds, lengths=needed)
 
     def _repr_html_(self) -> str:
         from ..op_graph.pictures import computation_html
@@ -277,11 +277,14 @@ class Computation:
 
 
 class Linking:
-    """Names for the storage of a program: inputs ``x<n>``, variables ``v<n>``, large constants."""
+    """The canonical text of a pure graph, and names for the storage it is linked with.
 
-    def __init__(
-        self, pure: Functional, inputs: Sequence[Leaf], found: Sequence[Leaf], arrays: Sequence[Any]
-    ) -> None:
+    Inputs are ``x<n>``, variables ``v<n>``; large constants are numbered.
+    """
+
+    def __init__(self, pure: Functional, inputs: Sequence[Leaf]) -> None:
+        roots = [*pure.outputs, *pure.updates.values(), *pure.prints]
+        self.text, found, arrays = canonical(roots)
         numbers = {leaf: k for k, leaf in enumerate(found)}
         written = [leaf for leaf in pure.updates if leaf not in numbers]
         self.inputs = tuple(inputs)
@@ -318,6 +321,16 @@ def _guards(results: Sequence[Op], pure: Functional) -> tuple[Guard, ...]:
         for guard in op.guards:
             seen.setdefault((guard.relation, guard.left, guard.right), guard)
     return tuple(seen.values())
+
+
+def _placeholder(given: Any) -> Leaf:
+    leaf = without_follows(given) if isinstance(given, Op) else given
+    if not isinstance(leaf, Leaf) or leaf.info.stored:
+        raise ArgumentError(
+            f"computation takes placeholders after the results, not {leaf!r}; several results are "
+            "one list, and variables are read without being listed"
+        )
+    return leaf
 
 
 def _checked_option(check: str | None) -> bool:

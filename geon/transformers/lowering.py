@@ -6,6 +6,7 @@ from typing import Any
 
 from ..op_graph import approximations
 from ..op_graph.axes import Axes, Axis
+from ..op_graph.dtypes import FLOAT32, name_of
 from ..op_graph.elementwise import cast
 from ..op_graph.indexing import CHECKED, _gather, _scatter, gather_plan
 from ..op_graph.interpret import COMPUTING
@@ -13,7 +14,7 @@ from ..op_graph.leaves import iota, length_value
 from ..op_graph.lengths import product
 from ..op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ..op_graph.namespace import GEON_OPS
-from ..op_graph.op_graph import ComputationOp, Op, Tensor, intern
+from ..op_graph.op_graph import ComputationOp, Op, Tensor, intern, with_args
 from ..op_graph.reductions import ARGMAX, ARGMIN
 from ..op_graph.registry import PRIMITIVES
 from ..op_graph.rewrite import Rules, RuleSet
@@ -157,15 +158,12 @@ KEPT_AS_HALVES = ("copy", "cast", "where", "stop_gradient", "custom")
 
 def _through_float32(op: Op) -> Op | None:
     """Halves compute in float32 and round once."""
-    if not any(arg.dtype.name in HALVES for arg in op.args):
+    if not any(name_of(arg.dtype) in HALVES for arg in op.args):
         return None
     args = tuple(
-        cast(arg, "float32") if arg.dtype.name in HALVES else arg for arg in op.args
+        cast(arg, FLOAT32) if name_of(arg.dtype) in HALVES else arg for arg in op.args
     )
-    dtype = cast(args[0], "float32").dtype if op.dtype.name in HALVES else op.dtype
-    made: Tensor = intern(
-        ComputationOp, op.primitive, args, op.attrs, op.axes, dtype, guards=op.guards
-    )
+    made = with_args(op, args, FLOAT32 if name_of(op.dtype) in HALVES else op.dtype)
     return cast(made, op.dtype)
 
 

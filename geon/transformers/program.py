@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
-from ..op_graph.rewrite import rewrite
+from ..op_graph.rewrite import RuleSet, rewrite
 from ..op_graph.simplify import STABLE, simplify_rules
 from .target import Target
 
@@ -32,12 +33,17 @@ class Program:
         return list(found)
 
 
+@cache
+def _rules(target: Target) -> RuleSet:
+    """All rules of stage 3 for a target: stable forms first, then simpler ones, then lowerings."""
+    return STABLE | simplify_rules() | target.rules
+
+
 def build_program(pure: Functional, target: Target) -> Program:
     """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for."""
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
-    stable = rewrite(roots, STABLE, {})
-    simple = rewrite(stable, simplify_rules() | target.rules, {})
+    simple = rewrite(roots, _rules(target), {})
     first, second = len(outputs), len(outputs) + len(pure.updates)
     new = [op for op in simple if isinstance(op, Tensor)]
     return Program(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..op_graph.elementwise import copy
-from ..op_graph.lengths import Length, evaluate, names_of, product
+from ..op_graph.lengths import Length, evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ..op_graph.sites import set_override
 from .layout import ACTING_VIEWS, Layout, LaidOut, is_bound
@@ -50,7 +51,12 @@ class Schedule:
 
 def bytes_of(op: Op) -> int | Length:
     """The bytes of a value."""
-    return product(op.axes.lengths) * op.dtype.itemsize
+    return _bytes(op.axes.size, op.dtype.itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _bytes(size: int | Length, itemsize: int) -> int | Length:
+    return size * itemsize
 
 
 def schedule(laid_out: LaidOut, target: Target, check: bool = False) -> Schedule:
@@ -124,7 +130,8 @@ class _Work:
         updates = []
         for number, (leaf, op) in enumerate(self.program.updates):
             readers = [r for r in self.readers.get(leaf, ()) if r is not op]
-            if op in early or self.reaches(op, readers):
+            over = leaf in self.reads[op] and leaf not in self.in_place(op)
+            if over or op in early or self.reaches(op, readers):
                 op = self.deferred(op, number)
                 readers = self.readers.get(leaf, [])
             for reader in readers:

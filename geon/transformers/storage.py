@@ -12,8 +12,9 @@ from ..op_graph.axes import Axes, default_lengths
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
 from . import checkpoint
-from .numpy.calls import Dim, Slot, State, known
-from .numpy.runtime import Writing, make_feed
+from .calls import Dim, Slot, State, known
+from .feeding import make_feed
+from .gate import Writing
 
 
 def dims_of(axes: Axes) -> tuple[Any, ...]:

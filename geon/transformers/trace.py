@@ -2,56 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..op_graph.axes import default_lengths
 from ..op_graph.interpret import interpret
-from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, post_order
+from .calls import arrange
 
 if TYPE_CHECKING:
     from .computation import Computation
 
+Array = np.ndarray[Any, Any]
+
 
 @dataclass(frozen=True, eq=False)
 class TraceEntry:
-    """One op with its value: axes, the user's place, and the array."""
+    """One op with its value: ``str`` shows its axes, dtype, the user's line, and the array."""
 
     op: Op
-    value: np.ndarray[Any, Any]
+    value: Array
 
     def __str__(self) -> str:
         op = self.op
         return f"{op.primitive.name} {op} {op.dtype.name} at {op.file_info}\n{self.value}"
 
 
-def trace(f: Computation, args: Sequence[Any], keywords: dict[str, Any]) -> list[TraceEntry]:
-    """The value of every op of a computation, arguments before users; changes no variable."""
-    from .numpy.calls import arrange
+def trace(f: Computation, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[TraceEntry]:
+    """The value of every op of a computation, arguments before users; changes no variable.
 
-    values = arrange(f.names, len(f.placeholders), tuple(args), keywords)
-    leaves: dict[Leaf, Any] = {}
-    for leaf, value in zip(f.placeholders, values, strict=True):
-        leaves[leaf] = np.asarray(value).astype(leaf.dtype)
-    lengths = bound_lengths(f, leaves)
-    linking = f.linking
-    f.transformer.ensure(list(linking.variables), list(linking.read), lengths)
-    for leaf in linking.read:
-        leaves[leaf] = f.transformer.get(leaf)
-    lengths = {**lengths, **bound_lengths(f, leaves)}
-    computed = interpret(f.pure.roots, leaves, lengths)
+    Effects are traced as the values they would put into variables. Raises what a call with these
+    inputs raises before it computes.
+    """
+    known, lengths = at_entry(f, args, keywords)
+    overridden = {op: np.asarray(value) for op, value in f.given.items()}
+    computed = interpret(f.pure.roots, {**known, **overridden}, lengths)
     return [TraceEntry(op, computed[op]) for op in post_order(f.pure.roots)]
 
 
-def bound_lengths(f: Computation, leaves: dict[Leaf, Any]) -> dict[str, int]:
-    """The integer of each open name: from the data, else what was asked for, else defaults."""
-    found = dict(f.lengths)
-    for leaf, array in leaves.items():
-        for axis, size in zip(leaf.axes, array.shape, strict=True):
-            if isinstance(axis.expression, Length) and axis.open_name is not None:
-                found.setdefault(axis.open_name, size)
-    return {**default_lengths(), **found}
+def at_entry(
+    f: Computation, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> tuple[dict[Leaf, Array], dict[str, int]]:
+    """Copies of what a call with these inputs reads, by leaf, and the integer of each open name.
+
+    Feeds, lengths and guards are checked as for a call, and variables get their initial values.
+    """
+    linking = f.linking
+
+    def sizes(lengths: dict[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
+        return [], [], 0
+
+    def bind(arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
+        stored = dict(zip(linking.variables, variables, strict=True))
+        return {leaf: stored[leaf] for leaf in linking.read}, lengths
+
+    def run(bound: Any, *inputs: Array) -> tuple[dict[Leaf, Array], dict[str, int]]:
+        stored, lengths = bound
+        leaves = {**dict(zip(linking.inputs, inputs, strict=True)), **stored}
+        return {leaf: np.array(array) for leaf, array in leaves.items()}, lengths
+
+    call = f.transformer.link((bind, run, sizes), f, linking, writes=False)
+    values = arrange(f.names, len(f.placeholders), tuple(args), keywords)
+    found: tuple[dict[Leaf, Array], dict[str, int]] = call(*values)
+    return found

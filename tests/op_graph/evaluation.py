@@ -1,44 +1,46 @@
-"""Values of graphs by the naive interpreter, for tests that compile nothing."""
+"""Leaves for arrays, values of graphs, and derivatives held against central differences."""
+
+from types import SimpleNamespace
 
 import numpy as np
 
-from geon.op_graph.functional import functional
-from geon.op_graph.interpret import interpret
-from geon.op_graph.op_graph import Op
+import geon
+from geon.op_graph.namespace import NAMES
+
+from .computing import compute, gradients_by_differences
 
 
-def compute(results, feeds=None, lengths=None):
-    """The value of one op, or of each of several run together, for arrays by leaf."""
-    listed = [results] if isinstance(results, Op) else list(results)
-    pure = functional(listed)
-    values = interpret(pure.roots, feeds or {}, lengths or {})
-    found = [None if op is None else values[op] for op in pure.outputs]
-    return found[0] if isinstance(results, Op) else found
+def _cast(x, dtype):
+    return np.asarray(x).astype(dtype)
 
 
-def state_after(results, feeds, lengths=None):
-    """The new value of each variable that running the results changes."""
-    pure = functional([results] if isinstance(results, Op) else results)
-    values = interpret(pure.roots, feeds, lengths or {})
-    return {leaf: values[op] for leaf, op in pure.updates.items()}
+NUMPY_OPS = SimpleNamespace(**{name: getattr(np, name, None) for name in NAMES})
+NUMPY_OPS.cast = _cast
 
 
-def shape(axes):
-    """The shape of axes whose lengths are integers."""
-    return tuple(axis.length for axis in axes)
+def leaf(array, *axes):
+    """A placeholder over ``axes`` of the dtype of ``array``."""
+    return geon.placeholder(axes, np.asarray(array).dtype)
 
 
-def gradients_by_differences(f, arrays, step=1e-5):
-    """The central differences of the number ``f(*arrays)`` in every element of every array."""
-    found = []
-    for position, array in enumerate(arrays):
-        gradient = np.zeros_like(array)
-        for index in np.ndindex(array.shape):
-            ends = []
-            for sign in (1, -1):
-                moved = [a.copy() for a in arrays]
-                moved[position][index] += sign * step
-                ends.append(f(*moved))
-            gradient[index] = (ends[0] - ends[1]) / (2 * step)
-        found.append(gradient)
-    return found
+def value(op, feeds, lengths=None):
+    """The value of an op for arrays by leaf."""
+    return compute(op, feeds, lengths)
+
+
+def check_derivatives(y, feeds, rtol=1e-6):
+    """Hold the derivatives of sum(y) in every leaf of ``feeds`` against central differences."""
+    total = geon.sum(y)
+    leaves = list(feeds)
+    arrays = [np.asarray(array, np.float64) for array in feeds.values()]
+
+    def at(*moved):
+        return float(compute(total, dict(zip(leaves, moved, strict=True))))
+
+    expected = gradients_by_differences(at, arrays)
+    found = geon.deriv(total, leaves, unreached="zero")
+    for x, gradient, numeric in zip(leaves, found, expected, strict=True):
+        assert gradient.axes is x.axes
+        got = compute(gradient, feeds)
+        floor = 1e-8 * max(1.0, np.abs(numeric).max(initial=0.0))
+        np.testing.assert_allclose(got, numeric, rtol=rtol, atol=floor)

@@ -282,6 +282,6 @@ SAMPLES = {**_movement(), **_parts(), **_sums(), **_others()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
-    "all any argmax argmin argsort assign constant doall iota length placeholder random_bits"
+    "all any argmax argmin argsort assign checked constant doall iota length placeholder random_bits"
     " sequential top_k variable".split()
 )

@@ -8,7 +8,7 @@ from geon.op_graph.op_graph import post_order, with_args
 from geon.op_graph.rewrite import rewrite
 from geon.op_graph.simplify import simplify_rules
 
-from .evaluation import compute
+from .computing import compute
 
 A, B = geon.Axis("A", 2), geon.Axis("B", 3)
 X = np.array([[0.2, -0.7, 1.3], [2.0, -1.6, 0.4]])

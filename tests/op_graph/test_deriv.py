@@ -8,7 +8,7 @@ import pytest
 import geon
 from geon.op_graph.op_graph import interned_count, post_order
 
-from .evaluation import compute
+from .computing import compute
 
 A, B, N = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("N")
 X = np.array([[0.2, -0.7, 1.3], [2.0, -1.6, 0.4]])

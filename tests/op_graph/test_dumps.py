@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,133 +15,12 @@ from hypothesis import strategies as st
 import geon
 from geon.op_graph.attributes import is_items, is_widths
 from geon.op_graph.dump_values import read_length, read_value, write_length, write_value
-from geon.op_graph.dumps import canonical, dumps, graph_hash, loads, loads_case
-from geon.op_graph.functional import functional
+from geon.op_graph.dumps import canonical, dumps, loads, loads_case
 from geon.op_graph.legal import ROWS
 from geon.op_graph.op_graph import post_order
 from geon.op_graph.registry import PRIMITIVES
-from geon.op_graph.simplify import simplify_rules
+from tests.op_graph.graphs import GRAPHS, C, H, N, constants, leaves, training
 
-N, C, H = geon.Axis("N"), geon.Axis("C", 4), geon.Axis("H")
-
-
-def training():
-    x, t = geon.placeholder([N, C], name="x"), geon.placeholder([N], name="t")
-    w = geon.Variable([C], initial_value=np.linspace(0, 1, 4), dtype="float32", name="w")
-    b = geon.Variable(initial_value=0, name="b", tags=["bias", "affine"])
-    loss = geon.mean(geon.square(geon.sigmoid(geon.dot(x, w) + b) - t), name="loss")
-    steps = [geon.assign(v, v - 0.1 * geon.deriv(loss, v)) for v in loss.variables()]
-    return [loss, geon.doall(steps, name="train")]
-
-
-def leaves():
-    stream = geon.Random(2**64 - 1, name="noise")
-    first = stream.normal([C], std=0.1)
-    w = geon.Variable(initial_value=first, name="w")
-    kept = geon.persistent_tensor([N], initial_value=1)
-    temporary = geon.temporary_tensor([C], dtype="int8", initializers=[geon.assign(kept, 2)])
-    unset = geon.Variable([N, C], dtype="bfloat16")
-    x = geon.placeholder([C], "uint16", name="x", tags=["fed"], initializers=[w])
-    later = geon.Variable([C], initial_value=w + 1)
-    counted = geon.iota(C) + temporary
-    used = counted + x
-    return [
-        used,
-        w * later,
-        kept,
-        unset,
-        geon.tensor_size(unset),
-        geon.sum(geon.cast(used, "bool")),
-    ]
-
-
-def movement():
-    x = geon.placeholder([N, C])
-    at = geon.placeholder([], "int64")
-    square = geon.placeholder([H, H.prime])
-    flat = geon.flatten(x)
-    return [
-        x[1:-1:2, ::-1],
-        x[::3, at],
-        x[{C: slice(3, 0, -1)}][..., 1],
-        geon.update(x, 7, (slice(0, 4), at)),
-        geon.concat([x, x[2:]], N),
-        geon.stack([x, x], geon.Axis("S")),
-        geon.pad(x, {C: (1, 2), N: 1}, value=2),
-        geon.pad(x, {N: 2}, mode="reflect"),
-        flat,
-        geon.unflatten(x, C, [geon.Axis("A", 2), geon.Axis("B", 2)]),
-        geon.rename(x, {N: H}) + geon.Variable([H, C]),
-        geon.dot(square, geon.rename(square, {H.prime: "K"}), over=H),
-        geon.flip(geon.reorder(x, [C, N]), C),
-        geon.broadcast(x, [C, H, N]),
-    ]
-
-
-def indexing():
-    x = geon.placeholder([N, C], "float64")
-    index = geon.placeholder([N, H], "int32")
-    values, positions = geon.top_k(x, 2, C)
-    return [
-        geon.gather(x, index, C),
-        geon.scatter(x, index, 1.5, C, mode="add"),
-        geon.argsort(x, N) + geon.argmax(x),
-        geon.sort(x, C, descending=True),
-        geon.cumprod(geon.cumsum(x, N, reverse=True), C, exclusive=True),
-        geon.sum(values * positions),
-        geon.max(x, N),
-        geon.any(geon.isnan(x), out_axes=C),
-        geon.polygamma(3, x),
-        geon.stop_gradient(geon.where(x > 0, x, -0.0)),
-    ]
-
-
-def constants():
-    rng = np.random.default_rng(3)
-    large = geon.constant(rng.normal(size=(30, 4)), [geon.Axis("R", 30), C], name="table")
-    numbers = [geon.constant(v, dtype=d) for v, d in ((1, "int8"), (True, "bool"), (1, "bfloat16"))]
-    special = geon.constant([np.nan, -0.0, np.inf], [geon.Axis("T", 3)])
-    empty = geon.constant(np.zeros((0, 4)), [geon.Axis("Z"), C])
-    return [large * 2, *numbers, special, empty, geon.constant(1, name="one"), large + large]
-
-
-def ordered():
-    v = geon.Variable([C], initial_value=1, name="v")
-    x = geon.placeholder([C])
-    once = geon.assign(v, v + 1)
-    part = geon.assign(v[1:3][0], 5)
-    return [
-        geon.sequential([once, part, once, v * 2]),
-        geon.sequential([geon.assign(x, x + v), geon.doall([once])]),
-        geon.add(x, v, follows=[once], name="late"),
-        geon.print(x * v, label='a "label"\n'),
-        geon.assign(x[::2], geon.Random(5).uniform([C])[::2]),
-    ]
-
-
-def second_derivatives():
-    x = geon.placeholder([N, C], "float64")
-    y = geon.sum(geon.softmax(x, normalization_axes=C) * geon.tanh(x[:, ::-1]))
-    return [geon.deriv(geon.sum(geon.square(geon.deriv(y, x))), x)]
-
-
-def simplified():
-    from geon.op_graph.rewrite import rewrite
-
-    made = functional(training() + second_derivatives())
-    return rewrite(made.roots, simplify_rules(), {})
-
-
-GRAPHS = (
-    training,
-    leaves,
-    movement,
-    indexing,
-    constants,
-    ordered,
-    second_derivatives,
-    simplified,
-)
 graphs = pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.__name__)
 
 
@@ -371,6 +251,7 @@ I = '["iota", [], [["N", "N"]], "int64", {"attrs": [["axis", "N", "N"], "int64"]
         ('["tan", [2], [["N", "N"]], "float32", {"weak": false}]', "true"),
         ('["tan", [2], [["N", "N"]], "float32", {"guards": [["<", 1, 2, ""]]}]', "=="),
         ('["exec", [2], [["N", "N"]], "float32", {}]', "primitive"),
+        ('["custom", [2], [["N", "N"]], "float32", {"attrs": [1]}]', "rule of the user"),
         ('["add", [2, 3], [["N", "N"]], "float32", {}]', "before"),
         ('["cast", [2], [["N", "N"]], "int8", {"attrs": ["int16", false]}]', "gives int16"),
         ('["sum", [2], [], "float32", {"attrs": [["tuple", "M"]]}]', "no axis"),
@@ -465,9 +346,6 @@ def _read_or_refuse(text):
         canonical(read)
 
 
-# The canonical text -----------------------------------------------------------------------------
-
-
 def test_every_row_has_its_attributes_checked():
     own = {name for name, row in PRIMITIVES.items() if row.attributes} - {"custom", "checked"}
     assert own <= ROWS.keys()
@@ -476,101 +354,14 @@ def test_every_row_has_its_attributes_checked():
     assert not is_items(((),)) and not is_items((("range", 0, 1, 0),)) and not is_widths(((1,),))
 
 
-def network(name="x", **options):
-    x = geon.placeholder([N, C], name=name)
-    w = geon.Variable([C], name=name + "w", **options)
-    return geon.mean(geon.tanh(geon.dot(x, w) + 1.0))
-
-
-def test_names_tags_and_flags_are_no_part_of_the_canonical_text():
-    one = network()
-    other = network("y", trainable=False, persistent=False, initial_value=3, tags=["a"])
-    assert canonical([one])[0] == canonical([other])[0]
-    assert graph_hash([one]) == graph_hash([other])
-    for op in (one, other):
-        _, found, arrays = canonical([op])
-        assert found == [leaf for leaf in post_order([op]) if not leaf.args and leaf in found]
-        assert len(found) == 2
-        assert arrays == []
-
-
-def test_what_matters_is_part_of_the_canonical_text():
-    x, y = geon.placeholder([N, C]), geon.placeholder([N, C])
-    f, g = geon.placeholder([N, H]), geon.Variable([N, C])
-    graphs = [
-        [x + y], [x + x], [y + x, x], [x - y], [x + f], [x + g], [g + x], [x + 1.0], [x + 2.0],
-        [x * 0.0], [x * -0.0], [x, None], [None, x], [x], [None], [x, x], [x, y], [y, y, x],
-        [x[1:]], [x[:-1]], [geon.sum(x, N)], [geon.sum(x, C)], [geon.cumsum(x, C)],
-        [geon.cumsum(x, C, exclusive=True)], [geon.cumsum(x, C, reverse=True)],
-        [geon.placeholder([N, C], "float64")], [geon.placeholder([C, N])],
-        [geon.placeholder([geon.Axis("N", "M"), C])], [geon.placeholder([N, geon.Axis("C", 5)])],
-        [geon.cast(x, "int8")], [geon.cast(x, "int16")], [geon.reorder(x, [C, N])],
-        [geon.constant(np.ones(99), geon.Axis("W"))], [geon.constant(np.ones(98), geon.Axis("W"))],
-        [geon.constant(np.ones(99, "f4"), geon.Axis("W"))],
-        [geon.constant(1)], [geon.constant(1.0)], [geon.constant(True)],
-        [geon.Random(1).bits(C)], [geon.Random(2).bits(C)], [geon.polygamma(1, x)],
-        [x + geon.placeholder([geon.Axis("N", 7), C])],
-    ]  # fmt: skip
-    texts = [canonical(graph)[0] for graph in graphs]
-    assert len({*texts}) == len(texts), [
-        (i, j) for i in range(len(texts)) for j in range(i) if texts[i] == texts[j]
-    ]
-
-
-def test_the_order_of_axes_that_a_rewrite_kept_is_part_of_the_canonical_text():
-    from geon.op_graph.op_graph import with_args
-
-    x, y = geon.placeholder([N, C]), geon.placeholder([N])
-    kept = with_args(geon.broadcast(y, [N, C]) * x, (y, x))
-    turned = with_args(geon.broadcast(y, [C, N]) * geon.reorder(x, [C, N]), (y, x))
-    assert kept is not turned
-    assert canonical([kept])[0] != canonical([turned])[0]
-    for op in (kept, turned):
-        (read,) = loads(dumps(op))
-        assert read.axes is op.axes and dumps(read) == dumps(op)
-
-
-def test_large_constants_are_told_apart_by_number_and_their_arrays_returned():
-    axis = geon.Axis("W", 100)
-    a, b, c = (np.full(100, value, np.float32) for value in (1, 2, 3))
-    x, y, z = (geon.constant(array, axis) for array in (a, b, c))
-    text, _, arrays = canonical([x + y, y])
-    assert text == canonical([z + x, x])[0] != canonical([x + y, x])[0]
-    np.testing.assert_array_equal(arrays, [a, b])
-
-
-def test_a_call_with_a_rule_of_the_users_is_its_value():
-    @geon.custom_deriv(lambda *args: [args[-1]])
-    def twice(x):
-        return x * 2
-
-    x = geon.placeholder([C])
-    assert canonical([geon.tan(twice(x))])[0] == canonical([geon.tan(x * 2)])[0]
-
-
-SCRIPT = """
-import sys
-sys.path[:0] = {paths!r}
-from tests.op_graph.test_dumps import GRAPHS
-from geon.op_graph.dumps import dumps, graph_hash
-from geon.op_graph.functional import functional
-order = GRAPHS if sys.argv[1] == "0" else GRAPHS[::-1]
-for name, found in sorted((g.__name__, graph_hash(functional(g()).roots)) for g in order):
-    print(name, found)
-"""
-
-
-def test_the_hash_is_the_same_in_every_process():
-    printed = []
-    for seed in ("0", "12345"):
-        script = SCRIPT.format(paths=[os.getcwd()])
-        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
-        run = [sys.executable, "-c", script, seed]
-        printed.append(
-            subprocess.run(run, env=env, capture_output=True, text=True, check=True).stdout
-        )
-    assert printed[0] == printed[1]
-    assert len(printed[0].splitlines()) == len(GRAPHS)
+def test_another_process_reads_and_writes_the_same_text():
+    texts = [dumps(graph()) for graph in GRAPHS]
+    script = (
+        "import json, sys; sys.path.insert(0, sys.argv[1]); import geon\n"
+        "for text in json.loads(sys.stdin.read()): assert geon.dumps(geon.loads(text)) == text"
+    )
+    run = [sys.executable, "-c", script, str(Path(__file__).parents[2])]
+    subprocess.run(run, input=json.dumps(texts), text=True, check=True)
 
 
 def test_a_deep_graph_is_dumped_and_read():

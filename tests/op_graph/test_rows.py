@@ -12,7 +12,7 @@ from geon.op_graph.interpret import completeness
 from geon.op_graph.op_graph import post_order
 from geon.op_graph.registry import KINDS, PRIMITIVES
 
-from .evaluation import compute, gradients_by_differences, shape
+from .computing import compute, gradients_by_differences, shape
 from .samples import NOT_DIFFERENTIABLE, SAMPLES, A, B, Sample
 
 C = geon.Axis("C", 2)

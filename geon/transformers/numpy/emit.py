@@ -8,20 +8,24 @@ It contains no names and no line numbers of the user's; ``annotated`` adds them 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 from ...op_graph.axes import Axes
 from ...op_graph.constants import Frozen, constant_value
+from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, as_text, names_of, product
 from ...op_graph.op_graph import NO_AXES, Leaf, Op
 from ..layout import is_bound
 from ..memory import Home, Plan
 from ..schedule import bytes_of
 from .kernels import statements
+from .parts import Line, computing, unpacked
 
-Line = tuple[str, Op | None]
+CARVED_TOGETHER = 12
 
 
+@lru_cache(maxsize=4096)
 def length_text(length: int | Length) -> str:
     """A length as Python over local names ``L_<open name>``."""
     return as_text(length, name="L[{0!r}]") if isinstance(length, Length) else str(length)
@@ -29,7 +33,8 @@ def length_text(length: int | Length) -> str:
 
 def dtype_text(dtype: Any) -> str:
     """A dtype as Python."""
-    return "bfloat16" if dtype.name == "bfloat16" else f"np.{dtype.name}"
+    name = name_of(dtype)
+    return name if name == "bfloat16" else f"np.{name}"
 
 
 class Emitter:
@@ -46,8 +51,8 @@ class Emitter:
         self.bind: list[Line] = []
         self.run: list[Line] = []
         self.scopes: dict[str, str] = {}
-        self.used: dict[str, None] = {}
         self.names: dict[Op, str] = {}
+        self.carves: dict[tuple[int, str], str] = {}
         self.texts: dict[tuple[str, str], str] = {}
         self.counts: dict[str, int] = {}
         self.position = 0
@@ -66,12 +71,6 @@ class Emitter:
             self.scopes[found] = scope
             (self.bind if scope == "bind" else self.run).append((f"{found} = {text}", None))
         return found
-
-    def use(self, name: str) -> str:
-        """``name``, noted as one that ``run`` reads."""
-        if self.scopes.get(name) == "bind":
-            self.used[name] = None
-        return name
 
     def array(self, op: Op) -> str:
         """The name of the array of ``op``, over its axes in their order."""
@@ -92,6 +91,8 @@ class Emitter:
         if home.kind == "variable":
             assert home.leaf is not None
             name = self.leaves[home.leaf]
+            if home.leaf.dtype is not op.dtype:
+                name = self.look(name, f".view({dtype_text(op.dtype)})")
         elif home.kind == "result":
             name = self.result(home, op)
         else:
@@ -102,9 +103,31 @@ class Emitter:
         return name
 
     def carved(self, home: Home, op: Op) -> str:
+        """A view into the arena; those of one shape and dtype are made together."""
         shape = self.shape([op.axes[n].expression for n in self.layouts[op].order])
-        text = f"rt.carve(arena, offsets[{home.number}], {shape}, {dtype_text(op.dtype)})"
-        return self.make("b", text, "bind")
+        key = (home.number, f"{shape}, {dtype_text(op.dtype)}")
+        found = self.carves.get(key)
+        if found is None:
+            found = f"b{home.number}"
+            while found in self.scopes:
+                found += "x"  # the same memory under another shape or dtype
+            self.carves[key] = found
+            self.scopes[found] = "bind"
+        return found
+
+    def carve_lines(self) -> list[Line]:
+        """The statements that make all views into the arena."""
+        groups: dict[str, list[tuple[int, str]]] = {}
+        for (number, form), name in self.carves.items():
+            groups.setdefault(form, []).append((number, name))
+        lines: list[Line] = []
+        for form, members in groups.items():
+            for start in range(0, len(members), CARVED_TOGETHER):
+                part = members[start : start + CARVED_TOGETHER]
+                names = _tuple([name for _, name in part])
+                numbers = _tuple([number for number, _ in part])
+                lines.append((f"    {names} = rt.carve(arena, offsets, {numbers}, {form})", None))
+        return lines
 
     def result(self, home: Home, op: Op) -> str:
         name = f"r{home.number}"
@@ -189,7 +212,7 @@ class Emitter:
             elif item[0] == "at":
                 parts.append(length_text(item[1]))
             else:
-                parts.append(f"int({self.use(self.array(op.args[item[1]]))})")
+                parts.append(f"int({self.array(op.args[item[1]])})")
         # The ellipsis keeps a fully indexed array an array.
         return f"[{', '.join([*parts, '...'])}]"
 
@@ -207,7 +230,7 @@ class Emitter:
 
     def operand(self, op: Op, axes: Axes | None = None) -> str:
         """An operand as ``run`` reads it, aligned with ``axes`` where given."""
-        return self.use(self.array(op) if axes is None else self.aligned(op, axes))
+        return self.array(op) if axes is None else self.aligned(op, axes)
 
     def shape(self, lengths: Any) -> str:
         """A shape as a tuple."""
@@ -217,7 +240,7 @@ class Emitter:
         """A length as ``run`` reads it."""
         if isinstance(length, int):
             return str(length)
-        return self.use(self.make("n", length_text(length), "bind"))
+        return self.make("n", length_text(length), "bind")
 
     # Statements -------------------------------------------------------------------------------
 
@@ -230,7 +253,7 @@ class Emitter:
             lengths = op.axes.lengths
             shape = self.shape(lengths)
             if any(isinstance(n, Length) for n in lengths):
-                shape = self.use(self.make("s", shape, "bind"))
+                shape = self.make("s", shape, "bind")
             self.scopes[f"r{k}"] = "run"
             self.run.append((f"r{k} = np.empty({shape}, {dtype_text(op.dtype)})", op))
         for position, kernel in enumerate(schedule.kernels):
@@ -238,7 +261,7 @@ class Emitter:
             for text in statements(self, kernel):
                 self.run.append((text, kernel.op))
             if schedule.check and kernel.raises and not kernel.acts:
-                checked = self.use(self.array(kernel.op))
+                checked = self.array(kernel.op)
                 self.run.append((f"rt.check_finite({checked}, {position})", kernel.op))
 
 
@@ -272,30 +295,19 @@ def emit(
     lines += [("", None)]
     lines += [(f"{name} = {text}", None) for text, name in work.globals.items()]
     lines += [("", None), *_sizes(plan), ("", None)]
-    lines += [("def bind(arena, offsets, variables, constants, L):", None)]
-    lines += _unpacked(variables, "variables") + _unpacked(
-        [f"k{number}" for number in constants.values()], "constants"
-    )
-    lines += [(f"    {text}", op) for text, op in work.bind]
-    bound = list(work.used)
-    lines += [(f"    return {_names(bound)}", None), ("", None)]
-    lines += [(f"def run({', '.join(['bound', *inputs])}):", None)]
-    lines += _unpacked(bound, "bound")
-    lines += [(f"    {text}", op) for text, op in work.run]
+    work.scopes["L"] = "bind"  # looks at an input or a result need lengths in each call
     results = [f"r{k}" for k in range(len(plan.schedule.program.outputs))]
-    lines += [(f"    return {_names(results)}", None)]
+    bound, functions = computing(work.run, work.scopes, inputs, results)
+    lines += [("def bind(arena, offsets, variables, constants, L):", None)]
+    lines += unpacked(variables, "variables")
+    lines += unpacked([f"k{number}" for number in constants.values()], "constants")
+    lines += work.carve_lines()
+    lines += [(f"    {text}", op) for text, op in work.bind]
+    lines += [(f"    return {bound}", None), ("", None), *functions]
     return "\n".join(_comment(text, op) if annotate else text for text, op in lines) + "\n"
 
 
 _RUNTIME = "from geon.transformers.numpy import runtime as rt"
-
-
-def _names(names: list[str]) -> str:
-    return f"({', '.join(names)}{',' * (len(names) == 1)})"
-
-
-def _unpacked(names: list[str], source: str) -> list[Line]:
-    return [(f"    {_names(names)} = {source}", None)] if names else []
 
 
 def _sizes(plan: Plan) -> list[Line]:

@@ -82,7 +82,7 @@ def _cumulative(work: Emitter, op: Op) -> list[str]:
     x, out = work.array(op.args[0]), work.array(op)
 
     def part(array: str, text: str) -> str:
-        return work.use(work.look(array, f"[{', '.join([':'] * at + [text])}]"))
+        return work.look(array, f"[{', '.join([':'] * at + [text])}]")
 
     backwards = "::-1" if reverse else ":"
     if not exclusive:
@@ -141,7 +141,7 @@ def _matrix(
         lengths: list[int | Length] = [op.axes[n].expression for n in batch]
         lengths += [product(op.axes[n].expression for n in group) for group in kept]
         name = work.look(name, f".reshape({work.shape(lengths)}, copy=False)")
-    return work.use(name)
+    return name
 
 
 def _update(work: Emitter, op: Op) -> list[str]:
@@ -149,7 +149,7 @@ def _update(work: Emitter, op: Op) -> list[str]:
     first = [] if x == out else [f"np.copyto({out}, {x})"]
     if len(op.args) > 2:
         return [*first, f"{out}{work.index(op, 2)} = {value}"]
-    part = work.use(work.look(work.array(op), work.index(op, 2)))
+    part = work.look(work.array(op), work.index(op, 2))
     return [*first, f"np.copyto({part}, {value})"]
 
 
@@ -162,7 +162,7 @@ def _slice(work: Emitter, op: Op) -> list[str]:
 def _flatten(work: Emitter, op: Op) -> list[str]:
     x = op.args[0]
     shaped = work.look(work.array(op), f".reshape({work.shape(x.axes.lengths)}, copy=False)")
-    return [f"np.copyto({work.use(shaped)}, {work.operand(x)})"]
+    return [f"np.copyto({shaped}, {work.operand(x)})"]
 
 
 def _concat(work: Emitter, op: Op) -> list[str]:
@@ -173,7 +173,7 @@ def _concat(work: Emitter, op: Op) -> list[str]:
     for arg in op.args:
         end = start + arg.axes[op.attrs[0]].expression
         text = ", ".join([":"] * at + [f"{length_text(start)}:{length_text(end)}"])
-        part = work.use(work.look(out, f"[{text}]"))
+        part = work.look(out, f"[{text}]")
         lines.append(f"np.copyto({part}, {work.operand(arg, arg.axes)})")
         start = end
     return lines
@@ -187,7 +187,7 @@ def _pad(work: Emitter, op: Op) -> list[str]:
     for axis, width in zip(x.axes, op.attrs[0], strict=True):
         low = 0 if width is None else width[0]
         inner.append(f"{low}:{length_text(low + axis.expression)}")
-    part = work.use(work.look(work.array(op), f"[{', '.join(inner)}]"))
+    part = work.look(work.array(op), f"[{', '.join(inner)}]")
     return [
         f"np.copyto({work.operand(op)}, {work.operand(value)})",
         f"np.copyto({part}, {work.operand(x)})",
@@ -220,7 +220,7 @@ def _iota(work: Emitter, op: Op) -> list[str]:
 
 def _random_bits(work: Emitter, op: Op) -> list[str]:
     seed, draw = op.attrs[0], op.attrs[1]
-    flat = work.use(work.look(work.array(op), ".reshape(-1, copy=False)"))
+    flat = work.look(work.array(op), ".reshape(-1, copy=False)")
     calls = work.operand(op.args[0])
     return [f"rt.random_bits({flat}, {seed}, {draw}, int({calls}))"]
 

@@ -6,12 +6,11 @@ of geon, is part of the modules that ``Transformer.write`` makes.
 
 from __future__ import annotations
 
-import signal
-import threading
+import math
 
 import numpy as np
 
-from ...errors import FeedError, IndexRangeError, NonFiniteError
+from ...errors import IndexRangeError, NonFiniteError
 from ...op_graph.philox import random_bits
 
 __all__ = ["random_bits"]
@@ -19,104 +18,11 @@ __all__ = ["random_bits"]
 # Memory -----------------------------------------------------------------------------------------
 
 
-def new_arena(size, alignment=64):
-    """``size`` bytes of aligned memory."""
-    raw = np.empty(size + alignment, np.uint8)
-    start = -raw.ctypes.data % alignment
-    return raw[start : start + size]
-
-
-def carve(arena, offset, shape, dtype):
-    """The array of ``shape`` and ``dtype`` at ``offset`` bytes of the arena."""
-    count = 1
-    for length in shape:
-        count *= length
-    size = count * np.dtype(dtype).itemsize
-    return arena[offset : offset + size].view(dtype).reshape(shape)
-
-
-# Feeding ----------------------------------------------------------------------------------------
-
-
-def _kind(dtype):
-    return {"b": 0, "i": 1, "u": 1}.get(dtype.kind, 2)
-
-
-def scalar_range(dtype):
-    """The Python numbers that ``dtype`` holds without a look at the array: (type, low, high)."""
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        return (int,), int(info.min), int(info.max)
-    if dtype.kind == "f":
-        # Half a unit past the largest finite value still rounds to it.
-        return (float, int), -float(np.finfo(dtype).max), float(np.finfo(dtype).max)
-    return (), 0, -1
-
-
-def make_feed(dtype, dims, label):
-    """A function that takes a user's value to an array of ``dtype`` with ``len(dims)`` dimensions.
-
-    Integers in ``dims`` are lengths to have; others are taken from the data. A contiguous array of
-    the dtype is used as it is. ``FeedError`` names ``label``, what was given and what is needed.
-    """
-    ndim = len(dims)
-    fixed = [(position, n) for position, n in enumerate(dims) if isinstance(n, int)]
-    types, low, high = scalar_range(dtype) if ndim == 0 else ((), 0, -1)
-    array = np.array
-
-    def feed(value):
-        if value.__class__ in types and low <= value <= high:
-            return array(value, dtype)
-        made = value
-        if made.__class__ is not np.ndarray or made.dtype != dtype:
-            made = convert(value, dtype, label)
-        if made.ndim != ndim or any(made.shape[k] != n for k, n in fixed):
-            raise FeedError(
-                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}"
-            )
-        if not made.flags.c_contiguous or not made.flags.aligned:
-            made = np.ascontiguousarray(made).reshape(made.shape)
-        return made
-
-    return feed
-
-
-def shown(dims):
-    """Dimensions as text, open ones by their expression."""
-    return "(" + ", ".join(str(n) for n in dims) + ("," if len(dims) == 1 else "") + ")"
-
-
-def convert(value, dtype, label):
-    """``value`` as an array of ``dtype``; ``FeedError`` where that would lose more than precision."""
-    try:
-        given = np.asarray(value)
-    except Exception as error:
-        raise FeedError(f"{label} was given {type(value).__name__}, which is no array: {error}") from error
-    if given.dtype == dtype:
-        return given
-    if given.dtype.kind in "OSUMmc" or (given.dtype.kind == "V" and given.dtype.itemsize != 2):
-        raise FeedError(
-            f"{label} was given an array of dtype {given.dtype}; it needs {dtype}: convert it first"
-        )
-    if _kind(given.dtype) > _kind(dtype):
-        raise FeedError(
-            f"{label} was given {given.dtype} values; it needs {dtype}: round and convert them first"
-        )
-    with np.errstate(all="ignore"):
-        made = given.astype(dtype)
-    if _kind(dtype) == 1 and given.size and _kind(given.dtype) == 1:
-        info = np.iinfo(dtype)
-        if int(given.min()) < info.min or int(given.max()) > info.max:
-            raise FeedError(
-                f"{label} was given integers from {given.min()} to {given.max()}; {dtype} holds "
-                f"{info.min} to {info.max}"
-            )
-    elif _kind(dtype) == 2 and given.dtype.itemsize > dtype.itemsize:
-        lost = ~np.isfinite(made) & np.isfinite(given.astype(np.float64))
-        if lost.any():
-            worst = given.reshape(-1)[int(np.argmax(lost.reshape(-1)))]
-            raise FeedError(f"{label} was given {worst}, which is too large for {dtype}")
-    return made
+def carve(arena, offsets, numbers, shape, dtype):
+    """The arrays of ``shape`` and ``dtype`` that the buffers of these numbers hold."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    starts = [offsets[number] for number in numbers]
+    return [arena[start : start + size].view(dtype).reshape(shape) for start in starts]
 
 
 # Rows that need more than one ufunc -------------------------------------------------------------
@@ -216,75 +122,3 @@ def _at(kernel, error):
 def show(label, x):
     """Print a value as ``geon.print`` promises."""
     print(f"{label} = {x}")
-
-
-# Calls ------------------------------------------------------------------------------------------
-
-
-class Gate:
-    """Many readers or one writer: calls that write variables exclude all others."""
-
-    def __init__(self):
-        self._condition = threading.Condition()
-        self._readers = 0
-        self._writer = None
-        self._depth = 0
-
-    def enter_read(self):
-        with self._condition:
-            while self._writer is not None and self._writer != threading.get_ident():
-                self._condition.wait()
-            self._readers += 1
-
-    def leave_read(self):
-        with self._condition:
-            self._readers -= 1
-            if not self._readers:
-                self._condition.notify_all()
-
-    def enter_write(self):
-        me = threading.get_ident()
-        with self._condition:
-            if self._writer == me:
-                self._depth += 1
-                return
-            while self._writer is not None or self._readers:
-                self._condition.wait()
-            self._writer = me
-            self._depth = 1
-
-    def leave_write(self):
-        with self._condition:
-            self._depth -= 1
-            if not self._depth:
-                self._writer = None
-                self._condition.notify_all()
-
-
-class Writing:
-    """A block that writes variables: alone, and Ctrl-C waits for its end."""
-
-    def __init__(self, gate):
-        self.gate = gate
-
-    def __enter__(self):
-        # The handler first: an interrupt between the two would leave the gate shut.
-        self.previous, self.pending = None, None
-        if threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
-            if callable(handler):
-                self.previous = handler
-                signal.signal(signal.SIGINT, self._note)
-        self.gate.enter_write()
-        return self
-
-    def _note(self, number, frame):
-        self.pending = (number, frame)
-
-    def __exit__(self, *_):
-        if self.previous is not None:
-            signal.signal(signal.SIGINT, self.previous)
-        self.gate.leave_write()
-        if self.pending is not None:
-            self.previous(*self.pending)
-        return False

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import linecache
 import os
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...op_graph.axes import default_lengths
-from ...op_graph.functional import Functional
-from ...op_graph.op_graph import Leaf, Op
 from .. import lowering
 from ..base import Transformer
-from ..computation import Computation, Linking
+from ..computation import Linking
 from ..memory import Plan
-from ..storage import dim_of, dims_of
 from ..target import Target
-from .calls import Call
 from .contract import arrange
 from .emit import emit
+from .parts import functions
 from .table import HIDDEN, IN_PLACE
 
 TARGET = Target(
@@ -40,6 +36,17 @@ class NumPyProgram:
     source: str
 
 
+class _Source:
+    """Gives tracebacks the lines of an emitted module."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def get_source(self, name: str) -> str:
+        """The text of the module."""
+        return self.source
+
+
 class NumPyTransformer(Transformer):
     """Runs computations as NumPy code: ``out=`` on every call, into a planned arena."""
 
@@ -52,46 +59,14 @@ class NumPyTransformer(Transformer):
     def compile(self, plan: Plan, linking: Linking) -> NumPyProgram:
         """The module of a plan, executed."""
         source = self.emit(plan, linking, annotate=False)
-        name = f"<geon numpy program {len(source)}:{hash(source) & 0xFFFFFFFF:08x}>"
-        space: dict[str, Any] = {"__name__": name}
-        exec(compile(source, name, "exec", dont_inherit=True), space)
-        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        name = f"<geon numpy program {zlib.crc32(source.encode()):08x}>"
+        space: dict[str, Any] = {"__name__": name, "__loader__": _Source(source)}
+        for piece in functions(source):
+            exec(compile(piece, name, "exec", dont_inherit=True), space)
         return NumPyProgram((space["bind"], space["run"], space["sizes"]), source)
-
-    def make_call(self, computation: Computation, pure: Functional, leaves: Sequence[Leaf]) -> Call:
-        """The program linked with this transformer's variables."""
-        program, linking = computation.compiled(pure, leaves)
-        with self.lock:
-            self.variables.add(linking.variables)
-            slots = [self.variables.slot(leaf) for leaf in linking.variables]
-        needed, read = list(linking.variables), list(linking.read)
-
-        def ensure(lengths: dict[str, int]) -> None:
-            self.ensure(needed, read, lengths)
-
-        call = Call(
-            program.functions,
-            [(_label(leaf), leaf.dtype, dims_of(leaf.axes)) for leaf in linking.inputs],
-            slots,
-            [value.array for value in linking.constants],
-            [
-                (guard.relation, dim_of(guard.left), dim_of(guard.right), guard.meaning)
-                for guard in computation.guards
-            ],
-            self.variables.state,
-            [self.variables.slot(leaf) for leaf in linking.written],
-            computation.lengths,
-            default_lengths,
-            ensure,
-        )
-        return call
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write one Python file that needs only NumPy and safetensors; see ``Transformer.write``."""
         from .module import write_module
 
         write_module(self, path)
-
-
-def _label(leaf: Op) -> str:
-    return f"placeholder {leaf} (made at {leaf.file_info})"

@@ -1,7 +1,7 @@
 """Calls: feeding arrays, binding lengths, choosing an arena, running the program.
 
-Like ``runtime`` this file is embedded in written modules: it imports nothing of geon but errors and
-its two neighbours.
+This file imports NumPy, the standard library, geon's errors and its neighbours ``feeding``,
+``gate`` and ``place`` alone: its text is part of the modules that ``Transformer.write`` makes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections import deque
 
 import numpy as np
 
-from ...errors import ArgumentError, AxisError, ClosedError, FeedError, GuardError, SizeError
-from ..place import place
-from .runtime import Gate, Writing, make_feed, new_arena
+from ..errors import ArgumentError, AxisError, ClosedError, FeedError, GuardError, SizeError
+from .feeding import make_feed
+from .gate import Gate, Writing
+from .place import place
 
 BINDINGS_KEPT = 64
 MAX_BYTES = 2**63 - 1
@@ -91,6 +92,13 @@ def check_size(size, what):
         )
 
 
+def new_arena(size, alignment=64):
+    """``size`` bytes of aligned memory."""
+    raw = np.empty(size + alignment, np.uint8)
+    start = -raw.ctypes.data % alignment
+    return raw[start : start + size]
+
+
 class Binding:
     """A program under given lengths: where its arena is laid out, and arenas not in use."""
 
@@ -106,7 +114,8 @@ class Call:
     ``bind``, ``run`` and ``sizes`` are the program's; ``inputs`` has (label, dtype, dims) for each
     placeholder, ``slots`` the variables, ``constants`` the large arrays; ``guards`` has (relation,
     left, right, message) to check for each new binding; ``fixed`` the lengths that were asked for
-    and ``defaults`` gives those to fall back on; ``ensure`` makes variables ready before first use.
+    and ``defaults`` gives the default ones, read at the first binding; ``ensure`` makes variables
+    ready before first use.
     """
 
     def __init__(
@@ -116,6 +125,7 @@ class Call:
         self.inputs, self.slots, self.constants = inputs, slots, constants
         self.guards, self.state, self.writes = guards, state, writes
         self.fixed, self.defaults, self.ensure = fixed, defaults, ensure
+        self.chosen = None
         feeds = [make_feed(np.dtype(dtype), dims, label) for label, dtype, dims in inputs]
         self.feeds = feeds
         self.open = any(not isinstance(d, int) for _, _, dims in inputs for d in dims)
@@ -184,7 +194,12 @@ class Call:
 
     def bind_lengths(self, arrays):
         """The integer of every open name; ``FeedError`` where two places disagree."""
-        lengths, origin = dict(self.fixed), dict.fromkeys(self.fixed, "lengths=")
+        with self.state.lock:
+            if self.chosen is None:
+                self.chosen = self.defaults()
+        lengths = {**self.chosen, **self.fixed}
+        origin = dict.fromkeys(self.chosen, "the default set by axis.length")
+        origin.update(dict.fromkeys(self.fixed, "lengths="))
         held = [(s.label, s.dims, s.array.shape) for s in self.slots if s.array is not None]
         given = [
             (label, dims, array.shape)
@@ -197,11 +212,10 @@ class Call:
                 if lengths.setdefault(dim.text, size) != size:
                     raise FeedError(
                         f"axis length {dim.text} is {size} in {label} and {lengths[dim.text]} in "
-                        f"{origin[dim.text]}; one call has one length for it"
+                        f"{origin[dim.text]}; one call has one length for it: give data of one "
+                        "length, or leave the axis open, with neither default nor lengths="
                     )
                 origin.setdefault(dim.text, label)
-        for name, size in self.defaults().items():
-            lengths.setdefault(name, size)
         for label, dims, shape in given:
             for dim, size in zip(dims, shape, strict=True):
                 if not isinstance(dim, int) and known(dim, lengths) and dim.of(lengths) != size:
@@ -231,7 +245,9 @@ def arrange(names, count, args, keywords):
     rest = names[len(args) :]
     for name in keywords:
         if name not in names:
-            raise ArgumentError(f"there is no placeholder named {name!r}; there are {listed(names)}")
+            raise ArgumentError(
+                f"there is no placeholder named {name!r}; there are {listed(names)}"
+            )
         if name not in rest:
             raise ArgumentError(f"placeholder {name!r} was given twice, by position and by name")
     for position, name in enumerate(rest, len(args)):

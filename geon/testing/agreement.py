@@ -1,0 +1,68 @@
+"""``assert_agrees``: a transformer gives the values of the naive interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..op_graph.axes import Axis
+from ..op_graph.interpret import interpret
+from ..op_graph.op_graph import Leaf, Op, Tensor
+from ..transformers.base import Transformer
+from ..transformers.computation import Computation
+from ..transformers.trace import at_entry
+from .comparison import assert_close
+from .difference import first_difference
+
+
+def assert_agrees(
+    transformer: Transformer,
+    results: Op | Iterable[Op],
+    feeds: Mapping[Leaf, Any] | None = None,
+    *,
+    lengths: Mapping[Axis, int] | None = None,
+    exact: bool = False,
+    floor: float | None = None,
+    plan: bool = True,
+) -> Any:
+    """Compute ``results``, and hold values and changed variables to the naive interpreter's.
+
+    ``feeds`` has the array of each placeholder, and of variables that are to be set first. Values
+    may differ by rounding (``floor`` as in ``close``), with ``exact`` in no bit. Returns what the
+    computation returned. Raises ``AssertionError`` that names the op, and the first op at which
+    the transformer and the interpreter part.
+    """
+    listed = [results] if isinstance(results, Op) else list(results)
+    fed = dict(feeds or {})
+    inputs = {leaf: array for leaf, array in fed.items() if not leaf.info.stored}
+    f = transformer.computation(listed, *inputs, lengths=lengths, plan=plan)
+    for leaf, array in fed.items():
+        if leaf.info.stored:
+            transformer.set(leaf, array)
+    arrays = list(inputs.values())
+    known, sizes = at_entry(f, arrays, {})
+    expected = interpret(f.pure.roots, known, sizes)
+    found = f(*arrays)
+    pairs: list[tuple[Op, Op, Any]] = [
+        (shown, pure, value)
+        for shown, pure, value in zip(f.results, f.pure.outputs, found, strict=True)
+        if isinstance(shown, Tensor) and pure is not None
+    ]
+    pairs += [(leaf, pure, transformer.get(leaf)) for leaf, pure in f.pure.updates.items()]
+    for shown, pure, value in pairs:
+        what = f"{shown.primitive.name} {shown} {shown.dtype.name} made at {shown.file_info}"
+        try:
+            assert value.dtype == shown.dtype, f"{what} came as {value.dtype}"
+            assert_close(value, expected[pure], shown.dtype, floor=floor, exact=exact, what=what)
+        except AssertionError as error:
+            error.add_note(_explanation(f, known, arrays, exact))
+            raise
+    return found
+
+
+def _explanation(f: Computation, known: Mapping[Leaf, Any], arrays: list[Any], exact: bool) -> str:
+    for leaf, array in known.items():
+        if leaf.info.stored:
+            f.transformer.set(leaf, array)
+    found = first_difference(f, *arrays, exact=exact) if arrays else first_difference(f)
+    return "no op differs where it is a result of its own" if found is None else str(found)

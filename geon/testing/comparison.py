@@ -1,0 +1,83 @@
+"""When two values are the same but for rounding, and what to say where they are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..op_graph.dtypes import as_dtype, kind
+
+Array = np.ndarray[Any, Any]
+
+# Relative to the element and to the floor: roundings of sums in another order, and of functions
+# that are accurate to a few units in the last place.
+TOLERANCES = {"float64": 1e-11, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+def close(actual: Any, expected: Any, dtype: Any = None, floor: float | None = None) -> Array:
+    """For each element, whether both values differ by no more than rounding in ``dtype``.
+
+    Integers and truth values must be equal, NaN meets NaN and an infinity itself. The error allowed
+    is relative to the element and to ``floor``: where not given, the largest finite magnitude of
+    ``expected``, because sums cancel. ``dtype`` is that of ``expected`` unless given. Raises
+    ``ValueError`` for two shapes.
+    """
+    left, right = np.asarray(actual), np.asarray(expected)
+    if left.shape != right.shape:
+        raise ValueError(f"the shapes {left.shape} and {right.shape} differ")
+    dtype = as_dtype(right.dtype if dtype is None else dtype)
+    if kind(dtype) != "f":
+        return np.asarray(left == right)
+    left, right = left.astype(np.float64), right.astype(np.float64)
+    finite = np.isfinite(right)
+    if floor is None:
+        floor = float(np.abs(right[finite]).max(initial=0.0))
+    with np.errstate(all="ignore"):
+        near = np.abs(left - right) <= TOLERANCES[dtype.name] * (np.abs(right) + floor)
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    return np.asarray(same | (near & finite & np.isfinite(left)))
+
+
+def same_bits(actual: Any, expected: Any) -> Array:
+    """For each element, whether both values are the same bits; any NaN is any other."""
+    left, right = np.asarray(actual), np.asarray(expected)
+    if kind(as_dtype(right.dtype)) != "f":
+        return np.asarray(left == right)
+    signs = np.signbit(left) == np.signbit(right)
+    return np.asarray(((left == right) & signs) | (np.isnan(left) & np.isnan(right)))
+
+
+def worst(actual: Any, expected: Any, fine: Array) -> tuple[int, ...]:
+    """The index of the element that is not ``fine`` and differs most."""
+    left = np.asarray(actual).astype(np.float64)
+    right = np.asarray(expected).astype(np.float64)
+    with np.errstate(all="ignore"):
+        error = np.where(fine, -1.0, np.nan_to_num(np.abs(left - right), nan=np.inf))
+    return tuple(int(k) for k in np.unravel_index(int(np.argmax(error)), error.shape))
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    dtype: Any = None,
+    *,
+    floor: float | None = None,
+    exact: bool = False,
+    what: str = "the value",
+) -> None:
+    """Raise ``AssertionError`` where values differ by more than rounding, or their shapes differ.
+
+    As ``close``; with ``exact`` every bit must be equal. The message has ``what``, the worst
+    element and how many differ.
+    """
+    left, right = np.asarray(actual), np.asarray(expected)
+    if left.shape != right.shape:
+        raise AssertionError(f"{what} has the shape {left.shape}, expected {right.shape}")
+    fine = same_bits(left, right) if exact else close(left, right, dtype, floor)
+    if not fine.all():
+        at = worst(left, right, fine)
+        raise AssertionError(
+            f"{what} is {left[at]!r} at {at}, expected {right[at]!r}; {int((~fine).sum())} of "
+            f"{fine.size} elements differ"
+        )

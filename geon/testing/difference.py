@@ -1,0 +1,219 @@
+"""``first_difference``: the first op at which two computations of one graph part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..op_graph.canonical import canonical
+from ..op_graph.functional import Functional
+from ..op_graph.interpret import interpret
+from ..op_graph.leaves import placeholder
+from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
+from ..op_graph.rewrite import rewrite
+from ..op_graph.simplify import STABLE
+from ..op_graph.sites import set_override
+from ..transformers.computation import Computation
+from ..transformers.trace import at_entry
+from .comparison import close, same_bits, worst
+
+Array = np.ndarray[Any, Any]
+INTERPRETER = "the naive interpreter"
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """An op whose values differ, though those of its arguments agree.
+
+    ``left`` and ``right`` are the values at the element that differs most, ``at`` its position by
+    axis name, ``count`` how many of ``size`` elements differ; ``names`` are those of the two sides.
+    """
+
+    op: Op
+    names: tuple[str, str]
+    left: Any
+    right: Any
+    at: dict[str, int]
+    count: int
+    size: int
+
+    @property
+    def place(self) -> str:
+        """The user's line that made the op, as file:line."""
+        return self.op.file_info
+
+    def __str__(self) -> str:
+        op, (first, second) = self.op, self.names
+        where = ", ".join(f"{name} = {k}" for name, k in self.at.items()) or "its only element"
+        width = max(map(len, self.names))
+        return (
+            f"{first} and {second} part at {op.primitive.name} {op} {op.dtype.name}, "
+            f"made at {self.place}\n"
+            f"  at {where} ({self.count} of {self.size} elements differ)\n"
+            f"  {first:{width}}  {self.left!r}\n"
+            f"  {second:{width}}  {self.right!r}"
+        )
+
+
+def first_difference(
+    f: Computation, g: Any = None, *inputs: Any, exact: bool = False
+) -> Difference | None:
+    """The first op, arguments before users, at which ``f`` and ``g`` give different values.
+
+    Both are computations of one graph, made by two transformers; ``inputs`` are those of a call. A
+    ``g`` that is no computation is the first input, and ``f`` is compared with the naive
+    interpreter. Values differ where rounding does not explain it, or with ``exact`` in any bit.
+    Variables count as they are now, and none is changed. None where nothing differs. Raises
+    ``ArgumentError`` for two graphs.
+    """
+    other = g if isinstance(g, Computation) else None
+    if other is None and g is not None:
+        inputs = (g, *inputs)
+    left = _Side(f, inputs)
+    right = _Side(other, inputs) if other is not None else _Naive(f, left.leaves, left.lengths)
+    if other is not None and _form(f) != _form(other):
+        raise ArgumentError(f"{f!r} and {other!r} are not computations of the same graph")
+    search = _Search(left, right, exact)
+    return search.among_leaves() or search.all_at_once() or search.one_by_one()
+
+
+def _form(f: Computation) -> str:
+    return canonical(f.pure.roots)[0]
+
+
+class _Naive:
+    """The naive interpreter on the stable form of a graph, from which programs are made too."""
+
+    name = INTERPRETER
+
+    def __init__(self, f: Computation, leaves: dict[Leaf, Array], lengths: dict[str, int]) -> None:
+        self.ops = post_order(f.pure.roots)
+        self.leaves, self.lengths = leaves, lengths
+
+    def compute(self, numbers: Sequence[int]) -> list[Array]:
+        """The values of the ops with these numbers."""
+        roots = rewrite([self.ops[n] for n in numbers], STABLE, {})
+        values = interpret(roots, self.leaves, self.lengths)
+        return [values[root] for root in roots]
+
+
+class _Side:
+    """A computation whose ops can be computed in any selection, by its own transformer.
+
+    Variables become placeholders fed with their values, so that nothing that is computed here
+    changes one.
+    """
+
+    def __init__(self, f: Computation, inputs: Sequence[Any]) -> None:
+        self.f, self.name = f, f.transformer.target.name
+        self.leaves, self.lengths = at_entry(f, inputs, {})
+        self.ops = post_order(f.pure.roots)
+        self.images: list[Op] = []
+        self.stand_ins: dict[Leaf, Leaf] = {}
+        self._stand_in()
+
+    def _stand_in(self) -> None:
+        known: dict[Op, Op] = {}
+        for op in self.ops:
+            outer = set_override(op._site)
+            try:
+                if isinstance(op, Leaf):
+                    known[op] = self.stand_ins[op] = placeholder(op.axes, op.dtype)
+                elif op.primitive.name == "print":
+                    known[op] = known[op.args[0]]
+                else:
+                    known[op] = with_args(op, tuple(known[arg] for arg in op.args))
+            finally:
+                set_override(outer)
+        self.images = [known[op] for op in self.ops]
+
+    def compute(self, numbers: Sequence[int]) -> list[Array]:
+        """The values of the ops with these numbers, from one compiled program."""
+        wanted = tuple(op for n in numbers if isinstance(op := self.images[n], Tensor))
+        call = self.f.transformer.make_call(
+            self.f, Functional(wanted, {}, ()), list(self.stand_ins.values())
+        )
+        return list(call(*(self.leaves[leaf] for leaf in self.stand_ins)))
+
+
+class _Search:
+    """Finds where two sides part, comparing few programs of many ops before many of few."""
+
+    def __init__(self, left: _Side, right: _Side | _Naive, exact: bool) -> None:
+        self.left, self.right = left, right
+        self.ops = left.ops
+        self.number = {op: n for n, op in enumerate(self.ops)}
+        self.computed = [
+            n
+            for n, op in enumerate(self.ops)
+            if not isinstance(op, Leaf) and op.primitive.name not in ("constant", "length")
+        ]
+        self.same: Callable[..., Array] = same_bits if exact else close
+        self.alone: dict[int, Difference | None] = {}
+
+    def difference(self, n: int, left: Array, right: Array) -> Difference | None:
+        """What to say of the op with this number where its values differ."""
+        fine = self.same(left, right)
+        if fine.all():
+            return None
+        at = worst(left, right, fine)
+        op = self.ops[n]
+        return Difference(
+            op,
+            (self.left.name, self.right.name),
+            left[at],
+            right[at],
+            dict(zip(op.axes.names, at, strict=True)),
+            int((~fine).sum()),
+            fine.size,
+        )
+
+    def among(self, numbers: Sequence[int]) -> Difference | None:
+        """The first difference where one program gives the values of all these ops."""
+        values = zip(self.left.compute(numbers), self.right.compute(numbers), strict=True)
+        for n, (left, right) in zip(numbers, values, strict=True):
+            found = self.difference(n, left, right)
+            if found is not None:
+                return found
+        return None
+
+    def among_leaves(self) -> Difference | None:
+        """A variable whose values differ before anything is computed."""
+        others = [op for op in self.right.ops if isinstance(op, Leaf)]
+        for leaf, other in zip(self.left.stand_ins, others, strict=True):
+            values = self.left.leaves[leaf], self.right.leaves[other]
+            found = self.difference(self.number[leaf], *values)
+            if found is not None:
+                return found
+        return None
+
+    def all_at_once(self) -> Difference | None:
+        """The first difference where every op is a result."""
+        return self.among(self.computed) if self.computed else None
+
+    def one_by_one(self) -> Difference | None:
+        """The op that differs though its arguments do not, where values that are kept are right.
+
+        A defect of memory sharing shows only where intermediate values are not results.
+        """
+        roots = [self.number[op] for op in self.left.f.pure.roots if self.number[op] in
+                 set(self.computed)]  # fmt: skip
+        found = self.among(roots) if roots else None
+        if found is None:
+            return None
+        last = next((d for n in roots if (d := self.by_itself(n)) is not None), None)
+        while last is not None:
+            found = last
+            below = [self.number[arg] for arg in found.op.args]
+            last = next((d for n in below if (d := self.by_itself(n)) is not None), None)
+        return found
+
+    def by_itself(self, n: int) -> Difference | None:
+        """The difference of one op that is the only result."""
+        if n not in self.alone:
+            self.alone[n] = self.among([n]) if n in self.computed else None
+        return self.alone[n]

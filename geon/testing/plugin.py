@@ -1,0 +1,29 @@
+"""What pytest loads wherever geon is installed: the option that names a transformer to test."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--transformer``."""
+    parser.getgroup("geon").addoption(
+        "--transformer",
+        metavar="NAME",
+        help="the transformer that geon.testing tests (default: the one make_transformer() makes)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a transformer that is not there or cannot be used here, saying what mends it."""
+    name = config.getoption("--transformer")
+    if name is not None:
+        from geon.errors import UnavailableError
+        from geon.transformers.base import transformer_class
+
+        try:
+            missing = transformer_class(name).unavailable()
+        except UnavailableError as error:
+            raise pytest.UsageError(str(error)) from None
+        if missing is not None:
+            raise pytest.UsageError(f"the transformer {name!r} cannot be used here: {missing}")

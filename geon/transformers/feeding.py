@@ -1,0 +1,94 @@
+"""Feeding: a user's value becomes an array of the placeholder's dtype, or an error says why not.
+
+This file imports NumPy and geon's errors alone: its text is part of the modules that
+``Transformer.write`` makes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import FeedError
+
+
+def _kind(dtype):
+    return {"b": 0, "i": 1, "u": 1}.get(dtype.kind, 2)
+
+
+def scalar_range(dtype):
+    """The Python numbers that ``dtype`` holds without a look at the array: (type, low, high)."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return (int,), int(info.min), int(info.max)
+    if dtype.kind == "f":
+        # Half a unit past the largest finite value still rounds to it.
+        return (float, int), -float(np.finfo(dtype).max), float(np.finfo(dtype).max)
+    return (), 0, -1
+
+
+def make_feed(dtype, dims, label):
+    """A function that takes a user's value to an array of ``dtype`` with ``len(dims)`` dimensions.
+
+    Integers in ``dims`` are lengths to have; others are taken from the data. A contiguous array of
+    the dtype is used as it is. ``FeedError`` names ``label``, what was given and what is needed.
+    """
+    ndim = len(dims)
+    fixed = [(position, n) for position, n in enumerate(dims) if isinstance(n, int)]
+    types, low, high = scalar_range(dtype) if ndim == 0 else ((), 0, -1)
+    array = np.array
+
+    def feed(value):
+        if value.__class__ in types and low <= value <= high:
+            return array(value, dtype)
+        made = value
+        if made.__class__ is not np.ndarray or made.dtype != dtype:
+            made = convert(value, dtype, label)
+        if made.ndim != ndim or any(made.shape[k] != n for k, n in fixed):
+            raise FeedError(
+                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}"
+            )
+        if not made.flags.c_contiguous or not made.flags.aligned:
+            made = np.ascontiguousarray(made).reshape(made.shape)
+        return made
+
+    return feed
+
+
+def shown(dims):
+    """Dimensions as text, open ones by their expression."""
+    return "(" + ", ".join(str(n) for n in dims) + ("," if len(dims) == 1 else "") + ")"
+
+
+def convert(value, dtype, label):
+    """``value`` as an array of ``dtype``; ``FeedError`` where more than precision would be lost."""
+    try:
+        given = np.asarray(value)
+    except Exception as error:
+        raise FeedError(
+            f"{label} was given {type(value).__name__}, which is no array: {error}"
+        ) from error
+    if given.dtype == dtype:
+        return given
+    if given.dtype.kind in "OSUMmc" or (given.dtype.kind == "V" and given.dtype.itemsize != 2):
+        raise FeedError(
+            f"{label} was given an array of dtype {given.dtype}; it needs {dtype}: convert it first"
+        )
+    if _kind(given.dtype) > _kind(dtype):
+        raise FeedError(
+            f"{label} was given {given.dtype} values; it needs {dtype}: round them first"
+        )
+    with np.errstate(all="ignore"):
+        made = given.astype(dtype)
+    if _kind(dtype) == 1 and given.size and _kind(given.dtype) == 1:
+        info = np.iinfo(dtype)
+        if int(given.min()) < info.min or int(given.max()) > info.max:
+            raise FeedError(
+                f"{label} was given integers from {given.min()} to {given.max()}; {dtype} holds "
+                f"{info.min} to {info.max}"
+            )
+    elif _kind(dtype) == 2 and given.dtype.itemsize > dtype.itemsize:
+        lost = ~np.isfinite(made) & np.isfinite(given.astype(np.float64))
+        if lost.any():
+            worst = given.reshape(-1)[int(np.argmax(lost.reshape(-1)))]
+            raise FeedError(f"{label} was given {worst}, which is too large for {dtype}")
+    return made

@@ -1,0 +1,119 @@
+"""The gate that calls pass: those that write variables exclude all others.
+
+This file imports the standard library alone: its text is part of the modules that
+``Transformer.write`` makes.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+
+class Gate:
+    """Many readers or one writer; nobody who waits is passed by for ever.
+
+    Whoever waits holds ``_turn``, so that those who come later queue behind.
+    """
+
+    def __init__(self):
+        self._turn = threading.Lock()
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._writer = None
+        self._depth = 0
+
+    def enter_read(self):
+        """Wait until nobody else writes."""
+        if self._writer == threading.get_ident():
+            self._depth += 1
+            return
+        with self._turn, self._condition:
+            while self._writer is not None:
+                self._condition.wait()
+            self._readers += 1
+
+    def leave_read(self):
+        """Let writers in, where this was the last reader."""
+        if self._writer == threading.get_ident():
+            self.leave_write()
+            return
+        with self._condition:
+            self._readers -= 1
+            if not self._readers:
+                self._condition.notify_all()
+
+    def enter_write(self):
+        """Wait until nobody else reads or writes."""
+        if self._writer == threading.get_ident():
+            self._depth += 1
+            return
+        with self._turn, self._condition:
+            while self._writer is not None or self._readers:
+                self._condition.wait()
+            self._writer = threading.get_ident()
+            self._depth = 1
+
+    def leave_write(self):
+        """Let others in, where this was the outermost block."""
+        with self._condition:
+            self._depth -= 1
+            if not self._depth:
+                self._writer = None
+                self._condition.notify_all()
+
+
+class Reading:
+    """A block that reads variables, while nobody writes; Ctrl-C waits for its end.
+
+    The handler of the main thread is replaced before the gate is entered and put back after it is
+    left: an interrupt in between would leave the gate shut.
+    """
+
+    __slots__ = ("gate", "pending", "previous")
+
+    def __init__(self, gate):
+        self.gate = gate
+        self.previous = self.pending = None
+
+    def enter(self):
+        """Pass the gate."""
+        self.gate.enter_read()
+
+    def leave(self):
+        """Give the gate back."""
+        self.gate.leave_read()
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self.previous = handler
+                signal.signal(signal.SIGINT, self._note)
+        self.enter()
+        return self
+
+    def _note(self, number, frame):
+        self.pending = (number, frame)
+
+    def __exit__(self, *_):
+        self.leave()
+        if self.previous is not None:
+            signal.signal(signal.SIGINT, self.previous)
+            if self.pending is not None:
+                self.previous(*self.pending)
+        return False
+
+
+class Writing(Reading):
+    """A block that writes variables: alone, and Ctrl-C waits for its end."""
+
+    __slots__ = ()
+
+    def enter(self):
+        """Pass the gate alone."""
+        self.gate.enter_write()
+
+    def leave(self):
+        """Give the gate back."""
+        self.gate.leave_write()

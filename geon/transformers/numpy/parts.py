@@ -1,0 +1,88 @@
+"""The function that computes, cut into parts where it is long.
+
+Python takes more time for each line of a long function than of a short one, so a program of many
+thousand statements is written as functions of ``PART`` statements each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ...op_graph.op_graph import Op
+
+Line = tuple[str, Op | None]
+PART = 1000
+_NAME = re.compile(r"\b(?:[bcknrsvx]\d\w*|L)\b")
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+
+
+def names_text(names: Iterable[str]) -> str:
+    """Names as a tuple."""
+    listed = list(names)
+    return f"({', '.join(listed)}{',' * (len(listed) == 1)})"
+
+
+def unpacked(names: Iterable[str], source: str) -> list[Line]:
+    """The statement that takes names from a sequence; none where there are no names."""
+    listed = list(names)
+    return [(f"    {names_text(listed)} = {source}", None)] if listed else []
+
+
+def computing(
+    statements: list[Line], scopes: dict[str, str], inputs: list[str], results: list[str]
+) -> tuple[str, list[Line]]:
+    """What ``bind`` returns, and the functions that run the statements.
+
+    ``scopes`` tells which names are made in ``bind`` (they are handed over) and which while running.
+    """
+    if len(statements) <= 2 * PART:
+        bound = _used(statements, scopes, "bind")
+        lines = [(f"def run({', '.join(['bound', *inputs])}):", None)]
+        lines += unpacked(bound, "bound") + _indented(statements)
+        return names_text(bound), [*lines, (f"    return {names_text(results)}", None)]
+    parts = [statements[k : k + PART] for k in range(0, len(statements), PART)]
+    bounds = [_used(part, scopes, "bind") for part in parts]
+    needed = [_used(part, scopes, "run") for part in parts]
+    lines, calls, live = [], [], dict.fromkeys(inputs)
+    for k, part in enumerate(parts):
+        later = {name for names in needed[k + 1 :] for name in names} | set(results)
+        known = {**live, **dict.fromkeys(needed[k])}
+        after = [name for name in known if name in later]
+        lines += [(f"def run_{k}({', '.join(['bound', *live])}):", None)]
+        lines += unpacked(bounds[k], "bound") + _indented(part)
+        lines += [(f"    return {names_text(after)}", None), ("", None)]
+        call = f"run_{k}({', '.join([f'bound[{k}]', *live])})"
+        calls.append((f"    {names_text(after) + ' = ' if after else ''}{call}", None))
+        live = dict.fromkeys(after)
+    lines += [(f"def run({', '.join(['bound', *inputs])}):", None), *calls]
+    lines += [(f"    return {names_text(results)}", None)]
+    return names_text(map(names_text, bounds)), lines
+
+
+def _indented(statements: list[Line]) -> list[Line]:
+    return [(f"    {text}", op) for text, op in statements]
+
+
+def _used(statements: list[Line], scopes: dict[str, str], scope: str) -> list[str]:
+    """The names of a scope that occur in the statements, in order of first use."""
+    found: dict[str, None] = {}
+    for text, _ in statements:
+        for name in _NAME.findall(_STRING.sub("", text)):
+            if scopes.get(name) == scope:
+                found[name] = None
+    return list(found)
+
+
+def functions(source: str) -> list[str]:
+    """A module's text cut before each top-level function, each piece on its own lines.
+
+    Compiling the pieces one by one costs less than the whole at once.
+    """
+    starts = [match.start() for match in re.finditer(r"^def ", source, re.MULTILINE)]
+    cuts = [0, *starts, len(source)]
+    pieces, line = [], 0
+    for start, end in zip(cuts, cuts[1:], strict=False):
+        pieces.append("\n" * line + source[start:end])
+        line += source.count("\n", start, end)
+    return pieces

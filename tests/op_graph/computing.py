@@ -1,0 +1,44 @@
+"""Values of graphs by the naive interpreter, for tests that compile nothing."""
+
+import numpy as np
+
+from geon.op_graph.functional import functional
+from geon.op_graph.interpret import interpret
+from geon.op_graph.op_graph import Op
+
+
+def compute(results, feeds=None, lengths=None):
+    """The value of one op, or of each of several run together, for arrays by leaf."""
+    listed = [results] if isinstance(results, Op) else list(results)
+    pure = functional(listed)
+    values = interpret(pure.roots, feeds or {}, lengths or {})
+    found = [None if op is None else values[op] for op in pure.outputs]
+    return found[0] if isinstance(results, Op) else found
+
+
+def state_after(results, feeds, lengths=None):
+    """The new value of each variable that running the results changes."""
+    pure = functional([results] if isinstance(results, Op) else results)
+    values = interpret(pure.roots, feeds, lengths or {})
+    return {leaf: values[op] for leaf, op in pure.updates.items()}
+
+
+def shape(axes):
+    """The shape of axes whose lengths are integers."""
+    return tuple(axis.length for axis in axes)
+
+
+def gradients_by_differences(f, arrays, step=1e-5):
+    """The central differences of the number ``f(*arrays)`` in every element of every array."""
+    found = []
+    for position, array in enumerate(arrays):
+        gradient = np.zeros_like(array)
+        for index in np.ndindex(array.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = [a.copy() for a in arrays]
+                moved[position][index] += sign * step
+                ends.append(f(*moved))
+            gradient[index] = (ends[0] - ends[1]) / (2 * step)
+        found.append(gradient)
+    return found

@@ -1,0 +1,139 @@
+"""What geon offers flat under its name: names, keywords, and the golden file of signatures.
+
+``python -m tests.test_public --update`` writes the golden file anew; its change is seen in review.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import geon
+from geon.op_graph.build import Elementwise
+
+GOLDEN = Path(__file__).parent / "golden" / "signatures.txt"
+
+NAMES = """
+placeholder Variable variable constant persistent_tensor temporary_tensor iota Random Axis Axes
+add subtract multiply divide floordivide mod power negative absolute sign reciprocal square sqrt
+rsqrt exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf
+lgamma polygamma digamma sigmoid maximum minimum where less less_equal greater greater_equal equal
+not_equal logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor
+bitwise_not left_shift right_shift floor ceil round trunc isnan isinf isfinite cast stop_gradient
+sum prod max min any all argmax argmin cumsum cumprod sort argsort top_k
+dot broadcast reorder rename cast_axes update flip pad concat stack flatten unflatten expand gather
+scatter assign SetItem doall sequential print
+mean variance std logsumexp softmax log_softmax cross_entropy_binary cross_entropy_multi squared_L2
+L2_norm clip relu leaky_relu elu softplus gelu silu onehot outer tensor_size take_along
+interpolation contract
+deriv jvp vjp hvp custom_deriv dumps loads make_transformer NumPyTransformer
+""".split()
+
+KEYWORDS = {
+    "axes": "placeholder Variable constant persistent_tensor temporary_tensor broadcast reorder"
+    " cast_axes flip flatten unflatten",
+    "dtype": "placeholder Variable constant iota cast onehot",
+    "initial_value": "Variable",
+    "trainable": "Variable",
+    "persistent": "Variable",
+    "reduction_axes": "sum prod max min any all argmax argmin mean variance std logsumexp"
+    " squared_L2 L2_norm cross_entropy_binary cross_entropy_multi tensor_size",
+    "out_axes": "sum prod max min any all argmax argmin mean variance std logsumexp"
+    " squared_L2 L2_norm cross_entropy_binary cross_entropy_multi tensor_size contract",
+    "normalization_axes": "softmax log_softmax",
+    "over": "dot contract",
+    "usebits": "cross_entropy_binary cross_entropy_multi",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_name_is_there(name):
+    assert callable(getattr(geon, name))
+    assert name in dir(geon)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "function"), [(k, f) for k, names in KEYWORDS.items() for f in names.split()]
+)
+def test_the_keyword_has_the_same_name_everywhere(keyword, function):
+    assert keyword in inspect.signature(getattr(geon, function)).parameters
+
+
+N, C = geon.Axis("N"), geon.Axis("C", 3)
+
+
+@pytest.mark.parametrize("given", [C, [C], (C,), geon.Axes(C), geon.Axes([C])], ids=repr)
+def test_a_keyword_takes_one_axis_a_list_or_axes(given):
+    x = geon.placeholder(axes=[C, N])
+    assert geon.placeholder(axes=given).axes is geon.Axes(C)
+    assert geon.Variable(axes=given).axes is geon.Axes(C)
+    assert geon.constant(1.0, axes=given).axes is geon.Axes(C)
+    assert geon.sum(x, reduction_axes=given).axes is geon.Axes(N)
+    assert geon.sum(x, out_axes=given).axes is geon.Axes(C)
+    assert geon.mean(x, out_axes=given).axes is geon.Axes(C)
+    assert geon.softmax(x, normalization_axes=given).axes is x.axes
+    assert geon.dot(x, x, over=given).axes is geon.Axes(N)
+    assert geon.contract([x, x], over=given).axes is geon.Axes(N)
+    assert geon.flip(x, given).axes is x.axes
+
+
+# Signatures -------------------------------------------------------------------------------------
+
+
+def _shown(function: object) -> str:
+    return str(inspect.signature(function)).replace("'", "")  # type: ignore[arg-type]
+
+
+def _members(name: str, cls: type) -> Iterator[str]:
+    yield f"{name}({', '.join(base.__name__ for base in cls.__bases__)})"
+    if issubclass(cls, BaseException):
+        return
+    for member, value in sorted(vars(cls).items()):
+        public = not member.startswith("_") or member in ("__init__", "__call__")
+        if not public:
+            continue
+        if isinstance(value, property):
+            yield f"{name}.{member}"
+        elif isinstance(value, (classmethod, staticmethod)):
+            yield f"{name}.{member}{_shown(value.__func__)}"
+        elif inspect.isfunction(value):
+            yield f"{name}.{member}{_shown(value)}"
+
+
+def signatures() -> str:
+    """Every public name of geon with its signature, one for each line."""
+    lines = []
+    for name in sorted(n for n in dir(geon) if not n.startswith("_")):
+        value = getattr(geon, name)
+        if inspect.ismodule(value) or not callable(value):
+            continue
+        if inspect.isclass(value):
+            lines += _members(name, value)
+        else:
+            row = "row " if isinstance(value, Elementwise) else ""
+            lines.append(f"{row}{name}{_shown(value)}")
+    return "\n".join([*lines, ""])
+
+
+def test_public_signatures_are_the_golden_ones():
+    """A difference is a change of the API: note it in CHANGELOG, then update the file."""
+    assert signatures().splitlines() == GOLDEN.read_text().splitlines(), (
+        "run `python -m tests.test_public --update`"
+    )
+
+
+def test_every_public_function_has_a_docstring_and_annotations():
+    for name in dir(geon):
+        value = getattr(geon, name)
+        if not name.startswith("_") and callable(value):
+            assert value.__doc__, name
+            if inspect.isfunction(value):
+                assert inspect.signature(value).return_annotation is not inspect.Signature.empty
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--update"]:
+        sys.exit("usage: python -m tests.test_public --update")
+    GOLDEN.write_text(signatures())

@@ -38,12 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.add_parser("doctor", help="which transformers are usable, and how to get the others")
     replay = commands.add_parser("replay", help="compile and run the graph in a dump")
     replay.add_argument("file", help="a file that geon.dumps made, or that a failed test left")
+    replay.add_argument("--transformer", default="numpy", metavar="NAME", help="what runs it")
     options = parser.parse_args(argv)
     if options.command == "doctor":
         return doctor()
     from geon import replay as replaying
 
-    return replaying.main(options.file)
+    return replaying.main(options.file, options.transformer)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,10 @@
 Each message says what is wrong, both values, both places as ``file:line`` and the cure.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+
 
 class GeonError(Exception):
     """The root of all errors geon raises on purpose."""
@@ -10,6 +14,8 @@ class GeonError(Exception):
 
 class AxisError(GeonError, ValueError):
     """Axes that do not fit: two lengths under one name, a name twice, no shared axis."""
+
+    open_name: str | None = None
 
 
 class GuardError(AxisError):
@@ -54,6 +60,8 @@ class NonFiniteError(GeonError, FloatingPointError):
 
 class SizeError(GeonError, MemoryError):
     """A size that overflows, or a computation larger than the memory there is."""
+
+    lengths: Mapping[str, int] | None = None
 
 
 class CheckpointError(GeonError, ValueError):

@@ -193,8 +193,9 @@ def running(b):
         b.rounded(made, count * x.bound, count * x.error, 2 * count, x.smooth)
     elif x.kind != "f" or (count <= 5 and x.bound <= 2):
         made = geon.cumprod(x.op, axis, **options)
-        bound = max(1.0, x.bound) ** count
-        b.rounded(made, bound, count * bound * x.error, 2 * count, x.smooth)
+        bound = max(1.0, x.bound) ** count if x.kind == "f" else np.inf
+        error = count * bound * x.error if x.error else 0.0
+        b.rounded(made, bound, error, 2 * count, x.smooth)
 
 
 def order(b):

@@ -9,6 +9,7 @@ from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import FLOATS, kind
 from geon.op_graph.functional import functional
 from geon.op_graph.interpret import interpret
+from geon.op_graph.op_graph import post_order
 from geon.op_graph.registry import PRIMITIVES
 
 from .random_graphs import LARGEST, dtype_of, eps
@@ -54,17 +55,13 @@ def inside(b, value, interval):
         return None
     if value.exact:
         clipped = geon.minimum(geon.maximum(value.op, low), high)
-        return b.add(clipped, max(abs(low), abs(high)), coarse_clip(b, value, interval), True)
+        return b.add(clipped, max(abs(low), abs(high)))
     middle, half = (low + high) / 2, (high - low) / 2
     if not (value.smooth and value.bound < 50):
         return None
     moved = geon.tanh(value.op) * half + middle
     bound = max(abs(low), abs(high))
     return b.rounded(moved, bound, value.error * half, ULPS, value.smooth)
-
-
-def coarse_clip(b, value, interval):
-    return 0.0
 
 
 def small(b, value):
@@ -88,10 +85,10 @@ def elementwise(b):
     if not floats:
         if row.rule == "logical" and not all(v.exact for v in values):
             return
-        b.add(row(*[v.op for v in values]), np.inf)
+        b.add(applied(row, values), np.inf)
     elif row.rule in ("compare", "predicate"):
         if all(v.exact for v in values):
-            b.add(row(*[v.op for v in values]), 1)
+            b.add(applied(row, values), 1)
     elif row.rule == "select":
         where(b, values)
     else:
@@ -126,12 +123,21 @@ def operands(b, row):
     return values
 
 
+def applied(row, values):
+    """The row of values that may share no axis."""
+    operands = [value.op for value in values]
+    try:
+        return row(*operands)
+    except geon.AxisError:
+        return geon.outer(row, *operands)
+
+
 def where(b, values):
     condition, x, y = values
     if not condition.exact:
         return
     b.add(
-        geon.where(condition.op, x.op, y.op),
+        applied(geon.where, values),
         max(x.bound, y.bound),
         max(x.error, y.error),
         x.smooth and y.smooth,
@@ -161,10 +167,7 @@ def float_row(b, name, row, values):
             return
         bound, slopes = steepness(name)
         error = sum(v.error * slope for v, slope in zip(values, slopes, strict=True))
-    try:
-        made = row(*[value.op for value in values])
-    except geon.AxisError:
-        made = row.apply(*[value.op for value in values])
+    made = applied(row, values)
     rounding = 0.0 if exact and name in SINGLE else ULPS * eps(made.dtype) * bound
     b.add(made, bound, error + rounding, smooth)
 
@@ -180,7 +183,7 @@ def with_number(b):
         pair = (x.op, number) if b.flag() else (number, x.op)
         size = max(1, abs(number))
         b.rounded(
-            geon.__getattribute__(name)(*pair),
+            getattr(geon, name)(*pair),
             (x.bound + size) * size,
             x.error * size,
             0.0 if x.exact else 1.0,
@@ -319,7 +322,7 @@ def composite(b):
 def derivative(b):
     """Derivatives of a sum in every float leaf it depends on, by reverse or forward mode."""
     y = b.pick_float(smooth=True)
-    if y is None or any(op.dtype.name in ("float16", "bfloat16") for op in below(y.op)):
+    if y is None or any(op.dtype.name in ("float16", "bfloat16") for op in post_order([y.op])):
         return
     leaves = [x for x in (*y.op.placeholders(), *y.op.variables()) if kind(x.dtype) == "f"]
     leaves = [x for x in leaves if x in {v.op for v in b.values}]
@@ -332,12 +335,6 @@ def derivative(b):
         made = [geon.jvp(total, leaves, leaves)]
     made = [g for g in made if g.dtype.kind == "f"]
     measured(b, made)
-
-
-def below(op):
-    from geon.op_graph.op_graph import post_order
-
-    return post_order([op])
 
 
 def measured(b, made):

@@ -1,4 +1,4 @@
-"""Computations: the x + 1 program, logistic regression with open axes, calls, state between calls."""
+"""Computations: x + 1, logistic regression with open axes, calls, state between calls."""
 
 import subprocess
 import sys

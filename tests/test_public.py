@@ -4,6 +4,7 @@
 """
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,17 +84,18 @@ def test_a_keyword_takes_one_axis_a_list_or_axes(given):
 
 
 def _shown(function: object) -> str:
-    return str(inspect.signature(function)).replace("'", "")  # type: ignore[arg-type]
+    text = str(inspect.signature(function))  # type: ignore[arg-type]
+    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # annotations are strings
 
 
 def _members(name: str, cls: type) -> Iterator[str]:
     yield f"{name}({', '.join(base.__name__ for base in cls.__bases__)})"
-    if issubclass(cls, BaseException):
-        return
-    for member, value in sorted(vars(cls).items()):
-        public = not member.startswith("_") or member in ("__init__", "__call__")
-        if not public:
+    listed = {base for base in cls.__mro__[1:] if getattr(geon, base.__name__, None) is base}
+    known = {member for base in listed for member in dir(base)} | set(dir(Exception))
+    for member in dir(cls):
+        if member.startswith("_") and member != "__call__" or member in known:
             continue
+        value = inspect.getattr_static(cls, member)
         if isinstance(value, property):
             yield f"{name}.{member}"
         elif isinstance(value, (classmethod, staticmethod)):
@@ -111,6 +113,8 @@ def signatures() -> str:
             continue
         if inspect.isclass(value):
             lines += _members(name, value)
+            if "__init__" in vars(value) and not issubclass(value, geon.Op):
+                lines.append(f"{name}.__init__{_shown(value.__init__)}")
         else:
             row = "row " if isinstance(value, Elementwise) else ""
             lines.append(f"{row}{name}{_shown(value)}")

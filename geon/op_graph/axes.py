@@ -39,16 +39,7 @@ class Axis:
     def __setattr__(self, attribute: str, value: object) -> None:
         if attribute != "length":
             raise AttributeError(f"an axis is immutable: {attribute!r} of {self} cannot be set")
-        if self.open_name is None:
-            raise AxisError(
-                f"the length of axis {self} is fixed and cannot be set to {value!r}; "
-                f"make an open axis with geon.Axis({self.name!r}) or a new Axis with that length"
-            )
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise AxisError(
-                f"the length of axis {self.name!r} must be an integer of at least 0, not {value!r}"
-            )
-        _defaults[self.open_name] = int(value)
+        object.__setattr__(self, attribute, value)
 
     @property
     def length(self) -> int | Length:
@@ -58,6 +49,19 @@ class Axis:
         if self.expression.names() <= _defaults.keys():
             return self.expression.evaluate(_defaults)
         return self.expression
+
+    @length.setter
+    def length(self, length: int) -> None:
+        if self.open_name is None:
+            raise AxisError(
+                f"the length of axis {self} is fixed and cannot be set to {length!r}; "
+                f"make an open axis with geon.Axis({self.name!r}) or a new Axis with that length"
+            )
+        if not isinstance(length, int) or isinstance(length, bool) or length < 0:
+            raise AxisError(
+                f"the length of axis {self.name!r} must be an integer of at least 0, not {length!r}"
+            )
+        _defaults[self.open_name] = int(length)
 
     @property
     def open_name(self) -> str | None:

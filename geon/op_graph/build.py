@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import AxisError, DTypeError
+from ..errors import ArgumentError, AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
 from .constants import as_tensor, number
 from .dtypes import (
@@ -23,10 +23,10 @@ from .dtypes import (
 from .lengths import Length
 from .op_graph import (
     NO_AXES,
+    VOID_DTYPE,
     ComputationOp,
     Guard,
     Op,
-    VOID_DTYPE,
     Tensor,
     annotate,
     intern,
@@ -34,6 +34,7 @@ from .op_graph import (
     lookup,
 )
 from .registry import Primitive
+from .sites import describe, user_site
 
 Resolution = tuple[tuple[DType, ...], DType, bool]
 
@@ -94,7 +95,10 @@ class Elementwise(Primitive):
             args = (x,)
         elif self.arity == 2:
             if y.__class__ is float and dtype.kind == "f":
-                y = number(y, dtype)
+                try:
+                    y = number(y, dtype)
+                except DTypeError:
+                    return None  # the full check names the operands
             elif not isinstance(y, Tensor) or y.dtype is not dtype or y.weak:
                 return None
             if y.axes is not x.axes and y.axes is not NO_AXES:
@@ -117,7 +121,7 @@ class Elementwise(Primitive):
 
     def _checked(self, args: tuple[Any, ...]) -> Tensor:
         if len(args) != self.arity:
-            raise DTypeError(
+            raise ArgumentError(
                 f"{self.name} takes {self.arity} operand{'s' * (self.arity > 1)}, not {len(args)}"
             )
         if self.arity > 1:
@@ -152,13 +156,7 @@ class Elementwise(Primitive):
             try:
                 found = resolve(self.rule, described)
             except DTypeError as error:
-                shown = ", ".join(
-                    f"{a} {a.dtype.name} (made at {a.file_info})"
-                    if isinstance(a, Tensor)
-                    else repr(a)
-                    for a in args
-                )
-                raise DTypeError(f"{self.name} of {shown}: {error}") from None
+                raise self._named(error, args) from None
             self.resolved[described] = found
         return found
 
@@ -168,7 +166,19 @@ class Elementwise(Primitive):
             for arg in args
         ]
         targets, _, weak = self._resolve(given)
-        return tuple(_coerce(arg, target, weak) for arg, target in zip(given, targets, strict=True))
+        pairs = zip(given, targets, strict=True)
+        try:
+            return tuple([_coerce(arg, target, weak) for arg, target in pairs])
+        except DTypeError as error:
+            raise self._named(error, given) from None
+
+    def _named(self, error: DTypeError, args: Sequence[Any]) -> DTypeError:
+        """The error with the op and its operands."""
+        shown = ", ".join(
+            f"{a} {a.dtype.name} (made at {a.file_info})" if isinstance(a, Tensor) else repr(a)
+            for a in args
+        )
+        return DTypeError(f"{self.name} of {shown}: {error}")
 
     @property
     def __signature__(self) -> Any:
@@ -268,12 +278,18 @@ def meet(
     if left[0] == right[0]:
         return []
     (a, x), (b, y) = left, right
-    meaning = (
-        f"axis {name!r} has length {a} in one operand of {what} and {b} in another\n"
-        f"  {x} made at {x.file_info}\n"
-        f"  {y} made at {y.file_info}\n"
-        f"give both the same length, or one of them another axis with geon.rename"
-    )
+    here = f"{what} at {describe(user_site())}: axis {name!r} has length {a} in {x}"
+    if x is y:
+        meaning = (
+            f"{here} and should have {b}\n  {x} made at {x.file_info}\n"
+            "ask for the length it has, or take a part of it"
+        )
+    else:
+        meaning = (
+            f"{here} and {b} in {y}\n"
+            f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
+            "give both the same length, or one of them another axis with geon.rename"
+        )
     if isinstance(a - b, int):
         raise AxisError(meaning)
     return [Guard("==", a, b, meaning)]

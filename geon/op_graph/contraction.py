@@ -37,8 +37,11 @@ def _names(op: Op) -> list[str]:
 def _transpose(g: Tensor, op: Op, i: int) -> Tensor:
     x, y = op.args
     own, other = (x, y) if i == 0 else (y, x)
-    gone = [axis for axis in other.axes if axis not in own.axes]
-    return broadcast(contract_two(g, other, tuple(axis.name for axis in gone)), own.axes)
+    gone = tuple(axis.name for axis in other.axes if axis not in own.axes)
+    # The factor that has the first axis goes first, so that the product comes out in that order.
+    first = g if own.axes[0] in g.axes else other
+    product = contract_two(first, other if first is g else g, gone)
+    return broadcast(product, own.axes)
 
 
 DOT = Primitive(
@@ -84,7 +87,8 @@ def dot(
             if axis.name not in shared:
                 raise AxisError(
                     f"dot over {axis.name!r}: both operands must have that axis\n"
-                    f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}"
+                    f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
+                    f"they share {', '.join(shared) or 'none'}; geon.sum sums over other axes"
                 )
     if not x.weak or not y.weak:
         x, y = _meet_dtypes(x, y)

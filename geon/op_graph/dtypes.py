@@ -135,7 +135,10 @@ def check_number(value: bool | int | float, dtype: DType) -> None:
         except OverflowError:
             overflows = True
         if overflows:
-            raise DTypeError(f"the number {value!r} is too large for {dtype.name}")
+            raise DTypeError(
+                f"the number {value!r} is too large for {dtype.name}; geon.cast the other operand "
+                "to a wider dtype"
+            )
 
 
 def is_number(value: object) -> bool:

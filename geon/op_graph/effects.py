@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import AssignError, DTypeError
+from ..errors import AssignError, AxisError, DTypeError
 from .build import strengthen
 from .constants import as_tensor
 from .movement import FLIP, broadcast, flip
@@ -84,6 +84,13 @@ def assign(
             f"assign: {value} (made at {value.file_info}) is {value.dtype.name} and {target} (made "
             f"at {target.file_info}) is {target.dtype.name}; geon.cast the value"
         )
+    lacking = [axis.name for axis in value.axes if axis not in target.axes]
+    if lacking:
+        raise AxisError(
+            f"assign: {value} (made at {value.file_info}) has the axis {lacking[0]!r}, which "
+            f"{target} (made at {target.file_info}) lacks; reduce it first, for example with "
+            "geon.sum, or give the target that axis"
+        )
     value = broadcast(value, target.axes)
     while target.primitive is FLIP:
         value = flip(value, [target.axes[name] for name in target.attrs[0]])
@@ -133,10 +140,16 @@ def _sequential(ops: tuple[Op, ...], follows: bool) -> Any:
 
 
 def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
+    if isinstance(ops, Op):
+        raise AssignError(
+            f"{what} takes a list of ops, not {ops} (made at {ops.file_info}) alone; write [op]"
+        )
     listed = tuple(ops)
     for op in listed:
         if not isinstance(op, Op):
-            raise AssignError(f"{what} takes ops, not {op!r} of type {type(op).__name__}")
+            raise AssignError(
+                f"{what} takes ops, not {op!r} of type {type(op).__name__}; geon.assign makes an op"
+            )
     return listed
 
 

@@ -76,10 +76,14 @@ def _shift(shift: Any) -> Any:
     def shifted(x: Array, count: Array) -> Array:
         bits = 8 * x.dtype.itemsize
         inside = (count >= 0) & (count < bits)
-        outside = np.where((x < 0) & (shift is np.right_shift), -1, 0)
-        return np.where(inside, shift(x, np.where(inside, count, 0)), outside).astype(x.dtype)
+        outside = np.where((x < 0) & (shift is np.right_shift), -1, 0).astype(x.dtype)
+        return np.where(inside, shift(x, np.where(inside, count, 0)), outside)
 
     return shifted
+
+
+def _rounding(round_float: np.ufunc) -> Any:
+    return lambda x: round_float(x) if kind(x.dtype) == "f" else x
 
 
 def _integer_power(x: Array, y: Array) -> Array:
@@ -359,10 +363,12 @@ right_shift = elementwise("right_shift", "x shifted down by y bits, keeping the 
 
 # Rounding ---------------------------------------------------------------------------------------
 
-floor: Elementwise = elementwise("floor", "The largest integer not above x.", np.floor, (None,))
-ceil = elementwise("ceil", "The smallest integer not below x.", np.ceil, (None,))
-round = elementwise("round", "The nearest integer, halves to even.", np.rint, (None,))
-trunc = elementwise("trunc", "The integer part of x.", np.trunc, (None,))
+floor: Elementwise = elementwise(
+    "floor", "The largest integer not above x.", _rounding(np.floor), (None,)
+)
+ceil = elementwise("ceil", "The smallest integer not below x.", _rounding(np.ceil), (None,))
+round = elementwise("round", "The nearest integer, halves to even.", _rounding(np.rint), (None,))
+trunc = elementwise("trunc", "The integer part of x.", _rounding(np.trunc), (None,))
 
 # Rows with attributes ---------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ def _scatter_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
         zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
         return _scatter(g, index, zeros, axis, "set")
     picked = _gather(g, index, axis)
-    return where.apply(_wins(x, index, axis), picked, 0)
+    return broadcast(where.apply(_wins(x, index, axis), picked, 0), value.axes)
 
 
 def _wins(x: Op, index: Op, axis: str) -> Tensor:

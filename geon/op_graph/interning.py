@@ -7,7 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .op_graph import Op
+    from .op_graph import Op  # noqa: F401  # named in a string below
 
 
 class Entry(weakref.ref["Op"]):

@@ -83,7 +83,9 @@ def loads_case(text: str) -> Case:
         for line in lines:
             reader.read(line)
     except (GeonError, ValueError, OverflowError, RecursionError) as error:
-        raise DumpError(f"line {len(reader.ops) + 1} of the dump: {error}") from error
+        raise DumpError(
+            f"line {len(reader.ops) + 1} of the dump: {error}; give loads a text that dumps made"
+        ) from error
     finally:
         set_override(outer)
     if reader.results is None:

@@ -367,7 +367,18 @@ def stack(
     """
     xs = [as_tensor(x) for x in tensors]
     if isinstance(axis.expression, int) and axis.expression != len(xs):
-        raise AxisError(f"stack: axis {axis} has not the length {len(xs)} of the list of tensors")
+        raise AxisError(
+            f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors; "
+            "give an open axis or one of that length"
+        )
+    for x in xs:
+        if not x.axes.same_set(xs[0].axes):
+            raise AxisError(
+                f"stack: {xs[0]} (made at {xs[0].file_info}) and {x} (made at {x.file_info}) must "
+                "have the same axes; geon.broadcast one of them"
+            )
+    if xs:
+        join_others("stack", xs, axis.name)
     one = axis.with_length(1)
     return concat(
         [expand(x, one, position) for x in xs], one, name=name, tags=tags, follows=follows

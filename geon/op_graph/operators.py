@@ -195,11 +195,9 @@ class TensorOperators:
         if method != "__call__" or options or row is None:
             if ufunc.__name__ in ("equal", "not_equal") and method == "__call__" and not options:
                 return _apply(ufunc.__name__, *inputs)
-            raise SymbolicError(
-                f"np.{ufunc.__name__} cannot be applied to the symbolic tensor {self}"
-                + (f" with {', '.join(options)}" if options else "")
-                + f" by {method}; use the functions of geon"
-            )
+            called = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
+            given = f" with {', '.join(options)}=" if options else ""
+            self._refuse_value(f"cannot be given to np.{called}{given}", "use geon's functions")
         return _apply(row, *inputs)
 
 

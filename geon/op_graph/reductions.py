@@ -7,6 +7,7 @@ with neither, all axes are reduced. A reduction over length 0 gives its identity
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +49,9 @@ def _index_reference(find: Callable[..., Any]) -> Callable[..., Array]:
         reduced = positions(op)
         kept = [p for p in range(x.ndim) if p not in reduced]
         moved = x.transpose(*kept, *reduced)
-        return np.asarray(find(moved.reshape(*moved.shape[: len(kept)], -1), axis=-1))
+        shape = moved.shape[: len(kept)]
+        count = math.prod(moved.shape[len(kept) :])
+        return np.asarray(find(moved.reshape(*shape, count), axis=-1))
 
     return evaluate
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from .lengths import Length, floor_divide
 from .movement import broadcast, flip
 from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
 from .registry import Primitive
+from .sites import describe, user_site
 
 Array = np.ndarray[Any, Any]
 
@@ -201,7 +204,10 @@ def _parts(x: Tensor, at: Any) -> list[Any]:
         parts: list[Any] = [slice(None)] * len(x.axes)
         for axis, part in at.items():
             if axis not in x.axes:
-                raise AxisError(f"{x} (made at {x.file_info}) has no axis {axis!r} to index")
+                raise AxisError(
+                    f"{x} (made at {x.file_info}) has no axis {axis!r} to index; it has "
+                    f"{', '.join(x.axes.names) or 'none'}"
+                )
             parts[x.axes.index(axis)] = part
         return parts
     given = list(at) if isinstance(at, tuple) else [at]
@@ -209,7 +215,8 @@ def _parts(x: Tensor, at: Any) -> list[Any]:
     missing = len(x.axes) - (len(given) - len(dots))
     if len(dots) > 1 or missing < 0:
         raise IndexRangeError(
-            f"{len(given)} positions for {x} (made at {x.file_info}), which has {len(x.axes)} axes"
+            f"{len(given)} positions for {x} (made at {x.file_info}), which has {len(x.axes)} "
+            "axes: give at most one for each, and one ... at most"
         )
     where = dots[0] if dots else len(given)
     return [*given[:where], *[slice(None)] * missing, *given[where + len(dots) :]]
@@ -225,32 +232,54 @@ def _check_position(x: Tensor, axis: Axis, part: Tensor) -> None:
 
 
 def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Length:
-    if isinstance(part, bool) or not hasattr(part, "__index__") and not isinstance(part, Length):
+    start = part if isinstance(part, Length) else _integer(part)
+    if start is None:
         raise IndexRangeError(
             f"{part!r} is no position along {axis} of {x} (made at {x.file_info}): integers, "
             "slices, ... and scalar integer tensors are; geon.gather takes arrays of them"
         )
     length = axis.expression
-    start = part if isinstance(part, Length) else part.__index__()
     if isinstance(start, int) and start < 0:
         start = length + start
-    what = f"position {part} is outside axis {axis} of {x} (made at {x.file_info})"
+
+    def what() -> str:
+        return (
+            f"position {part} (at {describe(user_site())}) is outside axis {axis} of {x} (made at "
+            f"{x.file_info}); give one from {-length} to {length - 1}"
+        )
+
     _require(0, start, what, guards)
     _require(start + 1, length, what, guards)
     return start
+
+
+def _integer(value: Any) -> int | None:
+    """The integer that ``value`` is; None where it is none (True and False are none)."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return index(value)
+    except TypeError:
+        return None
 
 
 def _range(
     x: Tensor, axis: Axis, part: slice, guards: list[Guard]
 ) -> tuple[Item, int | Length, bool]:
     length = axis.expression
-    step = 1 if part.step is None else part.step.__index__()
-    if step == 0:
-        raise IndexRangeError(f"a slice of {x} along {axis} has step 0")
-    what = (
-        f"slice {_shown(part)} does not lie inside axis {axis} of {x} (made at {x.file_info}); "
-        "geon never clamps a slice: give bounds that fit"
-    )
+    step = 1 if part.step is None else _integer(part.step)
+    if not step:
+        raise IndexRangeError(
+            f"a slice of {x} (made at {x.file_info}) along {axis} has the step {part.step!r}; "
+            "give an integer other than 0"
+        )
+
+    def what() -> str:
+        return (
+            f"slice {_shown(part)} (at {describe(user_site())}) does not lie inside axis {axis} of "
+            f"{x} (made at {x.file_info}); geon never clamps a slice: give bounds that fit"
+        )
+
     if step > 0:
         start = _bound(part.start, 0, length)
         stop = _bound(part.stop, length, length)
@@ -281,20 +310,22 @@ def _bound(value: Any, default: int | Length, length: int | Length) -> int | Len
         return default
     if isinstance(value, Length):
         return value
-    if not hasattr(value, "__index__"):
+    number = _integer(value)
+    if number is None:
         raise IndexRangeError(f"{value!r} is no bound of a slice: integers and lengths are")
-    number: int = value.__index__()
     return length + number if number < 0 else number
 
 
-def _require(low: int | Length, high: int | Length, what: str, guards: list[Guard]) -> None:
+def _require(
+    low: int | Length, high: int | Length, what: Callable[[], str], guards: list[Guard]
+) -> None:
     """Require low <= high: now where the difference is known, else by a guard."""
     difference = high - low
     if isinstance(difference, int):
         if difference < 0:
-            raise IndexRangeError(what)
+            raise IndexRangeError(what())
     elif not _never_negative(difference):
-        guards.append(Guard("<=", low, high, what))
+        guards.append(Guard("<=", low, high, what()))
 
 
 def _never_negative(length: Length) -> bool:

@@ -10,7 +10,7 @@ from ..op_graph.interpret import interpret
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from ..transformers.base import Transformer
 from ..transformers.computation import Computation
-from ..transformers.trace import at_entry
+from ..transformers.trace import at_entry, titled
 from .comparison import assert_close
 from .difference import first_difference
 
@@ -50,7 +50,7 @@ def assert_agrees(
     ]
     pairs += [(leaf, pure, transformer.get(leaf)) for leaf, pure in f.pure.updates.items()]
     for shown, pure, value in pairs:
-        what = f"{shown.primitive.name} {shown} {shown.dtype.name} made at {shown.file_info}"
+        what = titled(shown)
         try:
             assert value.dtype == shown.dtype, f"{what} came as {value.dtype}"
             assert_close(value, expected[pure], shown.dtype, floor=floor, exact=exact, what=what)

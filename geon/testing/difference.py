@@ -18,7 +18,7 @@ from ..op_graph.rewrite import rewrite
 from ..op_graph.simplify import STABLE
 from ..op_graph.sites import set_override
 from ..transformers.computation import Computation
-from ..transformers.trace import at_entry
+from ..transformers.trace import at_entry, titled
 from .comparison import close, same_bits, worst
 
 Array = np.ndarray[Any, Any]
@@ -47,12 +47,11 @@ class Difference:
         return self.op.file_info
 
     def __str__(self) -> str:
-        op, (first, second) = self.op, self.names
+        first, second = self.names
         where = ", ".join(f"{name} = {k}" for name, k in self.at.items()) or "its only element"
         width = max(map(len, self.names))
         return (
-            f"{first} and {second} part at {op.primitive.name} {op} {op.dtype.name}, "
-            f"made at {self.place}\n"
+            f"{first} and {second} part at {titled(self.op)}\n"
             f"  at {where} ({self.count} of {self.size} elements differ)\n"
             f"  {first:{width}}  {self.left!r}\n"
             f"  {second:{width}}  {self.right!r}"

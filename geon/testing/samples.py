@@ -1,8 +1,8 @@
-"""Examples of the rows that are not elementwise, by kind: what the suite computes with each dtype."""
+"""Examples of the rows that are not elementwise, by kind, for the dtypes each takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import geon
 from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, kind
-from geon.op_graph.op_graph import Leaf, Op, Tensor
+from geon.op_graph.op_graph import Leaf, Tensor
 from geon.op_graph.registry import PRIMITIVES
 
 Array = np.ndarray[Any, Any]
@@ -42,21 +42,30 @@ class Sample:
         random = np.random.default_rng(seed)
         xs = [geon.placeholder(axes, dtype) for axes in self.axes]
         built = self.build(*xs)
-        results = [built] if isinstance(built, Op) else list(built)
+        results: list[Tensor] = list(built) if isinstance(built, (list, tuple)) else [built]
         return results, {x: values(random, dtype, x) for x in xs}
+
+
+def shape_of(axes: Iterable[geon.Axis]) -> tuple[int, ...]:
+    """The shape of axes whose lengths are integers."""
+    return tuple(axis.length for axis in axes if isinstance(axis.length, int))
 
 
 def values(random: np.random.Generator, dtype: str, like: Leaf) -> Array:
     """Small numbers over the axes of a leaf, of both signs where the dtype has them."""
-    shape = [axis.length for axis in like.axes]
+    shape = shape_of(like.axes)
     if kind(as_dtype(dtype)) == "f":
-        return random.normal(size=shape).astype(as_dtype(dtype))  # type: ignore[arg-type]
+        return random.normal(size=shape).astype(as_dtype(dtype))
     low, high = (0, 2) if dtype == "bool" else (0 if dtype.startswith("u") else -4, 5)
-    return random.integers(low, high, size=shape).astype(dtype)  # type: ignore[arg-type]
+    return random.integers(low, high, size=shape).astype(dtype)
 
 
 def sample(
-    row: str, label: str, axes: Sequence[Sequence[geon.Axis]], build: Callable[..., Any], **more: Any
+    row: str,
+    label: str,
+    axes: Sequence[Sequence[geon.Axis]],
+    build: Callable[..., Any],
+    **more: Any,
 ) -> Sample:
     """A sample whose inputs are over these lists of axes."""
     return Sample(row, label, tuple(tuple(a) for a in axes), build, **more)
@@ -83,9 +92,7 @@ def _reductions() -> list[Sample]:
             sample(name, "over all", [[A, B]], reduce, **more),
             sample(name, "over the first", [[A, C]], lambda x, r=reduce: r(x, A), **more),
             sample(name, "over the last", [[A, C]], lambda x, r=reduce: r(x, C), **more),
-            sample(
-                name, "kept", [[A, B, C]], lambda x, r=reduce: r(x, out_axes=[C, A]), **more
-            ),
+            sample(name, "kept", [[A, B, C]], lambda x, r=reduce: r(x, out_axes=[C, A]), **more),
             sample(
                 name,
                 "of a transpose",
@@ -93,9 +100,7 @@ def _reductions() -> list[Sample]:
                 lambda x, r=reduce: r(geon.reorder(x, [C, A, B]), [C, B]),
                 **more,
             ),
-            sample(
-                name, "of every second", [[A, D]], lambda x, r=reduce: r(x[:, ::2], D), **more
-            ),
+            sample(name, "of every second", [[A, D]], lambda x, r=reduce: r(x[:, ::2], D), **more),
         ]
     for name in ("sum", "prod", "any", "all"):
         reduce = getattr(geon, name)
@@ -114,9 +119,7 @@ def _ordered() -> list[Sample]:
     for name in ("cumsum", "cumprod"):
         run: Any = getattr(geon, name)
         for label, options in ways.items():
-            found.append(
-                sample(name, label, [[A, C, B]], lambda x, r=run, o=options: r(x, C, **o))
-            )
+            found.append(sample(name, label, [[A, C, B]], lambda x, r=run, o=options: r(x, C, **o)))
         found.append(sample(name, "of nothing", [[A, Z]], lambda x, r=run: r(x, Z)))
     exact = {"exact": True}
     return [
@@ -152,7 +155,9 @@ def _contraction() -> list[Sample]:
             lambda w, x: geon.dot(geon.rename(w, {h: h.prime, h.prime: h}), x),
         ),
         sample("dot", "over nothing", [[A, Z], [Z, B]], geon.dot),
-        sample("dot", "strided operands", [[A, D], [D, C]], lambda x, y: geon.dot(x[:, ::2], y[::2])),
+        sample(
+            "dot", "strided operands", [[A, D], [D, C]], lambda x, y: geon.dot(x[:, ::2], y[::2])
+        ),
         sample("dot", "three", [[A, B], [B, C], [C]], lambda *xs: geon.contract(xs, out_axes=A)),
     ]
 
@@ -160,7 +165,7 @@ def _contraction() -> list[Sample]:
 def _movement() -> list[Sample]:
     xabc = [[A, B, C]]
     two = [geon.Axis("P", 2), geon.Axis("Q", 2)]
-    found = [
+    found: list[tuple[str, str, Any, Callable[..., Any]]] = [
         ("broadcast", "new first", [[B]], lambda x: geon.broadcast(x, [A, B])),
         ("broadcast", "between", [[A, B]], lambda x: geon.broadcast(x, [B, C, A])),
         ("broadcast", "a scalar", [[]], lambda x: geon.broadcast(x, [A, B])),
@@ -222,6 +227,8 @@ def _indexing() -> list[Sample]:
         ("shared axis", [[D, A]], lambda x: geon.gather(x, index(table, [A, B]), D)),
         ("the same axis", [[A, D]],
          lambda x: geon.take_along(x, index([[1, 1], [3, 0]], [A, D.with_length(2)]), D)),
+        ("two shared axes", [[A, D, B, C]],
+         lambda x: geon.gather(x, index([[0, 1, -1], [4, 3, 2]], [A, B]), D)),
         ("nothing", [[A, D]],
          lambda x: geon.gather(x, geon.constant(np.zeros(0, np.int64), axes=[Z]), D)),
     ]  # fmt: skip

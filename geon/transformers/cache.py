@@ -14,6 +14,7 @@ from typing import Any
 PROGRAMS_KEPT = 512
 
 _programs: Any = None
+_making: dict[str, threading.Lock] = {}
 _lock = threading.RLock()
 
 
@@ -24,19 +25,35 @@ def structure_key(text: str, *options: object) -> str:
 
 
 def program(key: str, make: Callable[[], Any]) -> Any:
-    """The program compiled under ``key``, made when it is not there; the least used go first."""
+    """The program compiled under ``key``, made when it is not there; the least used go first.
+
+    Threads that ask for one that is being made wait for it.
+    """
+    found = _kept(key)
+    if found is None:
+        with _lock:
+            making = _making.setdefault(key, threading.Lock())
+        with making:
+            found = _kept(key)
+            if found is None:
+                try:
+                    found = make()
+                    with _lock:
+                        _programs[key] = found
+                finally:
+                    with _lock:
+                        _making.pop(key, None)
+    return found
+
+
+def _kept(key: str) -> Any:
     global _programs
     with _lock:
         if _programs is None:
             import cachetools
 
             _programs = cachetools.LRUCache(PROGRAMS_KEPT)
-        found = _programs.get(key)
-    if found is None:
-        found = make()
-        with _lock:
-            found = _programs.setdefault(key, found)
-    return found
+        return _programs.get(key)
 
 
 def cached_programs() -> int:

@@ -1,12 +1,21 @@
-"""``Computation``: requested values and effects plus the placeholders that feed them; a callable."""
+"""``Computation``: requested values and effects, and the placeholders that feed them; callable."""
 
 from __future__ import annotations
 
+import builtins
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, GeonError, IndexRangeError, NonFiniteError
+from ..errors import (
+    ArgumentError,
+    AxisError,
+    GeonError,
+    IndexRangeError,
+    NonFiniteError,
+    SizeError,
+)
 from ..op_graph.axes import Axis, default_lengths
 from ..op_graph.constants import Frozen, as_tensor
 from ..op_graph.dumps import canonical, dumps
@@ -16,16 +25,18 @@ from ..op_graph.leaves import placeholder
 from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order, storage_leaves
 from .cache import program, structure_key
-from .calls import arrange
+from .calls import arrange, explained
 from .environment import debugging
 from .layout import lay_out
 from .memory import Plan, plan_memory
+from .messages import described, with_largest, with_open_axis, with_placeholders
 from .program import Program, build_program
 from .schedule import schedule
 
 if TYPE_CHECKING:
     from .base import Transformer
 
+RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
 STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
 
 
@@ -48,8 +59,10 @@ class Computation:
         plan: bool = True,
         lengths: Mapping[Axis, int] | None = None,
         specialize: Mapping[Axis, int] | None = None,
+        name: str | None = None,
     ) -> None:
         self.transformer = transformer
+        self.name = _checked_name(name)
         self.single = isinstance(results, Op) or not isinstance(results, (list, tuple))
         listed = [results] if self.single else list(results)
         self.results = tuple(op if isinstance(op, Op) else as_tensor(op) for op in listed)
@@ -65,26 +78,33 @@ class Computation:
         self._check_placeholders()
         self.pure = functional((*self.results, *self.keep))
         self.names = [leaf.name for leaf in self.placeholders]
-        self._refuse_missing(self.pure)
-        self.guards = _guards(self.results, self.pure)
+        order = post_order(self.pure.roots)
+        self._refuse_missing(order)
+        effects = [op for op in self.results if op.effectful]
+        self.guards = _guards([*order, *post_order(effects, set(order))])
         self._lock = threading.RLock()
         self._calls: dict[tuple[Op, ...], Any] = {}
-        self._plans: dict[str, Any] = {}
+        self._plans: dict[Any, Any] = {}
 
     # Calling ------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The results for these values of the placeholders."""
         if keywords or len(args) != len(self.placeholders):
-            args = tuple(arrange(self.names, len(self.placeholders), args, keywords))
+            try:
+                args = tuple(arrange(self.names, len(self.placeholders), args, keywords))
+            except ArgumentError as error:
+                raise with_placeholders(error, self.placeholders) from None
         call = self._calls.get(())
+        given: tuple[Op, ...] = ()
         if call is None or self.given:
-            call = self._call_for(tuple(self.given))
+            given = tuple(self.given)
+            call = self._call_for(given)
             args = (*args, *self.given.values())
         try:
             values = call(*args)
-        except (IndexRangeError, NonFiniteError) as error:
-            raise self._explained(error) from None
+        except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
+            raise self._explained(error, given) from None
         return self._structured(values)
 
     def _structured(self, values: tuple[Any, ...]) -> Any:
@@ -119,27 +139,43 @@ class Computation:
             self.given[op] = value
 
     def _call_for(self, given: tuple[Op, ...]) -> Any:
-        with self._lock:
-            found = self._calls.get(given)
-            if found is None:
-                pure, leaves = self.pure, self.placeholders
-                if given:
-                    stand = {op: placeholder(op.axes, op.dtype) for op in given}
-                    pure = _replaced(pure, dict(stand))
-                    leaves = (*leaves, *stand.values())
-                found = self.transformer.make_call(self, pure, leaves)
-                self._calls[given] = found
-            return found
+        # No lock: linking takes the transformer's, which whoever initializes variables holds.
+        found = self._calls.get(given)
+        if found is None:
+            pure, leaves = self._overridden(given)
+            found = self._calls.setdefault(given, self.transformer.make_call(self, pure, leaves))
+        return found
 
-    def _explained(self, error: GeonError) -> GeonError:
-        """An error of a kernel, with the op it computes and the user's line."""
-        position = getattr(error, "kernel", None)
-        if position is None:
-            return error
-        op = self.plan.schedule.kernels[position].op
-        pass_ = op._site[2] or "forward"
-        made = type(error)(f"{op.primitive.name} of {op} made at {op.file_info} [{pass_}]: {error}")
+    def _overridden(self, given: tuple[Op, ...]) -> tuple[Functional, tuple[Leaf, ...]]:
+        """The pure graph in which placeholders stand for these ops of ``keep``, and all leaves."""
+        if not given:
+            return self.pure, self.placeholders
+
+        def make() -> tuple[Functional, tuple[Leaf, ...]]:
+            kept: dict[Op, Any] = dict(
+                zip(self.keep, self.pure.outputs[len(self.results) :], strict=True)
+            )
+            stands = [placeholder(op.axes, op.dtype, name=op.name) for op in given]
+            known: dict[Op, Op] = {}
+            for op, stand in zip(given, stands, strict=True):
+                known[op if kept[op] is None else kept[op]] = stand
+            return _replaced(self.pure, known), (*self.placeholders, *stands)
+
+        made: tuple[Functional, tuple[Leaf, ...]] = self._stage(("overridden", *given), make)
         return made
+
+    def _explained(self, error: GeonError, given: tuple[Op, ...]) -> Exception:
+        """An error of a call, with the op it is about and the user's line."""
+
+        def plan() -> Plan:
+            pure, _ = self._overridden(given)
+            return self.make_plan(build_program(pure, self.transformer.target))
+
+        if isinstance(error, AxisError) and error.open_name is not None:
+            return with_open_axis(error, [*self.results, *self.pure.roots])
+        if isinstance(error, SizeError) and error.lengths is not None:
+            return with_largest(error, plan())
+        return explained(error, lambda kernel: described(plan().schedule.kernels[kernel].op))
 
     # Checks at the time of making ---------------------------------------------------------------
 
@@ -151,8 +187,8 @@ class Computation:
                     "twice; list it once and feed it once"
                 )
 
-    def _refuse_missing(self, pure: Functional) -> None:
-        for op in post_order(pure.roots):
+    def _refuse_missing(self, order: list[Op]) -> None:
+        for op in order:
             if isinstance(op, Leaf) and not op.info.stored and op not in self.placeholders:
                 raise ArgumentError(
                     f"the results depend on the placeholder {op} (made at {op.file_info}), which "
@@ -172,7 +208,7 @@ class Computation:
         """Stage 5: kernels in order and the memory plan."""
         return self._stage("plan", lambda: self.make_plan(self.program))
 
-    def _stage(self, name: str, make: Any) -> Any:
+    def _stage(self, name: Any, make: Any) -> Any:
         with self._lock:
             if name not in self._plans:
                 self._plans[name] = make()
@@ -181,9 +217,7 @@ class Computation:
     def make_plan(self, built: Program) -> Plan:
         """Stages 4 and 5 of a program."""
         target = self.transformer.target
-        made = plan_memory(
-            schedule(lay_out(built, target), target, self.check), reuse=self.planned
-        )
+        made = plan_memory(schedule(lay_out(built, target), target, self.check), reuse=self.planned)
         if debugging("verify"):
             from .verify import verify_plan
 
@@ -194,7 +228,11 @@ class Computation:
         """The compiled program of a pure graph, shared by structure, and what to link it with."""
         linking = self.linking if pure is self.pure else Linking(pure, leaves)
         key = structure_key(
-            linking.text, self.transformer.target.name, linking.signature(), self.check, self.planned
+            linking.text,
+            self.transformer.target.name,
+            linking.signature(),
+            self.check,
+            self.planned,
         )
 
         def make() -> Any:
@@ -314,10 +352,10 @@ def _replaced(pure: Functional, known: dict[Op, Op]) -> Functional:
     return Functional(tuple(map(new, pure.outputs)), updates, tuple(map(new, pure.prints)))
 
 
-def _guards(results: Sequence[Op], pure: Functional) -> tuple[Guard, ...]:
+def _guards(ops: Iterable[Op]) -> tuple[Guard, ...]:
     """The guards of every op, as written and as made functional; each condition once."""
     seen: dict[tuple[Any, ...], Guard] = {}
-    for op in post_order([*results, *pure.roots]):
+    for op in ops:
         for guard in op.guards:
             seen.setdefault((guard.relation, guard.left, guard.right), guard)
     return tuple(seen.values())
@@ -333,6 +371,21 @@ def _placeholder(given: Any) -> Leaf:
     return leaf
 
 
+def _checked_name(name: str | None) -> str | None:
+    if name is None:
+        return None
+    if not name.isidentifier() or iskeyword(name) or name[0] == "_":
+        raise ArgumentError(
+            f"name={name!r} is no name of a public function: write letters, digits and "
+            "underscores, with a letter first"
+        )
+    if name in RESERVED or hasattr(builtins, name):
+        raise ArgumentError(
+            f"name={name!r} is taken by another function of written modules; choose another"
+        )
+    return name
+
+
 def _checked_option(check: str | None) -> bool:
     if check not in (None, "nan"):
         raise ArgumentError(f"check={check!r} is neither None nor 'nan'")
@@ -344,6 +397,9 @@ def _named_lengths(lengths: Mapping[Any, int]) -> dict[str, int]:
     for axis, length in lengths.items():
         name = axis.open_name if isinstance(axis, Axis) else axis
         if not isinstance(name, str):
-            raise ArgumentError(f"lengths: {axis!r} is not an open axis")
+            raise ArgumentError(
+                f"lengths: {axis!r} is not an open axis, whose length can be given; its length is "
+                "part of it: make another axis"
+            )
         named[name] = int(length)
     return named

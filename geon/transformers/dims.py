@@ -7,8 +7,10 @@ This file imports the standard library and geon's errors alone: its text is part
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from ..errors import SizeError
+from ..errors import AxisError, SizeError
 
 MAX_BYTES = 2**63 - 1
 
@@ -16,31 +18,45 @@ MAX_BYTES = 2**63 - 1
 class Dim:
     """A length that depends on open names: ``of`` computes it, ``text`` shows it."""
 
-    def __init__(self, text, names, of):
+    def __init__(
+        self, text: str, names: Iterable[str], of: Callable[[Mapping[str, int]], int]
+    ) -> None:
         self.text, self.names, self.of = text, tuple(names), of
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.text
 
 
-def known(dim, lengths):
+class Lengths(dict[str, int]):
+    """The integers of open names; one that is missing raises ``AxisError``."""
+
+    def __missing__(self, name: str) -> int:
+        error = AxisError(
+            f"nothing gives the open length {name}: no data of this call have it; set the axis's "
+            f"length, or give lengths={{{name}: ...}} to transformer.computation"
+        )
+        error.open_name = name
+        raise error
+
+
+def known(dim: Any, lengths: Mapping[str, int]) -> bool:
     """Whether ``lengths`` has every open name of ``dim``."""
     return isinstance(dim, int) or all(name in lengths for name in dim.names)
 
 
-def resolve(dim, lengths):
+def resolve(dim: Any, lengths: Mapping[str, int]) -> int:
     """The integer that ``dim`` is under ``lengths``."""
-    return dim if isinstance(dim, int) else dim.of(lengths)
+    return dim if isinstance(dim, int) else int(dim.of(lengths))
 
 
-def open_sizes(dims, shape):
+def open_sizes(dims: Sequence[Any], shape: Sequence[int]) -> Iterator[tuple[str, int]]:
     """(open name, size) for each dimension of ``shape`` whose length is one open name."""
     for dim, size in zip(dims, shape, strict=True):
         if not isinstance(dim, int) and dim.text in dim.names:
             yield dim.text, size
 
 
-def check_size(size, what):
+def check_size(size: int, what: str) -> None:
     """Raise ``SizeError`` for a size beyond 63 bits or beyond this machine's memory."""
     if size > MAX_BYTES:
         raise SizeError(

@@ -34,7 +34,7 @@ def explain(f: Computation, stage: str) -> str:
 def listing(roots: Iterable[Op]) -> str:
     """One line for each op, arguments before users: number, expression, axes, dtype, place."""
     numbers: dict[Op, str] = {}
-    lines = []
+    lines: list[str] = []
     for op in post_order(roots):
         value = scalar_value(op)
         if value is not None:
@@ -71,7 +71,8 @@ def _plan(f: Computation) -> str:
     lengths = {**default_lengths(), **f.lengths}
     lines = [f"peak bytes: {peak(plan, lengths)}"]
     for number, buffer in enumerate(plan.buffers):
-        lines.append(f"buffer {number}: {buffer.size} bytes, kernels {buffer.first} to {buffer.last}")
+        span = f"kernels {buffer.first} to {buffer.last}"
+        lines.append(f"buffer {number}: {buffer.size} bytes, {span}")
     for position, kernel in enumerate(plan.schedule.kernels):
         home = plan.homes.get(kernel.op)
         lines.append(f"{position}: {_short(kernel.op)} -> {_where(home)}")

@@ -6,16 +6,21 @@ This file imports NumPy and geon's errors alone: its text is part of the modules
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from ..errors import FeedError
 
+Array = np.ndarray[Any, np.dtype[Any]]
 
-def _kind(dtype):
+
+def _kind(dtype: np.dtype[Any]) -> int:
     return {"b": 0, "i": 1, "u": 1}.get(dtype.kind, 2)
 
 
-def scalar_range(dtype):
+def scalar_range(dtype: np.dtype[Any]) -> tuple[tuple[type, ...], float, float]:
     """The Python numbers that ``dtype`` holds without a look at the array: (type, low, high)."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -26,7 +31,7 @@ def scalar_range(dtype):
     return (), 0, -1
 
 
-def make_feed(dtype, dims, label):
+def make_feed(dtype: np.dtype[Any], dims: Sequence[Any], label: str) -> Callable[[Any], Array]:
     """A function that takes a user's value to an array of ``dtype`` with ``len(dims)`` dimensions.
 
     Integers in ``dims`` are lengths to have; others are taken from the data. A contiguous array of
@@ -34,18 +39,20 @@ def make_feed(dtype, dims, label):
     """
     ndim = len(dims)
     fixed = [(position, n) for position, n in enumerate(dims) if isinstance(n, int)]
-    types, low, high = scalar_range(dtype) if ndim == 0 else ((), 0, -1)
+    types, low, high = scalar_range(dtype)
+    types = types if ndim == 0 else ()
     array = np.array
 
-    def feed(value):
+    def feed(value: Any) -> Array:
         if value.__class__ in types and low <= value <= high:
             return array(value, dtype)
-        made = value
+        made: Array = value
         if made.__class__ is not np.ndarray or made.dtype != dtype:
             made = convert(value, dtype, label)
         if made.ndim != ndim or any(made.shape[k] != n for k, n in fixed):
             raise FeedError(
-                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}"
+                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}: one "
+                "dimension for each axis, in their order"
             )
         if not made.flags.c_contiguous or not made.flags.aligned:
             made = np.ascontiguousarray(made).reshape(made.shape)
@@ -54,12 +61,12 @@ def make_feed(dtype, dims, label):
     return feed
 
 
-def shown(dims):
+def shown(dims: Sequence[Any]) -> str:
     """Dimensions as text, open ones by their expression."""
     return "(" + ", ".join(str(n) for n in dims) + ("," if len(dims) == 1 else "") + ")"
 
 
-def convert(value, dtype, label):
+def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
     """``value`` as an array of ``dtype``; ``FeedError`` where more than precision would be lost."""
     try:
         given = np.asarray(value)
@@ -74,21 +81,23 @@ def convert(value, dtype, label):
             f"{label} was given an array of dtype {given.dtype}; it needs {dtype}: convert it first"
         )
     if _kind(given.dtype) > _kind(dtype):
-        raise FeedError(
-            f"{label} was given {given.dtype} values; it needs {dtype}: round them first"
-        )
+        cure = "compare them with something" if _kind(dtype) == 0 else "round and convert them"
+        raise FeedError(f"{label} was given {given.dtype} values; it needs {dtype}: {cure} first")
     with np.errstate(all="ignore"):
-        made = given.astype(dtype)
+        made: Array = given.astype(dtype)
     if _kind(dtype) == 1 and given.size and _kind(given.dtype) == 1:
         info = np.iinfo(dtype)
         if int(given.min()) < info.min or int(given.max()) > info.max:
             raise FeedError(
                 f"{label} was given integers from {given.min()} to {given.max()}; {dtype} holds "
-                f"{info.min} to {info.max}"
+                f"{info.min} to {info.max}: clip them, or give it a wider dtype"
             )
     elif _kind(dtype) == 2 and given.dtype.itemsize > dtype.itemsize:
         lost = ~np.isfinite(made) & np.isfinite(given.astype(np.float64))
         if lost.any():
             worst = given.reshape(-1)[int(np.argmax(lost.reshape(-1)))]
-            raise FeedError(f"{label} was given {worst}, which is too large for {dtype}")
+            raise FeedError(
+                f"{label} was given {worst}, which is too large for {dtype}: scale the data, or "
+                "give it a wider dtype"
+            )
     return made

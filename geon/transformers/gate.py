@@ -6,8 +6,15 @@ This file imports the standard library alone: its text is part of the modules th
 
 from __future__ import annotations
 
-import signal
 import threading
+from collections.abc import Callable
+from signal import SIGINT
+from typing import Any
+
+try:  # what is below the functions of signal, which take ten times as long for their enumerations
+    from _signal import getsignal, signal  # type: ignore[import-not-found]
+except ImportError:
+    from signal import getsignal, signal
 
 
 class Gate:
@@ -16,47 +23,48 @@ class Gate:
     Whoever waits holds ``_turn``, so that those who come later queue behind.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._condition = threading.Condition()
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)
         self._readers = 0
-        self._writer = None
+        self._writer: int | None = None
         self._depth = 0
 
-    def enter_read(self):
+    def enter_read(self) -> None:
         """Wait until nobody else writes."""
         if self._writer == threading.get_ident():
             self._depth += 1
             return
-        with self._turn, self._condition:
+        with self._turn, self._lock:
             while self._writer is not None:
                 self._condition.wait()
             self._readers += 1
 
-    def leave_read(self):
+    def leave_read(self) -> None:
         """Let writers in, where this was the last reader."""
         if self._writer == threading.get_ident():
             self.leave_write()
             return
-        with self._condition:
+        with self._lock:
             self._readers -= 1
             if not self._readers:
                 self._condition.notify_all()
 
-    def enter_write(self):
+    def enter_write(self) -> None:
         """Wait until nobody else reads or writes."""
         if self._writer == threading.get_ident():
             self._depth += 1
             return
-        with self._turn, self._condition:
+        with self._turn, self._lock:
             while self._writer is not None or self._readers:
                 self._condition.wait()
             self._writer = threading.get_ident()
             self._depth = 1
 
-    def leave_write(self):
+    def leave_write(self) -> None:
         """Let others in, where this was the outermost block."""
-        with self._condition:
+        with self._lock:
             self._depth -= 1
             if not self._depth:
                 self._writer = None
@@ -72,37 +80,37 @@ class Reading:
 
     __slots__ = ("gate", "pending", "previous")
 
-    def __init__(self, gate):
+    def __init__(self, gate: Gate) -> None:
         self.gate = gate
-        self.previous = self.pending = None
+        self.previous: Callable[..., Any] | None = None
+        self.pending: tuple[int, Any] | None = None
 
-    def enter(self):
+    def enter(self) -> None:
         """Pass the gate."""
         self.gate.enter_read()
 
-    def leave(self):
+    def leave(self) -> None:
         """Give the gate back."""
         self.gate.leave_read()
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         if threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
+            handler = getsignal(SIGINT)
             if callable(handler):
                 self.previous = handler
-                signal.signal(signal.SIGINT, self._note)
+                signal(SIGINT, self._note)
         self.enter()
         return self
 
-    def _note(self, number, frame):
+    def _note(self, number: int, frame: Any) -> None:
         self.pending = (number, frame)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.leave()
         if self.previous is not None:
-            signal.signal(signal.SIGINT, self.previous)
+            signal(SIGINT, self.previous)
             if self.pending is not None:
                 self.previous(*self.pending)
-        return False
 
 
 class Writing(Reading):
@@ -110,10 +118,10 @@ class Writing(Reading):
 
     __slots__ = ()
 
-    def enter(self):
+    def enter(self) -> None:
         """Pass the gate alone."""
         self.gate.enter_write()
 
-    def leave(self):
+    def leave(self) -> None:
         """Give the gate back."""
         self.gate.leave_write()

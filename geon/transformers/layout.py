@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..op_graph.elementwise import copy
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
@@ -29,9 +30,15 @@ class Layout:
     unit: bool = True
 
 
+@lru_cache(maxsize=4096)
+def plain(order: tuple[str, ...]) -> Layout:
+    """The layout of memory of one's own, its axes nested in this order."""
+    return Layout(order)
+
+
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """What a contraction wants: a copy of an operand in this order (None: as it is), and its order."""
+    """The order to copy each operand of a contraction in (None: as it is), and the result's."""
 
     copies: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
     order: tuple[str, ...]
@@ -143,7 +150,7 @@ class _State:
             order = self.inherited(op)
         else:
             order = op.axes.names
-        return Layout(order), op
+        return plain(order), op
 
     def inherited(self, op: Op) -> tuple[str, ...]:
         """The order of the first full operand, so that elementwise work runs along memory."""
@@ -154,7 +161,7 @@ class _State:
         return op.axes.names
 
     def settled(self, op: Op, number: int) -> Tensor:
-        """An op computed by a kernel of its own, in the order of its axes, used for nothing else."""
+        """An op with a kernel of its own, in the order of its axes, used for nothing else."""
         made = self.new[op]
         assert isinstance(made, Tensor)
         fits = self.base[made] is made and not is_bound(made) and made not in self.taken

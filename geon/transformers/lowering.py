@@ -7,11 +7,10 @@ from typing import Any
 from ..op_graph import approximations
 from ..op_graph.axes import Axes, Axis
 from ..op_graph.dtypes import FLOAT32, name_of
-from ..op_graph.elementwise import cast
+from ..op_graph.elementwise import add, cast, less, where
 from ..op_graph.indexing import CHECKED, _gather, _scatter, gather_plan
 from ..op_graph.interpret import COMPUTING
 from ..op_graph.leaves import iota, length_value
-from ..op_graph.lengths import product
 from ..op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ..op_graph.namespace import GEON_OPS
 from ..op_graph.op_graph import ComputationOp, Op, Tensor, intern, with_args
@@ -28,19 +27,19 @@ lower = Rules("lower")
 @lower.on("erf")
 def erf(op: Op) -> Op | None:
     """erf as a rational approximation; see ``approximations``."""
-    return approximations.erf(op.args[0], GEON_OPS)  # type: ignore[no-any-return]
+    return approximations.erf(op.args[0], GEON_OPS)
 
 
 @lower.on("lgamma")
 def lgamma(op: Op) -> Op | None:
     """lgamma by series and reflection; see ``approximations``."""
-    return approximations.lgamma(op.args[0], GEON_OPS)  # type: ignore[no-any-return]
+    return approximations.lgamma(op.args[0], GEON_OPS)
 
 
 @lower.on("polygamma")
 def polygamma(op: Op) -> Op | None:
     """polygamma by recurrence and an asymptotic series; see ``approximations``."""
-    return approximations.polygamma(op.attrs[0], op.args[0], GEON_OPS)  # type: ignore[no-any-return]
+    return approximations.polygamma(op.attrs[0], op.args[0], GEON_OPS)
 
 
 def _checked(index: Op, axis: Axis) -> Tensor:
@@ -63,14 +62,12 @@ def positions(op: Op) -> Op | None:
         for k, p in enumerate(op.args[first:])
     ]
     row = SLICE if op.primitive is SLICE else UPDATE
-    return intern(  # type: ignore[no-any-return]
-        ComputationOp, row, (*op.args[:first], *new), op.attrs, op.axes, op.dtype
-    )
+    return intern(ComputationOp, row, (*op.args[:first], *new), op.attrs, op.axes, op.dtype)
 
 
 @lower.on("gather")
 def gather(op: Op) -> Op | None:
-    """A gather whose index shares axes becomes one along the flattened axes; positions are checked."""
+    """A gather whose index shares axes becomes one along the axes flattened; it is checked."""
     x, index = op.args
     batch, own, rest = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs[0]]
@@ -78,7 +75,7 @@ def gather(op: Op) -> Op | None:
         return None
     checked = _checked(index, axis)
     if not batch:
-        return _gather(x, checked, axis.name)  # type: ignore[arg-type]
+        return _gather(x, checked, axis.name)
     flat, place, joined = _flattened(x, checked, axis, batch, own, rest)
     picked = _gather(flat, _checked(place, joined), joined.name)
     return reorder(picked, op.axes)
@@ -94,12 +91,10 @@ def scatter(op: Op) -> Op | None:
         return None
     checked = _checked(index, axis)
     if not batch:
-        return _scatter(x, checked, value, axis.name, op.attrs[1])  # type: ignore[arg-type]
+        return _scatter(x, checked, value, axis.name, op.attrs[1])
     flat, place, joined = _flattened(x, checked, axis, batch, own, rest)
     axes = Axes(*place.axes, *(x.axes[n] for n in rest))
-    placed = _scatter(
-        flat, _checked(place, joined), reorder(value, axes), joined.name, op.attrs[1]
-    )
+    placed = _scatter(flat, _checked(place, joined), reorder(value, axes), joined.name, op.attrs[1])
     group = Axes(*(x.axes[n] for n in batch), axis)
     return reorder(_unflatten(placed, joined, group), op.axes)
 
@@ -110,27 +105,20 @@ def _flattened(
     """x over (batch and axis as one, rest), and the index into that one axis."""
     group = Axes(*(x.axes[n] for n in batch), axis)
     ordered = reorder(x, Axes(*group, *(x.axes[n] for n in rest)))
-    name = "*".join(group.names)
-    joined = Axis(name, group.size)
+    joined = _joined(group, Axes(*(a for a in (*x.axes, *index.axes) if a.name not in group)))
     flat = _flatten(ordered, group.names, joined)
     place: Any = 0
     for n in batch:
-        place = (place + iota(x.axes[n])) * length_value(_after(group, n))
-    wrapped = GEON_OPS.where(
-        GEON_OPS.less(index, 0), index + length_value(axis.expression), index
-    )
+        place = add.apply(place, iota(x.axes[n])) * length_value(_after(group, n))
+    wrapped = where(less(index, 0), index + length_value(axis.expression), index)
     order = Axes(*(x.axes[n] for n in batch), *(index.axes[n] for n in own))
-    return flat, cast(broadcast(_add(place, wrapped), order), "int64"), joined
+    return flat, cast(broadcast(add.apply(place, wrapped), order), "int64"), joined
 
 
 def _after(group: Axes, name: str) -> Any:
     names = group.names
     following = names[names.index(name) + 1]
     return group[following].expression
-
-
-def _add(x: Any, y: Any) -> Tensor:
-    return GEON_OPS.add(x, y)  # type: ignore[no-any-return]
 
 
 @lower.on("argmax", "argmin")
@@ -142,15 +130,19 @@ def position_over_several(op: Op) -> Op | None:
     row = ARGMAX if op.primitive is ARGMAX else ARGMIN
     kept = x.axes.without(names)
     ordered = reorder(x, Axes(*kept, *x.axes.only(names)))
-    flat = flatten(ordered, x.axes.only(names), Axis("*".join(names) or "*", _size(x, names)))
-    last = flat.axes[len(flat.axes) - 1]
-    return intern(  # type: ignore[no-any-return]
-        ComputationOp, row, (flat,), ((last.name,),), op.axes, op.dtype, guards=op.guards
+    joined = _joined(x.axes.only(names), kept)
+    flat = flatten(ordered, x.axes.only(names), joined)
+    return intern(
+        ComputationOp, row, (flat,), ((joined.name,),), op.axes, op.dtype, guards=op.guards
     )
 
 
-def _size(x: Op, names: tuple[str, ...]) -> Any:
-    return product(x.axes[n].expression for n in names)
+def _joined(group: Axes, others: Axes) -> Axis:
+    """An axis for a group of axes flattened, under a name that ``others`` lack."""
+    axis = Axis("*".join(group.names) or "*", group.size)
+    while axis in others:
+        axis = axis.prime
+    return axis
 
 
 KEPT_AS_HALVES = ("copy", "cast", "where", "stop_gradient", "custom")
@@ -160,9 +152,7 @@ def _through_float32(op: Op) -> Op | None:
     """Halves compute in float32 and round once."""
     if not any(name_of(arg.dtype) in HALVES for arg in op.args):
         return None
-    args = tuple(
-        cast(arg, FLOAT32) if name_of(arg.dtype) in HALVES else arg for arg in op.args
-    )
+    args = tuple(cast(arg, FLOAT32) if name_of(arg.dtype) in HALVES else arg for arg in op.args)
     made = with_args(op, args, FLOAT32 if name_of(op.dtype) in HALVES else op.dtype)
     return cast(made, op.dtype)
 

@@ -67,9 +67,7 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
     numbers = sorted(spans, key=lambda n: spans[n])
     renumbered = {old: new for new, old in enumerate(numbers)}
     end = len(schedule.kernels)
-    buffers = tuple(
-        Buffer(sizes[n], *(spans[n] if reuse else (0, end))) for n in numbers
-    )
+    buffers = tuple(Buffer(sizes[n], *(spans[n] if reuse else (0, end))) for n in numbers)
     homes = {
         op: Home("arena", renumbered[home.number]) if home.kind == "arena" else home
         for op, home in homes.items()

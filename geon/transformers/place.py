@@ -3,10 +3,16 @@
 This file imports nothing of geon: its text is part of the modules that ``Transformer.write`` makes.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 SMALL_PLAN = 400
+Lifetimes = Sequence[tuple[int, int]]
+Placed = tuple[list[int], int]
 
 
-def place(sizes, lifetimes, alignment=64):
+def place(sizes: Sequence[int], lifetimes: Lifetimes, alignment: int = 64) -> Placed:
     """Offsets for buffers of these sizes in bytes, and the bytes of the arena.
 
     ``lifetimes`` has for each buffer the first and last step it is alive at; two that are alive at
@@ -22,10 +28,10 @@ def place(sizes, lifetimes, alignment=64):
     return best
 
 
-def _by_size(sizes, lifetimes):
+def _by_size(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
     """Largest first, each at the lowest offset free for its whole life."""
     offsets = [0] * len(sizes)
-    placed = []
+    placed: list[tuple[int, int, int, int]] = []
     total = 0
     for k in sorted(range(len(sizes)), key=lambda k: (-sizes[k], lifetimes[k])):
         first, last = lifetimes[k]
@@ -40,12 +46,12 @@ def _by_size(sizes, lifetimes):
     return offsets, total
 
 
-def _by_time(sizes, lifetimes):
+def _by_time(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
     """In order of birth, each in the smallest hole that fits; holes of the dead are joined."""
     offsets = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda k: lifetimes[k])
     deaths = sorted(range(len(sizes)), key=lambda k: lifetimes[k][1])
-    holes = []
+    holes: list[tuple[int, int]] = []
     total = 0
     dead = 0
     for k in order:
@@ -57,7 +63,8 @@ def _by_time(sizes, lifetimes):
     return offsets, total
 
 
-def _take(holes, size, total):
+def _take(holes: list[tuple[int, int]], size: int, total: int) -> tuple[int, int]:
+    """An offset for ``size`` bytes, taken from the holes or the end, and the new total."""
     fitting = [hole for hole in holes if hole[1] - hole[0] >= size]
     if fitting and size:
         hole = min(fitting, key=lambda hole: (hole[1] - hole[0], hole[0]))
@@ -73,7 +80,8 @@ def _take(holes, size, total):
     return total, total + size
 
 
-def _free(holes, start, end):
+def _free(holes: list[tuple[int, int]], start: int, end: int) -> None:
+    """Make a hole, joined with its neighbours."""
     if start == end:
         return
     for hole in list(holes):

@@ -10,10 +10,11 @@ from ..op_graph.elementwise import copy
 from ..op_graph.lengths import Length, evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ..op_graph.sites import set_override
-from .layout import ACTING_VIEWS, Layout, LaidOut, is_bound
+from .layout import ACTING_VIEWS, LaidOut, Layout, is_bound
 from .program import Program
 from .target import Target
 
+MOVED_FIRST = 4
 NOMINAL_LENGTH = 64  # what an open length counts as where only the order of kernels depends on it
 
 
@@ -72,9 +73,7 @@ def schedule(laid_out: LaidOut, target: Target, check: bool = False) -> Schedule
     work.assign_storage()
     ordered = work.run()
     kernels = tuple(work.kernel(op) for op in ordered)
-    return Schedule(
-        kernels, work.program, laid_out.layouts, laid_out.base, target, check
-    )
+    return Schedule(kernels, work.program, laid_out.layouts, laid_out.base, target, check)
 
 
 class _Work:
@@ -88,6 +87,7 @@ class _Work:
         self.waits: dict[Op, int] = dict.fromkeys(self.kernels, 0)
         self.readers: dict[Op, list[Op]] = {}
         self.storage: dict[Op, Leaf] = {}
+        self.joined: dict[Op, tuple[Op, ...]] = {}
 
     def connect(self) -> None:
         """Edges from each kernel to those that read its result, and the readers of each value."""
@@ -122,6 +122,8 @@ class _Work:
         """Whether the kernel of ``op`` can fail at run time."""
         if op.primitive.name in self.target.raising:
             return True
+        if op.primitive.name == "copy" and not is_bound(self.base[op.args[0]]):
+            return False  # the kernel of what is copied was checked
         return self.check and op.dtype.kind in "fV" and op.primitive.name not in ACTING_VIEWS
 
     def assign_storage(self) -> None:
@@ -140,7 +142,7 @@ class _Work:
             updates.append((leaf, op))
         self.early_kernels = early
         program = self.program
-        self.program = Program(program.outputs, tuple(updates), program.prints)  # type: ignore[arg-type]
+        self.program = Program(program.outputs, tuple(updates), program.prints)
 
     def early(self) -> set[Op]:
         """The kernels that can raise and all they depend on: these run first."""
@@ -188,7 +190,7 @@ class _Work:
         return evaluate(length, dict.fromkeys(names_of(length), NOMINAL_LENGTH))
 
     def run(self) -> list[Op]:
-        """A topological order: what can raise first, then whatever frees memory, then depth first."""
+        """A topological order: what can raise first, then what frees memory, then depth first."""
         self.outputs = set(self.program.outputs)
         rank = {op: k for k, op in enumerate(self.kernels)}
         sizes = {op: self.size(op) for op in self.kernels}
@@ -207,44 +209,72 @@ class _Work:
                 push(op)
         order: list[Op] = []
         done: set[Op] = set()
-        while heap:
-            op = heapq.heappop(heap)[-1]
-            if op in done:
-                continue
+
+        def run(op: Op) -> None:
             done.add(op)
             order.append(op)
             for value in self.reads[op]:
                 left[value] -= 1
                 if left[value] == 1:
-                    last = [r for r in self.readers[value] if r not in done]
-                    if last[0] in ready:
-                        push(last[0])
+                    last = next(r for r in self.readers[value] if r not in done)
+                    if last in ready:
+                        push(last)
             for after in self.after[op]:
                 self.waits[after] -= 1
                 if not self.waits[after]:
                     ready.add(after)
                     push(after)
+
+        while heap:
+            op = heapq.heappop(heap)[-1]
+            if op not in done:
+                for other in self.better_first(op, ready, done, sizes):
+                    run(other)
+                run(op)
         assert len(order) == len(self.kernels), "the schedule has a cycle"
         return order
 
+    def better_first(self, op: Op, ready: set[Op], done: set[Op], sizes: dict[Op, int]) -> list[Op]:
+        """Smaller kernels that are ready and read a value that ``op`` could then be computed in."""
+        for value in self.in_place(op):
+            if isinstance(value, Leaf) or len(self.readers[value]) > MOVED_FIRST:
+                continue
+            others = [r for r in self.readers[value] if r is not op and r not in done]
+            if others:
+                if all(r in ready and sizes[r] < sizes[op] and self.free(r) for r in others):
+                    return others
+        return []
+
+    def free(self, op: Op) -> bool:
+        """Whether a kernel neither writes a variable nor belongs to those that run first."""
+        return op not in self.storage and op not in self.early_kernels
+
     def kernel(self, op: Op) -> Kernel:
         """The kernel of ``op``."""
-        return Kernel(
-            op, self.reads[op], self.in_place(op), self.storage.get(op), self.raises(op)
-        )
+        return Kernel(op, self.reads[op], self.in_place(op), self.storage.get(op), self.raises(op))
 
     def in_place(self, op: Op) -> tuple[Op, ...]:
         """The arguments whose memory may hold the result: same elements at the same places."""
+        found = self.joined.get(op)
+        if found is None:
+            found = self.joined[op] = self.find_in_place(op)
+        return found
+
+    def find_in_place(self, op: Op) -> tuple[Op, ...]:
         positions = self.target.in_place.get(op.primitive.name, ())
         found = []
         for k in positions:
             value = op.args[k]
             if self.base[value] is not value or is_bound(value) and not isinstance(value, Leaf):
                 continue
-            others = [a for a in op.args if self.base[a] is value and a is not value]
+            others = [
+                a
+                for at, a in enumerate(op.args)
+                if self.base[a] is value and (a is not value or at not in positions)
+            ]
             if others or value.dtype.itemsize != op.dtype.itemsize:
                 continue
-            same_order = self.laid_out.layouts[value] == self.laid_out.layouts[op]
-            if same_order and value.axes.lengths == op.axes.lengths:
+            layout, wanted = self.laid_out.layouts[value], self.laid_out.layouts[op]
+            if (layout is wanted or layout == wanted) and value.axes.lengths == op.axes.lengths:
                 found.append(value)
         return tuple(found)

@@ -1,20 +1,22 @@
-"""The variables of a transformer: their slots, names in checkpoints, and open lengths."""
+"""Variables of a transformer: the slot of each storage leaf, and how its first value is made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import AxisError, FeedError
-from ..op_graph.axes import Axes, default_lengths
+from ..errors import FeedError
+from ..op_graph.axes import Axes
+from ..op_graph.effects import doall, sequential
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
-from . import checkpoint
-from .calls import Dim, Slot, State, known
-from .feeding import make_feed
-from .gate import Writing
+from .dims import Dim
+from .state import Slot, State
+
+if TYPE_CHECKING:
+    from .computation import Computation
 
 
 def dims_of(axes: Axes) -> tuple[Any, ...]:
@@ -30,147 +32,120 @@ def dim_of(length: int | Length) -> Any:
 
 
 class Variables:
-    """Storage leaves in the order a transformer met them, each with its slot."""
+    """Storage leaves in the order a transformer met them, each with its slot in ``state``.
 
-    def __init__(self) -> None:
-        self.state = State()
-        self.slots: dict[Leaf, Slot] = {}
+    ``compute`` makes a computation of an effect, for first values that are ops.
+    """
+
+    def __init__(self, state: State, compute: Callable[[Op], Computation]) -> None:
+        self.state = state
+        self.compute = compute
+        self._slots: dict[Leaf, Slot] = {}
+        self._firsts: dict[Leaf, Computation] = {}
 
     @property
     def leaves(self) -> list[Leaf]:
         """The variables known so far, in order."""
-        return list(self.slots)
+        return list(self._slots)
 
     def add(self, leaves: Iterable[Leaf]) -> None:
-        """Know these variables, and those that their initial values read."""
+        """Know these variables, and those that their initial values use."""
         waiting = list(leaves)
+        new = []
         for leaf in waiting:
-            if leaf in self.slots or not leaf.info.stored:
+            if leaf in self._slots or not leaf.info.stored:
                 continue
-            label = f"variable {leaf} (made at {leaf.file_info})"
-            self.slots[leaf] = Slot(label, leaf.dtype, leaf.axes.names, dims_of(leaf.axes))
-            waiting += storage_leaves(*_initial_ops(leaf))
+            self._slots[leaf] = Slot(
+                _label(leaf),
+                leaf.name,
+                leaf.dtype,
+                leaf.axes.names,
+                dims_of(leaf.axes),
+                leaf.persistent,
+                learned(leaf),
+            )
+            new.append(leaf)
+            waiting += storage_leaves(*_first_ops(leaf))
+        for leaf in new:
+            slot = self._slots[leaf]
+            slot.reads = tuple(self._slots[other] for other in _reads(leaf))
+            if leaf.initial_value is not None or leaf.initializers:
+                slot.start = self._starter(leaf)
+            self.state.slots.append(slot)
+
+    def rename(self) -> None:
+        """Take over the names that variables were given since they were met."""
+        for leaf, slot in self._slots.items():
+            slot.name, slot.label = leaf.name, _label(leaf)
 
     def slot(self, leaf: Leaf) -> Slot:
         """The slot of a variable."""
-        return self.slots[leaf]
-
-    def lengths(self) -> dict[str, int]:
-        """What allocated variables say of open names."""
-        found: dict[str, int] = {}
-        for slot in self.slots.values():
-            if slot.array is not None:
-                for dim, size in zip(slot.dims, slot.array.shape, strict=True):
-                    if isinstance(dim, Dim) and dim.text in dim.names:
-                        found.setdefault(dim.text, size)
-        return found
-
-    def allocatable(self, leaf: Leaf, lengths: dict[str, int]) -> bool:
-        """Whether every length of a variable is known."""
-        everything = {**learned(leaf), **lengths}
-        return all(known(dim, everything) for dim in self.slots[leaf].dims)
-
-    def allocate(self, leaf: Leaf, lengths: dict[str, int]) -> None:
-        """Give a variable memory; open lengths from ``lengths``, others, its initial value."""
-        everything = {**default_lengths(), **self.lengths(), **lengths}
-        for name, size in learned(leaf).items():
-            if everything.setdefault(name, size) != size and name in _bare(leaf):
-                raise AxisError(
-                    f"the initial value of {leaf} (made at {leaf.file_info}) has length {size} "
-                    f"along {name!r}, where {everything[name]} is in use"
-                )
-        self.state.allocate(self.slots[leaf], everything)
-
-    def called(self, leaf: Leaf) -> Any:
-        """The array that a callable initial value gives for the variable's axes."""
-        array = self.slots[leaf].array
-        axes = Axes(*(a.with_length(n) for a, n in zip(leaf.axes, array.shape, strict=True)))
-        make: Any = leaf.info.initial_value
-        value = make(axes)
-        if isinstance(value, Tensor):
-            raise FeedError(
-                f"the callable initial value of {leaf} (made at {leaf.file_info}) gave a tensor; "
-                "it must give an array, or pass the tensor itself as initial_value"
-            )
-        return np.broadcast_to(np.asarray(value), array.shape)
-
-    def put(self, leaf: Leaf, value: Any) -> None:
-        """Set a variable from a user's array."""
-        slot = self.slots[leaf]
-        if slot.array is None:
-            shape = np.shape(value)
-            if len(shape) == len(slot.dims):
-                sizes = {
-                    dim.text: n
-                    for dim, n in zip(slot.dims, shape, strict=True)
-                    if isinstance(dim, Dim) and dim.text in dim.names
-                }
-                self.allocate(leaf, {**sizes, **self.lengths(), **sizes})
-            else:
-                self.allocate(leaf, {})
-        dims = tuple(slot.array.shape)
-        array = make_feed(slot.dtype, dims, slot.label)(value)
-        with Writing(self.state.gate):
-            np.copyto(slot.array, array)
-            slot.ready = True
-
-    def entries(self) -> tuple[list[Leaf], list[checkpoint.Entry]]:
-        """The persistent variables, and each as a checkpoint sees it."""
-        leaves = [leaf for leaf in self.slots if leaf.info.persistent]
-        keys = checkpoint.keys_for(
-            [(leaf.name, "variable", leaf.axes.names, self.slots[leaf].label) for leaf in leaves]
-        )
-        entries = []
-        for leaf, key in zip(leaves, keys, strict=True):
-            slot = self.slots[leaf]
-            shape = slot.array.shape if slot.array is not None else tuple(
-                dim if isinstance(dim, int) else None for dim in slot.dims
-            )
-            axes = tuple(zip(leaf.axes.names, shape, strict=True))
-            entries.append(
-                checkpoint.Entry(
-                    key, leaf.name is None, "variable", axes, leaf.dtype.name, slot.label
-                )
-            )
-        return leaves, entries
-
-    def restore(self, leaves: Sequence[Leaf], arrays: Sequence[Any]) -> None:
-        """Put arrays that were checked into variables, all or none."""
-        lengths: dict[str, int] = self.lengths()
-        for leaf, array in zip(leaves, arrays, strict=True):
-            for axis, size in zip(leaf.axes, array.shape, strict=True):
-                name = axis.open_name
-                if name is not None and lengths.setdefault(name, size) != size:
-                    raise checkpoint.CheckpointError(
-                        f"the checkpoint gives {self.slots[leaf].label} length {size} along "
-                        f"{name!r}, and another variable {lengths[name]}; nothing was changed"
-                    )
-        for leaf in leaves:
-            self.allocate(leaf, lengths)
-        with Writing(self.state.gate):
-            for leaf, array in zip(leaves, arrays, strict=True):
-                np.copyto(self.slots[leaf].array, array)
-                self.slots[leaf].ready = True
+        return self._slots[leaf]
 
     def clear(self) -> None:
-        """Forget all variables and free their memory."""
-        for slot in self.slots.values():
-            slot.array = None
-        self.slots.clear()
+        """Forget all variables."""
+        self._slots.clear()
+        self._firsts.clear()
+
+    # First values -------------------------------------------------------------------------------
+
+    def _starter(self, leaf: Leaf) -> Callable[[], None]:
+        def start() -> None:
+            slot = self._slots[leaf]
+            if callable(leaf.initial_value):
+                self.state.put(slot, self.called(leaf, slot.array.shape))
+            first = self.first(leaf)
+            if first is not None:
+                first()
+
+        return start
+
+    def called(self, leaf: Leaf, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        """The array that a callable initial value gives for the variable's axes and shape."""
+        axes = Axes(*(a.with_length(n) for a, n in zip(leaf.axes, shape, strict=True)))
+        make: Any = leaf.initial_value
+        value = make(axes)
+        what = f"the callable initial value of {leaf} (made at {leaf.file_info})"
+        if isinstance(value, Tensor):
+            raise FeedError(
+                f"{what} gave a tensor; it must give an array, or pass the tensor itself as "
+                "initial_value"
+            )
+        array = np.asarray(value)
+        if array.ndim and array.shape != shape:
+            raise FeedError(f"{what} gave an array of shape {array.shape} for the axes {axes}")
+        return np.broadcast_to(array, shape)
+
+    def first(self, leaf: Leaf) -> Computation | None:
+        """The computation of the ops that give a variable its first value; None without ops."""
+        if leaf not in self._firsts and leaf.initializers:
+            effects = leaf.initializers
+            whole = doall(effects) if len(effects) == 1 else sequential(effects)
+            self._firsts[leaf] = self.compute(whole)
+        return self._firsts.get(leaf)
 
 
-def _initial_ops(leaf: Leaf) -> list[Op]:
-    first = leaf.info.initial_value
+def _label(leaf: Leaf) -> str:
+    return f"variable {leaf} (made at {leaf.file_info})"
+
+
+def _first_ops(leaf: Leaf) -> list[Op]:
+    first = leaf.initial_value
     return [*([first] if isinstance(first, Tensor) else []), *leaf.initializers]
 
 
-def _bare(leaf: Leaf) -> set[str]:
-    return {axis.open_name for axis in leaf.axes if axis.open_name is not None}
+def _reads(leaf: Leaf) -> list[Leaf]:
+    """The variables that must be set before ``leaf`` can be initialized."""
+    roots: list[Op] = []
+    if isinstance(leaf.initial_value, Tensor):
+        roots.append(leaf.initial_value)
+    roots += [op.args[1] for op in leaf.initializers if op.primitive.name == "assign"]
+    return [other for other in storage_leaves(*roots) if other is not leaf and other.info.stored]
 
 
 def learned(leaf: Leaf) -> dict[str, int]:
     """Open names that the shape of an initial array fixes."""
-    first = leaf.info.initial_value
+    first = leaf.initial_value
     found: dict[str, int] = {}
     if isinstance(first, Tensor):
         for op in post_order([first]):

@@ -26,8 +26,13 @@ class TraceEntry:
     value: Array
 
     def __str__(self) -> str:
-        op = self.op
-        return f"{op.primitive.name} {op} {op.dtype.name} at {op.file_info}\n{self.value}"
+        return f"{titled(self.op)}\n{self.value}"
+
+
+def titled(op: Op) -> str:
+    """An op for a person: primitive, name, axes, dtype, and the user's line that made it."""
+    label = f"{op.primitive.name} {op}" if op.name else str(op)
+    return f"{label} {op.dtype.name}, made at {op.file_info}"
 
 
 def trace(f: Computation, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[TraceEntry]:

@@ -13,7 +13,7 @@ from ..errors import PlanError
 from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .layout import Layout, is_bound
-from .memory import Home, Plan, Placement, place_plan
+from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
 
 # Lengths that open names are played with: unequal, small, and one of them 1.
@@ -38,8 +38,8 @@ def verify_plan(plan: Plan) -> None:
     for op in post_order(plan.schedule.program.roots):
         for axis in op.axes:
             names |= names_of(axis.expression)
-    lengths = {name: PLAYED[k % len(PLAYED)] + 64 * (k // 5) for k, name in enumerate(sorted(names))}
-    _Play(plan, lengths).run()
+    played = {name: PLAYED[k % 5] + 64 * (k // 5) for k, name in enumerate(sorted(names))}
+    _Play(plan, played).run()
 
 
 class _Play:
@@ -105,7 +105,7 @@ class _Play:
         if other is None or _region(other) != _region(home):
             return False
         first, last = self.extent(other, value)
-        return first < end and start < last
+        return max(first, start) < min(last, end)
 
     def may_share(self, kernel: Kernel, value: Op) -> bool:
         """Whether each element of ``value`` is read before its place is written."""
@@ -114,7 +114,8 @@ class _Play:
         uses = [k for k, arg in enumerate(op.args) if schedule.base[arg] is value]
         return (
             all(k in safe and op.args[k] is value for k in uses)
-            and schedule.layouts[value] == schedule.layouts[op] == Layout(schedule.layouts[op].order)
+            and schedule.layouts[value] == schedule.layouts[op]
+            and schedule.layouts[op] == Layout(schedule.layouts[op].order)
             and value.axes.lengths == op.axes.lengths
             and value.dtype.itemsize == op.dtype.itemsize
         )

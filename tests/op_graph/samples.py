@@ -133,9 +133,7 @@ def _parts():
                 [[D], [D.with_length(3)]],
                 lambda x, v: geon.update(x, v, slice(4, 1, -1)),
             ),
-            sample(
-                "at run time", [[A, D], [A]], lambda x, v: geon.update(x, v, {D: position(-2)})
-            ),
+            sample("at run time", [[A, D], [A]], lambda x, v: geon.update(x, v, {D: position(-2)})),
             sample("a position", [[A, D], [D]], lambda x, v: geon.update(x, v, 1)),
         ],
         "gather": [
@@ -261,7 +259,7 @@ def product_tanh(x, y):
 def _others():
     positive = {"values": lambda random: [random.uniform(0.5, 3, size=(2, 3))]}
     return {
-        # The rounding to float32 allows no small step, and the cast is linear: a large one is exact.
+        # Rounding to float32 allows no small step; the cast is linear, so a large one is exact.
         "cast": [sample("to float32", [[A, B]], lambda x: geon.cast(x, "float32"), step=0.5)],
         "copy": [sample("of a product", [[A, B]], lambda x: copy(x * x))],
         "polygamma": [
@@ -269,9 +267,7 @@ def _others():
             for n in range(3)
         ],
         "stop_gradient": [
-            sample(
-                "one factor", [[A, B]], lambda x: x * geon.stop_gradient(x), differences=False
-            )
+            sample("one factor", [[A, B]], lambda x: x * geon.stop_gradient(x), differences=False)
         ],
         "print": [sample("in between", [[A, B]], lambda x: geon.print(x * x) * x)],
         "custom": [sample("two inputs", [[A, B], [B]], product_tanh)],
@@ -282,6 +278,6 @@ SAMPLES = {**_movement(), **_parts(), **_sums(), **_others()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
-    "all any argmax argmin argsort assign checked constant doall iota length placeholder random_bits"
-    " sequential top_k variable".split()
+    "all any argmax argmin argsort assign checked constant doall iota length placeholder"
+    " random_bits sequential top_k variable".split()
 )

@@ -70,9 +70,7 @@ def test_second_and_third_derivatives_go_through_the_rule(x):
 
 def test_hessian_vector_product(x):
     vector = geon.constant(X[::-1].copy(), axes=[A, B])
-    found, expected = (
-        geon.hvp(geon.sum(f(x) * x * x), x, vector) for f in (own_tanh, geon.tanh)
-    )
+    found, expected = (geon.hvp(geon.sum(f(x) * x * x), x, vector) for f in (own_tanh, geon.tanh))
     np.testing.assert_allclose(compute(found, {x: X}), compute(expected, {x: X}), rtol=1e-12)
 
 

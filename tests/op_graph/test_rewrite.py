@@ -74,7 +74,7 @@ MATCHES = {
     "multiply_one": _one_of(_minus_one),
     "divide_one": _one_of(lambda m, x: m.chosen(x / 1.0, geon.divide(1.0, x))),
     "power_by_constant": _one_of(lambda m, x: x ** m.chosen(0, 1, 2, 3, -1, 2.0)),
-    "negative_twice": lambda m: -(-m.leaf()),
+    "negative_twice": lambda m: geon.negative(-m.leaf()),
     "add_negative": lambda m: m.leaf(AXES) + -m.leaf(),
     "subtract_negative": lambda m: m.leaf(AXES) - -m.leaf(),
     "relu": _one_of(lambda m, x: geon.where(x <= 0.0, 0.0, x)),
@@ -133,7 +133,9 @@ def test_a_rule_does_not_fire_on_what_it_does_not_match(name):
     assert rewrite(plain, alone(name), {}) == plain
 
 
-@pytest.mark.parametrize("row", [r for r in PRIMITIVES.values() if isinstance(r, Elementwise)], ids=str)
+@pytest.mark.parametrize(
+    "row", [r for r in PRIMITIVES.values() if isinstance(r, Elementwise)], ids=str
+)
 def test_folding_and_stripping_for_every_elementwise_row(row):
     random = np.random.default_rng(5)
     dtype = {"logical": "bool", "integer": "int64", "bits": "int64"}.get(row.rule, "float64")
@@ -298,8 +300,8 @@ def test_leaves_keep_their_names():
 
 def test_a_deep_graph_is_rewritten():
     y = x = geon.placeholder((), "float64")
-    for _ in range(50_000):
+    for _ in range(20_000):
         y = geon.tanh(y + 0.0)
     (new,) = rewrite([y], simplify_rules(), {})
-    assert len(post_order([new])) == 50_001
+    assert len(post_order([new])) == 20_001
     assert post_order([new])[0] is x

@@ -274,7 +274,9 @@ def test_second_forward_mode_agrees_with_reverse_mode(sample):
     total = sum(geon.sum(u * g) for u, g in zip(others, gradients, strict=True))
     reverse = geon.deriv(total, problem.xs, unreached="zero")
     left = sum(np.vdot(compute(u), problem.value(t)) for u, t in zip(others, forward, strict=True))
-    right = sum(np.vdot(problem.value(g), compute(t)) for g, t in zip(reverse, tangents, strict=True))
+    right = sum(
+        np.vdot(problem.value(g), compute(t)) for g, t in zip(reverse, tangents, strict=True)
+    )
     np.testing.assert_allclose(left, right, rtol=1e-6 if sample.step > 1e-3 else 1e-9, atol=1e-9)
 
 

@@ -177,6 +177,6 @@ assert not any(name.split(".")[0] == "geon" for name in sys.modules)
 """
     (tmp_path / "alone.py").write_text(alone)
     done = subprocess.run(
-        [sys.executable, "-I", "alone.py"], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "alone.py"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""How NumPy's ``matmul`` takes a contraction: operands as stacks of matrices, without needless copies.
+"""How ``np.matmul`` takes a contraction: as stacks of matrices, without needless copies.
 
 The result of x over (batch, M, K) and y over (batch, K, N) is laid out (batch, M, N). An operand is
 read as it lies when its M (or N) axes and its K axes each walk as one axis and one of the two is

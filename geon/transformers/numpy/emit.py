@@ -1,7 +1,8 @@
 """Stage 6 for NumPy: a plan as the text of a Python module.
 
-The text has three functions. ``sizes`` gives the arena's buffers under given lengths, ``bind`` makes
-every array that can be made before a call (views into the arena and the variables), ``run`` computes.
+The text has three functions. ``sizes`` gives the arena's buffers under given lengths, ``bind``
+makes every array that can be made before a call (views into the arena and the variables), ``run``
+computes.
 It contains no names and no line numbers of the user's; ``annotated`` adds them as comments.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from ...op_graph.axes import Axes
 from ...op_graph.constants import Frozen, constant_value
@@ -23,6 +26,7 @@ from .kernels import statements
 from .parts import Line, computing, unpacked
 
 CARVED_TOGETHER = 12
+NAMED_BY_VALUE = 8
 
 
 @lru_cache(maxsize=4096)
@@ -151,19 +155,24 @@ class Emitter:
         array = constant_value(op)
         if op.axes is NO_AXES:
             return self.scalar(array.item(), op.dtype)
-        text = f"np.array({_literal(array.tolist())}, {dtype_text(op.dtype)}).reshape({array.shape})"
+        text = (
+            f"np.array({_literal(array.tolist())}, {dtype_text(op.dtype)}).reshape({array.shape})"
+        )
         name = f"c_{len(self.globals)}"
         return self.globals.setdefault(text, name)
 
     def scalar(self, value: Any, dtype: Any) -> str:
         """A scalar constant, named by its value where that reads well."""
-        text = f"np.array({_literal(value)}, {dtype_text(dtype)})"
+        literal = _literal(value)
+        if name_of(dtype) == "float32" and "np" not in literal:
+            literal = str(np.float32(value))  # the shortest text that is this float32
+        text = f"np.array({literal}, {dtype_text(dtype)})"
         if text not in self.globals:
-            plain = isinstance(value, (bool, int, float)) and abs(value) < 100 and value == value
-            whole = plain and float(value).is_integer()
-            name = f"c_{int(value)}".replace("-", "m") if whole else f"c_{len(self.globals)}x"
-            if dtype.name != "float32":
-                name += f"_{dtype.name}"
+            shown = literal.removesuffix(".0").replace("-", "m").replace(".", "p")
+            short = len(shown) <= NAMED_BY_VALUE and shown.replace("np.", "").isalnum()
+            name = f"c_{shown}" if short else f"c_{len(self.globals)}"
+            if name_of(dtype) != "float32":
+                name += f"_{name_of(dtype)}"
             taken = set(self.globals.values())
             self.globals[text] = name if name not in taken else f"{name}_{len(taken)}"
         return self.globals[text]
@@ -288,9 +297,8 @@ def emit(
     inputs = [name for name in leaves.values() if name.startswith("x")]
     variables = [name for name in leaves.values() if name.startswith("v")]
     lines: list[Line] = [("import numpy as np", None), (_RUNTIME, None)]
-    if any("bfloat16" in text for text, _ in [*work.bind, *work.run]) or any(
-        "bfloat16" in text for text in work.globals
-    ):
+    written = [*work.bind, *work.run, *work.carve_lines()]
+    if any("bfloat16" in text for text in [*work.globals, *(text for text, _ in written)]):
         lines.append(("from ml_dtypes import bfloat16", None))
     lines += [("", None)]
     lines += [(f"{name} = {text}", None) for text, name in work.globals.items()]

@@ -128,9 +128,7 @@ def _dot(work: Emitter, op: Op) -> list[str]:
     return [f"np.matmul({left}, {right}, out={out})"]
 
 
-def _matrix(
-    work: Emitter, op: Op, batch: list[str], pair: list[list[str]], drop: bool
-) -> str:
+def _matrix(work: Emitter, op: Op, batch: list[str], pair: list[list[str]], drop: bool) -> str:
     """``op`` with its axes as (batch, first of pair, second); empty ones dropped where ``drop``."""
     name = work.array(op)
     order = [op.axes.index(n) for n in [*batch, *pair[0], *pair[1]]]
@@ -169,7 +167,8 @@ def _concat(work: Emitter, op: Op) -> list[str]:
     from .emit import length_text
 
     at, out = op.axes.index(op.attrs[0]), work.array(op)
-    lines, start = [], 0
+    lines: list[str] = []
+    start: int | Length = 0
     for arg in op.args:
         end = start + arg.axes[op.attrs[0]].expression
         text = ", ".join([":"] * at + [f"{length_text(start)}:{length_text(end)}"])

@@ -34,17 +34,19 @@ def computing(
 ) -> tuple[str, list[Line]]:
     """What ``bind`` returns, and the functions that run the statements.
 
-    ``scopes`` tells which names are made in ``bind`` (they are handed over) and which while running.
+    ``scopes`` tells which names are made in ``bind`` (they are handed over) and which in ``run``.
     """
     if len(statements) <= 2 * PART:
         bound = _used(statements, scopes, "bind")
-        lines = [(f"def run({', '.join(['bound', *inputs])}):", None)]
-        lines += unpacked(bound, "bound") + _indented(statements)
-        return names_text(bound), [*lines, (f"    return {names_text(results)}", None)]
+        head: Line = (f"def run({', '.join(['bound', *inputs])}):", None)
+        body = unpacked(bound, "bound") + _indented(statements)
+        return names_text(bound), [head, *body, (f"    return {names_text(results)}", None)]
     parts = [statements[k : k + PART] for k in range(0, len(statements), PART)]
     bounds = [_used(part, scopes, "bind") for part in parts]
     needed = [_used(part, scopes, "run") for part in parts]
-    lines, calls, live = [], [], dict.fromkeys(inputs)
+    lines: list[Line] = []
+    calls: list[Line] = []
+    live: dict[str, None] = dict.fromkeys(inputs)
     for k, part in enumerate(parts):
         later = {name for names in needed[k + 1 :] for name in names} | set(results)
         known = {**live, **dict.fromkeys(needed[k])}

@@ -7,18 +7,22 @@ of geon, is part of the modules that ``Transformer.write`` makes.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from ...errors import IndexRangeError, NonFiniteError
-from ...op_graph.philox import random_bits
+from ...errors import GeonError, IndexRangeError, NonFiniteError
+from ...op_graph.philox import random_bits as random_bits
 
-__all__ = ["random_bits"]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 # Memory -----------------------------------------------------------------------------------------
 
 
-def carve(arena, offsets, numbers, shape, dtype):
+def carve(
+    arena: Array, offsets: Sequence[int], numbers: Sequence[int], shape: tuple[int, ...], dtype: Any
+) -> list[Array]:
     """The arrays of ``shape`` and ``dtype`` that the buffers of these numbers hold."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     starts = [offsets[number] for number in numbers]
@@ -28,19 +32,18 @@ def carve(arena, offsets, numbers, shape, dtype):
 # Rows that need more than one ufunc -------------------------------------------------------------
 
 
-def _blocks(out, *operands):
+def _blocks(out: Array, *operands: Array) -> Iterator[Any]:
     """Views of bounded size over ``out`` and the operands broadcast to it, for work by block."""
     shape = out.shape
-    operands = [np.broadcast_to(x, shape) for x in operands]
+    arrays = [out, *(np.broadcast_to(x, shape) for x in operands)]
     if out.size == 0:
         return
-    flags = ["external_loop", "buffered", "zerosize_ok"]
-    roles = [["writeonly"]] + [["readonly"]] * len(operands)
-    with np.nditer([out, *operands], flags, roles, buffersize=8192) as blocks:
+    roles: Any = [["writeonly"], *[["readonly"]] * len(operands)]
+    with np.nditer(arrays, ["external_loop", "buffered"], roles, buffersize=8192) as blocks:
         yield from blocks
 
 
-def to_integer(x, out):
+def to_integer(x: Array, out: Array) -> None:
     """Floats truncated to integers, held at the ends of the range; NaN becomes 0."""
     info = np.iinfo(out.dtype)
     for target, block in _blocks(out, x):
@@ -52,7 +55,7 @@ def to_integer(x, out):
         target[low] = info.min
 
 
-def left_shift(x, count, out):
+def left_shift(x: Array, count: Array, out: Array) -> None:
     """x << count; 0 where count is negative or at least the width."""
     bits = 8 * out.dtype.itemsize
     for target, a, n in _blocks(out, x, count):
@@ -60,7 +63,7 @@ def left_shift(x, count, out):
         target[...] = np.where(outside, 0, np.left_shift(a, np.where(outside, 0, n)))
 
 
-def right_shift(x, count, out):
+def right_shift(x: Array, count: Array, out: Array) -> None:
     """x >> count keeping the sign; 0 or -1 where count is negative or at least the width."""
     bits = 8 * out.dtype.itemsize
     for target, a, n in _blocks(out, x, count):
@@ -69,7 +72,7 @@ def right_shift(x, count, out):
         target[...] = np.where(outside, np.where(a < 0, -1, 0).astype(a.dtype), shifted)
 
 
-def integer_power(x, exponent, out):
+def integer_power(x: Array, exponent: Array, out: Array) -> None:
     """Integers to integer powers; a negative power is 0 unless the base is 1 or -1."""
     if out.dtype.kind == "u":
         np.power(x, exponent, out=out)
@@ -79,7 +82,7 @@ def integer_power(x, exponent, out):
         target[...] = np.where(n < 0, inverse, np.power(a, np.maximum(n, 0)))
 
 
-def iota(out):
+def iota(out: Array) -> None:
     """0, 1, 2, ... into the only dimension of ``out``."""
     if len(out):
         out.fill(1)
@@ -87,38 +90,42 @@ def iota(out):
         np.add.accumulate(out, out=out)
 
 
-def top_k(x, axis, k, out):
+def top_k(x: Array, axis: int, k: int, out: Array) -> None:
     """Positions of the k largest, largest first, NaN above all, equal elements in order."""
     backwards = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
     order = np.flip(backwards, axis)
     np.subtract(x.shape[axis] - 1, np.take(order, np.arange(k), axis=axis), out=out)
 
 
-def check_positions(index, length, kernel):
+def check_positions(index: Array, length: int, kernel: int) -> None:
     """Raise ``IndexRangeError`` when a position lies outside an axis of ``length``."""
     if index.size:
         low, high = int(index.min()), int(index.max())
         if low < -length or high >= length:
+            found = f"{low} to {high}" if low < high else str(low)
             raise _at(kernel, IndexRangeError(
-                f"positions from {low} to {high} where the length is {length}; they must lie in "
-                f"{-length} to {length - 1}"
+                f"{found} where the axis has length {length}; positions must lie in {-length} to "
+                f"{length - 1}: check the data, or geon.clip them"
             ))  # fmt: skip
 
 
-def check_finite(x, kernel):
+def check_finite(x: Array, kernel: int) -> None:
     """Raise ``NonFiniteError`` when ``x`` holds NaN or an infinity."""
     finite = np.isfinite(x)
     if not finite.all():
-        count = int(x.size - finite.sum())
-        raise _at(kernel, NonFiniteError(f"{count} of {x.size} values are not finite"))
+        wrong = x[~finite]
+        raise _at(kernel, NonFiniteError(
+            f"{wrong.size} of {x.size} values are not finite, the first is {wrong[0]}; variables "
+            "are as they were, and trace of the computation shows the values of all ops"
+        ))  # fmt: skip
 
 
-def _at(kernel, error):
+def _at(kernel: int, error: GeonError) -> GeonError:
     """An error that knows its kernel, for whoever can name it."""
-    error.kernel = kernel
+    error.kernel = kernel  # type: ignore[attr-defined]  # read where the graph is known
     return error
 
 
-def show(label, x):
+def show(label: str, x: Array) -> None:
     """Print a value as ``geon.print`` promises."""
     print(f"{label} = {x}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 def _ufunc(name: str, arity: int) -> str:
-    operands = ", ".join("{%d}" % k for k in range(arity))
+    operands = ", ".join(f"{{{k}}}" for k in range(arity))
     return f"np.{name}({operands}, out={{o}})"
 
 

@@ -66,7 +66,7 @@ class NumPyTransformer(Transformer):
         return NumPyProgram((space["bind"], space["run"], space["sizes"]), source)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write one Python file that needs only NumPy and safetensors; see ``Transformer.write``."""
+        """Write one Python file that needs NumPy and safetensors alone."""
         from .module import write_module
 
         write_module(self, path)

@@ -1,0 +1,161 @@
+"""``python -m geon replay FILE``: compute a dump again, beside the naive interpreter."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import ArgumentError, DumpError, GeonError
+from .op_graph.dumps import Case, loads_case
+from .op_graph.interpret import interpret
+from .op_graph.op_graph import Op, Tensor, storage_leaves
+from .testing.comparison import close
+from .testing.difference import first_difference
+from .transformers.base import Transformer, make_transformer
+from .transformers.computation import Computation
+from .transformers.trace import at_entry, titled
+
+Array = np.ndarray[Any, Any]
+SAME, DIFFERENT, UNUSABLE = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A case made ready to run: its computation, by ``transformer``, and its inputs."""
+
+    transformer: Transformer
+    f: Computation
+    inputs: list[Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What running a case gave: a value for each tensor that it computes, or the error raised."""
+
+    values: dict[Op, Array]
+    error: GeonError | None = None
+
+
+def main(path: str, transformer: str | None = "numpy") -> int:
+    """Run a dump by the naive interpreter and by a transformer, and print what each gives.
+
+    The first op at which they part is printed too. Returns 0 where both agree (also where both
+    raise the same error), 1 where they do not, and 2, after one line that says why, for a file that
+    is no dump or a case that cannot be run.
+    """
+    try:
+        replay = prepared(loads_case(read(path)), transformer)
+    except GeonError as error:
+        print(f"{path}: {' '.join(str(error).split())}", file=sys.stderr)
+        return UNUSABLE
+    with replay.transformer:
+        return run(replay)
+
+
+def read(path: str) -> str:
+    """The text of a file; ``DumpError`` for one that cannot be read as text."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DumpError(f"cannot be read: {error}") from None
+
+
+def prepared(case: Case, name: str | None) -> Replay:
+    """The computation of a case, with the variables set that the dump has values of."""
+    placeholders = [leaf for leaf in storage_leaves(*case.results) if not leaf.info.stored]
+    missing = [leaf for leaf in placeholders if leaf not in case.feeds]
+    if missing:
+        raise ArgumentError(
+            f"the dump has no value of {missing[0]} (made at {missing[0].file_info}): write it "
+            "with computation.dumps(*inputs), or geon.dumps(op, feeds={placeholder: array})"
+        )
+    transformer = make_transformer(name)
+    try:
+        f = transformer.computation(
+            list(case.results),
+            *placeholders,
+            lengths=case.lengths,  # type: ignore[arg-type]  # names stand for open axes
+        )
+        for leaf, array in case.feeds.items():
+            if leaf.info.stored:
+                transformer.set(leaf, array)
+    except GeonError:
+        transformer.close()
+        raise
+    return Replay(transformer, f, [case.feeds[leaf] for leaf in placeholders])
+
+
+def run(replay: Replay) -> int:
+    """Print both outcomes and where they part; the exit status."""
+    name = replay.transformer.target.name
+    naive = interpreted(replay)
+    difference = None
+    if naive.error is None:
+        try:
+            difference = first_difference(replay.f, *replay.inputs)
+        except GeonError as error:
+            print(f"the search for a difference raised {_raised(error)}")
+    compiled = called(replay)
+    for number, (shown, pure) in enumerate(_computed(replay.f), 1):
+        print(f"{number}. {titled(shown)}")
+        for who, outcome in (("interpreter", naive), (name, compiled)):
+            if pure in outcome.values:
+                print(f"{who}:\n{np.array2string(outcome.values[pure], threshold=60)}")
+    for who, outcome in (("the interpreter", naive), (name, compiled)):
+        if outcome.error is not None:
+            print(f"{who} raised {_raised(outcome.error)}")
+    if difference is not None:
+        print(difference)
+    elif agree(naive, compiled):
+        print("no difference" if naive.error is None else "both raise the same error")
+        return SAME
+    else:
+        print("the results differ, though no op does where it is a result of its own")
+    return DIFFERENT
+
+
+def _raised(error: GeonError) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _computed(f: Computation) -> list[tuple[Op, Tensor]]:
+    """What is compared: each result that has a value, and each variable that is changed."""
+    shown = zip(f.results, f.pure.outputs, strict=True)
+    found: list[tuple[Op, Tensor]] = [(op, pure) for op, pure in shown if pure is not None]
+    return [*found, *f.pure.updates.items()]
+
+
+def interpreted(replay: Replay) -> Outcome:
+    """The outcome by the naive interpreter."""
+    f = replay.f
+    try:
+        known, lengths = at_entry(f, replay.inputs, {})
+        return Outcome(interpret(f.pure.roots, known, lengths))
+    except GeonError as error:
+        return Outcome({}, error)
+
+
+def called(replay: Replay) -> Outcome:
+    """The outcome of a call; then the variables have their new values."""
+    f = replay.f
+    try:
+        found = f(*replay.inputs)
+    except GeonError as error:
+        return Outcome({}, error)
+    values: dict[Op, Array] = {
+        pure: value for pure, value in zip(f.pure.outputs, found, strict=True) if pure is not None
+    }
+    # Set last: a variable's new value may be a result as well, and is what must be right.
+    values |= {pure: replay.transformer.get(leaf) for leaf, pure in f.pure.updates.items()}
+    return Outcome(values)
+
+
+def agree(left: Outcome, right: Outcome) -> bool:
+    """Whether both raise an error of one type, or all values differ by rounding alone."""
+    if left.error is not None or right.error is not None:
+        return type(left.error) is type(right.error)
+    return all(bool(close(value, left.values[op]).all()) for op, value in right.values.items())

@@ -1,0 +1,49 @@
+"""What errors of calls say beyond what the runtime knows: the ops, and the user's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..errors import ArgumentError, AxisError, SizeError
+from ..op_graph.lengths import evaluate, names_of
+from ..op_graph.op_graph import Leaf, Op, post_order
+from .memory import Plan
+from .schedule import bytes_of
+
+
+def described(op: Op) -> str:
+    """What messages about the kernel of an op call it: its place, and in which pass it is."""
+    derived = op._site[2].startswith(("derivative", "tangent"))
+    shown = str(op) if op.name is None else f"{op} ({op.primitive.name})"
+    made = "made"
+    if op.primitive.name == "checked":
+        index = op.args[0]
+        shown, made = f"{index} (made at {index.file_info})", "used as positions"
+    return f"{shown} {made} at {op.file_info}, in the {'derivative' if derived else 'forward'} pass"
+
+
+def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentError:
+    """An error about the arguments of a call, with the placeholders it takes."""
+    lines = [f"  {leaf} {leaf.dtype.name} made at {leaf.file_info}" for leaf in leaves]
+    return ArgumentError("\n".join([str(error), *lines]))
+
+
+def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:
+    """An error about an open length that nothing gives, with the first op that has it."""
+    for op in post_order(roots):
+        lengths = [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]
+        if any(error.open_name in names_of(length) for length in lengths):
+            return AxisError(f"{error}\n  {op} made at {op.file_info}")
+    return error
+
+
+def with_largest(error: SizeError, plan: Plan) -> SizeError:
+    """An error about the memory of a computation, with the largest value it computes."""
+    lengths = error.lengths or {}
+    sizes = {op: evaluate(bytes_of(op), lengths) for op in plan.homes}
+    if not sizes:
+        return error
+    op = max(sizes, key=lambda op: sizes[op])
+    return SizeError(
+        f"{error}\n  its largest value is {op} of {sizes[op]:,} bytes, made at {op.file_info}"
+    )

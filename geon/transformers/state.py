@@ -1,0 +1,359 @@
+"""Variables between calls: their memory, first values, reading and writing, checkpoints.
+
+This file imports NumPy, the standard library, geon's errors and its neighbours ``checkpoint``,
+``dims``, ``feeding`` and ``gate`` alone: its text is part of the modules that
+``Transformer.write`` makes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import (
+    ArgumentError,
+    AxisError,
+    CheckpointError,
+    ClosedError,
+    FeedError,
+    SizeError,
+)
+from .checkpoint import Entry, keys_for, load, save
+from .dims import check_size, known, open_sizes, resolve
+from .feeding import make_feed
+from .gate import Gate, Reading, Writing
+
+
+class Slot:
+    """A variable as the runtime sees it.
+
+    ``label`` is what messages call it, ``name`` the user's name or None. ``learned`` has the open
+    lengths that an initial array fixes. ``start`` puts its first value in, for which the slots in
+    ``reads`` must have theirs; a variable without a first value has none.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        name: str | None,
+        dtype: Any,
+        axes: Iterable[str],
+        dims: Iterable[Any],
+        persistent: bool = True,
+        learned: Mapping[str, int] | None = None,
+    ) -> None:
+        self.label, self.name, self.dtype = label, name, np.dtype(dtype)
+        self.axes, self.dims, self.persistent = tuple(axes), tuple(dims), persistent
+        self.learned = learned or {}
+        self.start: Callable[[], None] | None = None
+        self.reads: tuple[Slot, ...] = ()
+        self.array: Any = None
+        self.lengths: dict[str, int] = {}
+        self.ready = self.started = False
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+class State:
+    """The storage of a transformer: one array for each variable, and the gate all calls pass.
+
+    ``defaults`` gives the default lengths of open names. Locks are taken in this order: ``lock``,
+    then the gate.
+    """
+
+    def __init__(self, defaults: Callable[[], Mapping[str, int]] = dict) -> None:
+        self.gate = Gate()
+        self.lock = threading.RLock()
+        self.defaults = defaults
+        self.slots: list[Slot] = []
+        self.starting: list[Slot] = []
+        self.epoch = 0
+        self.lost: str | None = None
+
+    def usable(self) -> None:
+        """Raise ``ClosedError`` when the transformer was closed or its state was lost."""
+        if self.lost is not None:
+            raise ClosedError(self.lost)
+
+    def close(self, reason: str) -> None:
+        """Free all memory; from now on everything raises ``ClosedError`` with ``reason``."""
+        with self.lock, Writing(self.gate):
+            self.lost = reason
+            self.epoch += 1
+            for slot in self.slots:
+                slot.array = None
+            self.slots.clear()
+
+    # Memory -------------------------------------------------------------------------------------
+
+    def lengths(self) -> dict[str, int]:
+        """The open lengths that variables have fixed."""
+        found: dict[str, int] = {}
+        for slot in self.slots:
+            for name, size in slot.lengths.items():
+                found.setdefault(name, size)
+        return found
+
+    def chosen(self, slot: Slot, lengths: Mapping[str, int]) -> dict[str, int]:
+        """The open lengths of a variable, from ``lengths`` or what is known already.
+
+        Raises ``AxisError`` for one that is not known, and where two places disagree.
+        """
+        chosen: dict[str, int] = {}
+        if all(isinstance(dim, int) for dim in slot.dims):
+            return chosen
+        held = self.lengths()
+        for dim in slot.dims:
+            for name in () if isinstance(dim, int) else dim.names:
+                places: list[tuple[str, Mapping[str, int]]] = [
+                    ("the initial value", slot.learned),
+                    ("the variables of this transformer", held),
+                    ("the call, lengths= or axis.length", lengths),
+                ]
+                if name not in lengths and name not in held:
+                    places.append(("axis.length", self.defaults()))
+                sizes = [(where, source[name]) for where, source in places if name in source]
+                for where, size in sizes[1:]:
+                    if size != sizes[0][1]:
+                        raise AxisError(
+                            f"{slot.label} needs one length for {name}: it is {sizes[0][1]} in "
+                            f"{sizes[0][0]} and {size} in {where}; a transformer's variables "
+                            "keep the length that each open axis got first"
+                        )
+                chosen.update((name, size) for _, size in sizes)
+            if not known(dim, chosen):
+                raise AxisError(
+                    f"{slot.label} has the open length {dim}, which nothing gives yet: set the "
+                    "axis's length, call a computation with data, or give lengths="
+                )
+        return chosen
+
+    def shape(self, slot: Slot, lengths: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape that a variable has, or gets with these lengths; raises as ``chosen``."""
+        chosen = self.chosen(slot, lengths)
+        return tuple([resolve(dim, chosen) for dim in slot.dims])
+
+    def allocate(self, slot: Slot, lengths: Mapping[str, int]) -> None:
+        """Give ``slot`` memory, its open lengths taken from ``lengths`` or what is known."""
+        if slot.array is None:
+            shape = self.shape(slot, lengths)
+            check_size(slot.dtype.itemsize * math.prod(shape), slot.label)
+            slot.array = np.zeros(shape, slot.dtype)
+            slot.lengths = self.chosen(slot, lengths)
+
+    def allocatable(self, slot: Slot) -> bool:
+        """Whether ``slot`` has memory, or fits and has lengths that need no call's data."""
+        try:
+            if slot.array is None:
+                check_size(slot.dtype.itemsize * math.prod(self.shape(slot, {})), slot.label)
+        except (AxisError, SizeError):
+            return False
+        return True
+
+    def allocate_all(self, lengths: Mapping[str, int]) -> None:
+        """Give every variable memory."""
+        with self.lock:
+            self.usable()
+            for slot in self.slots:
+                self.allocate(slot, lengths)
+
+    # First values -------------------------------------------------------------------------------
+
+    def initialize(self, lengths: Mapping[str, int], force: bool = False) -> None:
+        """Set each variable not yet set to its first value; with ``force`` all that have one."""
+        with self.lock:
+            self.allocate_all(lengths)
+            self.begin(self.slots, force)
+
+    def ensure(
+        self, needed: Sequence[Slot], read: Sequence[Slot], lengths: Mapping[str, int]
+    ) -> None:
+        """Allocate ``needed`` with these lengths; set those in ``read`` that are not set yet.
+
+        Other variables whose lengths are known get their first values too, so that these do not
+        depend on which computation is called first.
+        """
+        with self.lock:
+            self.usable()
+            if all(slot.array is not None for slot in needed) and all(s.ready for s in read):
+                return
+            waiting = dict.fromkeys(needed)
+            stack = list(needed)
+            while stack:
+                slot = stack.pop()
+                self.allocate(slot, lengths)
+                new = [s for s in slot.reads if not (slot.ready or s in waiting)]
+                waiting.update(dict.fromkeys(new))
+                stack += new
+            for slot in self.slots:
+                if slot not in waiting and self.allocatable(slot):
+                    self.allocate(slot, {})
+            self.begin([s for s in self.slots if s.array is not None and s not in self.starting])
+            for slot in read:
+                self.require(slot)
+
+    def require(self, slot: Slot) -> None:
+        """Raise ``ArgumentError`` when ``slot`` has no value."""
+        if slot.ready:
+            return
+        if slot in self.starting:
+            self.refuse_cycle(self.starting)
+        raise ArgumentError(
+            f"the {slot.label} is read but has no value: give it initial_value=, or "
+            "transformer.set(variable, array)"
+        )
+
+    def refuse_cycle(self, slots: Iterable[Slot]) -> NoReturn:
+        """Raise for first values that need each other."""
+        raise ArgumentError(
+            f"the initial values of {', '.join(s.label for s in slots)} depend on each other; "
+            "give one of them a value that reads none of the others"
+        )
+
+    def begin(self, slots: Iterable[Slot], force: bool = False) -> None:
+        """Set variables to their first values, those that others read first.
+
+        Variables that are set already stay as they are, unless ``force`` is given.
+        """
+
+        def due(slot: Slot) -> bool:
+            return slot.start is not None and (force or not (slot.ready or slot.started))
+
+        waiting = list(filter(due, slots))
+        while waiting:
+            unset = set(waiting)
+            turn = [slot for slot in waiting if not unset.intersection(slot.reads)]
+            if not turn:
+                self.refuse_cycle(waiting)
+            for slot in turn:
+                if not due(slot):
+                    continue  # a callable first value asked for it
+                for other in slot.reads:
+                    self.require(other)
+                self.starting.append(slot)
+                try:
+                    if slot.start is not None:
+                        slot.start()
+                finally:
+                    self.starting.pop()
+                slot.started = True
+            waiting = [slot for slot in waiting if slot not in turn]
+
+    # Values -------------------------------------------------------------------------------------
+
+    def get(self, slot: Slot) -> Any:
+        """A copy of a variable's value; it is initialized where it is not yet set."""
+        self.ensure([slot], [slot], {})
+        with Reading(self.gate):
+            self.usable()
+            return np.array(slot.array)
+
+    def put(self, slot: Slot, value: Any) -> None:
+        """Set a variable from a user's array; ``FeedError`` where that does not fit."""
+        with self.lock:
+            self.usable()
+            dims = slot.dims if slot.array is None else slot.array.shape
+            array = make_feed(slot.dtype, dims, slot.label)(value)
+            if slot.array is None:
+                given = dict(open_sizes(slot.dims, array.shape))
+                try:
+                    shape = self.shape(slot, given)
+                except AxisError as error:
+                    raise FeedError(
+                        f"{slot.label} was given an array of shape {array.shape}: {error}"
+                    ) from None
+                make_feed(slot.dtype, shape, slot.label)(array)
+                self.allocate(slot, given)
+            with Writing(self.gate):
+                np.copyto(slot.array, array)
+                slot.ready = True
+
+    def find(self, name: str) -> Slot:
+        """The slot of that name, or of that key in checkpoints."""
+        found = [slot for slot in self.slots if slot.name == name]
+        if not found:
+            unnamed = [slot for slot in self.slots if slot.name is None and slot.persistent]
+            keys = keys_for([(None, "variable", slot.axes, slot.label) for slot in unnamed])
+            found = [slot for slot, key in zip(unnamed, keys, strict=True) if key == name]
+            if not found:
+                names = [*(s.name for s in self.slots if s.name is not None), *keys]
+                raise ArgumentError(
+                    f"there is no variable {name!r}; there are {', '.join(names) or 'none'}"
+                )
+        if len(found) > 1:
+            raise ArgumentError(f"{' and '.join(s.label for s in found)} have one name; rename one")
+        return found[0]
+
+    # Checkpoints --------------------------------------------------------------------------------
+
+    def entries(self) -> tuple[list[Slot], list[Entry]]:
+        """The persistent variables, and each as a checkpoint sees it."""
+        slots = [slot for slot in self.slots if slot.persistent]
+        keys = keys_for([(s.name, "variable", s.axes, s.label) for s in slots])
+        common = {**self.defaults(), **self.lengths()}
+        entries = []
+        for slot, key in zip(slots, keys, strict=True):
+            lengths = {**common, **slot.learned}
+            shape: Sequence[int | None] = [
+                resolve(dim, lengths) if known(dim, lengths) else None for dim in slot.dims
+            ]
+            if slot.array is not None:
+                shape = slot.array.shape
+            axes = tuple(zip(slot.axes, shape, strict=True))
+            entries.append(
+                Entry(key, slot.name is None, "variable", axes, slot.dtype.name, slot.label)
+            )
+        return slots, entries
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all persistent variables to a file; those not yet set are initialized first."""
+        with self.lock:
+            self.usable()
+            slots, _ = self.entries()
+            self.ensure(slots, slots, {})
+            _, entries = self.entries()
+            with Reading(self.gate):
+                arrays = [np.array(slot.array) for slot in slots]
+        save(path, entries, arrays)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Read all persistent variables from a file; everything is checked before any changes."""
+        with self.lock:
+            self.usable()
+            slots, entries = self.entries()
+            arrays = load(path, entries)
+            lengths = self.lengths()
+            for slot, array in zip(slots, arrays, strict=True):
+                for name, size in open_sizes(slot.dims, array.shape):
+                    if lengths.setdefault(name, size) != size:
+                        raise self.contradiction(path, slot, name, size, lengths[name])
+            for slot, array in zip(slots, arrays, strict=True):
+                for dim, size in zip(slot.dims, array.shape, strict=True):
+                    if known(dim, lengths) and resolve(dim, lengths) != size:
+                        raise self.contradiction(path, slot, dim, size, resolve(dim, lengths))
+            with Writing(self.gate):
+                for slot, array in zip(slots, arrays, strict=True):
+                    if slot.array is None:
+                        slot.array = array
+                        slot.lengths = {
+                            n: lengths[n] for n, _ in open_sizes(slot.dims, array.shape)
+                        }
+                    else:
+                        np.copyto(slot.array, array)
+                    slot.ready = True
+
+    def contradiction(
+        self, path: str | os.PathLike[str], slot: Slot, dim: Any, size: int, other: int
+    ) -> CheckpointError:
+        """The error for a file whose lengths do not fit each other or the variables there are."""
+        return CheckpointError(
+            f"checkpoint {str(path)!r} gives {slot.label} the length {size} for {dim}, which is "
+            f"{other} in other variables; nothing was changed; restore into a new transformer, or "
+            "into the model that saved the file"
+        )

@@ -1,0 +1,66 @@
+"""What only written modules use: functions of theirs, first values, and arrays in the text.
+
+This file imports NumPy, the standard library, geon's errors and its neighbours ``calls`` and
+``state`` alone: its text is part of the modules that ``Transformer.write`` makes.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import IndexRangeError, NonFiniteError
+from .calls import Call, arrange, explained
+from .state import Slot, State
+
+
+class Function:
+    """A call as a written module has it: arguments by name, errors that name ops, one result.
+
+    ``names`` are those of the placeholders, ``values`` says for each result whether it is a value
+    (an effect gives None), ``single`` whether it is given as it is rather than in a tuple;
+    ``kernels`` describes those that can raise.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        names: Sequence[str | None],
+        values: Sequence[bool],
+        single: bool,
+        kernels: Mapping[int, str],
+    ) -> None:
+        self.call, self.names, self.values, self.single = call, names, values, single
+        self.kernels = kernels
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """The results for these values of the placeholders."""
+        arranged = arrange(self.names, len(self.names), args, keywords)
+        try:
+            computed = iter(self.call(*arranged))
+        except (IndexRangeError, NonFiniteError) as error:
+            raise explained(error, self.kernels.get) from None
+        results = tuple([next(computed) if is_value else None for is_value in self.values])
+        return results[0] if self.single else results
+
+
+def starter(
+    state: State, slot: Slot, value: Any, call: Callable[[], Any] | None
+) -> Callable[[], None]:
+    """What gives a variable its first value: an array or None, then a call or None."""
+
+    def start() -> None:
+        if value is not None:
+            state.put(slot, value)
+        if call is not None:
+            call()
+
+    return start
+
+
+def decoded(dtype: Any, shape: tuple[int, ...], text: str) -> Any:
+    """The read-only array whose bytes ``text`` holds in base 64."""
+    return np.frombuffer(base64.b64decode(text), dtype).reshape(shape)

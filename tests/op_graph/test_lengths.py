@@ -1,0 +1,151 @@
+"""The algebra of lengths, against Python integers and SymPy."""
+
+import pickle
+
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geon.op_graph.lengths import (
+    FloorDiv,
+    Length,
+    as_text,
+    evaluate,
+    floor_divide,
+    names_of,
+    product,
+    to_sympy,
+)
+
+NAMES = ("N", "C", "T")
+N, C, T = map(Length.of, NAMES)
+BINDINGS = st.fixed_dictionaries({name: st.integers(0, 40) for name in NAMES})
+ATOMS = st.one_of(st.integers(-7, 7), st.sampled_from([N, C, T]))
+
+
+def operations(children):
+    return st.one_of(
+        st.tuples(st.sampled_from("+-*"), children, children),
+        st.tuples(st.just("//"), children, st.integers(1, 6)),
+        st.tuples(st.just("//"), children, st.integers(-4, -1)),
+    )
+
+
+TREES = st.recursive(ATOMS, operations, max_leaves=8)
+
+
+def calculate(tree, lengths=None):
+    """The value of a tree of operations: a length, or a Python integer under ``lengths``."""
+    if not isinstance(tree, tuple):
+        return tree if lengths is None else evaluate(tree, lengths)
+    operator, left, right = tree
+    x, y = calculate(left, lengths), calculate(right, lengths)
+    results = {
+        "+": lambda: x + y,
+        "-": lambda: x - y,
+        "*": lambda: x * y,
+        "//": lambda: x // y,
+    }
+    return results[operator]()
+
+
+@given(TREES, BINDINGS)
+def test_every_expression_is_what_python_computes(tree, lengths):
+    assert evaluate(calculate(tree), lengths) == calculate(tree, lengths)
+
+
+@given(TREES, BINDINGS)
+def test_text_is_python_source(tree, lengths):
+    assert eval(as_text(calculate(tree)), dict(lengths)) == calculate(tree, lengths)
+
+
+@given(TREES, BINDINGS)
+def test_c_text_needs_only_a_floor_division(tree, lengths):
+    length = calculate(tree)
+    if isinstance(length, Length):
+        names = {**lengths, "floor_div": lambda a, b: a // b}
+        assert eval(length.c_text(), names) == calculate(tree, lengths)
+
+
+@given(TREES, BINDINGS)
+def test_sympy_agrees(tree, lengths):
+    expression = to_sympy(calculate(tree))
+    symbols = {sympy.Symbol(n, integer=True, nonnegative=True): v for n, v in lengths.items()}
+    assert expression.subs(symbols) == calculate(tree, lengths)
+
+
+@given(TREES, TREES, TREES)
+def test_normal_form(a, b, c):
+    x, y, z = calculate(a), calculate(b), calculate(c)
+    assert x + y == y + x and x * y == y * x
+    assert (x + y) + z == x + (y + z) and (x * y) * z == x * (y * z)
+    assert x * (y + z) == x * y + x * z
+    assert x - x == 0 and x + 0 == x and x * 1 == x and x * 0 == 0
+    assert hash(x + y) == hash(y + x)
+
+
+@given(TREES, BINDINGS)
+def test_the_names_it_reads_suffice(tree, lengths):
+    length = calculate(tree)
+    assert names_of(length) <= set(NAMES)
+    read = {name: lengths[name] for name in names_of(length)}
+    assert evaluate(length, read) == calculate(tree, lengths)
+
+
+@given(TREES)
+def test_pickling_gives_an_equal_length(tree):
+    length = calculate(tree)
+    assert pickle.loads(pickle.dumps(length)) == length
+
+
+@given(TREES, st.integers(1, 6))
+def test_an_exact_multiple_divides_exactly(tree, divisor):
+    length = calculate(tree)
+    assert floor_divide(length * divisor, divisor) == length
+
+
+def test_what_divides_exactly_leaves_the_division():
+    assert (4 * N + 5) // 2 == 2 * N + 2
+    assert (4 * N + 5) // -2 == -2 * N - 3
+    assert N // 1 == N and (N + 3) // 2 != N // 2 + 1
+    assert (N + 4) // 2 == N // 2 + 2
+    assert isinstance((6 * N) // 4, Length)
+
+
+def test_divisions_by_lengths():
+    length = (N * C) // C
+    assert evaluate(length, {"N": 3, "C": 4}) == 3
+    assert evaluate(7 // N, {"N": 2}) == 3
+    with pytest.raises(ZeroDivisionError):
+        evaluate(7 // N, {"N": 0})
+    with pytest.raises(ZeroDivisionError):
+        N // 0
+
+
+def test_how_it_is_written():
+    assert str(N * C + N + 1) == "C*N + N + 1"
+    assert str(2 * N - 3) == "2*N - 3"
+    assert str(-N) == "-N"
+    assert str(N // 2) == "((N)//(2))"
+    assert (N // 2).c_text() == "(floor_div(N, 2))"
+    assert str(N * N) == "N*N"
+
+
+def test_equality_and_constants():
+    assert Length.of("N") == N and Length.of("N") is not N
+    assert (N == 3) is False and N != C
+    assert N - N == 0 and type(N - N) is int and type(N + 1 - N) is int
+    assert product([N, 2, C]) == 2 * N * C and product([]) == 1
+    assert 3 - N == -(N - 3)
+
+
+def test_a_missing_name_is_named():
+    with pytest.raises(KeyError, match="C"):
+        (N * C).evaluate({"N": 1})
+
+
+def test_lengths_are_immutable():
+    with pytest.raises(AttributeError, match="immutable"):
+        N.terms = ()
+    assert FloorDiv(N, 2) == FloorDiv(Length.of("N"), 2)

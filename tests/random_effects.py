@@ -1,0 +1,86 @@
+"""The effects of random graphs: assignments to variables, slices and placeholders, in some order.
+
+A value that is assigned keeps to the bound and the error of the leaf, so that what is known of
+values that read the leaf holds after it was assigned too.
+"""
+
+import numpy as np
+
+import geon
+
+from .random_graphs import Value
+from .random_moves import item
+
+
+def add_effects(b):
+    """A list of (effect or ordered value, its error) that may be run together."""
+    free = b.some(b.variables, least=len(b.variables))
+    inputs = [v for v in b.values if v.op in {leaf for leaf, _ in b.placeholders}]
+    found = []
+    while free and (not found or b.flag()):
+        own = [free.pop() for _ in range(b.integer(1, len(free)))]
+        structure = b.choice(["one", "doall", "sequential", "sequential"])
+        if structure == "one":
+            found.append((assignment(b, own[0], []), None))
+        elif structure == "doall":
+            found.append((geon.doall([assignment(b, v, b.variables) for v in own]), None))
+        else:
+            targets = own + (inputs if not found else [])
+            found.append(ordered(b, own, targets))
+            inputs = []
+    return found
+
+
+def ordered(b, own, targets):
+    """A ``sequential``, with the value of its last element where that is a tensor."""
+    first = b.choice(own)
+    steps = [assignment(b, first, [first])]
+    for _ in range(b.integer(0, 3)):
+        steps.append(assignment(b, b.choice(targets), own))
+    if len({id(target) for target in own}) > 1 and b.flag():
+        steps.insert(1, geon.doall([assignment(b, v, own) for v in own]))
+    if b.flag():
+        last = b.pick()
+        return geon.sequential([*steps, last.op]), last.error
+    return geon.sequential(steps), None
+
+
+def assignment(b, leaf, near):
+    """A new value for a leaf or a part of it, made of the leaf itself or of other values."""
+    target = leaf.op
+    if len(target.axes) and b.flag():
+        target = target[{axis: item(b, axis) for axis in b.some(target.axes, least=1)}]
+
+    def fits(value):
+        return (
+            value.op.dtype is target.dtype
+            and value.error <= leaf.error
+            and all(
+                a in target.axes and target.axes[a.name].expression == a.expression
+                for a in value.axes
+            )
+        )
+
+    options = [v for v in near if fits(v)]
+    value = b.choice(options) if options and b.flag() else b.pick(fits)
+    return geon.assign(target, held(b, value, leaf, target))
+
+
+def held(b, value, leaf, target):
+    """The value, changed where it is the leaf's own, within the leaf's bound."""
+    kinds = {"f": 0.5, "i": 1, "b": True}
+    if value is None:
+        return kinds[leaf.kind]
+    made = value.op
+    if leaf.kind == "b":
+        return geon.logical_not(made) if b.flag() else made
+    if leaf.kind == "i":
+        made = made + 1 if b.flag() and value.bound + 1 <= np.iinfo(made.dtype).max else made
+        return geon.mod(made, 7) if b.flag() or value.bound + 1 > leaf.bound else made
+    halved = made * 0.5 if b.flag() else made
+    if value.bound > leaf.bound:
+        halved = geon.minimum(geon.maximum(halved, -leaf.bound), leaf.bound)
+    return halved
+
+
+__all__ = ["Value", "add_effects"]

@@ -1,0 +1,149 @@
+"""Random graphs mean the same to the naive interpreter, a planned program and one without a plan.
+
+``make fuzz`` runs many more of them. A failure is shrunk, and the graph with its inputs is written
+to a file that ``python -m geon replay FILE`` runs again.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, seed, settings
+
+import geon
+from geon.op_graph.dtypes import kind
+from geon.op_graph.op_graph import storage_leaves
+
+from . import random_moves as moves
+from . import random_steps as steps
+from .naive_run import naive_run
+from .random_graphs import graphs
+
+FAILURES = Path(__file__).parents[1] / ".hypothesis" / "failed-graphs"
+
+MOVEMENT = [moves.reorder, moves.broadcast, moves.rename, moves.flip, moves.flatten, moves.take,
+            moves.update, moves.concat, moves.stack, moves.pad]  # fmt: skip
+ARITHMETIC = [steps.elementwise, steps.with_number, steps.cast, steps.polygamma]
+SUMS = [steps.reduction, steps.contraction, moves.running]
+POSITIONS = [moves.gather, moves.scatter, moves.order, moves.take, moves.update]
+LEAVES = [moves.constant, moves.draw]
+EVERYTHING = [*MOVEMENT, *ARITHMETIC * 3, *SUMS * 2, *POSITIONS, *LEAVES,
+              steps.matrices, steps.composite, steps.derivative]  # fmt: skip
+THEMES = {
+    "everything": EVERYTHING,
+    "arithmetic": [*ARITHMETIC * 3, moves.constant, moves.reorder, moves.broadcast],
+    "movement": [*MOVEMENT, steps.with_number],
+    "sums": [*SUMS * 3, steps.matrices, steps.with_number, *MOVEMENT],
+    "contractions": [
+        steps.matrices,
+        steps.contraction,
+        moves.reorder,
+        moves.take,
+        moves.flip,
+        moves.flatten,
+        moves.rename,
+        steps.with_number,
+    ],  # fmt: skip
+    "positions": [*POSITIONS * 2, moves.reorder, moves.flip, moves.constant, steps.with_number],
+    "draws": [moves.draw, *ARITHMETIC, *SUMS, *MOVEMENT],
+    "derivatives": [
+        steps.derivative,
+        *ARITHMETIC * 2,
+        steps.composite,
+        steps.matrices,
+        *SUMS * 2,
+        *MOVEMENT,
+        *POSITIONS,
+    ],  # fmt: skip
+}
+PARTS = [
+    *((theme, False, number) for theme in THEMES for number in range(2)),
+    *(("everything", True, number) for number in range(4)),
+    *(("movement", True, number) for number in range(2)),
+    *(("positions", True, number) for number in range(2)),
+]
+
+
+@pytest.mark.parametrize(("theme", "effects", "number"), PARTS)
+def test_random_graphs(theme, effects, number):
+    name = f"{theme}{'-effects' if effects else ''}-{number}"
+
+    @seed(number)
+    @settings(settings.default)
+    @given(graphs(THEMES[theme], effects))
+    def run(case):
+        check(case, FAILURES / f"{name}.geon")
+
+    run()
+
+
+def check(case, path):
+    """Compare the three, in two calls; on a failure write the graph and the call's inputs."""
+    planned, plain = geon.NumPyTransformer(), geon.NumPyTransformer()
+    state = {}
+    for feeds, lengths in zip(case.feeds, case.lengths, strict=True):
+        inputs = dict(zip(case.placeholders, feeds, strict=True))
+        try:
+            if not state:
+                f = planned.computation(case.results, *case.placeholders)
+                g = plain.computation(case.results, *case.placeholders, plan=False)
+            state = {v: planned.get(v) for v in storage_leaves(*case.results) if v.info.stored}
+            compare_call(case, f, g, inputs, state, lengths)
+        except Exception as error:
+            written = write_failure(path, case, {**inputs, **state}, lengths)
+            raise AssertionError(f"{error}\nrun it again: {written}") from error
+
+
+def write_failure(path, case, feeds, lengths):
+    """The command that runs a failed graph again, once it is written."""
+    known = set(storage_leaves(*case.results))
+    feeds = {leaf: array for leaf, array in feeds.items() if leaf in known}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(geon.dumps(case.results, feeds=feeds, lengths=lengths))
+    return f"python -m geon replay {path}"
+
+
+def compare_call(case, f, g, inputs, state, lengths):
+    """One call of both programs from the same state, against the naive meaning."""
+    given_arrays = [array.copy() for array in inputs.values()]
+    expected, after = naive_run(case.results, {**inputs, **state}, lengths)
+    got, plain = f(*given_arrays), g(*given_arrays)
+    for op, error, a, b, c in zip(case.results, case.errors, expected, got, plain, strict=True):
+        if a is None:
+            assert b is None and c is None
+            continue
+        close(op, a, b, error)
+        same_bits(op, b, c)
+        assert b.flags.owndata and b.flags.writeable, f"{op!r}: the result is not the caller's own"
+    for array, own in zip(inputs.values(), given_arrays, strict=True):
+        assert array.tobytes() == own.tobytes(), "an input was written to"
+    for leaf, before in state.items():
+        now = f.transformer.get(leaf)
+        same_bits(leaf, now, g.transformer.get(leaf))
+        if leaf in after:
+            close(leaf, after[leaf], now, case.variable_errors[leaf])
+        elif leaf in case.variable_errors:
+            same_bits(leaf, before, now)
+    planned, plain = (h.peak_bytes(lengths) for h in (f, g))
+    assert planned <= plain, f"the plan takes {planned} bytes, no plan {plain}"
+
+
+def same_bits(op, b, c):
+    """Raise where two arrays differ in any bit."""
+    assert b.dtype == c.dtype and b.shape == c.shape, (
+        f"{op!r}: {b.dtype}{b.shape} {c.dtype}{c.shape}"
+    )
+    assert b.tobytes() == c.tobytes(), f"{op!r}: with the plan\n{b}\nwithout\n{c}"
+
+
+def close(op, expected, got, error):
+    """Raise where an array differs from the expected one by more than the error."""
+    assert got.dtype == op.dtype, f"{op!r}: the result is {got.dtype}"
+    assert got.shape == expected.shape, f"{op!r}: shape {got.shape}, expected {expected.shape}"
+    if kind(op.dtype) != "f":
+        assert np.array_equal(expected, got), f"{op!r}: expected\n{expected}\ngot\n{got}"
+        return
+    a, b = expected.astype(np.float64), got.astype(np.float64)
+    with np.errstate(all="ignore"):
+        agree = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= 4 * error)
+    assert agree.all(), f"{op!r}: expected (within {4 * error})\n{expected}\ngot\n{got}"

@@ -1,0 +1,155 @@
+"""check="nan": the first value that is not finite is named, and variables stay as they were."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.errors import ArgumentError, NonFiniteError
+from tests.places import here
+
+C3 = geon.Axis("C", 3)
+
+
+@pytest.fixture
+def transformer():
+    with geon.NumPyTransformer() as made:
+        yield made
+
+
+def checked(transformer, results, *placeholders, **options):
+    return transformer.computation(results, *placeholders, check="nan", **options)
+
+
+def test_the_first_value_that_is_not_finite_is_named(transformer):
+    x = geon.placeholder(axes=C3)
+    ratio = geon.log(x)
+    place = here(-1)
+    f = checked(transformer, geon.sum(geon.exp(ratio * 2)), x)
+    assert np.isfinite(f([1, 2, 3]))
+    with pytest.raises(NonFiniteError, match=r"log\(C:3\) .* forward pass: 2 of 3") as caught:
+        f([1, 0, -1])
+    assert place in str(caught.value)
+
+
+def test_a_named_op_is_called_by_its_name(transformer):
+    x = geon.placeholder(axes=C3)
+    y = geon.sqrt(x)
+    y.name = "root"
+    with pytest.raises(NonFiniteError, match=r"root\(C:3\) \(sqrt\) made at"):
+        checked(transformer, geon.sum(y) + 1, x)([-1, 0, 1])
+
+
+def test_a_derivative_is_named_as_one(transformer):
+    x = geon.placeholder(axes=C3)
+    y = geon.sqrt(x)
+    place = here(-1)
+    f = checked(transformer, [geon.sum(y), geon.deriv(geon.sum(y), x)], x)
+    f([1, 2, 3])
+    with pytest.raises(NonFiniteError, match="derivative of sqrt.* derivative pass") as caught:
+        f([1, 0, 2])
+    assert place in str(caught.value)
+
+
+def test_data_that_are_not_finite(transformer):
+    x = geon.placeholder(axes=C3)
+    f = checked(transformer, [x + 1, geon.isnan(x)], x)
+    with pytest.raises(NonFiniteError, match=r"add\(C:3\)"):
+        f([np.nan, 0, 0])
+
+
+def test_without_check_nothing_is_raised(transformer):
+    x = geon.placeholder(axes=C3)
+    f = transformer.computation(geon.log(x), x)
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(f([1, 0, -1]), [0, -np.inf, np.nan])
+
+
+def test_integers_and_truth_values_are_not_checked(transformer):
+    x = geon.placeholder(axes=C3, dtype="int32")
+    f = checked(transformer, [x * 2, geon.argmax(x), x > 1], x)
+    np.testing.assert_array_equal(f([1, 2, 3])[0], [2, 4, 6])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_every_float_dtype_is_checked(transformer, dtype):
+    x = geon.placeholder(axes=C3, dtype=dtype)
+    f = checked(transformer, x / (x - 1), x)
+    f([2, 3, 4])
+    with pytest.raises(NonFiniteError, match="1 of 3"):
+        f([1, 2, 3])
+
+
+@pytest.mark.parametrize("plan", [True, False])
+def test_variables_stay_as_they_were(transformer, plan):
+    stream = geon.Random(4)
+    x = geon.placeholder(axes=C3)
+    w = geon.Variable(axes=C3, initial_value=[1, 2, 3], name="w")
+    m = geon.Variable(axes=C3, initial_value=0, name="m")
+    count = geon.Variable(initial_value=0, name="count")
+    loss = geon.sum(geon.log(w * x) * stream.bernoulli([C3], 0.5))
+    slope = geon.deriv(loss, w)
+    step = geon.sequential(
+        [
+            geon.assign(m, m * 0.9 + slope),
+            geon.assign(w, w - 0.1 * m),
+            geon.assign(count, count + 1),
+        ]
+    )
+    f = checked(transformer, [loss, step, w], x, plan=plan)
+    kept = [w, m, count, stream.counter]
+    f([1, 1, 1])
+    before = [transformer.get(v) for v in kept]
+    for bad in ([1, 0, 1], [1, -1, 1], [np.inf, 1, 1]):
+        with pytest.raises(NonFiniteError):
+            f(bad)
+    for old, v in zip(before, kept, strict=True):
+        np.testing.assert_array_equal(transformer.get(v), old)
+    f([1, 1, 1])
+    assert transformer.get(count) == 2
+
+
+def test_a_variable_in_place_stays_as_it_was(transformer):
+    x = geon.placeholder(axes=C3)
+    w = geon.Variable(axes=C3, initial_value=[1, 2, 3])
+    f = checked(transformer, geon.assign(w, w / x), x)
+    with pytest.raises(NonFiniteError, match="divide"):
+        f([1, 0, 1])
+    np.testing.assert_array_equal(transformer.get(w), [1, 2, 3])
+    f([1, 2, 1])
+    np.testing.assert_array_equal(transformer.get(w), [1, 1, 3])
+
+
+def test_a_new_value_is_checked_once_and_before_it_is_written(transformer):
+    w = geon.Variable(axes=C3, initial_value=[1, 2, 3])
+    f = checked(transformer, geon.assign(w, w * 2))
+    f()
+    lines = [line.split("  #")[0].strip() for line in f.source.splitlines()]
+    assert sum("check_finite" in line for line in lines) == 1
+    assert (
+        lines.index("np.copyto(v0, b0)") > [k for k, line in enumerate(lines) if "check" in line][0]
+    )
+
+
+def test_an_overridden_value_is_explained_by_its_own_program(transformer):
+    x = geon.placeholder(axes=C3)
+    hidden = geon.exp(geon.tanh(x * 3) + 1)
+    y = geon.log(hidden)
+    f = checked(transformer, geon.sum(y), x, keep=[hidden])
+    f([1, 2, 3])
+    f.override(hidden, [1, 0, 1])
+    with pytest.raises(NonFiniteError, match=r"^log\(C:3\) made at"):
+        f([1, 2, 3])
+
+
+def test_first_values_are_not_checked_by_the_call_that_needs_them(transformer):
+    w = geon.Variable(axes=C3, initial_value=[1, np.nan, 2], name="w")
+    f = checked(transformer, geon.sum(w))
+    with pytest.raises(NonFiniteError, match=r"sum\(\)"):
+        f()
+    transformer.set(w, [1, 2, 3])
+    assert f() == 6
+
+
+def test_other_checks_do_not_exist(transformer):
+    with pytest.raises(ArgumentError, match="check='inf'"):
+        transformer.computation(geon.constant(1), check="inf")

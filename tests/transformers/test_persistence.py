@@ -1,0 +1,320 @@
+"""save and restore: round trips through transformers and processes; what does not fit."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+import geon
+from geon.errors import ArgumentError, CheckpointError
+
+C3 = geon.Axis("C", 3)
+N2 = geon.Axis("N", 2)
+
+
+@pytest.fixture
+def transformer():
+    with geon.NumPyTransformer() as made:
+        yield made
+
+
+def keys(path):
+    with safe_open(path, framework="numpy") as file:
+        return sorted(file.keys())
+
+
+class Model:
+    """Two named weights, an unnamed counter, a stream and a temporary, with a training step."""
+
+    def __init__(self, transformer=None):
+        self.stream = geon.Random(11, name="dropout")
+        self.w = geon.Variable(
+            axes=[C3, N2], initial_value=geon.Random(3, name="first").normal([C3, N2]), name="w"
+        )
+        self.b = geon.Variable(axes=C3, initial_value=0, name="b")
+        self.count = geon.persistent_tensor(initial_value=0, dtype="int64")
+        self.seen = geon.temporary_tensor(axes=C3, initial_value=0, name="seen")
+        x = geon.placeholder(axes=N2)
+        y = geon.dot(self.w, x) * self.stream.bernoulli([C3], 0.5) + self.b
+        loss = geon.sum(y * y)
+        updates = [geon.assign(v, v - 0.1 * geon.deriv(loss, v)) for v in loss.variables()]
+        updates += [geon.assign(self.count, self.count + 1), geon.assign(self.seen, y)]
+        self.transformer = transformer or geon.NumPyTransformer()
+        self.step = self.transformer.computation([loss, *updates], x)
+        self.variables = [self.w, self.b, self.count, self.stream.counter]
+
+    def run(self, steps):
+        return [float(self.step([1, k])[0]) for k in range(steps)]
+
+    def values(self):
+        return [self.transformer.get(v) for v in self.variables]
+
+
+def test_a_round_trip_through_a_second_transformer(tmp_path):
+    model = Model()
+    model.run(4)
+    model.transformer.save(tmp_path / "file")
+    again = Model()
+    again.transformer.restore(tmp_path / "file")
+    for old, new in zip(model.values(), again.values(), strict=True):
+        np.testing.assert_array_equal(old, new)
+        assert old.dtype == new.dtype
+
+
+def test_a_resumed_run_continues_with_the_same_draws(tmp_path):
+    whole = Model().run(9)
+    model = Model()
+    first = model.run(4)
+    model.transformer.save(tmp_path / "file")
+    again = Model()
+    again.transformer.restore(tmp_path / "file")
+    rest = [float(again.step([1, k])[0]) for k in range(4, 9)]
+    assert first + rest == whole
+    assert len(set(whole)) > 5
+
+
+def test_a_second_process_continues_the_run(tmp_path):
+    source = textwrap.dedent("""
+        import sys
+        from tests.transformers.test_persistence import Model
+
+        model = Model()
+        if sys.argv[1] == "continue":
+            model.transformer.restore(sys.argv[2])
+        for k in map(int, sys.argv[3:]):
+            print(float(model.step([1, k])[0]).hex())
+        model.transformer.save(sys.argv[2])
+    """)
+
+    def run(*args):
+        command = [sys.executable, "-c", source, args[0], str(tmp_path / "file"), *args[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return [float.fromhex(line) for line in done.stdout.split()]
+
+    assert run("start", "0", "1", "2") + run("continue", "3", "4") == Model().run(5)
+
+
+def test_a_file_holds_persistent_variables_under_their_names(transformer, tmp_path):
+    model = Model(transformer)
+    model.run(1)
+    transformer.save(tmp_path / "file")
+    assert keys(tmp_path / "file") == ["b", "dropout.calls", "first.calls", "variable().0", "w"]
+
+
+def test_save_initializes(transformer, tmp_path):
+    Model(transformer)
+    transformer.save(tmp_path / "file")
+    assert len(keys(tmp_path / "file")) == 5
+
+
+def test_save_needs_a_value_for_every_persistent_variable(transformer, tmp_path):
+    v = geon.Variable(name="v")
+    transformer.computation(geon.assign(v, 1))
+    with pytest.raises(ArgumentError, match="v.*no value"):
+        transformer.save(tmp_path / "file")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_temporary_that_has_no_lengths_yet_is_no_obstacle(transformer, tmp_path):
+    buffer = geon.temporary_tensor(axes=geon.Axis("T", "T of a temporary"), initial_value=0)
+    v = geon.Variable(initial_value=1, name="v")
+    transformer.computation([geon.assign(buffer, buffer + 1), v])
+    transformer.save(tmp_path / "file")
+    assert keys(tmp_path / "file") == ["v"]
+
+
+def test_a_name_given_later_counts(transformer, tmp_path):
+    v = geon.Variable(initial_value=1)
+    transformer.get(v)
+    v.name = "late"
+    transformer.save(tmp_path / "file")
+    assert keys(tmp_path / "file") == ["late"]
+
+
+def test_restore_gives_open_axes_their_lengths(transformer, tmp_path):
+    C = geon.Axis("C", "C of restore")
+    v = geon.Variable(axes=C, initial_value=0, name="v")
+    transformer.set(v, [1, 2, 3])
+    transformer.save(tmp_path / "file")
+    with geon.NumPyTransformer() as other:
+        other.computation(v + 1)
+        other.restore(tmp_path / "file")
+        np.testing.assert_array_equal(other.get(v), [1, 2, 3])
+        assert other.computation(v * 2)().shape == (3,)
+
+
+def test_restored_variables_need_no_first_value(transformer, tmp_path):
+    def refuse(axes):
+        raise AssertionError("restored variables are not initialized")
+
+    v = geon.Variable(initial_value=4, name="v")
+    transformer.get(v)
+    transformer.save(tmp_path / "file")
+    with geon.NumPyTransformer() as other:
+        w = geon.Variable(initial_value=refuse, name="v")
+        f = other.computation(w + 1)
+        other.restore(tmp_path / "file")
+        assert f() == 5
+
+
+def test_automatic_names_count_within_a_transformer(tmp_path):
+    def build(transformer, kinds):
+        made = [geon.Variable(axes=axes, initial_value=0, dtype=d) for axes, d in kinds]
+        for v in made:
+            transformer.computation(v)
+        return made
+
+    kinds = [([C3], "float32"), ([], "float32"), ([C3], "int32")]
+    with geon.NumPyTransformer() as one, geon.NumPyTransformer() as two:
+        build(one, [([], "float32")] * 5)  # of another transformer
+        first = build(two, kinds)
+        two.set(first[0], [1, 2, 3])
+        two.set(first[2], [4, 5, 6])
+        two.save(tmp_path / "file")
+        assert keys(tmp_path / "file") == ["variable().0", "variable(C).0", "variable(C).1"]
+    with geon.NumPyTransformer() as three:
+        again = build(three, kinds)
+        three.restore(tmp_path / "file")
+        np.testing.assert_array_equal(three.get(again[2]), [4, 5, 6])
+
+
+# Refusals ---------------------------------------------------------------------------------------
+
+
+def metadata_of(path):
+    with safe_open(path, framework="numpy") as file:
+        return file.metadata()
+
+
+def small(transformer, **options):
+    """A transformer with a set weight and a set counter."""
+    w = geon.Variable(axes=C3, initial_value=0, name="w")
+    n = geon.Variable(initial_value=0, name="n", dtype="int64")
+    transformer.computation([w, n])
+    transformer.set(w, [1, 2, 3])
+    transformer.set(n, 7)
+    return w, n
+
+
+def another(how):
+    """A variable like ``w`` that differs in one thing."""
+    D = geon.Axis("D", 3)
+    forms = {
+        "missing": {"name": "v"},
+        "axes": {"axes": D},
+        "length": {"axes": geon.Axis("C", 4)},
+        "dtype": {"dtype": "float64"},
+    }
+    return geon.Variable(**{"axes": C3, "initial_value": 5, "name": "w", **forms[how]})
+
+
+@pytest.mark.parametrize(
+    "how, words",
+    [
+        ("missing", ["no entry 'v'", "'w'"]),
+        ("axes", ["'w'", "C", "D"]),
+        ("length", ["'w'", "3", "4"]),
+        ("dtype", ["'w'", "float32", "float64"]),
+    ],
+)
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_file_of_another_model(transformer, tmp_path, how, words, begun):
+    small(transformer)
+    transformer.save(tmp_path / "file")
+    with geon.NumPyTransformer() as other:
+        w, n = another(how), geon.Variable(initial_value=1, name="n", dtype="int64")
+        other.computation([w, n])
+        if begun:
+            other.set(n, 3)
+        with pytest.raises(CheckpointError) as caught:
+            other.restore(tmp_path / "file")
+        assert all(word in str(caught.value) for word in words)
+        assert "test_persistence.py" in str(caught.value)
+        assert other.get(n) == (3 if begun else 1)
+        assert (other.get(w) == 5).all()
+
+
+def test_an_extra_entry(transformer, tmp_path):
+    small(transformer)
+    transformer.save(tmp_path / "file")
+    with geon.NumPyTransformer() as other:
+        n = geon.Variable(initial_value=1, name="n", dtype="int64")
+        other.computation(n)
+        with pytest.raises(CheckpointError, match="extra entry 'w'"):
+            other.restore(tmp_path / "file")
+        assert other.get(n) == 1
+
+
+def test_an_ambiguous_file(transformer, tmp_path):
+    a, b = geon.Variable(initial_value=1), geon.Variable(initial_value=2)
+    transformer.computation([a, b])
+    transformer.save(tmp_path / "file")
+    with pytest.raises(CheckpointError, match="ambiguous") as caught:
+        transformer.restore(tmp_path / "file")
+    assert "variable().0" in str(caught.value)
+    assert (transformer.get(a), transformer.get(b)) == (1, 2)
+
+
+def test_one_name_twice(transformer, tmp_path):
+    made = [geon.Variable(initial_value=1, name="same") for _ in range(2)]
+    transformer.computation(made)
+    with pytest.raises(CheckpointError, match="'same'"):
+        transformer.save(tmp_path / "file")
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "text", "cut", "foreign"])
+def test_what_is_no_whole_checkpoint(transformer, tmp_path, damage):
+    w, n = small(transformer)
+    path = tmp_path / "file"
+    transformer.save(path)
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage == "foreign":
+        save_file({"w": np.zeros(3, np.float32), "n": np.zeros((), np.int64)}, path)
+    else:
+        path.write_bytes({"empty": b"", "text": b"hello", "cut": content[:-3]}[damage])
+    with pytest.raises(CheckpointError):
+        transformer.restore(path)
+    np.testing.assert_array_equal(transformer.get(w), [1, 2, 3])
+    assert transformer.get(n) == 7
+
+
+def test_lengths_that_contradict_other_variables(transformer, tmp_path):
+    C = geon.Axis("C", "C that contradicts")
+    v, w = (geon.Variable(axes=C, initial_value=0, name=name) for name in "vw")
+    passing = geon.temporary_tensor(axes=C, initial_value=0, name="passing")
+    transformer.computation([v, w])
+    transformer.set(v, [1, 2])
+    transformer.save(tmp_path / "two")
+    with geon.NumPyTransformer() as other:
+        other.computation([v, w, passing])
+        other.set(passing, [1, 2, 3])
+        with pytest.raises(CheckpointError, match=r"'v' has length 2 along C, but 3 is .*v\("):
+            other.restore(tmp_path / "two")
+        np.testing.assert_array_equal(other.get(v), [0, 0, 0])
+
+
+def test_a_file_whose_entries_contradict_each_other(transformer, tmp_path):
+    C = geon.Axis("C", "C of two lengths")
+    v, w = (geon.Variable(axes=C, initial_value=0, name=name) for name in "vw")
+    transformer.computation([v, w])
+    transformer.set(v, [1, 2])
+    transformer.save(tmp_path / "file")
+    metadata = metadata_of(tmp_path / "file")
+    metadata["entries"] = metadata["entries"].replace(
+        '"w": {"axes": [["C", 2]]', '"w": {"axes": [["C", 3]]'
+    )
+    arrays = {"v": np.zeros(2, np.float32), "w": np.zeros(3, np.float32)}
+    save_file(arrays, tmp_path / "file", metadata)
+    with geon.NumPyTransformer() as other:
+        other.computation([v, w])
+        with pytest.raises(CheckpointError, match=r"variable w.* length 3 .*2"):
+            other.restore(tmp_path / "file")
+        other.set(v, [1, 2, 3, 4])
+        assert other.get(w).shape == (4,)

@@ -1,0 +1,403 @@
+"""Variables between calls: memory, first values, open lengths, get and set."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.errors import ArgumentError, AxisError, ClosedError, FeedError
+from geon.transformers.state import Slot, State
+from tests.places import here
+
+N4, C3 = geon.Axis("N", 4), geon.Axis("C", 3)
+
+
+@pytest.fixture
+def transformer():
+    with geon.NumPyTransformer() as made:
+        yield made
+
+
+def axis(name, request):
+    """An open axis whose length no other test sets."""
+    return geon.Axis(name, f"{name} of {request.node.name}")
+
+
+# First values -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        (2, [2, 2, 2]),
+        ([1, 2, 3], [1, 2, 3]),
+        (np.array([1.5, 2, 3]), [1.5, 2, 3]),
+        (lambda axes: np.arange(axes["C"].length), [0, 1, 2]),
+        (lambda axes: 7, [7, 7, 7]),
+        (lambda axes: np.float64(0.5), [0.5, 0.5, 0.5]),
+    ],
+)
+def test_initial_values(transformer, value, expected):
+    v = geon.Variable(axes=C3, initial_value=value, dtype="float32")
+    np.testing.assert_array_equal(transformer.get(v), expected)
+    assert transformer.get(v).dtype == np.float32
+
+
+def test_an_op_as_initial_value_is_drawn_once(transformer):
+    w = geon.Variable(axes=C3, initial_value=geon.Random(3).normal([C3]))
+    f = transformer.computation(w * 1)
+    first = f()
+    np.testing.assert_array_equal(f(), first)
+    np.testing.assert_array_equal(transformer.get(w), first)
+    assert len(set(first.tolist())) == 3
+    with geon.NumPyTransformer() as other:
+        np.testing.assert_array_equal(other.get(w), first)
+
+
+def test_initial_values_that_read_others_come_after_them(transformer):
+    a = geon.Variable(axes=C3, initial_value=geon.Random(1).uniform([C3]), name="a")
+    b = geon.Variable(initial_value=geon.sum(a), name="b")
+    c = geon.Variable(axes=C3, initial_value=a / b, name="c")
+    np.testing.assert_allclose(transformer.get(c).sum(), 1, rtol=1e-6)
+    np.testing.assert_array_equal(transformer.get(c), transformer.get(a) / transformer.get(b))
+
+
+def test_first_values_do_not_depend_on_which_computation_is_called_first():
+    values = []
+    for order in (0, 1):
+        stream = geon.Random(5)
+        a, b = (geon.Variable(axes=C3, initial_value=stream.normal([C3])) for _ in range(2))
+        with geon.NumPyTransformer() as t:
+            calls = [t.computation(a + 0), t.computation(b + 0)]
+            calls[order]()
+            values.append((t.get(a), t.get(b)))
+    np.testing.assert_array_equal(values[0], values[1])
+
+
+def test_initializers_run_when_a_variable_is_initialized(transformer):
+    log = geon.Variable(initial_value=0, name="log")
+    v = geon.Variable(initial_value=3, initializers=[geon.assign(log, log + 5)])
+    assert transformer.get(v) == 3
+    assert transformer.get(log) == 5
+    assert transformer.get(v) == 3 and transformer.get(log) == 5
+    assert len(v.initializers) == 2
+
+
+def test_initialize_sets_what_is_not_set_and_with_force_all(transformer):
+    a = geon.Variable(initial_value=1)
+    b = geon.Variable(initial_value=2)
+    unset = geon.Variable()
+    transformer.computation(geon.assign(unset, a + b))
+    transformer.set(a, 10)
+    transformer.initialize()
+    assert (transformer.get(a), transformer.get(b)) == (10, 2)
+    transformer.set(b, 20)
+    transformer.initialize()
+    assert (transformer.get(a), transformer.get(b)) == (10, 20)
+    transformer.initialize(force=True)
+    assert (transformer.get(a), transformer.get(b)) == (1, 2)
+
+
+def test_initialize_with_force_draws_the_same_again(transformer):
+    w = geon.Variable(axes=C3, initial_value=geon.Random(3).normal([C3]))
+    first = transformer.get(w)
+    transformer.set(w, [1, 2, 3])
+    transformer.initialize(force=True)
+    np.testing.assert_array_equal(transformer.get(w), first)
+
+
+def test_a_variable_that_was_never_set_is_named(transformer):
+    v = geon.Variable(name="velocity")
+    place = here(-1)
+    f = transformer.computation(v + 1)
+    for attempt in (f, lambda: transformer.get(v), lambda: transformer.save("nowhere")):
+        with pytest.raises(ArgumentError, match="velocity.*no value.*initial_value=") as caught:
+            attempt()
+        assert place in str(caught.value)
+    transformer.set(v, 1)
+    assert f() == 2
+
+
+def test_a_first_value_that_reads_a_variable_without_one_is_an_error(transformer):
+    a = geon.Variable(name="a")
+    b = geon.Variable(initial_value=a * 2)
+    with pytest.raises(ArgumentError, match=r"variable a\(\) .*no value"):
+        transformer.get(b)
+    transformer.set(a, 4)
+    assert transformer.get(b) == 8
+
+
+def test_a_variable_that_is_only_written_needs_no_first_value(transformer):
+    v = geon.Variable(axes=C3)
+    x = geon.placeholder(axes=C3)
+    write = transformer.computation(geon.assign(v, x * 2), x)
+    write([1, 2, 3])
+    np.testing.assert_array_equal(transformer.get(v), [2, 4, 6])
+
+
+def test_a_slice_assignment_needs_the_rest(transformer):
+    v = geon.Variable(axes=C3, name="parts")
+    f = transformer.computation(geon.assign(v[0], 1))
+    with pytest.raises(ArgumentError, match="parts"):
+        f()
+
+
+def test_callables_that_need_each_other_are_an_error(transformer):
+    held = {}
+    a = geon.Variable(initial_value=lambda axes: transformer.get(held["b"]), name="a")
+    b = held["b"] = geon.Variable(initial_value=lambda axes: transformer.get(a), name="b")
+    with pytest.raises(
+        ArgumentError, match=r"initial values of .* b\(\) .* a\(\) .* depend on each"
+    ):
+        transformer.get(b)
+
+
+def test_callables_may_ask_for_other_variables(transformer):
+    a = geon.Variable(initial_value=5, name="a")
+    b = geon.Variable(initial_value=lambda axes: transformer.get(a) + 1, name="b")
+    assert transformer.get(b) == 6
+
+
+def test_slots_whose_first_values_read_each_other_are_an_error():
+    state = State()
+    a, b = (Slot(f"variable {name}", name, "float32", (), ()) for name in "ab")
+    a.start, a.reads, b.start, b.reads = (lambda: None), (b,), (lambda: None), (a,)
+    state.slots += [a, b]
+    with pytest.raises(ArgumentError, match="variable a, variable b depend on each other"):
+        state.ensure([a], [a], {})
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        (lambda axes: np.zeros(2), r"initial value of w\(C:3\).*shape \(2,\)"),
+        (lambda axes: geon.constant(1.0), "gave a tensor"),
+        (lambda axes: "text", "dtype <U4"),
+    ],
+)
+def test_callables_that_give_something_else(transformer, value, message):
+    w = geon.Variable(axes=C3, initial_value=value, name="w")
+    with pytest.raises(FeedError, match=message):
+        transformer.get(w)
+
+
+def test_a_first_value_that_fails_leaves_the_variable_unset(transformer):
+    answers = iter([ValueError("not yet"), 4])
+
+    def first(axes):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    v = geon.Variable(initial_value=first)
+    with pytest.raises(ValueError, match="not yet"):
+        transformer.get(v)
+    assert transformer.get(v) == 4
+
+
+# Open lengths -----------------------------------------------------------------------------------
+
+
+def test_open_lengths_from_the_initial_array(transformer, request):
+    C = axis("C", request)
+    v = geon.Variable(axes=C, initial_value=np.array([1, 2], np.float32))
+    transformer.allocate()
+    assert transformer.get(v).shape == (2,)
+
+
+def test_open_lengths_from_data(transformer, request):
+    C, N = axis("C", request), axis("N", request)
+    w = geon.Variable(axes=C, initial_value=1)
+    x = geon.placeholder(axes=[C, N])
+    f = transformer.computation(geon.dot(w, x), x)
+    np.testing.assert_array_equal(f(np.ones((3, 2))), [3, 3])
+    np.testing.assert_array_equal(f(np.ones((3, 5))), [3] * 5)
+    with pytest.raises(FeedError, match="C of .* is 4 in placeholder .* and 3 in variable"):
+        f(np.ones((4, 2)))
+
+
+def test_open_lengths_from_lengths(transformer, request):
+    C, D = axis("C", request), axis("D", request)
+    v, w = (geon.Variable(axes=a, initial_value=0) for a in (C, D))
+    f = transformer.computation([v + 1, geon.assign(w, w + 1)], lengths={C: 3, D: 2})
+    np.testing.assert_array_equal(f()[0], [1, 1, 1])
+    assert transformer.get(w).shape == (2,)
+    other = geon.NumPyTransformer()
+    other.computation([v + 1, w])
+    with pytest.raises(AxisError, match="which nothing gives yet"):
+        other.allocate({C: 3})
+    other.allocate({C: 3, D: 6})
+    assert (other.get(v).shape, other.get(w).shape) == ((3,), (6,))
+    third = geon.NumPyTransformer()
+    third.computation(v + w[0])
+    third.initialize(lengths={C: 5, D: 1})
+    assert third.get(v).shape == (5,)
+
+
+def test_open_lengths_from_defaults(transformer, request):
+    C = axis("C", request)
+    v = geon.Variable(axes=C, initial_value=0)
+    with pytest.raises(AxisError, match=r"variable .*test_state.py.*open length C of"):
+        transformer.get(v)
+    C.length = 6
+    assert transformer.get(v).shape == (6,)
+    C.length = 7
+    assert transformer.get(v).shape == (6,)
+
+
+def test_derived_lengths(transformer, request):
+    H = axis("H", request)
+    x = geon.placeholder(axes=H)
+    doubled = geon.concat([x, x], H)
+    v = geon.Variable(axes=doubled.axes, initial_value=1)
+    f = transformer.computation(v * doubled, x)
+    np.testing.assert_array_equal(f([1, 2]), [1, 2, 1, 2])
+    with pytest.raises(FeedError, match="H of .* is 3 in placeholder .* and 2 in variable"):
+        f([1, 2, 3])
+
+
+def test_the_initial_value_and_data_contradict(transformer, request):
+    C = axis("C", request)
+    w = geon.Variable(axes=C, initial_value=np.zeros(3, np.float32), name="w")
+    x = geon.placeholder(axes=C)
+    f = transformer.computation(w + x, x)
+    with pytest.raises(AxisError, match="3 .*and 4|3 = 3.*= 4|4.*3"):
+        f(np.ones(4))
+    np.testing.assert_array_equal(f(np.ones(3)), [1, 1, 1])
+
+
+def test_the_initial_value_and_a_default_contradict(transformer, request):
+    C = axis("C", request)
+    w = geon.Variable(axes=C, initial_value=np.zeros(3, np.float32), name="w")
+    C.length = 4
+    with pytest.raises(AxisError, match=r"w\(.*needs one length for C.* 3 in .* 4 in axis.length"):
+        transformer.get(w)
+
+
+def test_two_variables_contradict(transformer, request):
+    C = axis("C", request)
+    v, w = (geon.Variable(axes=C, initial_value=0) for _ in range(2))
+    transformer.set(v, [1, 2])
+    with pytest.raises(FeedError, match=r"variable .*shape \(3,\): .*one length for C"):
+        transformer.set(w, [1, 2, 3])
+    transformer.set(w, [3, 4])
+
+
+def test_an_unrelated_variable_is_not_fixed_by_data(transformer, request):
+    C = axis("C", request)
+    w = geon.Variable(axes=C, initial_value=0)
+    x = geon.placeholder(axes=C)
+    transformer.computation(w + 1)
+    f = transformer.computation(x + 1, x)
+    f([1, 2, 3])
+    transformer.set(w, [1, 2])
+    assert transformer.get(w).shape == (2,)
+
+
+def test_a_call_that_fails_fixes_no_length(transformer, request):
+    C = axis("C", request)
+    w = geon.Variable(axes=C, initial_value=0)
+    x = geon.placeholder(axes=C)
+    f = transformer.computation(w + x[1:3].axes[0].length + geon.sum(x[1:3]), x)
+    with pytest.raises(AxisError):
+        f([1])
+    np.testing.assert_array_equal(f([1, 2, 3, 4]), [7] * 4)
+
+
+# get and set ------------------------------------------------------------------------------------
+
+
+def test_get_is_a_copy_and_set_copies(transformer):
+    v = geon.Variable(axes=C3, initial_value=0)
+    given = np.array([1, 2, 3], np.float32)
+    transformer.set(v, given)
+    given[:] = 9
+    got = transformer.get(v)
+    got[:] = 8
+    np.testing.assert_array_equal(transformer.get(v), [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        ([1, 2], r"shape \(2,\); it needs \(3,\)"),
+        (1, r"shape \(\); it needs \(3,\)"),
+        (np.zeros((3, 1)), r"shape \(3, 1\); it needs \(3,\)"),
+        (["a", "b", "c"], "dtype <U1"),
+        ([1j, 0, 0], "dtype complex128"),
+        ([1e300, 0, 0], "too large for float32"),
+    ],
+)
+@pytest.mark.parametrize("allocated", [False, True])
+def test_set_refuses_what_does_not_fit(transformer, value, message, allocated):
+    v = geon.Variable(axes=C3, initial_value=5, name="v")
+    place = here(-1)
+    if allocated:
+        transformer.get(v)
+    with pytest.raises(FeedError, match=message) as caught:
+        transformer.set(v, value)
+    assert "variable v(C:3)" in str(caught.value) and place in str(caught.value)
+    np.testing.assert_array_equal(transformer.get(v), [5, 5, 5])
+
+
+def test_set_refuses_floats_for_integers(transformer):
+    v = geon.Variable(dtype="int32", initial_value=1)
+    with pytest.raises(FeedError, match="float64 values; it needs int32"):
+        transformer.set(v, 1.5)
+    with pytest.raises(FeedError, match="int32 holds"):
+        transformer.set(v, 2**40)
+    transformer.set(v, 7)
+    assert transformer.get(v) == 7
+
+
+def test_a_set_that_fails_fixes_no_length(transformer, request):
+    C = axis("C", request)
+    v = geon.Variable(axes=C, initial_value=0)
+    with pytest.raises(FeedError):
+        transformer.set(v, ["a", "b"])
+    transformer.set(v, [1, 2, 3])
+    with pytest.raises(FeedError, match=r"it needs \(3,\)"):
+        transformer.set(v, [1, 2])
+
+
+@pytest.mark.parametrize("other", [geon.placeholder(), geon.constant(1), "w", None])
+def test_only_variables_have_values(transformer, other):
+    for attempt in (lambda: transformer.get(other), lambda: transformer.set(other, 1)):
+        with pytest.raises(ArgumentError, match="no variable"):
+            attempt()
+
+
+def test_two_transformers_hold_different_values():
+    v = geon.Variable(initial_value=0)
+    with geon.NumPyTransformer() as one, geon.NumPyTransformer() as two:
+        one.computation(geon.assign(v, v + 1))()
+        assert (one.get(v), two.get(v)) == (1, 0)
+
+
+# Lifetime ---------------------------------------------------------------------------------------
+
+
+def test_a_closed_transformer_refuses_everything(tmp_path):
+    v = geon.Variable(initial_value=0)
+    x = geon.placeholder()
+    with geon.NumPyTransformer() as t:
+        pure, reading = t.computation(x + 1, x), t.computation(v + 1)
+        assert (pure(1), reading()) == (2, 1)
+        kept = t.get(v)
+    attempts = [
+        lambda: pure(1),
+        reading,
+        lambda: t.get(v),
+        lambda: t.set(v, 1),
+        lambda: t.computation(x, x),
+        lambda: t.save(tmp_path / "file"),
+        lambda: t.restore(tmp_path / "file"),
+        t.allocate,
+        t.initialize,
+    ]
+    for attempt in attempts:
+        with pytest.raises(ClosedError, match="was closed; make a new one"):
+            attempt()
+    t.close()
+    assert kept == 0
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,86 @@
+"""``f.trace``: every op's value with its axes and line; no variable is changed."""
+
+import numpy as np
+import pytest
+
+import geon
+from tests.places import here
+
+N, C = geon.Axis("N"), geon.Axis("C", 3)
+ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3) / 10
+
+
+@pytest.fixture
+def transformer():
+    """A NumPy transformer."""
+    return geon.NumPyTransformer()
+
+
+def test_every_op_with_its_axes_and_line(transformer):
+    x = geon.placeholder([N, C], name="x")
+    w = geon.Variable(axes=[C], initial_value=2.0, name="w")
+    y = geon.tanh(x * w, name="y")
+    line = here(-1)
+    entries = transformer.computation(geon.sum(y, C), x).trace(ARRAY)
+    found = {entry.op.primitive.name: entry for entry in entries}
+    assert list(found) == ["placeholder", "variable", "multiply", "tanh", "sum"]
+    np.testing.assert_allclose(found["tanh"].value, np.tanh(2 * ARRAY), rtol=1e-6)
+    np.testing.assert_array_equal(found["variable"].value, [2, 2, 2])
+    text = str(found["tanh"])
+    assert text.startswith("tanh y(N, C:3) float32, made at ") and line in text.splitlines()[0]
+    assert text.splitlines()[1] == str(found["tanh"].value).splitlines()[0]
+
+
+def test_values_are_those_of_the_next_call_and_change_nothing(transformer):
+    stream = geon.Random(3)
+    w = geon.Variable(axes=[C], initial_value=1.0)
+    noise = stream.normal([C])
+    f = transformer.computation([geon.sequential([geon.assign(w, w + noise), w * 2])])
+    f()
+    before = transformer.get(w)
+    traced = f.trace()[-1]
+    assert traced.op.primitive.name in ("multiply", "add")
+    again = {entry.op: entry.value for entry in f.trace()}
+    np.testing.assert_array_equal(transformer.get(w), before)
+    assert int(transformer.get(stream.counter)) == 1
+    (result,) = f()
+    np.testing.assert_array_equal(again[f.pure.outputs[0]], result)
+    np.testing.assert_array_equal(again[f.pure.updates[w]], transformer.get(w))
+
+
+def test_derivatives_say_where_they_come_from(transformer):
+    x = geon.placeholder([C])
+    f = transformer.computation(geon.deriv(geon.sum(geon.exp(x) * x), x), x)
+    places = [entry.op.file_info for entry in f.trace(np.ones(3))]
+    assert any("derivative of multiply" in place for place in places)
+
+
+def test_keywords_and_refusals_are_those_of_a_call(transformer):
+    x, y = geon.placeholder([N], name="x"), geon.placeholder([N], name="y")
+    f = transformer.computation(x[0:2] + y[0:2], x, y)
+    assert list(f.trace([1, 2, 3], y=[4, 5, 6])[-1].value) == [5, 7]
+    with pytest.raises(geon.ArgumentError):
+        f.trace([1, 2, 3])
+    with pytest.raises(geon.FeedError):
+        f.trace([1, 2, 3], [1, 2])
+    with pytest.raises(geon.GuardError):
+        f.trace([1], [2])
+
+
+def test_values_are_copies(transformer):
+    w = geon.Variable(axes=[C], initial_value=1.0)
+    array = np.ones(3, np.float32)
+    x = geon.placeholder([C])
+    for entry in transformer.computation(w + x, x).trace(array):
+        entry.value[...] = -1
+    np.testing.assert_array_equal(transformer.get(w), np.ones(3))
+    np.testing.assert_array_equal(array, np.ones(3))
+
+
+def test_overridden_values_are_traced(transformer):
+    x = geon.placeholder([C])
+    hidden = geon.tanh(x)
+    f = transformer.computation(hidden * 2, x, keep=[hidden])
+    f.override(hidden, [1.0, 2.0, 3.0])
+    values = {entry.op: entry.value for entry in f.trace(np.zeros(3))}
+    np.testing.assert_array_equal(values[f.pure.outputs[0]], f(np.zeros(3)))

@@ -63,18 +63,12 @@ from .op_graph.elementwise import (
     atan,
     atan2,
     atanh,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
     cast,
     ceil,
     cos,
     cosh,
-    digamma,
     divide,
     equal,
-    erf,
     exp,
     expm1,
     floor,
@@ -84,26 +78,18 @@ from .op_graph.elementwise import (
     isfinite,
     isinf,
     isnan,
-    left_shift,
     less,
     less_equal,
-    lgamma,
     log,
     log1p,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
     maximum,
     minimum,
     mod,
     multiply,
     negative,
     not_equal,
-    polygamma,
     power,
     reciprocal,
-    right_shift,
     round,
     rsqrt,
     sigmoid,
@@ -121,6 +107,7 @@ from .op_graph.elementwise import (
     where,
 )
 from .op_graph.indexing import gather, scatter, take_along
+from .op_graph.joining import concat, pad, stack
 from .op_graph.leaves import (
     Variable,
     iota,
@@ -130,18 +117,27 @@ from .op_graph.leaves import (
     tensor_size,
     variable,
 )
+from .op_graph.logic import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    left_shift,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    right_shift,
+)
 from .op_graph.losses import cross_entropy_binary, cross_entropy_multi
 from .op_graph.movement import (
     broadcast,
     cast_axes,
-    concat,
     expand,
     flatten,
     flip,
-    pad,
     rename,
     reorder,
-    stack,
     unflatten,
 )
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
@@ -149,6 +145,7 @@ from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
 from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum
 from .op_graph.slicing import update
+from .op_graph.special import digamma, erf, lgamma, polygamma
 from .version import __version__
 
 if _TYPE_CHECKING:

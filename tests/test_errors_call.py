@@ -176,13 +176,13 @@ def test_variables_without_value_or_length(transformer):
 
 
 def test_an_open_length_that_nothing_gives(transformer):
-    x = geon.placeholder()
-    y, line = geon.broadcast(x, N, name="y"), here()
-    for results in (y * 2, geon.cast(geon.tensor_size(y), "float32") + x):
+    x, M = geon.placeholder(), geon.Axis("given by nothing")
+    y, first = geon.broadcast(x, M, name="y"), here()
+    size, second = geon.tensor_size(y), here()
+    for results, line in ((y * 2, first), (geon.cast(size, "float32") + x, second)):
         with pytest.raises(geon.AxisError) as caught:
             transformer.computation(results, x)(1)
-        says(caught, "open length N", "lengths={N: ...}", "test_errors_call.py:")
-    assert line
+        says(caught, "open length given by nothing", "lengths={", line, "set the axis's length")
 
 
 # Guards -----------------------------------------------------------------------------------------

@@ -141,8 +141,8 @@ REFUSED = {
     "int": (lambda: int(x), "transformer.computation"),
     "range": (lambda: range(x), "compute it"),
     "array": (lambda: np.asarray(x), "transformer.computation"),
-    "reduce": (lambda: np.add.reduce(x), "geon.s functions"),
-    "unknown ufunc": (lambda: np.heaviside(x, 1), "geon.s functions"),
+    "reduce": (lambda: np.add.reduce(x), "functions of geon"),
+    "unknown ufunc": (lambda: np.heaviside(x, 1), "functions of geon"),
 }
 
 

@@ -23,15 +23,15 @@ FAILURES = Path(__file__).parents[1] / ".hypothesis" / "failed-graphs"
 
 MOVEMENT = [moves.reorder, moves.broadcast, moves.rename, moves.flip, moves.flatten, moves.take,
             moves.update, moves.concat, moves.stack, moves.pad]  # fmt: skip
-ARITHMETIC = [steps.elementwise, steps.with_number, steps.cast, steps.polygamma]
+ARITHMETIC = [*[steps.elementwise] * 6, steps.with_number, steps.cast, steps.polygamma]
 SUMS = [steps.reduction, steps.contraction, moves.running]
 POSITIONS = [moves.gather, moves.scatter, moves.order, moves.take, moves.update]
 LEAVES = [moves.constant, moves.draw]
-EVERYTHING = [*MOVEMENT, *ARITHMETIC * 3, *SUMS * 2, *POSITIONS, *LEAVES,
+EVERYTHING = [*MOVEMENT, *ARITHMETIC, *SUMS * 2, *POSITIONS, *LEAVES,
               steps.matrices, steps.composite, steps.derivative]  # fmt: skip
 THEMES = {
     "everything": EVERYTHING,
-    "arithmetic": [*ARITHMETIC * 3, moves.constant, moves.reorder, moves.broadcast],
+    "arithmetic": [*ARITHMETIC, moves.constant, moves.reorder, moves.broadcast],
     "movement": [*MOVEMENT, steps.with_number],
     "sums": [*SUMS * 3, steps.matrices, steps.with_number, *MOVEMENT],
     "contractions": [

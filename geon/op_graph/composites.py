@@ -18,7 +18,6 @@ from .dtypes import FLOAT32, INT64, kind, sum_dtype
 from .elementwise import (
     cast,
     equal,
-    erf,
     exp,
     expm1,
     isfinite,
@@ -36,6 +35,7 @@ from .leaves import iota, tensor_size
 from .movement import reorder
 from .op_graph import Tensor, annotate
 from .reductions import reduced_names
+from .special import erf
 
 HALVES = ("float16", "bfloat16")
 

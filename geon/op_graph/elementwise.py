@@ -10,15 +10,13 @@ partial and None for zero everywhere. Conventions at special points, each tested
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from ..errors import DerivativeError
 from .build import Elementwise, elementwise
 from .constants import as_tensor, scalar_value
-from .dtypes import BOOL, DType, as_dtype, kind
+from .dtypes import DType, as_dtype, kind
 from .op_graph import ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
 
@@ -55,31 +53,6 @@ def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
 
 def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
-
-
-def _erf(x: Array) -> Array:
-    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
-
-
-def _lgamma(x: Array) -> Array:
-    def one(value: float) -> float:
-        if math.isinf(value) or (value <= 0 and value == math.floor(value)):
-            return math.inf
-        return math.lgamma(value)
-
-    return np.asarray(np.vectorize(one, otypes=[np.float64])(x))
-
-
-def _shift(shift: Any) -> Any:
-    # Shifting by the width or more, or by a negative count, is undefined in C: it gives 0 here
-    # (-1 for the right shift of a negative number), on every target.
-    def shifted(x: Array, count: Array) -> Array:
-        bits = 8 * x.dtype.itemsize
-        inside = (count >= 0) & (count < bits)
-        outside = np.where((x < 0) & (shift is np.right_shift), -1, 0).astype(x.dtype)
-        return np.where(inside, shift(x, np.where(inside, count, 0)), outside)
-
-    return shifted
 
 
 def _rounding(round_float: np.ufunc) -> Any:
@@ -275,26 +248,6 @@ atan2 = elementwise(
     domain=((0.3, 2.0), (0.3, 2.0)),
 )
 
-# Special functions ------------------------------------------------------------------------------
-
-erf = elementwise(
-    "erf",
-    "The error function 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.",
-    _erf,
-    (lambda out, x: (2 / math.sqrt(math.pi)) * exp(-square(x)),),
-    rule="float",
-    sympy="erf(x)",
-)
-lgamma = elementwise(
-    "lgamma",
-    "log |gamma(x)|; infinite at 0 and the negative integers.",
-    _lgamma,
-    (lambda out, x: polygamma(0, x),),
-    rule="float",
-    sympy="loggamma(x)",
-    domain=((0.5, 4.0),),
-)
-
 # Choosing and comparing -------------------------------------------------------------------------
 
 less = elementwise("less", "x < y.", np.less, (None, None), arity=2, rule="compare")
@@ -336,30 +289,6 @@ isnan = elementwise("isnan", "Whether x is not a number.", np.isnan, (None,), ru
 isinf = elementwise("isinf", "Whether x is infinite.", np.isinf, (None,), rule="predicate")
 isfinite = elementwise("isfinite", "Whether x is neither infinite nor not a number.", np.isfinite,
                        (None,), rule="predicate")  # fmt: skip
-
-# Logic and bits ---------------------------------------------------------------------------------
-
-logical_and = elementwise("logical_and", "x and y.", np.logical_and, (None, None), arity=2,
-                          rule="logical")  # fmt: skip
-logical_or = elementwise("logical_or", "x or y.", np.logical_or, (None, None), arity=2,
-                         rule="logical")  # fmt: skip
-logical_xor = elementwise("logical_xor", "Whether exactly one of x and y is true.", np.logical_xor,
-                          (None, None), arity=2, rule="logical")  # fmt: skip
-logical_not = elementwise("logical_not", "not x.", np.logical_not, (None,), rule="logical")
-bitwise_and = elementwise("bitwise_and", "x & y of integers or bool.", np.bitwise_and, (None, None),
-                          arity=2, rule="bits")  # fmt: skip
-bitwise_or = elementwise("bitwise_or", "x | y of integers or bool.", np.bitwise_or, (None, None),
-                         arity=2, rule="bits")  # fmt: skip
-bitwise_xor = elementwise("bitwise_xor", "x ^ y of integers or bool.", np.bitwise_xor, (None, None),
-                          arity=2, rule="bits")  # fmt: skip
-bitwise_not = elementwise("bitwise_not", "~x of integers or bool.", np.invert, (None,),
-                          rule="bits")  # fmt: skip
-left_shift = elementwise("left_shift", "x shifted up by y bits; 0 for y outside the width.",
-                         _shift(np.left_shift), (None, None), arity=2, rule="integer",
-                         domain=((0, 9), (0, 5)))  # fmt: skip
-right_shift = elementwise("right_shift", "x shifted down by y bits, keeping the sign.",
-                          _shift(np.right_shift), (None, None), arity=2, rule="integer",
-                          domain=((0, 99), (0, 5)))  # fmt: skip
 
 # Rounding ---------------------------------------------------------------------------------------
 
@@ -413,14 +342,6 @@ COPY = Primitive(
     transpose=lambda g, op, i: g,
     attributes=("layout", "number"),
 )
-POLYGAMMA = Primitive(
-    "polygamma",
-    "elementwise",
-    "The derivative of order n of digamma, itself the derivative of lgamma (n = 0).",
-    reference=lambda op, x: _polygamma_reference(op.attrs[0], x),
-    partials=(lambda out, x: polygamma(out.attrs[0] + 1, x),),
-    attributes=("n",),
-)
 
 
 def cast(
@@ -455,42 +376,3 @@ def copy(x: Op, layout: tuple[str, ...] | None = None, number: int = 0) -> Tenso
     """``x`` in memory of its own, its axes ordered there as ``layout`` says (outermost first)."""
     made: Tensor = intern(ComputationOp, COPY, (x,), (layout, number), x.axes, x.dtype)
     return made
-
-
-def polygamma(
-    n: int, x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
-) -> Tensor:
-    """The polygamma function of integer order ``n`` >= 0; order 0 is digamma.
-
-    ``x`` is a float tensor. Raises ``DerivativeError`` for a negative order.
-    """
-    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-        raise DerivativeError(f"polygamma needs an integer order of at least 0, not {n!r}")
-    x = as_tensor(x)
-    if kind(x.dtype) != "f" or x.weak:
-        x = cast(x, "float32" if kind(x.dtype) != "f" else x.dtype)
-    made = intern(ComputationOp, POLYGAMMA, (x,), (n,), x.axes, x.dtype)
-    return annotate(made, name, tags, follows)
-
-
-def digamma(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
-    """The derivative of ``lgamma``."""
-    return polygamma(0, x, name=name, tags=tags, follows=follows)
-
-
-def _polygamma_reference(n: int, x: Array) -> Array:
-    import mpmath
-
-    def one(value: float) -> float:
-        if math.isnan(value) or value == -math.inf:
-            return math.nan
-        if value <= 0 and value == math.floor(value):
-            return math.inf if n % 2 else math.nan
-        return float(mpmath.polygamma(n, value))
-
-    return np.asarray(np.vectorize(one, otypes=[np.float64])(x))
-
-
-def is_mask(x: Tensor) -> bool:
-    """Whether ``x`` holds truth values."""
-    return x.dtype is BOOL

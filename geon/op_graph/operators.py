@@ -197,7 +197,9 @@ class TensorOperators:
                 return _apply(ufunc.__name__, *inputs)
             called = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
             given = f" with {', '.join(options)}=" if options else ""
-            self._refuse_value(f"cannot be given to np.{called}{given}", "use geon's functions")
+            self._refuse_value(
+                f"cannot be given to np.{called}{given}", "use the functions of geon"
+            )
         return _apply(row, *inputs)
 
 

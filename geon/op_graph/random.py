@@ -17,8 +17,9 @@ from ..errors import DTypeError
 from .axes import Axes, as_axes
 from .constants import as_tensor
 from .dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind
-from .elementwise import bitwise_and, cast, less
+from .elementwise import cast, less
 from .leaves import variable
+from .logic import bitwise_and
 from .movement import broadcast
 from .namespace import GEON_OPS
 from .normal import normal_from_bits, uniform_from_bits

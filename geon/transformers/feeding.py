@@ -44,7 +44,7 @@ def make_feed(dtype: np.dtype[Any], dims: Sequence[Any], label: str) -> Callable
     array = np.array
 
     def feed(value: Any) -> Array:
-        if value.__class__ in types and low <= value <= high:
+        if value.__class__ in types and low <= value <= high:  # type: ignore[operator]  # a number
             return array(value, dtype)
         made: Array = value
         if made.__class__ is not np.ndarray or made.dtype != dtype:

@@ -33,7 +33,7 @@ def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:
     for op in post_order(roots):
         lengths = [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]
         if any(error.open_name in names_of(length) for length in lengths):
-            return AxisError(f"{error}\n  {op} made at {op.file_info}")
+            return AxisError(f"{error}\n  {op} made at {', '.join(op.sites)}")
     return error
 
 

@@ -151,6 +151,12 @@ def test_elementwise_value_is_what_sympy_says(row):
     np.testing.assert_allclose(value, at_point(expression(row), scalars.values()), rtol=1e-13)
 
 
+def test_lgamma_of_what_overflows_is_infinite():
+    x = geon.placeholder([A], "float64")
+    found = compute(geon.lgamma(x), {x: np.array([1e308, -0.0])})
+    np.testing.assert_array_equal(found, [np.inf, np.inf])
+
+
 EXPECTED_DTYPE = {
     "numeric": {"bool": "int64", "int16": "int16", "bfloat16": "bfloat16", "float32": "float32"},
     "any": {"bool": "bool", "uint8": "uint8", "float16": "float16"},

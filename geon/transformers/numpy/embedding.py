@@ -41,6 +41,9 @@ def library() -> str:
         lines += indented(_embedded(module), 1)
     lines += [
         "",
+        "    for value in list(locals().values()):",
+        "        if isinstance(value, type) and value.__module__ == __name__:",
+        "            value.__qualname__ = value.__name__",
         "    return types.SimpleNamespace(**locals())",
         "",
     ]

@@ -1,0 +1,208 @@
+"""Larger tensors from smaller ones: one after another, side by side, with a border."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError
+from .axes import Axes, Axis
+from .build import meet
+from .constants import as_tensor
+from .dtypes import promote
+from .elementwise import cast
+from .lengths import Length
+from .movement import broadcast, expand, reorder
+from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
+from .registry import Primitive
+
+Array = np.ndarray[Any, Any]
+
+
+# Concat -----------------------------------------------------------------------------------------
+
+
+def _concat_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    name = op.attrs[0]
+    start: int | Length = 0
+    for arg in op.args[:i]:
+        start = start + arg.axes[name].expression
+    own = op.args[i].axes[name].expression
+    return g[{g.axes[name]: slice(start, start + own)}]
+
+
+CONCAT = Primitive(
+    "concat",
+    "movement",
+    "Tensors laid one after another along an axis.",
+    reference=lambda op, *xs: np.concatenate(xs, axis=op.axes.index(op.attrs[0])),
+    transpose=_concat_transpose,
+    attributes=("axis",),
+)
+
+
+def concat(
+    tensors: Sequence[Any],
+    axis: Axis,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
+    """The tensors one after another along ``axis``, whose lengths add up; other axes agree.
+
+    Axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` when one
+    lacks the axis or another axis differs.
+    """
+    xs = [as_tensor(x) for x in tensors]
+    if not xs:
+        raise AxisError("concat needs at least one tensor")
+    first = xs[0]
+    for x in xs:
+        if axis not in x.axes or not x.axes.same_set(first.axes):
+            raise AxisError(
+                f"concat along {axis.name!r}: {first} (made at {first.file_info}) and {x} (made at "
+                f"{x.file_info}) must have that axis and otherwise the same ones; "
+                "geon.stack makes a new axis"
+            )
+    dtype = first.dtype
+    for x in xs[1:]:
+        dtype = promote(dtype, x.dtype)
+    xs = [cast(reorder(x, Axes(*(x.axes[n] for n in first.axes.names))), dtype) for x in xs]
+    if len(xs) == 1:
+        return annotate(xs[0], name, tags, follows)
+    total: int | Length = 0
+    for x in xs:
+        total = total + x.axes[axis.name].expression
+    _, guards = join_others("concat", xs, axis.name)
+    axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
+    made = intern(ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, guards=guards)
+    return annotate(made, name, tags, follows)
+
+
+def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[Guard, ...]]:
+    """The union of axes other than ``but``, with guards where lengths may differ."""
+    guards: list[Guard] = []
+    first = xs[0]
+    for x in xs[1:]:
+        for axis in x.axes:
+            if axis.name != but:
+                known = first.axes[axis.name]
+                guards += meet(what, axis.name, (known.expression, first), (axis.expression, x))
+    return first.axes.without([but]), tuple(guards)
+
+
+def stack(
+    tensors: Sequence[Any],
+    axis: Axis,
+    position: int = 0,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
+    """Tensors of the same axes side by side along a new ``axis`` of length ``len(tensors)``.
+
+    An open ``axis`` takes that length.
+    """
+    xs = [as_tensor(x) for x in tensors]
+    if isinstance(axis.expression, int) and axis.expression != len(xs):
+        raise AxisError(
+            f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors; "
+            "give an open axis or one of that length"
+        )
+    for x in xs:
+        if not x.axes.same_set(xs[0].axes):
+            raise AxisError(
+                f"stack: {xs[0]} (made at {xs[0].file_info}) and {x} (made at {x.file_info}) must "
+                "have the same axes; geon.broadcast one of them"
+            )
+    if xs:
+        join_others("stack", xs, axis.name)
+    one = axis.with_length(1)
+    return concat(
+        [expand(x, one, position) for x in xs], one, name=name, tags=tags, follows=follows
+    )
+
+
+# Pad --------------------------------------------------------------------------------------------
+
+
+def _pad_reference(op: Op, x: Array, value: Array) -> Array:
+    widths = [width or (0, 0) for width in op.attrs[0]]
+    return np.pad(x, widths, constant_values=value.item()) if widths else x
+
+
+def _pad_transpose(g: Tensor, op: Op, i: int) -> Tensor:
+    x = op.args[0]
+    inner = {
+        g.axes[axis.name]: slice(width[0], width[0] + axis.expression)
+        for axis, width in zip(x.axes, op.attrs[0], strict=True)
+        if width is not None
+    }
+    if i == 0:
+        return g[inner]
+    from .reductions import sum_to
+
+    border = _pad(broadcast(as_tensor(0.0), x.axes), op.attrs[0], 1.0, g)
+    return sum_to(g * border, NO_AXES)
+
+
+PAD = Primitive(
+    "pad",
+    "movement",
+    "x with a border of one value along some axes.",
+    reference=_pad_reference,
+    transpose=_pad_transpose,
+    attributes=("widths",),
+)
+
+
+def _pad(x: Tensor, widths: tuple[Any, ...], value: Any, like: Tensor) -> Tensor:
+    x, value = cast(x, like.dtype), cast(as_tensor(value), like.dtype)
+    axes = Axes(
+        *(
+            axis if width is None else axis.with_length(axis.expression + width[0] + width[1])
+            for axis, width in zip(x.axes, widths, strict=True)
+        )
+    )
+    made: Tensor = intern(ComputationOp, PAD, (x, value), (widths,), axes, x.dtype)
+    return made
+
+
+def pad(
+    x: Any,
+    widths: dict[Axis, int | tuple[int, int]],
+    mode: str = "constant",
+    value: Any = 0,
+    *,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
+    """``x`` with a border along some axes: ``geon.pad(x, {H: (1, 2), W: 1})``.
+
+    ``widths`` give for each axis the elements before and after (one number for both). ``mode`` is
+    ``constant`` (filled with the scalar ``value``), ``edge`` (the outermost element repeated) or
+    ``reflect`` (mirrored without repeating the outermost). The axes keep their names; the lengths
+    grow. Raises ``AxisError`` for a negative width or an unknown mode.
+    """
+    x = as_tensor(x)
+    table: dict[str, tuple[int, int]] = {}
+    for axis, width in widths.items():
+        both = (width, width) if isinstance(width, int) else tuple(width)
+        if len(both) != 2 or any(not isinstance(w, int) or w < 0 for w in both):
+            raise AxisError(f"pad: the width of {axis.name!r} must be two counts >= 0, not {width}")
+        table[x.axes[x.axes.index(axis)].name] = both
+    if mode == "constant":
+        fill = cast(as_tensor(value), x.dtype)
+        made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill, x) if table else x
+    elif mode in ("edge", "reflect"):
+        from .indexing import pad_by_gather
+
+        made = pad_by_gather(x, table, mode)
+    else:
+        raise AxisError(f"pad: no mode {mode!r}; there are constant, edge and reflect")
+    return annotate(made, name, tags, follows)

@@ -8,7 +8,6 @@ training and 300 that are looked at only at the end. Nothing is downloaded.
 """
 
 import argparse
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +23,7 @@ HIDDEN1 = geon.Axis("hidden1", 128)
 HIDDEN2 = geon.Axis("hidden2", 64)
 DIGIT = geon.Axis("digit", 10)
 
-BATCH, EPOCHS, RATE, MOMENTUM = 64, 30, 0.1, 0.9
+BATCH, EPOCHS, RATE, MOMENTUM = 64, 20, 0.1, 0.9
 
 Images = tuple[np.ndarray, np.ndarray]  # pixels from 0 to 1 over (N, pixel), digits over (N,)
 
@@ -70,7 +69,7 @@ def build(seed: int = 0) -> Network:
     stream = geon.Random(seed)
 
     def layer(x: geon.Tensor, inputs: geon.Axis, outputs: geon.Axis) -> geon.Tensor:
-        spread = math.sqrt(2 / inputs.length)  # He et al. 2015, for layers followed by relu
+        spread = geon.sqrt(2 / geon.tensor_size(x, inputs))  # He et al. 2015, for relu
         draw = stream.normal([inputs, outputs], 0, spread)
         w = geon.Variable(axes=[inputs, outputs], initial_value=draw, name=f"{outputs.name}.w")
         b = geon.Variable(axes=[outputs], initial_value=0, name=f"{outputs.name}.b")
@@ -128,20 +127,21 @@ def show(images: np.ndarray, predicted: np.ndarray, digits: np.ndarray) -> str:
     ink = np.array(list(" .:-=+*#%@"))
     shades = ink[(images * 9).round().astype(int)].reshape(-1, 8, 8).repeat(2, axis=2)
     rows = ["  ".join("".join(row) for row in across) for across in shades.swapaxes(0, 1)]
-    captions = [f"predicted {int(p)}, is {d}" for p, d in zip(predicted, digits, strict=True)]
+    captions = [f"predicted {p}, is {d}" for p, d in zip(predicted, digits, strict=True)]
     return "\n".join([*rows, "  ".join(caption.ljust(16) for caption in captions)])
 
 
 def plot(curve: Curve, path: str) -> None:
     """Write the learning curve as a picture."""
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
-    figure, axes = plt.subplots(2, sharex=True)
-    axes[0].semilogy(range(1, EPOCHS + 1), curve.loss)
-    axes[0].set_ylabel("training loss")
-    axes[1].plot(range(1, EPOCHS + 1), curve.accuracy)
-    axes[1].set_ylabel("validation accuracy")
-    axes[1].set_xlabel("epoch")
+    figure = Figure(layout="constrained")
+    above, below = figure.subplots(2, sharex=True)
+    epochs = range(1, EPOCHS + 1)
+    above.semilogy(epochs, curve.loss)
+    above.set_ylabel("training loss")
+    below.plot(epochs, curve.accuracy)
+    below.set(xlabel="epoch", ylabel="validation accuracy")
     figure.savefig(path)
 
 

@@ -60,7 +60,7 @@ def test_a_second_process_predicts_with_the_same_accuracy(tmp_path: Path) -> Non
 def test_digits_are_drawn_beside_their_predictions() -> None:
     image = np.zeros((2, 64), np.float32)
     image[0, 0] = image[1, 63] = 1
-    lines = digits.show(image, np.array([3.0, 4.0]), np.array([3, 9])).splitlines()
+    lines = digits.show(image, np.array([3, 4]), np.array([3, 9])).splitlines()
     assert lines[0] == "@@" + " " * 32
     assert lines[7] == " " * 32 + "@@"
     assert lines[8] == "predicted 3, is 3  predicted 4, is 9"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from . import elementwise
+from . import elementwise, logic
 
 NAMES = (
     "absolute cast cos equal exp floor isnan log log1p logical_and logical_not logical_or maximum"
     " minimum power right_shift round sign sin sqrt square tan trunc where"
 ).split()
 
-GEON_OPS = SimpleNamespace(**{name: getattr(elementwise, name) for name in NAMES})
+GEON_OPS = SimpleNamespace(
+    **{name: getattr(logic, name, None) or getattr(elementwise, name) for name in NAMES}
+)

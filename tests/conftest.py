@@ -2,7 +2,7 @@
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Before geon compiles anything; `geon.transformers.environment` reads it.
 os.environ["GEON_DEBUG"] = ",".join(
@@ -11,6 +11,7 @@ os.environ["GEON_DEBUG"] = ",".join(
 
 COMMON = {
     "deadline": None,
+    "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     "suppress_health_check": [
         HealthCheck.too_slow,
         HealthCheck.data_too_large,

@@ -18,6 +18,7 @@ from geon.op_graph.lengths import evaluate
 
 MOST_ELEMENTS = 600
 LARGEST = 1000.0  # a float beyond this is not used further
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 VARIABLE_ERROR = 1e-3  # how far apart the values of a float variable may be
 OPEN = ("N", "M", "K")
 
@@ -81,6 +82,7 @@ class Builder:
         # Most graphs have no axis of length 0: there is little to see where nothing is computed.
         counts = st.sampled_from([3, 2, 4, 1, 5, *([0] if self.integer(0, 7) == 7 else [])])
         self.bindings = [{}, {}]
+        self.special = self.integer(0, 7) == 7
         for name in OPEN:
             sizes = [self.draw(counts) for _ in self.bindings]
             for binding, size in zip(self.bindings, sizes, strict=True):
@@ -204,9 +206,12 @@ class Builder:
         if kind(dtype) == "i":
             low, high = limits(dtype)
             return random.integers(low, high + 1, shape).astype(dtype)
+        made = random.uniform(-2, 2, shape)
         if seed % 3 == 0:
-            return (random.integers(-4, 5, shape) / 2).astype(dtype)
-        return random.uniform(-2, 2, shape).astype(dtype)
+            made = random.integers(-4, 5, shape) / 2
+        if self.special:
+            made = np.where(random.random(shape) < 0.2, random.choice(SPECIAL, shape), made)
+        return made.astype(dtype)
 
     def dtype(self):
         return np.dtype(ml_dtypes.bfloat16) if (name := self.dtype_name()) == "bfloat16" \

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +21,6 @@ from .state import Slot, State
 from .storage import Variables, dim_of, dims_of
 from .target import Target
 
-log = logging.getLogger("geon")
 GROUP = "geon.transformers"
 BUILT_IN = {"numpy": "geon.transformers.numpy.transformer:NumPyTransformer"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from .state import Slot, State
 
 if TYPE_CHECKING:
     from .computation import Computation
+
+log = logging.getLogger("geon")
 
 
 def dims_of(axes: Axes) -> tuple[Any, ...]:
@@ -91,6 +94,7 @@ class Variables:
 
     def _starter(self, leaf: Leaf) -> Callable[[], None]:
         def start() -> None:
+            log.debug("initializing %s", leaf)
             slot = self._slots[leaf]
             if callable(leaf.initial_value):
                 self.state.put(slot, self.called(leaf, slot.array.shape))

@@ -158,8 +158,7 @@ class Emitter:
         text = (
             f"np.array({_literal(array.tolist())}, {dtype_text(op.dtype)}).reshape({array.shape})"
         )
-        name = f"c_{len(self.globals)}"
-        return self.globals.setdefault(text, name)
+        return self.shared(text, f"c_{len(self.globals)}")
 
     def scalar(self, value: Any, dtype: Any) -> str:
         """A scalar constant, named by its value where that reads well."""
@@ -167,14 +166,20 @@ class Emitter:
         if name_of(dtype) == "float32" and "np" not in literal:
             literal = str(np.float32(value))  # the shortest text that is this float32
         text = f"np.array({literal}, {dtype_text(dtype)})"
+        shown = literal.replace("np.", "").removesuffix(".0").replace("-", "m").replace(".", "p")
+        short = len(shown) <= NAMED_BY_VALUE and shown.isalnum()
+        name = f"c_{shown}" if short else f"c_{len(self.globals)}"
+        if name_of(dtype) != "float32":
+            name += f"_{name_of(dtype)}"
+        return self.shared(text, name)
+
+    def shared(self, text: str, name: str) -> str:
+        """The name of the constant that ``text`` makes: ``name``, unless another one has it."""
         if text not in self.globals:
-            shown = literal.removesuffix(".0").replace("-", "m").replace(".", "p")
-            short = len(shown) <= NAMED_BY_VALUE and shown.replace("np.", "").isalnum()
-            name = f"c_{shown}" if short else f"c_{len(self.globals)}"
-            if name_of(dtype) != "float32":
-                name += f"_{name_of(dtype)}"
             taken = set(self.globals.values())
-            self.globals[text] = name if name not in taken else f"{name}_{len(taken)}"
+            while name in taken:
+                name += "x"
+            self.globals[text] = name
         return self.globals[text]
 
     def look(self, name: str, suffix: str) -> str:

@@ -18,10 +18,9 @@ import geon
 from geon.op_graph.interpret import interpret
 from geon.op_graph.op_graph import Op, post_order
 from geon.transformers import lowering
-from geon.transformers.computation import Linking
-from geon.transformers.layout import Arrangement, Layout
+from geon.transformers.linking import Linking
 from geon.transformers.memory import Plan
-from geon.transformers.target import Target
+from geon.transformers.target import Arrangement, Layout, Target
 
 
 def arrange(op: Op, left: Layout, right: Layout) -> Arrangement:

@@ -14,8 +14,9 @@ from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .calls import Call
-from .computation import Computation, Linking, _named_lengths
+from .computation import Computation, _named_lengths
 from .environment import default_transformer
+from .linking import Linking
 from .memory import Plan
 from .state import Slot, State
 from .storage import Variables, dim_of, dims_of

@@ -17,8 +17,8 @@ from ..errors import (
     SizeError,
 )
 from ..op_graph.axes import Axis, default_lengths
-from ..op_graph.constants import Frozen, as_tensor
-from ..op_graph.dumps import canonical, dumps
+from ..op_graph.constants import as_tensor
+from ..op_graph.dumps import dumps
 from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional, functional, substitute
 from ..op_graph.leaves import placeholder
@@ -28,6 +28,7 @@ from .cache import program, structure_key
 from .calls import arrange, explained
 from .environment import debugging
 from .layout import lay_out
+from .linking import Linking
 from .memory import Plan, plan_memory
 from .messages import described, with_largest, with_open_axis, with_placeholders
 from .program import Program, build_program
@@ -312,36 +313,6 @@ class Computation:
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.results))
         return f"<computation of {shown} by {self.transformer.target.name}>"
-
-
-class Linking:
-    """The canonical text of a pure graph, and names for the storage it is linked with.
-
-    Inputs are ``x<n>``, variables ``v<n>``; large constants are numbered.
-    """
-
-    def __init__(self, pure: Functional, inputs: Sequence[Leaf]) -> None:
-        roots = [*pure.outputs, *pure.updates.values(), *pure.prints]
-        self.text, found, arrays = canonical(roots)
-        numbers = {leaf: k for k, leaf in enumerate(found)}
-        written = [leaf for leaf in pure.updates if leaf not in numbers]
-        self.inputs = tuple(inputs)
-        self.order = (*found, *written)
-        self.variables = tuple(leaf for leaf in self.order if leaf.info.stored)
-        self.written = tuple(pure.updates)
-        self.read = tuple(leaf for leaf in found if leaf.info.stored)
-        self.constants: dict[Frozen, int] = {value: k for k, value in enumerate(arrays)}
-        self.names: dict[Leaf, str] = {leaf: f"x{k}" for k, leaf in enumerate(self.inputs)}
-        self.names.update({leaf: f"v{k}" for k, leaf in enumerate(self.variables)})
-        self._numbers = {leaf: k for k, leaf in enumerate(self.order)}
-
-    def signature(self) -> tuple[Any, ...]:
-        """What of the linking the program's text depends on."""
-        inputs = tuple(self._numbers.get(leaf, -1) for leaf in self.inputs)
-        written = tuple(
-            (self._numbers[leaf], leaf.dtype.name, str(leaf.axes)) for leaf in self.written
-        )
-        return inputs, written
 
 
 def _replaced(pure: Functional, known: dict[Op, Op]) -> Functional:

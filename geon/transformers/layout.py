@@ -9,7 +9,7 @@ from ..op_graph.elementwise import copy
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
 from ..op_graph.sites import set_override
 from .program import Program
-from .target import Target
+from .target import Layout, Target
 
 VIEWS = frozenset({"broadcast", "reorder", "rename", "slice", "flip", "unflatten"})
 # Another look at their argument whose making is a kernel: it prints, or it raises.
@@ -17,31 +17,10 @@ ACTING_VIEWS = frozenset({"print", "checked"})
 BOUND = frozenset({"placeholder", "variable", "constant", "length"})
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The nesting of axes in memory, outermost first.
-
-    ``mergeable``: neighbours in ``order`` can be walked as one axis; ``unit``: elements of the
-    innermost axis are adjacent.
-    """
-
-    order: tuple[str, ...]
-    mergeable: bool = True
-    unit: bool = True
-
-
 @lru_cache(maxsize=4096)
 def plain(order: tuple[str, ...]) -> Layout:
     """The layout of memory of one's own, its axes nested in this order."""
     return Layout(order)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrangement:
-    """The order to copy each operand of a contraction in (None: as it is), and the result's."""
-
-    copies: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
-    order: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -10,9 +10,9 @@ from ..op_graph.elementwise import copy
 from ..op_graph.lengths import Length, evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ..op_graph.sites import set_override
-from .layout import ACTING_VIEWS, LaidOut, Layout, is_bound
+from .layout import ACTING_VIEWS, LaidOut, is_bound
 from .program import Program
-from .target import Target
+from .target import Layout, Target
 
 MOVED_FIRST = 4
 NOMINAL_LENGTH = 64  # what an open length counts as where only the order of kernels depends on it

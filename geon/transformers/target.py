@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..op_graph.op_graph import Op
 from ..op_graph.rewrite import RuleSet
 
-if TYPE_CHECKING:
-    from .layout import Arrangement, Layout
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The nesting of axes in memory, outermost first.
+
+    ``mergeable``: neighbours in ``order`` can be walked as one axis; ``unit``: elements of the
+    innermost axis are adjacent.
+    """
+
+    order: tuple[str, ...]
+    mergeable: bool = True
+    unit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The order to copy each operand of a contraction in (None: as it is), and the result's."""
+
+    copies: tuple[tuple[str, ...] | None, tuple[str, ...] | None]
+    order: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)

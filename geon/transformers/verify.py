@@ -12,9 +12,10 @@ from typing import NoReturn
 from ..errors import PlanError
 from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, post_order
-from .layout import Layout, is_bound
+from .layout import is_bound
 from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
+from .target import Layout
 
 # Lengths that open names are played with: unequal, small, and one of them 1.
 PLAYED = (3, 5, 1, 7, 4)

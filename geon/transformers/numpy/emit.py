@@ -327,13 +327,15 @@ def _sizes(plan: Plan) -> list[Line]:
     """The function that gives sizes and lifetimes of buffers, and the bytes beside the arena."""
     sizes = ", ".join(length_text(buffer.size) for buffer in plan.buffers)
     lifetimes = ", ".join(f"({first}, {last})" for first, last in plan.lifetimes)
-    results = " + ".join(
-        ["0", *(length_text(bytes_of(op)) for op in plan.schedule.program.outputs)]
-    )
-    hidden = ", ".join(["0", "0", *(length_text(size) for _, size in plan.hidden)])
+    beside = [length_text(bytes_of(op)) for op in plan.schedule.program.outputs]
+    hidden = [length_text(size) for _, size in plan.hidden]
+    if hidden:
+        beside.append(f"max({', '.join(hidden)})" if len(hidden) > 1 else hidden[0])
     return [
         ("def sizes(L):", None),
-        (f"    return [{sizes}], [{lifetimes}], {results} + max({hidden})", None),
+        (f"    buffers = [{sizes}]", None),
+        (f"    lifetimes = [{lifetimes}]", None),
+        (f"    return buffers, lifetimes, {' + '.join(beside) or '0'}", None),
     ]
 
 

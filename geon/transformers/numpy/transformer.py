@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import lowering
 from ..base import Transformer
-from ..computation import Linking
+from ..linking import Linking
 from ..memory import Plan
 from ..target import Target
 from .contract import arrange

@@ -1,0 +1,41 @@
+"""``Linking``: what ties a program, which knows no leaves, to the storage of one computation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..op_graph.constants import Frozen
+from ..op_graph.dumps import canonical
+from ..op_graph.functional import Functional
+from ..op_graph.op_graph import Leaf
+
+
+class Linking:
+    """The canonical text of a pure graph, and names for the storage it is linked with.
+
+    Inputs are ``x<n>``, variables ``v<n>``; large constants are numbered.
+    """
+
+    def __init__(self, pure: Functional, inputs: Sequence[Leaf]) -> None:
+        roots = [*pure.outputs, *pure.updates.values(), *pure.prints]
+        self.text, found, arrays = canonical(roots)
+        numbers = {leaf: k for k, leaf in enumerate(found)}
+        written = [leaf for leaf in pure.updates if leaf not in numbers]
+        self.inputs = tuple(inputs)
+        self.order = (*found, *written)
+        self.variables = tuple(leaf for leaf in self.order if leaf.info.stored)
+        self.written = tuple(pure.updates)
+        self.read = tuple(leaf for leaf in found if leaf.info.stored)
+        self.constants: dict[Frozen, int] = {value: k for k, value in enumerate(arrays)}
+        self.names: dict[Leaf, str] = {leaf: f"x{k}" for k, leaf in enumerate(self.inputs)}
+        self.names.update({leaf: f"v{k}" for k, leaf in enumerate(self.variables)})
+        self._numbers = {leaf: k for k, leaf in enumerate(self.order)}
+
+    def signature(self) -> tuple[Any, ...]:
+        """What of the linking the program's text depends on."""
+        inputs = tuple(self._numbers.get(leaf, -1) for leaf in self.inputs)
+        written = tuple(
+            (self._numbers[leaf], leaf.dtype.name, str(leaf.axes)) for leaf in self.written
+        )
+        return inputs, written

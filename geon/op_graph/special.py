@@ -85,6 +85,13 @@ def digamma(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = (
     return polygamma(0, x, name=name, tags=tags, follows=follows)
 
 
+def _polygamma_pole(n: int, value: float) -> float:
+    """The value at 0 and the negative integers: digamma has both signs there, the others one."""
+    if n:
+        return math.inf if n % 2 else -math.inf
+    return math.nan if value else -math.copysign(math.inf, value)
+
+
 def _polygamma_reference(n: int, x: Array) -> Array:
     import mpmath
 
@@ -92,7 +99,7 @@ def _polygamma_reference(n: int, x: Array) -> Array:
         if math.isnan(value) or value == -math.inf:
             return math.nan
         if value <= 0 and value == math.floor(value):
-            return math.inf if n % 2 else math.nan
+            return _polygamma_pole(n, value)
         return float(mpmath.polygamma(n, value))
 
     return np.asarray(np.vectorize(one, otypes=[np.float64])(x))

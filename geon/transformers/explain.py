@@ -36,9 +36,9 @@ def listing(roots: Iterable[Op]) -> str:
     numbers: dict[Op, str] = {}
     lines: list[str] = []
     for op in post_order(roots):
-        value = scalar_value(op)
-        if value is not None:
-            numbers[op] = str(value)
+        number = _number(op)
+        if number is not None:
+            numbers[op] = number
             continue
         numbers[op] = f"%{len(lines)}"
         args = ", ".join(numbers[arg] for arg in op.args)
@@ -90,5 +90,10 @@ def _where(home: Home | None) -> str:
 def _short(op: Op) -> str:
     if isinstance(op, Leaf):
         return str(op)
+    return _number(op) or f"{op.primitive.name}{op.axes}"
+
+
+def _number(op: Op) -> str | None:
+    """A scalar constant in the digits that its dtype has; None for any other op."""
     value = scalar_value(op)
-    return str(value) if value is not None else f"{op.primitive.name}{op.axes}"
+    return None if value is None else str(op.dtype.type(value))

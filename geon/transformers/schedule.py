@@ -192,15 +192,15 @@ class _Work:
     def run(self) -> list[Op]:
         """A topological order: what can raise first, then what frees memory, then depth first."""
         self.outputs = set(self.program.outputs)
-        rank = {op: k for k, op in enumerate(self.kernels)}
+        rank = self.ranks()
         sizes = {op: self.size(op) for op in self.kernels}
         left = {value: len(readers) for value, readers in self.readers.items()}
-        heap: list[tuple[int, int, int, Op]] = []
+        heap: list[tuple[int, int, tuple[int, int, int], Op]] = []
         ready: set[Op] = set()
 
         def push(op: Op) -> None:
             freed = sum(sizes.get(v, 0) for v in self.reads[op] if left[v] == 1)
-            grows = int(sizes[op] > freed)
+            grows = int(not 0 < freed >= sizes[op])
             heapq.heappush(heap, (int(op not in self.early_kernels), grows, rank[op], op))
 
         for op in self.kernels:
@@ -233,6 +233,15 @@ class _Work:
                 run(op)
         assert len(order) == len(self.kernels), "the schedule has a cycle"
         return order
+
+    def ranks(self) -> dict[Op, tuple[int, int, int]]:
+        """Depth-first positions; what waits for nothing comes just before what needs it first."""
+        position = {op: k for k, op in enumerate(self.kernels)}
+        ranks = {op: (k, 1, k) for op, k in position.items()}
+        for op, k in position.items():
+            if not self.waits[op] and self.after[op]:
+                ranks[op] = (max(k, min(position[after] for after in self.after[op])), 0, k)
+        return ranks
 
     def better_first(self, op: Op, ready: set[Op], done: set[Op], sizes: dict[Op, int]) -> list[Op]:
         """Smaller kernels that are ready and read a value that ``op`` could then be computed in."""

@@ -31,7 +31,7 @@ NAMED_BY_VALUE = 8
 
 @lru_cache(maxsize=4096)
 def length_text(length: int | Length) -> str:
-    """A length as Python over local names ``L_<open name>``."""
+    """A length as Python over ``L``, the integer of each open name."""
     return as_text(length, name="L[{0!r}]") if isinstance(length, Length) else str(length)
 
 

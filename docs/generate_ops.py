@@ -4,17 +4,22 @@ MkDocs runs it as a hook of every build; ``python docs/generate_ops.py`` prints 
 """
 
 import inspect
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
+    from geon.op_graph.registry import Primitive
+
 HEAD = """# Ops
 
-Made from the registry rows when these pages are built. An op written `geon.name` takes tensors,
-NumPy arrays and numbers; which axes its result has follows from [named axes](tour.md).
+Made from the registry rows and the public functions when these pages are built. First the
+primitives, by kind: an elementwise one is called as it is named, `geon.tanh(x)`, and the others are
+built by a function of the second table. All take tensors, NumPy arrays and numbers. Where the
+derivative is zero, it is zero by decision, as that of a rounding; a primitive that has none raises
+`DerivativeError`.
 """
 
 
@@ -30,6 +35,13 @@ def table(heading: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]
     return f"## {heading}\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+def derivative(row: "Primitive") -> str:
+    """What the table says of the derivative of a row."""
+    if not row.differentiable:
+        return ""
+    return "zero" if row.partials and not any(row.partials) else "yes"
+
+
 def primitives() -> list[str]:
     """One table for each kind of primitive, in the registry's order."""
     import geon  # noqa: F401  # the rows register themselves
@@ -38,7 +50,7 @@ def primitives() -> list[str]:
     sections = []
     for kind in KINDS:
         rows = [
-            (f"`{row.name}`", sentence(row.doc), "yes" if row.differentiable else "")
+            (f"`{row.name}`", sentence(row.doc), derivative(row))
             for row in PRIMITIVES.values()
             if row.kind == kind
         ]
@@ -47,21 +59,48 @@ def primitives() -> list[str]:
     return sections
 
 
+def call(name: str, function: Callable[..., Any]) -> str:
+    """A call as a person would write it, without annotations and defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    names = [str(p).split(":")[0].split("=")[0] for p in parameters if p.name != "self"]
+    return f"`{name}({', '.join(names)})`"
+
+
 def functions() -> str:
-    """A table of the public functions that are made of primitives or build one."""
+    """A table of the public functions."""
     import geon
 
-    rows = []
-    for name, value in sorted(vars(geon).items()):
-        if inspect.isfunction(value) and value.__module__.startswith("geon.op_graph."):
-            arguments = [str(p).split(":")[0] for p in inspect.signature(value).parameters.values()]
-            rows.append((f"`geon.{name}({', '.join(arguments)})`", sentence(value.__doc__)))
+    found = {name: getattr(geon, name) for name in dir(geon)}
+    rows = [
+        (call(f"geon.{name}", value), sentence(value.__doc__))
+        for name, value in sorted(found.items())
+        if inspect.isfunction(value) and not name.startswith("_")
+    ]
     return table("Functions", ("call", "gives"), rows)
+
+
+def classes() -> list[str]:
+    """A table of the public methods and properties of each class that a person uses."""
+    import geon
+
+    sections = []
+    for name in ("Axis", "Axes", "Op", "Random", "Transformer", "Computation"):
+        cls = getattr(geon, name)
+        rows = [
+            (f"`{member}`" if isinstance(value, property) else call(member, value), doc)
+            for owner in cls.__mro__
+            for member, value in vars(owner).items()
+            if isinstance(value, property) or inspect.isfunction(value)
+            if not member.startswith("_") and (doc := sentence(value.__doc__))
+        ]
+        heading, members = table(name, ("member", "gives"), rows).split("\n", 1)
+        sections.append(f"{heading}\n\n{sentence(cls.__doc__)}\n{members}")
+    return sections
 
 
 def page() -> str:
     """The whole page as Markdown."""
-    return "\n".join([HEAD, *primitives(), functions()])
+    return "\n".join([HEAD, *primitives(), functions(), *classes()])
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":

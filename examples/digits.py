@@ -23,7 +23,7 @@ HIDDEN1 = geon.Axis("hidden1", 128)
 HIDDEN2 = geon.Axis("hidden2", 64)
 DIGIT = geon.Axis("digit", 10)
 
-BATCH, EPOCHS, RATE, MOMENTUM = 64, 20, 0.1, 0.9
+BATCH, EPOCHS, RATE, MOMENTUM = 64, 15, 0.1, 0.9
 
 Images = tuple[np.ndarray, np.ndarray]  # pixels from 0 to 1 over (N, pixel), digits over (N,)
 

@@ -210,7 +210,7 @@ def cast(b):
         rounding = 0.0 if x.exact else eps(geon.cast(0, name).dtype) * x.bound
         b.add(geon.cast(x.op, name), x.bound, x.error + rounding, x.smooth)
     else:
-        b.add(geon.cast(x.op, name), np.inf if x.kind == "i" else x.bound)
+        b.add(geon.cast(x.op, name), np.inf if x.kind == "i" or b.special else x.bound)
 
 
 def polygamma(b):

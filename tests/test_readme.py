@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.document_blocks import blocks, with_real_output
+from tests.document_blocks import blocks, settled, with_real_output
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,3 +43,15 @@ def test_lines_of_errors_are_lines_of_the_document() -> None:
         with_real_output("one\ntwo\n\n```python\ny = 1\ny / 0\n```\n", "sample.md")
     where = caught.traceback[-1]
     assert (Path(str(where.path)).name, where.lineno + 1) == ("sample.md", 6)
+
+
+def test_lines_in_outputs_are_those_of_the_written_document() -> None:
+    first = "```python\nprint('one\\ntwo')\n```\n\n```text\n```\n\n"
+    second = "```python\nimport sys\nprint(sys._getframe().f_lineno)\n```\n\n```text\n```\n"
+    assert settled(first + second, "sample.md").endswith("```text\n12\n```\n")
+
+
+def test_outputs_that_differ_from_run_to_run_are_refused() -> None:
+    text = "```python\nimport time\nprint(time.perf_counter())\n```\n\n```text\n```\n"
+    with pytest.raises(ValueError, match=r"sample.md: the outputs are not the same"):
+        settled(text, "sample.md")

@@ -204,6 +204,43 @@ def subtract_negative(op: Op) -> Op | None:
     return _over(add.apply(x, y.args[0]), op) if _is(y, "negative") else None
 
 
+def _negated_factor(op: Op) -> tuple[Op, Op] | None:
+    """x and y where ``op`` is -x * y or y * -x."""
+    if _is(op, "multiply"):
+        for x, y in (op.args, op.args[::-1]):
+            if _is(x, "negative"):
+                return x.args[0], y
+    return None
+
+
+@simpler.on("multiply")
+def negative_factor(op: Op) -> Op | None:
+    """-x * y is -(x * y), where that is no larger: the sign then meets a sum."""
+    found = _negated_factor(op)
+    if found is None or found[0].axes is not op.axes:
+        return None
+    return _over(negative.apply(multiply.apply(*found)), op)
+
+
+@simpler.on("add")
+def add_negative_factor(op: Op) -> Op | None:
+    """x + -y * z is x - y * z."""
+    for x, y in (op.args, op.args[::-1]):
+        found = _negated_factor(y)
+        if found is not None:
+            return _over(subtract.apply(x, multiply.apply(*found)), op)
+    return None
+
+
+@simpler.on("sum")
+def sum_of_negative(op: Op) -> Op | None:
+    """A sum of -x is minus the sum of x."""
+    inner = op.args[0]
+    if not _is(inner, "negative"):
+        return None
+    return negative.apply(sum_over(_tensor(inner.args[0]), op.attrs[0]))
+
+
 @simpler.on("where")
 def relu(op: Op) -> Op | None:
     """where(x <= 0, 0, x) is maximum(x, 0), NaN included."""

@@ -123,17 +123,18 @@ def _after(group: Axes, name: str) -> Any:
 
 @lower.on("argmax", "argmin")
 def position_over_several(op: Op) -> Op | None:
-    """argmax over several axes is one over them flattened."""
+    """argmax is one over the last axis: its own, or several flattened."""
     x, names = op.args[0], op.attrs[0]
-    if len(names) == 1:
+    if names == x.axes.names[-1:] and names:
         return None
     row = ARGMAX if op.primitive is ARGMAX else ARGMIN
-    kept = x.axes.without(names)
-    ordered = reorder(x, Axes(*kept, *x.axes.only(names)))
-    joined = _joined(x.axes.only(names), kept)
-    flat = flatten(ordered, x.axes.only(names), joined)
+    kept, last = x.axes.without(names), x.axes.only(names)
+    ordered = reorder(x, Axes(*kept, *last))
+    if len(names) != 1:
+        joined = _joined(last, kept)
+        ordered, last = flatten(ordered, last, joined), Axes(joined)
     return intern(
-        ComputationOp, row, (flat,), ((joined.name,),), op.axes, op.dtype, guards=op.guards
+        ComputationOp, row, (ordered,), (last.names,), op.axes, op.dtype, guards=op.guards
     )
 
 

@@ -37,9 +37,9 @@ class Target:
     ``rules`` lower what the target has no row for; ``arrange`` says how a contraction wants its
     operands laid out; ``in_place`` names the rows whose result may take the memory of some
     arguments, by position; ``raising`` the rows that can fail at run time; ``hidden`` gives the
-    bytes per result element that the library takes by itself while a row runs. ``contiguous``
-    names the operands that a row reads only in the order of their axes. ``alignment`` is that of
-    arena buffers, in bytes.
+    bytes per element of the first operand that the library takes by itself while a row runs (work
+    by blocks of bounded size is not counted). ``contiguous`` names the operands that a row reads
+    only in the order of their axes. ``alignment`` is that of arena buffers, in bytes.
     """
 
     name: str

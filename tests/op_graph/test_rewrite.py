@@ -77,6 +77,9 @@ MATCHES = {
     "negative_twice": lambda m: geon.negative(-m.leaf()),
     "add_negative": lambda m: m.leaf(AXES) + -m.leaf(),
     "subtract_negative": lambda m: m.leaf(AXES) - -m.leaf(),
+    "negative_factor": lambda m: m.chosen(-(x := m.leaf(AXES)) * m.leaf(AXES), m.leaf(AXES) * -x),
+    "add_negative_factor": lambda m: m.leaf(AXES) + -m.leaf(AXES[:1]) * m.leaf(AXES),
+    "sum_of_negative": lambda m: geon.sum(-m.leaf(AXES), m.chosen(None, AXES[1:], AXES[2])),
     "relu": _one_of(lambda m, x: geon.where(x <= 0.0, 0.0, x)),
     "where_constant": _one_of(lambda m, x: geon.where(m.chosen(True, False), x, x * 2.0)),
     "broadcast_twice": lambda m: geon.broadcast(

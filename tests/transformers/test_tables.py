@@ -1,4 +1,4 @@
-"""The NumPy table has every row, and each computes what the row's reference says, edges included."""
+"""The NumPy table has every row, and each computes what its reference says, edges included."""
 
 import numpy as np
 import pytest

@@ -65,14 +65,14 @@ REDUCTIONS = {
     "all": "np.logical_and.reduce({0}, axis={axis}, out={o})",
 }
 
-# The result may take the memory of these operands: each element is read before it is written.
+# The result may take the memory of these operands: each element is read before it is written. A
+# cast is not among them, because NumPy casts within one memory by way of a copy.
 IN_PLACE: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(UNARY, (0,)),
     **dict.fromkeys(BINARY, (0, 1)),
     **dict.fromkeys(("sigmoid", "rsqrt", "softplus", "copy", "sort", "update", "scatter"), (0,)),
     **dict.fromkeys(("left_shift", "right_shift"), (0, 1)),
     "where": (2,),
-    "cast": (0,),
 }
 # Bytes per element of the operand that NumPy takes by itself while the row runs.
-HIDDEN = {"argsort": 8, "top_k": 24}
+HIDDEN = {"argsort": 8, "top_k": 16}

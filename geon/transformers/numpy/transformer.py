@@ -24,7 +24,7 @@ TARGET = Target(
     arrange=arrange,
     in_place=IN_PLACE,
     hidden=HIDDEN,
-    contiguous={"gather": (0, 1), "scatter": (1,)},
+    contiguous={"gather": (0, 1), "scatter": (1,), "argmax": (0,), "argmin": (0,)},
 )
 
 

@@ -1,0 +1,94 @@
+"""``python -m geon``: ``doctor`` says what can be used here, ``replay`` computes a dump again."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import geon
+from geon import __main__ as command
+from geon.transformers import base
+from tests.testing.wrong import WrongRow
+
+
+class Elsewhere(WrongRow):
+    """A transformer that needs what this machine lacks."""
+
+    @classmethod
+    def unavailable(cls):
+        return "there is no compiler: pip install geon[native]"
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """The transformers that ``doctor`` finds beside NumPy's, by name: where each is."""
+    extra = {}
+    monkeypatch.setattr(base, "BUILT_IN", {**base.BUILT_IN, **extra})
+    monkeypatch.setattr(base, "transformer_names", lambda: {**base.BUILT_IN, **extra})
+    return extra
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "geon", *arguments], capture_output=True, text=True
+    )
+
+
+def test_doctor_in_a_process():
+    done = run("doctor")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"geon {geon.__version__}"
+    assert any(line.split() == ["ok", "numpy", "usable"] for line in lines)
+    for name in ("native", "pycuda"):
+        (line,) = (line for line in lines if line.split()[1] == name)
+        assert line.startswith("--") and line.endswith("not part of this version of geon")
+
+
+def test_doctor_gives_the_cure(found, capsys):
+    found["elsewhere"] = "tests.test_main:Elsewhere"
+    assert command.main(["doctor"]) == 0
+    assert (
+        "--  elsewhere  there is no compiler: pip install geon[native]" in capsys.readouterr().out
+    )
+
+
+def test_doctor_survives_a_package_that_does_not_load(found, capsys):
+    found["broken"] = "tests.nowhere:Broken"
+    found["wrong"] = "tests.testing.wrong:WrongRow"
+    assert command.main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "--  broken  does not load: No module named 'tests.nowhere'" in out
+    assert "ok  wrong   usable" in out
+
+
+def test_doctor_fails_where_nothing_is_usable(monkeypatch, capsys):
+    monkeypatch.setattr(base, "transformer_names", lambda: {"numpy": "tests.test_main:Elsewhere"})
+    assert command.main(["doctor"]) == 1
+
+
+def test_doctor_finds_the_entry_points_of_packages(monkeypatch, capsys):
+    point = EntryPoint("theirs", "tests.testing.wrong:WrongRow", base.GROUP)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point])
+    assert command.main(["doctor"]) == 0
+    assert "ok  theirs  usable" in capsys.readouterr().out
+
+
+def test_replay_in_a_process(tmp_path):
+    x = geon.placeholder([geon.Axis("N")], name="x")
+    file = tmp_path / "case.geon"
+    file.write_text(geon.NumPyTransformer().computation(x * 2, x).dumps([1, 2, 3]))
+    done = run("replay", str(file))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("[2. 4. 6.]") == 2 and done.stdout.endswith("no difference\n")
+    done = run("replay", str(file), "--transformer", "nowhere")
+    assert done.returncode == 2 and "there is no transformer 'nowhere'" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing"], ["replay"]])
+def test_what_is_not_a_command_prints_the_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: python -m geon" in capsys.readouterr().err

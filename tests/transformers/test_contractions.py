@@ -1,0 +1,148 @@
+"""Contractions: operands as they lie where BLAS reads them so, copied where it cannot."""
+
+import numpy as np
+import pytest
+
+import geon
+
+from ..op_graph.computing import compute
+
+B, H, K, M, N, T = (geon.Axis(name) for name in "BHKMNT")
+LENGTHS = {"B": 2, "H": 3, "K": 4, "M": 5, "N": 6, "T": 7}
+
+# label, axes of x, axes of y, summed axes; all are read as they lie.
+AS_THEY_LIE = [
+    ("a weight and columns", [H, K], [K, N], [K]),
+    ("rows and a weight", [N, K], [K, H], [K]),
+    ("rows and a transposed weight", [N, K], [H, K], [K]),
+    ("both transposed", [K, N], [H, K], [K]),
+    ("the gradient of a weight", [N, K], [N, H], [N]),
+    ("a vector", [K], [K, N], [K]),
+    ("two vectors", [K], [K], [K]),
+    ("all axes", [M, K], [M, K], [M, K]),
+    ("attention scores", [B, H, T, K], [B, H, M, K], [K]),
+    ("attention values", [B, H, T, M], [B, H, M, K], [M]),
+    ("a batch and one weight", [B, T, K], [K, H], [K]),
+    ("two summed axes", [N, H, K], [H, K, M], [H, K]),
+    ("kept axes on both sides", [B, T, K], [K, H, M], [K]),
+]
+IRREGULAR = [
+    ("summed axes apart", [H, N, K], [K, H, M], [H, K]),
+    ("summed axes in another order", [N, H, K], [K, H, M], [H, K]),
+    ("a batch axis last", [T, K, B], [K, M, B], [K]),
+    ("a batch axis in between", [T, B, K], [M, B, K], [K]),
+    ("batch axes in another order", [B, H, T, K], [H, B, M, K], [K]),
+    ("kept axes around", [T, K, H], [K, M], [K]),
+    ("summed outside and inside", [K, T, M], [M, N, K], [K, M]),
+    ("no kept axis, a batch", [B, K], [K, B], [K]),
+    ("everything", [B, T, K, H, M], [M, N, B, K], [K, M]),
+]
+
+
+def arrays_of(*axes_lists, dtype=np.float32):
+    random = np.random.default_rng(0)
+    shapes = [[LENGTHS[a.name] for a in axes] for axes in axes_lists]
+    return [random.normal(size=shape).astype(dtype) for shape in shapes]
+
+
+def check(op, leaves, arrays):
+    f = geon.NumPyTransformer().computation(op, *leaves)
+    expected = compute(op, dict(zip(leaves, arrays, strict=True)), LENGTHS)
+    np.testing.assert_allclose(f(*arrays), expected, rtol=1e-4, atol=1e-5)
+    return f
+
+
+def copies(f):
+    return [k for k in f.plan.schedule.kernels if k.op.primitive.name == "copy"]
+
+
+@pytest.mark.parametrize(("label", "x", "y", "over"), AS_THEY_LIE)
+def test_operands_are_read_as_they_lie(label, x, y, over):
+    leaves = [geon.placeholder(axes) for axes in (x, y)]
+    f = check(geon.dot(*leaves, over=over), leaves, arrays_of(x, y))
+    assert not copies(f), f.source
+    assert "copyto" not in f.source
+
+
+@pytest.mark.parametrize(("label", "x", "y", "over"), AS_THEY_LIE + IRREGULAR)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_values(label, x, y, over, swapped):
+    axes = (y, x) if swapped else (x, y)
+    leaves = [geon.placeholder(a) for a in axes]
+    check(geon.dot(*leaves, over=over), leaves, arrays_of(*axes))
+
+
+@pytest.mark.parametrize(("label", "x", "y", "over"), AS_THEY_LIE + IRREGULAR)
+def test_values_of_computed_operands(label, x, y, over):
+    leaves = [geon.placeholder(a) for a in (x, y)]
+    left = geon.tanh(geon.reorder(leaves[0], x[::-1]))
+    right = leaves[1] * 2
+    check(geon.tanh(geon.dot(left, right, over=over)), leaves, arrays_of(x, y))
+
+
+def views(x):
+    """Looks at ``x`` that BLAS may not read as they lie."""
+    last = x.axes[len(x.axes) - 1]
+    yield "flipped", geon.flip(x, last)
+    yield "stepped", geon.concat([x, x], last)[{last: slice(0, None, 2)}]
+    yield "flipped outside", geon.flip(x, x.axes[0])
+    yield "broadcast", geon.broadcast(geon.sum(x, last), x.axes)
+    yield "broadcast outside", geon.broadcast(geon.sum(x, x.axes[0]), x.axes)
+    yield "a part", geon.concat([x, x, x], last)[{last: slice(1, 1 + last.expression)}]
+
+
+@pytest.mark.parametrize(("label", "x", "y", "over"), AS_THEY_LIE + IRREGULAR)
+def test_values_of_looks(label, x, y, over):
+    leaves = [geon.placeholder(a) for a in (x, y)]
+    arrays = arrays_of(x, y)
+    for (_, left), (_, right) in zip(views(leaves[0]), views(leaves[1]), strict=True):
+        check(geon.dot(left, right, over=over), leaves, arrays)
+        check(geon.dot(left, leaves[1], over=over), leaves, arrays)
+
+
+@pytest.mark.parametrize("length", [0, 1])
+@pytest.mark.parametrize("name", "BHKMNT")
+def test_lengths_0_and_1(name, length):
+    lengths = {**LENGTHS, name: length}
+    x, y = geon.placeholder([B, T, K, M]), geon.placeholder([K, B, N, M])
+    op = geon.dot(x, y, over=[K, M])
+    random = np.random.default_rng(0)
+    arrays = [
+        random.normal(size=[lengths[a.name] for a in leaf.axes]).astype(np.float32)
+        for leaf in (x, y)
+    ]
+    f = geon.NumPyTransformer().computation(op, x, y)
+    expected = compute(op, {x: arrays[0], y: arrays[1]}, lengths)
+    np.testing.assert_allclose(f(*arrays), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_copies_nothing_but_the_order_of_its_result():
+    q, k, v = (geon.placeholder([B, H, axis, K]) for axis in (T, M, M))
+    scores = geon.softmax(geon.dot(q, k, over=K), normalization_axes=M)
+    out = geon.dot(scores, v, over=M)
+    f = geon.NumPyTransformer().computation(out, q, k, v)
+    assert not copies(f), f.source
+
+
+def test_a_layer_and_its_gradients_copy_nothing():
+    x, w = geon.placeholder([N, K]), geon.Variable([K, H], initial_value=1)
+    loss = geon.sum(geon.square(geon.dot(x, w)))
+    f = geon.NumPyTransformer().computation([loss, *geon.deriv(loss, [x, w])], x)
+    assert not copies(f), f.source
+
+
+def test_halves_round_once():
+    x, y = geon.placeholder([M, K], "float16"), geon.placeholder([K, N], "float16")
+    ones = np.ones((5, 4), np.float16), np.full((4, 6), 2048, np.float16)
+    f = geon.NumPyTransformer().computation(geon.dot(x, y), x, y)
+    got = f(*ones)
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, np.full((5, 6), 8192))
+
+
+def test_small_integers_are_summed_in_int64():
+    x, y = geon.placeholder([M, K], "int8"), geon.placeholder([K, N], "int8")
+    f = geon.NumPyTransformer().computation(geon.dot(x, y), x, y)
+    got = f(np.full((5, 4), 127, np.int8), np.full((4, 6), 127, np.int8))
+    assert got.dtype == np.int64
+    np.testing.assert_array_equal(got, np.full((5, 6), 4 * 127 * 127))

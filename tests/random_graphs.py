@@ -174,15 +174,19 @@ class Builder:
     def pick_float(self, smooth=False):
         return self.pick(lambda v: v.kind == "f" and (v.smooth or not smooth))
 
-    def partner(self, x, test=lambda value: True):
-        """A value that may meet ``x`` in an elementwise op."""
+    def partner(self, *others, test=lambda value: True):
+        """A value that may meet the ``others`` in an elementwise op."""
+
+        def agrees(x, y):
+            shared = [axis for axis in y.axes if axis in x.axes]
+            same = all(x.axes[a.name].expression == a.expression for a in shared)
+            return same and promotable(x.op.dtype, y.op.dtype)
 
         def meets(y):
-            if not test(y) or not promotable(x.op.dtype, y.op.dtype):
-                return False
-            shared = [axis for axis in y.axes if axis in x.axes]
-            agree = all(x.axes[a.name].expression == a.expression for a in shared)
-            return agree and (shared or not len(x.axes) or not len(y.axes))
+            near = others[-1]
+            touches = any(axis in near.axes for axis in y.axes)
+            joined = touches or not len(near.axes) or not len(y.axes)
+            return joined and test(y) and all(agrees(x, y) for x in others)
 
         return self.pick(meets)
 

@@ -112,7 +112,7 @@ def operands(b, row):
             return None
     values = [first]
     while len(values) < row.arity:
-        other = b.partner(values[-1], takes)
+        other = b.partner(*values, test=takes)
         if other is None:
             return None
         values.append(other)

@@ -94,7 +94,7 @@ class _Play:
         for value in set(self.values(kernel)):
             if self.shares(value, home, start, end) and not self.may_share(kernel, value):
                 self.fail(kernel, f"is computed over {value!r}, which it reads")
-        region[:] = [h for h in region if h.end <= start or h.start >= end]
+        region[:] = [h for h in region if max(h.start, start) >= min(h.end, end)]
         region.append(_Held(start, end, kernel.op))
         if home.kind == "variable":
             self.written = self.written or kernel
@@ -124,11 +124,23 @@ class _Play:
     def extent(self, home: Home, op: Op) -> tuple[int, int]:
         size = evaluate(bytes_of(op), self.lengths)
         if home.kind != "arena":
+            self.fits(home, op)
             return 0, size
+        if size > evaluate(self.plan.buffers[home.number].size, self.lengths):
+            raise PlanError(f"{op!r} is larger than buffer {home.number}, in which it lives")
         start = self.placed.offsets[home.number]
         if start % self.plan.schedule.target.alignment or start + size > self.placed.arena_bytes:
             raise PlanError(f"{op!r} lies at {start} to {start + size}, outside the arena")
         return start, start + size
+
+    def fits(self, home: Home, op: Op) -> None:
+        """Raise unless ``op`` lies as the result or variable does in whose memory it lives."""
+        whole = (
+            home.leaf if home.leaf is not None else self.plan.schedule.program.outputs[home.number]
+        )
+        lengths = [op.axes[n].expression for n in self.plan.schedule.layouts[op].order]
+        if tuple(lengths) != whole.axes.lengths or op.dtype.itemsize != whole.dtype.itemsize:
+            raise PlanError(f"{op!r} does not lie as {whole!r} does, in whose memory it lives")
 
     def expect(self, value: Op, why: str) -> None:
         home = self.plan.homes[value]

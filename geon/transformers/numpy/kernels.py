@@ -33,8 +33,9 @@ def _elementwise(work: Emitter, op: Op) -> list[str]:
     name = op.primitive.name
     if name not in TABLE:
         raise UnavailableError(
-            f"the NumPy target has neither a row nor a lowering for {name!r}, needed by {op} (made "
-            f"at {op.file_info}): add one to transformers/numpy/table.py or transformers/lowering.py"
+            f"the NumPy target has neither a row nor a lowering for {name!r}, needed by {op} "
+            f"(made at {op.file_info}): add one to transformers/numpy/table.py or "
+            "transformers/lowering.py"
         )
     lines = TABLE[name]
     if kind(op.args[0].dtype) != "f":

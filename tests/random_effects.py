@@ -63,10 +63,14 @@ def assignment(b, leaf, near):
 
     options = [v for v in near if fits(v)]
     value = b.choice(options) if options and b.flag() else b.pick(fits)
-    return geon.assign(target, held(b, value, leaf, target))
+    new = held(b, value, leaf)
+    if value is not None and leaf.kind != "b" and target is leaf.op and b.flag():
+        # Something that needs the old value and the new one.
+        b.rounded(new + leaf.op, 2 * leaf.bound, 2 * leaf.error, 1.0 if leaf.error else 0.0)
+    return geon.assign(target, new)
 
 
-def held(b, value, leaf, target):
+def held(b, value, leaf):
     """The value, changed where it is the leaf's own, within the leaf's bound."""
     kinds = {"f": 0.5, "i": 1, "b": True}
     if value is None:

@@ -14,6 +14,7 @@ import geon
 from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import storage_leaves
 
+from . import random_identities as identities
 from . import random_moves as moves
 from . import random_steps as steps
 from .naive_run import naive_run
@@ -26,12 +27,13 @@ MOVEMENT = [moves.reorder, moves.broadcast, moves.rename, moves.flip, moves.flat
 ARITHMETIC = [*[steps.elementwise] * 6, steps.with_number, steps.cast, steps.polygamma]
 SUMS = [steps.reduction, steps.contraction, moves.running]
 POSITIONS = [moves.gather, moves.scatter, moves.order, moves.take, moves.update]
+IDENTITIES = [identities.identity, identities.identity, identities.size_of_sum]
 LEAVES = [moves.constant, moves.draw]
 EVERYTHING = [*MOVEMENT, *ARITHMETIC, *SUMS * 2, *POSITIONS, *LEAVES,
               steps.matrices, steps.composite, steps.derivative]  # fmt: skip
 THEMES = {
     "everything": EVERYTHING,
-    "arithmetic": [*ARITHMETIC, moves.constant, moves.reorder, moves.broadcast],
+    "arithmetic": [*ARITHMETIC, *IDENTITIES * 2, moves.constant, moves.reorder, moves.broadcast],
     "movement": [*MOVEMENT, steps.with_number],
     "sums": [*SUMS * 3, steps.matrices, steps.with_number, *MOVEMENT],
     "contractions": [
@@ -48,6 +50,7 @@ THEMES = {
     "draws": [moves.draw, *ARITHMETIC, *SUMS, *MOVEMENT],
     "derivatives": [
         steps.derivative,
+        *IDENTITIES,
         *ARITHMETIC,
         steps.composite,
         steps.matrices,

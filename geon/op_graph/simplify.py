@@ -55,7 +55,7 @@ stable = Rules("stabilise")
 def log_of_exp(op: Op) -> Op | None:
     """log(exp(x)) is x."""
     inner = op.args[0]
-    return inner.args[0] if _is(inner, "exp") else None
+    return _over(inner.args[0], op) if _is(inner, "exp") else None
 
 
 @stable.on("log")
@@ -71,7 +71,9 @@ def log_of_exp_over(op: Op) -> Op | None:
 def log_of_sigmoid(op: Op) -> Op | None:
     """log(sigmoid(x)) is -softplus(-x)."""
     inner = op.args[0]
-    return -softplus(-inner.args[0]) if _is(inner, "sigmoid") else None  # type: ignore[operator]
+    if not _is(inner, "sigmoid"):
+        return None
+    return _over(-softplus(-_tensor(inner.args[0])), op)
 
 
 @stable.on("log")
@@ -87,7 +89,7 @@ def log_of_one_minus_sigmoid(op: Op) -> Op | None:
 def log1p_of_exp(op: Op) -> Op | None:
     """log1p(exp(x)) is softplus(x)."""
     inner = op.args[0]
-    return softplus(inner.args[0]) if _is(inner, "exp") else None
+    return _over(softplus(inner.args[0]), op) if _is(inner, "exp") else None
 
 
 @stable.on("log")
@@ -185,7 +187,7 @@ def power_by_constant(op: Op) -> Op | None:
 def negative_twice(op: Op) -> Op | None:
     """-(-x) is x."""
     inner = op.args[0]
-    return inner.args[0] if _is(inner, "negative") else None
+    return _over(inner.args[0], op) if _is(inner, "negative") else None
 
 
 @simpler.on("add")
@@ -234,11 +236,11 @@ def add_negative_factor(op: Op) -> Op | None:
 
 @simpler.on("sum")
 def sum_of_negative(op: Op) -> Op | None:
-    """A sum of -x is minus the sum of x."""
+    """A sum of -x is minus the sum of x, where both negate in one dtype."""
     inner = op.args[0]
-    if not _is(inner, "negative"):
+    if not _is(inner, "negative") or inner.dtype is not op.dtype:
         return None
-    return negative.apply(sum_over(_tensor(inner.args[0]), op.attrs[0]))
+    return _over(negative.apply(sum_over(_tensor(inner.args[0]), op.attrs[0])), op)
 
 
 @simpler.on("where")

@@ -48,8 +48,9 @@ def ordered(b, own, targets):
 def assignment(b, leaf, near):
     """A new value for a leaf or a part of it, made of the leaf itself or of other values."""
     target = leaf.op
-    if len(target.axes) and b.flag():
-        target = target[{axis: item(b, axis) for axis in b.some(target.axes, least=1)}]
+    for _ in range(b.choice([0, 1, 2])):
+        if len(target.axes):
+            target = target[{axis: item(b, axis) for axis in b.some(target.axes, least=1)}]
 
     def fits(value):
         return (

@@ -106,10 +106,12 @@ def concat(b):
             axis in y.axes
             and y.axes.same_set(x.axes)
             and all(x.axes[a.name].expression == a.expression for a in others)
-            and promotable(x.op.dtype, y.op.dtype)
+            and promotable(dtype_of(*values), y.op.dtype)
         )
 
-    values = [x, *(b.pick(fits) for _ in range(b.integer(0, 2)))]
+    values = [x]
+    for _ in range(b.integer(0, 2)):
+        values.append(b.pick(fits) or x)
     if kind(dtype_of(*values)) == "f":
         values = [small(b, value) for value in values]
     if all(values):

@@ -374,3 +374,29 @@ def test_wrong_numbers_of_operands():
         geon.add(x)
     with pytest.raises(TypeError, match="foo"):
         geon.add(x, x, foo=1)
+
+
+def test_arrays_lose_no_values_silently():
+    axis = geon.Axis("A", 3)
+    for values, dtype in (([300, 1, 2], "int8"), ([1.7, -1.7, np.nan], "int8")):
+        with pytest.raises(geon.DTypeError, match="int8"):
+            geon.Variable([axis], dtype=dtype, initial_value=values)
+    with pytest.raises(geon.DTypeError, match="1e\\+300"):
+        geon.constant([1e300, 1, 2], [axis], dtype="float32")
+    with pytest.raises(geon.DTypeError, match="rectangular"):
+        geon.constant([[1], [1, 2]], [axis, geon.Axis("B")])
+    with pytest.raises(geon.DTypeError, match="filled"):
+        geon.constant(np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0]), [axis])
+
+
+def test_nothing_of_an_axis_can_be_deleted():
+    axis = geon.Axis("A", 3)
+    for value, attribute in ((axis, "name"), (geon.Axes(axis), "names"), (geon.exp(1.0), "args")):
+        with pytest.raises(AttributeError, match="immutable"):
+            delattr(value, attribute)
+
+
+def test_a_new_name_of_another_length_is_refused():
+    axis = geon.Axis("A", 3)
+    with pytest.raises(geon.AxisError, match="4"):
+        geon.rename(geon.placeholder([axis]), {axis: geon.Axis("Q", 4)})

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, seed, settings
 
 import geon
+from geon.__main__ import main
 from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import storage_leaves
 
@@ -18,7 +19,7 @@ from . import random_identities as identities
 from . import random_moves as moves
 from . import random_steps as steps
 from .naive_run import naive_run
-from .random_graphs import graphs
+from .random_graphs import Case, graphs
 
 FAILURES = Path(__file__).parents[1] / ".hypothesis" / "failed-graphs"
 
@@ -168,3 +169,23 @@ def close(op, expected, got, error):
     with np.errstate(all="ignore"):
         agree = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= 4 * error)
     assert agree.all(), f"{op!r}: expected (within {4 * error})\n{expected}\ngot\n{got}"
+
+
+def test_a_failure_is_written_to_be_run_again(tmp_path, monkeypatch, capsys):
+    x, v = geon.placeholder([geon.Axis("N")]), geon.Variable(initial_value=2)
+    feeds = [[np.arange(n, dtype=np.float32)] for n in (3, 1)]
+    results = [geon.sum(x) * v, geon.assign(v, v + 1)]
+    case = Case(results, [0.0, None], [x], feeds, [{"N": 3}, {"N": 1}], {v: 0.0})
+    path = tmp_path / "graph.geon"
+    check(case, path)
+    assert not path.exists()
+    monkeypatch.setattr("tests.test_random_graphs.close", refuse)
+    with pytest.raises(AssertionError, match=f"wrong\nrun it again: python -m geon replay {path}"):
+        check(case, path)
+    assert main(["replay", str(path)]) == 0
+    assert "6." in capsys.readouterr().out
+
+
+def refuse(*_):
+    """What a comparison does that fails."""
+    raise AssertionError("wrong")

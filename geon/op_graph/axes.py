@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
 
 from ..errors import AxisError
 from .lengths import Length, product
+
+# What is meant as an expression or a number, given as a string.
+_EXPRESSION = re.compile(r"[\d\s.]*|[\w\s.()]*[-+*/%][-\w\s.()+*/%]*")
 
 # Default lengths of open names, set by `axis.length = 128`: a convenience of the user's, read when
 # a computation first binds, and no part of any graph.
@@ -41,6 +45,9 @@ class Axis:
             raise AttributeError(f"an axis is immutable: {attribute!r} of {self} cannot be set")
         object.__setattr__(self, attribute, value)
 
+    def __delattr__(self, attribute: str) -> None:
+        raise AttributeError(f"an axis is immutable: {attribute!r} of {self} cannot be deleted")
+
     @property
     def length(self) -> int | Length:
         """The integer length; for an open axis its default where one is set, else an expression."""
@@ -57,11 +64,11 @@ class Axis:
                 f"the length of axis {self} is fixed and cannot be set to {length!r}; "
                 f"make an open axis with geon.Axis({self.name!r}) or a new Axis with that length"
             )
-        if not isinstance(length, int) or isinstance(length, bool) or length < 0:
+        if not hasattr(length, "__index__") or isinstance(length, bool) or length < 0:
             raise AxisError(
                 f"the length of axis {self.name!r} must be an integer of at least 0, not {length!r}"
             )
-        _defaults[self.open_name] = int(length)
+        _defaults[self.open_name] = length.__index__()
 
     @property
     def open_name(self) -> str | None:
@@ -116,6 +123,11 @@ def _expression(name: str, length: int | Length | str | None) -> int | Length:
     if length is None:
         return Length.of(name)
     if isinstance(length, str):
+        if _EXPRESSION.fullmatch(length):
+            raise AxisError(
+                f"the length of axis {name!r} cannot be {length!r}: a string is the name of an "
+                'open length; write expressions with lengths, such as 2 * geon.Axis("N").length'
+            )
         return Length.of(length)
     if isinstance(length, Length):
         return length
@@ -182,6 +194,9 @@ class Axes:
         return found
 
     def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("Axes are immutable; build new ones")
+
+    def __delattr__(self, name: str) -> None:
         raise AttributeError("Axes are immutable; build new ones")
 
     def __reduce__(self) -> tuple[type[Axes], tuple[Axis, ...]]:

@@ -295,6 +295,22 @@ def meet(
     return [Guard("==", a, b, meaning)]
 
 
+def own_axis(x: Tensor, axis: Any, what: str) -> Axis:
+    """The axis of ``x`` that ``axis`` names, whatever its length; ``AxisError`` for none."""
+    if not isinstance(axis, Axis):
+        raise AxisError(
+            f"{what} of {x} (made at {x.file_info}): {axis!r} is no axis; give a geon.Axis of the "
+            f"tensor, which has {', '.join(x.axes.names) or 'none'}"
+        )
+    own = x.axes.get(axis.name)
+    if own is None:
+        raise AxisError(
+            f"{what}: axis {axis.name!r} is no axis of {x} (made at {x.file_info}); "
+            f"it has {', '.join(x.axes.names) or 'none'}"
+        )
+    return own
+
+
 def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
     """The dtype each operand is converted to, the result's dtype, and whether it stays weak.
 

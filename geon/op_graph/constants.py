@@ -133,15 +133,50 @@ def constant(
 
 
 def to_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
-    """An array or nested list as a NumPy array of one of geon's dtypes."""
-    array = np.asarray(value)
-    if dtype is not None:
-        return array.astype(as_dtype(dtype))
+    """An array or nested list as a NumPy array of one of geon's dtypes.
+
+    Raises ``DTypeError`` for ragged lists, for masked elements, and where ``dtype`` would lose more
+    than precision.
+    """
+    if isinstance(value, np.ma.MaskedArray) and value.mask.any():
+        raise DTypeError("an array has masked elements: fill them first, with array.filled(value)")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise DTypeError(f"{value!r} is no rectangular array of numbers: {error}") from None
     if array.dtype == object:
         raise DTypeError(f"{value!r} is no rectangular array of numbers")
+    if dtype is not None:
+        return _held(array, as_dtype(dtype))
     if not isinstance(value, (np.ndarray, np.generic)) and array.dtype == np.float64:
         return array.astype(np.float32)
     return array.astype(as_dtype(array.dtype), copy=False)
+
+
+def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """``array`` in ``dtype``; ``DTypeError`` for a value that it cannot hold."""
+    if kind(dtype) == "i" and array.size:
+        if array.dtype.kind not in "iub":
+            raise DTypeError(
+                f"an array of {array.dtype} cannot be {dtype.name}: round it and convert it first, "
+                "or leave out dtype and use geon.cast"
+            )
+        info = np.iinfo(dtype)
+        if int(array.min()) < info.min or int(array.max()) > info.max:
+            raise DTypeError(
+                f"values from {array.min()} to {array.max()} do not fit {dtype.name} "
+                f"({info.min} to {info.max}); give a wider dtype"
+            )
+    with np.errstate(all="ignore"):
+        made = array.astype(dtype)
+    if kind(dtype) == "f" and not np.isfinite(made).all():
+        lost = ~np.isfinite(made) & np.isfinite(array.astype(np.float64))
+        if lost.any():
+            raise DTypeError(
+                f"an array with the value {array[lost].flat[0]} does not fit {dtype.name}; give a "
+                "wider dtype"
+            )
+    return made
 
 
 def fit_axes(array: np.ndarray[Any, Any], axes: Any) -> Axes:

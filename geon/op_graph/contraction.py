@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import AxisError
 from .axes import Axes, as_axes
-from .build import join, strengthen
+from .build import join, own_axis, strengthen
 from .constants import as_tensor
 from .dtypes import promote, sum_dtype, weak_meets
 from .elementwise import cast, multiply
@@ -90,6 +90,8 @@ def dot(
                     f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
                     f"they share {', '.join(shared) or 'none'}; geon.sum sums over other axes"
                 )
+            own_axis(x, axis, "dot")
+            own_axis(y, axis, "dot")
     if not x.weak or not y.weak:
         x, y = _meet_dtypes(x, y)
     return annotate(contract_two(x, y, names), name, tags, follows)

@@ -62,7 +62,8 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
     depend on x. Raises ``DerivativeError`` for a tensor that is not of a float dtype or an op
     without a derivative.
     """
-    wanted, directions = _listed(x), _listed(tangent)
+    wanted = _listed(x)
+    directions = list(tangent) if isinstance(tangent, (list, tuple)) else [tangent]
     if len(wanted) != len(directions):
         raise DerivativeError(f"jvp: {len(wanted)} tensors but {len(directions)} tangents")
     wanted = [_differentiable(v, "jvp", "x") for v in wanted]

@@ -21,6 +21,7 @@ from .op_graph import (
     intern,
 )
 from .registry import Primitive
+from .slicing import SLICE, forwards
 
 ASSIGN = Primitive("assign", "effect", "Puts a value into a variable, placeholder or slice of one.")
 DOALL = Primitive("doall", "effect", "Runs effects, none of which sees another.")
@@ -35,7 +36,7 @@ PRINT = Primitive(
     "effect",
     "x itself, which is printed when it is computed.",
     reference=lambda op, x: x,
-    transpose=lambda g, op, i: g,
+    partials=(1.0,),
     attributes=("label",),
 )
 
@@ -50,9 +51,7 @@ def without_follows(op: Op) -> Op:
 def storage_of(target: Op) -> Leaf | None:
     """The variable or placeholder below a (nested) slice; None for anything else."""
     target = without_follows(target)
-    while target.primitive is FLIP:
-        target = target.args[0]
-    while target.primitive.name == "slice":
+    while target.primitive in (FLIP, SLICE):
         target = target.args[0]
     return target if isinstance(target, Leaf) else None
 
@@ -92,9 +91,8 @@ def assign(
             "geon.sum, or give the target that axis"
         )
     value = broadcast(value, target.axes)
-    while target.primitive is FLIP:
-        value = flip(value, [target.axes[name] for name in target.attrs[0]])
-        target = target.args[0]  # type: ignore[assignment]  # what is flipped is a tensor
+    target, backwards = forwards(target)
+    value = flip(value, backwards)
     made = intern(VoidOp, ASSIGN, (target, value), (), NO_AXES, VOID_DTYPE, effect=True)
     return annotate(made, name, tags, follows)
 

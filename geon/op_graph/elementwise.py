@@ -36,7 +36,9 @@ def _power_in_base(out: Tensor, x: Tensor, y: Tensor) -> Tensor | float:
     exponent = scalar_value(y)
     if exponent is not None:
         return y * x ** (y - 1) if exponent else 0.0
-    return y * power.apply(x, where.apply(equal.apply(y, 0), 1, y - 1))
+    # 0 to the power -1 is infinite, and y = 0 times that no number: the power is 0 there.
+    corner = multiply.apply(cast(equal.apply(x, 0), y.dtype), cast(equal.apply(y, 0), y.dtype))
+    return y * power.apply(x, where.apply(equal.apply(corner, 1), 1, y - 1))
 
 
 def _power_in_exponent(out: Tensor, x: Tensor, y: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError
+from ..errors import ArgumentError, AxisError
 from .axes import Axes, Axis
-from .build import meet
+from .build import meet, own_axis
 from .constants import as_tensor
 from .dtypes import promote
 from .elementwise import cast
@@ -60,6 +60,8 @@ def concat(
     if not xs:
         raise AxisError("concat needs at least one tensor")
     first = xs[0]
+    if not isinstance(axis, Axis):
+        own_axis(first, axis, "concat")
     for x in xs:
         if axis not in x.axes or not x.axes.same_set(first.axes):
             raise AxisError(
@@ -67,6 +69,8 @@ def concat(
                 f"{x.file_info}) must have that axis and otherwise the same ones; "
                 "geon.stack makes a new axis"
             )
+    if all(isinstance(_difference(x, axis), int) for x in xs):
+        own_axis(first, axis, "concat")
     dtype = first.dtype
     for x in xs[1:]:
         dtype = promote(dtype, x.dtype)
@@ -80,6 +84,11 @@ def concat(
     axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
     made = intern(ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, guards=guards)
     return annotate(made, name, tags, follows)
+
+
+def _difference(x: Tensor, axis: Axis) -> int | Length | None:
+    """How much longer the axis of ``x`` is than ``axis``; None where they are equal."""
+    return (x.axes[axis.name].expression - axis.expression) or None
 
 
 def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[Guard, ...]]:
@@ -191,11 +200,14 @@ def pad(
     """
     x = as_tensor(x)
     table: dict[str, tuple[int, int]] = {}
+    if not isinstance(widths, dict):
+        raise ArgumentError(f"pad takes a dict of widths, such as {{H: (1, 2)}}, not {widths!r}")
     for axis, width in widths.items():
-        both = (width, width) if isinstance(width, int) else tuple(width)
+        along = own_axis(x, axis, "pad").name
+        both = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
         if len(both) != 2 or any(not isinstance(w, int) or w < 0 for w in both):
             raise AxisError(f"pad: the width of {axis.name!r} must be two counts >= 0, not {width}")
-        table[x.axes[x.axes.index(axis)].name] = both
+        table[along] = both
     if mode == "constant":
         fill = cast(as_tensor(value), x.dtype)
         made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill, x) if table else x

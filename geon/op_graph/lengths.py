@@ -46,6 +46,9 @@ class Length:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a length expression is immutable; build a new one")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a length expression is immutable; build a new one")
+
     @staticmethod
     def of(name: str) -> Length:
         """The open length called ``name``."""

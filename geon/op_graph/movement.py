@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError
+from ..errors import ArgumentError, AxisError
 from .axes import Axes, Axis, as_axes
-from .build import meet
+from .build import meet, own_axis
 from .constants import as_tensor
 from .lengths import product
 from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
@@ -130,7 +130,7 @@ def reorder(
             f"reorder: {axes} are not the axes of {x} (made at {x.file_info}); "
             "geon.broadcast adds axes"
         )
-    order = Axes(*(x.axes[axis.name] for axis in axes))
+    order = Axes(*(own_axis(x, axis, "reorder") for axis in axes))
     return broadcast(x, order, name=name, tags=tags, follows=follows)
 
 
@@ -181,13 +181,23 @@ def rename(
     tags: Any = (),
     follows: Any = (),
 ) -> Tensor:
-    """``x`` with some axes under new names: ``geon.rename(h, {H: H.prime})``; lengths stay."""
+    """``x`` with some axes under new names: ``geon.rename(h, {H: H.prime})``; lengths stay.
+
+    An axis of a fixed length as a new name must have the length it gets.
+    """
     x = as_tensor(x)
-    new = {x.axes[x.axes.index(old)].name: to for old, to in names.items()}
+    if not isinstance(names, dict) or not all(isinstance(to, (Axis, str)) for to in names.values()):
+        raise ArgumentError(f"rename takes a dict from axes to axes or names, not {names!r}")
+    new = {own_axis(x, old, "rename").name: to for old, to in names.items()}
+    for old, to in names.items():
+        if isinstance(to, Axis):
+            have = x.axes[old.name].expression
+            meet("rename", to.name, (have, x), (to.expression, x))
     axes = []
     for axis in x.axes:
         to = new.get(axis.name, axis)
-        axes.append(axis.named(to if isinstance(to, str) else to.name))
+        fixed = isinstance(to, Axis) and isinstance(to.expression, int)
+        axes.append(to if fixed else axis.named(to if isinstance(to, str) else to.name))
     return cast_axes(x, Axes(axes), name=name, tags=tags, follows=follows)
 
 
@@ -196,7 +206,7 @@ def flip(
 ) -> Tensor:
     """``x`` with the order along ``axes`` reversed."""
     made = as_tensor(x)
-    names = tuple(sorted(made.axes[made.axes.index(axis)].name for axis in as_axes(axes)))
+    names = tuple(sorted(own_axis(made, axis, "flip").name for axis in as_axes(axes)))
     if names:
         made = intern(ComputationOp, FLIP, (made,), (names,), made.axes, made.dtype, weak=made.weak)
     return annotate(made, name, tags, follows)
@@ -217,7 +227,7 @@ def flatten(
     otherwise its name is theirs joined by ``_``.
     """
     x = as_tensor(x)
-    group = x.axes if axes is None else Axes(*(x.axes[x.axes.index(a)] for a in as_axes(axes)))
+    group = x.axes if axes is None else Axes(*(own_axis(x, a, "flatten") for a in as_axes(axes)))
     merged = Axis("_".join(group.names) or "flat", group.size)
     if axis is not None:
         meet("flatten", axis.name, (merged.expression, x), (axis.expression, x))
@@ -254,7 +264,7 @@ def unflatten(
 ) -> Tensor:
     """``x`` with ``axis`` split row-major into ``axes``, whose lengths multiply to its length."""
     x = as_tensor(x)
-    made = _unflatten(x, x.axes[x.axes.index(axis)], as_axes(axes))
+    made = _unflatten(x, own_axis(x, axis, "unflatten"), as_axes(axes))
     return annotate(made, name, tags, follows)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import ArgumentError
 from .names import NameableValue
 from .sites import Site, describe, resolve
 
@@ -70,6 +71,8 @@ class Node(NameableValue, DebugInfo):
         return None if self._notes is None else self._notes.name
 
     def _set_name(self, name: str | None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise ArgumentError(f"a name is a string or None, not {name!r}")
         notes = self.notes()
         notes.name = name
         if name is not None and name not in notes.names:
@@ -82,8 +85,13 @@ class Node(NameableValue, DebugInfo):
 
     def add_tags(self, tags: str | list[str] | tuple[str, ...] | set[str] | frozenset[str]) -> None:
         """Unite these tags with those it has."""
+        given = (tags,) if isinstance(tags, str) else tags
+        if not isinstance(given, (list, tuple, set, frozenset)) or not all(
+            isinstance(tag, str) for tag in given
+        ):
+            raise ArgumentError(f"tags are a string or a list of strings, not {tags!r}")
         notes = self.notes()
-        notes.tags = notes.tags | ({tags} if isinstance(tags, str) else frozenset(tags))
+        notes.tags = notes.tags | frozenset(given)
 
     @property
     def sites(self) -> list[str]:

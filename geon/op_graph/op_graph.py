@@ -54,7 +54,10 @@ class Op(Node):
                 "cannot be set; build a new op"
             )
 
-    __delattr__ = __setattr__  # type: ignore[assignment]  # neither is possible
+    def __delattr__(self, attribute: str) -> None:
+        raise AttributeError(
+            f"ops are immutable: {attribute!r} of {self} (made at {self.file_info}) stays"
+        )
 
     def __copy__(self) -> NoReturn:
         self._refuse("copied", "ops are values: use the same one again")

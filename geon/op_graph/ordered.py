@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import AxisError
 from .axes import Axes, Axis
+from .build import own_axis
 from .constants import as_tensor
 from .dtypes import INT64, sum_dtype
 from .elementwise import cast, equal, less, less_equal, where
@@ -122,9 +123,7 @@ def axis_of(x: Tensor, axis: Axis | None, what: str) -> Axis:
         if len(x.axes) != 1:
             raise AxisError(f"{what}: name the axis of {x} (made at {x.file_info}) it runs along")
         return x.axes[0]
-    if axis not in x.axes:
-        raise AxisError(f"{what}: {axis.name!r} is no axis of {x} (made at {x.file_info})")
-    return x.axes[axis.name]
+    return own_axis(x, axis, what)
 
 
 def _running(

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
+from .build import own_axis
 from .constants import as_tensor
 from .dtypes import BOOL, INT64, DType, kind, sum_dtype
 from .elementwise import cast, equal, multiply
@@ -148,11 +149,7 @@ def reduced_names(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> t
         return x.axes.names
     axes = as_axes(given)
     for axis in axes:
-        if axis not in x.axes:
-            raise AxisError(
-                f"{what}: axis {axis.name!r} is no axis of {x} (made at {x.file_info}); "
-                f"it has {', '.join(x.axes.names) or 'none'}"
-            )
+        own_axis(x, axis, what)
     if out_axes is not None:
         return tuple(name for name in x.axes.names if name not in axes)
     return tuple(name for name in x.axes.names if name in axes)

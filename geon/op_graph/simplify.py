@@ -6,6 +6,7 @@ cancels. Each is one pattern and one replacement; see ``rewrite`` for the driver
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .build import strengthen
@@ -128,22 +129,30 @@ def custom_call(op: Op) -> Op | None:
     return op.args[0]
 
 
+def _signed(zero: Op) -> bool:
+    value = scalar_value(zero)
+    return value is not None and math.copysign(1.0, value) < 0
+
+
 @simpler.on("add")
 def add_zero(op: Op) -> Op | None:
-    """x + 0 and 0 + x are x."""
+    """x + 0 and 0 + x are x; of floats only with -0.0, which keeps the sign of a zero."""
     for zero, x in (op.args, op.args[::-1]):
-        if is_constant(zero, 0):
+        if is_constant(zero, 0) and (kind(op.dtype) != "f" or _signed(zero)):
             return _over(x, op)
     return None
 
 
 @simpler.on("subtract")
 def subtract_zero(op: Op) -> Op | None:
-    """x - 0 is x; 0 - x is -x."""
+    """x - 0 is x; 0 - x is -x. Of floats only where the sign of a zero stays."""
     x, y = op.args
-    if is_constant(y, 0):
+    floats = kind(op.dtype) == "f"
+    if is_constant(y, 0) and not (floats and _signed(y)):
         return _over(x, op)
-    return _over(negative.apply(_tensor(y)), op) if is_constant(x, 0) else None
+    if is_constant(x, 0) and (not floats or _signed(x)):
+        return _over(negative.apply(_tensor(y)), op)
+    return None
 
 
 @simpler.on("multiply")

@@ -10,11 +10,12 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError, IndexRangeError
 from .axes import Axes, Axis
+from .build import own_axis
 from .constants import as_tensor
 from .dtypes import kind
 from .elementwise import cast
 from .lengths import Length, floor_divide
-from .movement import broadcast, flip
+from .movement import FLIP, broadcast, flip
 from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
 from .registry import Primitive
 from .sites import describe, user_site
@@ -147,6 +148,40 @@ def take(x: Any, at: Any) -> Tensor:
     return flip(made, flipped) if flipped else made
 
 
+def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
+    """Slices of flips as slices alone, and the axes along which ``part`` has them reversed."""
+    looks: list[Op] = []
+    while part.primitive in (SLICE, FLIP):
+        looks.append(part)
+        part = part.args[0]  # type: ignore[assignment]  # what is sliced is a tensor
+    flipped: set[str] = set()
+    for look in reversed(looks):
+        if look.primitive is FLIP:
+            flipped ^= set(look.attrs[0])
+            continue
+        items, positions = list(look.attrs[0]), list(look.args[1:])
+        for at, axis in enumerate(look.args[0].axes):
+            item = items[at]
+            if axis.name not in flipped or item is None:
+                continue
+            if item[0] == "dyn":
+                positions[item[1] - 1] = -1 - cast(positions[item[1] - 1], "int64")
+            else:
+                items[at] = _mirrored(item, axis.expression)
+        part = _slice(part, look.axes, tuple(items), tuple(positions), look.guards)
+        flipped &= set(look.axes.names)
+    return part, [axis for axis in part.axes if axis.name in flipped]
+
+
+def _mirrored(item: Item, length: int | Length) -> Item:
+    """The same elements counted from the other end, in ascending order again."""
+    if item[0] == "at":
+        return ("at", length - 1 - item[1])
+    _, start, stop, step = item
+    count = stop - start if step == 1 else floor_divide(stop - start + (step - 1), step)
+    return ("range", length - 1 - (start + (count - 1) * step), length - start, step)
+
+
 def update(
     x: Any, value: Any, at: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
 ) -> Tensor:
@@ -208,6 +243,8 @@ def _parts(x: Tensor, at: Any) -> list[Any]:
                     f"{x} (made at {x.file_info}) has no axis {axis!r} to index; it has "
                     f"{', '.join(x.axes.names) or 'none'}"
                 )
+            if isinstance(axis, Axis):
+                own_axis(x, axis, "indexing")
             parts[x.axes.index(axis)] = part
         return parts
     given = list(at) if isinstance(at, tuple) else [at]

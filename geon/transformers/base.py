@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,8 +15,9 @@ from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .calls import Call
-from .computation import Computation, _named_lengths
+from .computation import Computation
 from .environment import default_transformer
+from .given import named_lengths
 from .linking import Linking
 from .memory import Plan
 from .state import Slot, State
@@ -37,6 +39,11 @@ class Transformer:
     target: Target
 
     def __init__(self) -> None:
+        if not hasattr(self, "target"):
+            raise UnavailableError(
+                f"{type(self).__name__} is for no device, only its subclasses are; use "
+                "geon.make_transformer() or geon.NumPyTransformer()"
+            )
         missing = self.unavailable()
         if missing is not None:
             raise UnavailableError(
@@ -142,14 +149,14 @@ class Transformer:
 
     def allocate(self, lengths: Mapping[Axis, int] | None = None) -> None:
         """Give every known variable memory; open axes take ``lengths`` or their defaults."""
-        self.state.allocate_all(_named_lengths(lengths or {}))
+        self.state.allocate_all(self._lengths(lengths))
 
     def initialize(self, *, force: bool = False, lengths: Mapping[Axis, int] | None = None) -> None:
         """Set each variable not yet set to its initial value, those that others read first.
 
         With ``force`` all are set again. Runs by itself where a computation first needs a variable.
         """
-        self.state.initialize(_named_lengths(lengths or {}), force)
+        self.state.initialize(self._lengths(lengths), force)
 
     def get(self, variable: Leaf) -> np.ndarray[Any, Any]:
         """A copy of a variable's value, over its axes; initializes it where it is not yet set."""
@@ -158,6 +165,15 @@ class Transformer:
     def set(self, variable: Leaf, value: Any) -> None:
         """Put an array over a variable's axes into it; ``FeedError`` where it does not fit."""
         self.state.put(self._slot(variable), value)
+
+    def _lengths(self, lengths: Any) -> dict[str, int]:
+        """Lengths by open name; those of variables, and of computations that were made, count."""
+        with self.lock:
+            self.state.usable()
+            known = {name for made in self.computations for name in made.open_names}
+            for slot in self.state.slots:
+                known.update(n for d in slot.dims if not isinstance(d, int) for n in d.names)
+        return named_lengths(lengths, known, "lengths")
 
     def _slot(self, variable: Op) -> Slot:
         leaf = without_follows(variable) if isinstance(variable, Op) else variable
@@ -206,11 +222,20 @@ class Transformer:
     def close(self) -> None:
         """Free all memory; what was computed stays, calling computations again raises."""
         with self.lock:
-            self.state.close(f"this {self.target.name} transformer was closed; make a new one")
+            self.state.close(f"{self!r} was closed; make a new one")
             for computation in self.computations:
                 computation._calls.clear()
             self.computations.clear()
             self.variables.clear()
+
+    def __reduce__(self) -> Any:
+        raise ArgumentError(
+            f"{self!r} cannot be copied or pickled: it owns memory; make a new one, and carry its "
+            "variables over with save and restore"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.target.name} transformer of {len(self.state.slots)} variables>"
 
     def __enter__(self) -> Transformer:
         return self
@@ -237,6 +262,10 @@ def transformer_names() -> dict[str, str]:
 def transformer_class(name: str) -> type[Transformer]:
     """The class of the transformer called ``name``; ``UnavailableError`` when there is none."""
     names = transformer_names()
+    if not isinstance(name, str):
+        raise ArgumentError(
+            f"make_transformer takes a name, not {name!r}; there are {', '.join(sorted(names))}"
+        )
     if name not in names:
         raise UnavailableError(
             f"there is no transformer {name!r}; there are {', '.join(sorted(names))}, and "
@@ -255,4 +284,11 @@ def make_transformer(name: str | None = None, **options: Any) -> Transformer:
     Without a name it is that of the environment variable GEON_TRANSFORMER, else NumPy's. Raises
     ``UnavailableError`` with the command that mends it where it cannot be used here.
     """
-    return transformer_class(name or default_transformer())(**options)
+    made = transformer_class(default_transformer() if name is None else name)
+    try:
+        inspect.signature(made).bind(**options)
+    except TypeError as error:
+        raise ArgumentError(
+            f"the options {options!r} do not fit {made.__name__}: {error}"
+        ) from None
+    return made(**options)

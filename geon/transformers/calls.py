@@ -89,17 +89,32 @@ class Call:
         """The results for these values, one for each placeholder."""
         arrays = [feed(value) for feed, value in zip(self.feeds, values, strict=True)]
         key = tuple([array.shape for array in arrays]) if self.open else ()
+        if not self.slots:
+            return self.execute(self.binding(key, arrays), arrays)
+        try:
+            while True:
+                binding = self.binding(key, arrays)
+                with (Writing if self.writes else Reading)(self.state.gate):
+                    self.state.usable()
+                    if binding.epoch != self.state.epoch:
+                        continue  # another call failed, and took back what this one found
+                    results = self.execute(binding, arrays)
+                    for slot in self.writes:
+                        slot.ready = True
+                    if self.state.tentative:
+                        self.state.tentative = []
+                    return results
+        except BaseException:
+            if self.state.tentative:
+                self.state.undo()
+            raise
+
+    def binding(self, key: tuple[Any, ...], arrays: Sequence[Array]) -> Binding:
+        """What the program is bound to for these shapes, found or made."""
         binding = self.bindings.get(key)
         if binding is None or binding.epoch != self.state.epoch:
             binding = self.new_binding(key, arrays)
-        if not self.slots:
-            return self.execute(binding, arrays)
-        with (Writing if self.writes else Reading)(self.state.gate):
-            self.state.usable()
-            results = self.execute(binding, arrays)
-            for slot in self.writes:
-                slot.ready = True
-            return results
+        return binding
 
     def execute(self, binding: Binding, arrays: Sequence[Array]) -> Any:
         """Run the program in an arena that no other call is using."""
@@ -133,9 +148,22 @@ class Call:
         self.state.usable()
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
+        lengths.update(self.state.foreseen(self.slots, lengths))
+        self.laid_out(lengths)  # before anything is allocated
         self.state.ensure(self.slots, self.read, lengths)
+        epoch = self.state.epoch
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
+        offsets, total = self.laid_out(lengths)
+        binding = Binding(lengths, offsets, total, epoch)
+        with self.lock:
+            while len(self.bindings) >= BINDINGS_KEPT:
+                del self.bindings[next(iter(self.bindings))]
+            self.bindings[key] = binding
+        return binding
+
+    def laid_out(self, lengths: dict[str, int]) -> tuple[Sequence[int], int]:
+        """The offsets of arena buffers, and the bytes of the arena; ``SizeError`` if too many."""
         sizes, lifetimes, rest = self.sizes(lengths)
         offsets, total = place(sizes, lifetimes)
         try:
@@ -143,12 +171,7 @@ class Call:
         except SizeError as error:
             error.lengths = lengths
             raise
-        binding = Binding(lengths, offsets, total, self.state.epoch)
-        with self.lock:
-            while len(self.bindings) >= BINDINGS_KEPT:
-                del self.bindings[next(iter(self.bindings))]
-            self.bindings[key] = binding
-        return binding
+        return offsets, total
 
     def bind_lengths(self, arrays: Sequence[Array]) -> dict[str, int]:
         """The integer of every open name; ``FeedError`` where two places disagree."""
@@ -210,6 +233,12 @@ def arrange(
     values = list(args)
     rest = names[len(args) :]
     for name in keywords:
+        if list(names).count(name) > 1:
+            places = [f"#{k + 1}" for k, other in enumerate(names) if other == name]
+            raise ArgumentError(
+                f"{name!r} is the name of several placeholders, {' and '.join(places)}: give them "
+                "by position, or another name= each"
+            )
         if name not in names:
             raise ArgumentError(
                 f"there is no placeholder named {name!r}; {needed(names)}: give those without a "

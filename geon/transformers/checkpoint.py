@@ -3,15 +3,12 @@
 A file has one entry per variable under its key. Its metadata hold ``format`` (``geon``),
 ``version`` and ``entries``: JSON that gives for each key its axes (names and lengths) and whether
 the key is automatic, that is, made by counting. This file imports NumPy, the standard library and
-geon's errors alone: its text, without that last import, is part of written modules.
+geon's errors and its neighbour ``files`` alone: its text is part of written modules.
 """
 
-import contextlib
-import errno
 import itertools
 import json
 import os
-import secrets
 import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CheckpointError
+from .files import path_text, replace, writable
 
 CHECKPOINT_FORMAT = "geon"
 CHECKPOINT_VERSION = 1
@@ -102,9 +100,8 @@ def save(
     """
     from safetensors.numpy import save as serialized
 
-    shown = os.fsdecode(path)
-    target = os.path.realpath(shown)
-    mode = _mode_of_replaced(shown, target)
+    shown = path_text(path)
+    target, mode = writable(f"checkpoint {shown!r}", shown)
     tensors = {}
     notes = {}
     for entry, array in zip(entries, arrays, strict=True):
@@ -116,7 +113,7 @@ def save(
         "version": str(CHECKPOINT_VERSION),
         "entries": json.dumps(notes),
     }
-    _replace(shown, target, serialized(tensors, metadata), mode)
+    replace(f"checkpoint {shown!r}", target, serialized(tensors, metadata), mode)
 
 
 def _checked(shown: str, entry: Entry, array: np.ndarray) -> np.ndarray:
@@ -145,84 +142,6 @@ def _dtype(name: str) -> np.dtype[Any]:
     return dtype
 
 
-def _mode_of_replaced(shown: str, target: str) -> int | None:
-    """The permission bits of the file that a save replaces, if there is one."""
-    try:
-        status = os.stat(target)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _unwritable(shown, target, error) from error
-    if not stat.S_ISREG(status.st_mode):
-        raise CheckpointError(
-            f"checkpoint {shown!r} cannot be written: that is a folder or a device, not a file; "
-            "give the path of a file"
-        )
-    if not os.access(target, os.W_OK):
-        raise CheckpointError(
-            f"checkpoint {shown!r} cannot be written: the file there is read-only; make it "
-            "writable or give another path"
-        )
-    return stat.S_IMODE(status.st_mode)
-
-
-def _replace(shown: str, target: str, content: bytes, mode: int | None) -> None:
-    """Puts ``content`` at ``target`` in one step: a temporary file, flushed and renamed."""
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".geon-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            if mode is not None:
-                os.chmod(temporary, mode)
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise _unwritable(shown, target, error) from error
-        raise
-    try:
-        _sync_folder(folder)
-    except OSError as error:
-        raise CheckpointError(
-            f"checkpoint {shown!r} was written, but a power cut may bring the old file back: its "
-            f"folder cannot be flushed ({error.strerror or error}); make the folder readable and "
-            "save again"
-        ) from error
-
-
-def _sync_folder(folder: str) -> None:
-    """Makes the rename durable, on systems where a folder can be flushed."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # Some network and FUSE file systems flush renames by themselves and refuse this call.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
-
-
-def _unwritable(shown: str, target: str, error: OSError) -> CheckpointError:
-    """What to raise for a refusal of the operating system, with the cure it suggests."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        cure = "free space there or give another path"
-    elif isinstance(error, FileNotFoundError | NotADirectoryError):
-        cure = "make the folder or give another path"
-    else:
-        cure = "give a path in a folder that can be written"
-    return CheckpointError(
-        f"checkpoint {shown!r} cannot be written in {os.path.dirname(target)!r}: "
-        f"{error.strerror or error}; the old file, where there was one, is unchanged; {cure}"
-    )
-
-
 # Loading -----------------------------------------------------------------------------------------
 
 
@@ -235,7 +154,7 @@ def load(path: str | os.PathLike[str], entries: Sequence[Entry]) -> list[np.ndar
     """
     from safetensors import SafetensorError, safe_open
 
-    shown = os.fsdecode(path)
+    shown = path_text(path)
     try:
         if not stat.S_ISREG(os.stat(shown).st_mode):
             raise CheckpointError(

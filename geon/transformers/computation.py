@@ -26,7 +26,9 @@ from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order, storage_leaves
 from .cache import program, structure_key
 from .calls import arrange, explained
+from .dims import MAX_BYTES
 from .environment import debugging
+from .given import named_lengths, open_names
 from .layout import lay_out
 from .linking import Linking
 from .memory import Plan, plan_memory
@@ -69,8 +71,7 @@ class Computation:
         self.results = tuple(op if isinstance(op, Op) else as_tensor(op) for op in listed)
         self.placeholders = tuple(map(_placeholder, placeholders))
         self.check, self.planned = _checked_option(check), plan
-        self.lengths = _named_lengths({**(lengths or {}), **(specialize or {})})
-        self.keep = tuple(keep)
+        self.keep = _kept(keep)
         self.kept: dict[Op, Any] = {}
         self.given: dict[Op, Any] = {}
         for op in self.results:
@@ -81,6 +82,13 @@ class Computation:
         self.names = [leaf.name for leaf in self.placeholders]
         order = post_order(self.pure.roots)
         self._refuse_missing(order)
+        leaves = storage_leaves(*self.pure.roots, *self.results)
+        further = [*post_order(self.results, set(order)), *self.placeholders, *leaves]
+        self.open_names = open_names([*order, *further])
+        self.lengths = {
+            **named_lengths(lengths, self.open_names, "lengths"),
+            **named_lengths(specialize, self.open_names, "specialize"),
+        }
         effects = [op for op in self.results if op.effectful]
         self.guards = _guards([*order, *post_order(effects, set(order))])
         self._lock = threading.RLock()
@@ -92,10 +100,7 @@ class Computation:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The results for these values of the placeholders."""
         if keywords or len(args) != len(self.placeholders):
-            try:
-                args = tuple(arrange(self.names, len(self.placeholders), args, keywords))
-            except ArgumentError as error:
-                raise with_placeholders(error, self.placeholders) from None
+            args = self.arranged(args, keywords)
         call = self._calls.get(())
         given: tuple[Op, ...] = ()
         if call is None or self.given:
@@ -108,6 +113,13 @@ class Computation:
             raise self._explained(error, given) from None
         return self._structured(values)
 
+    def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call as one value for each placeholder, in order."""
+        try:
+            return tuple(arrange(self.names, len(self.placeholders), args, keywords))
+        except ArgumentError as error:
+            raise with_placeholders(error, self.placeholders) from None
+
     def _structured(self, values: tuple[Any, ...]) -> Any:
         if self.single and not self.keep:
             return values[0] if values else None
@@ -119,6 +131,8 @@ class Computation:
 
     def value(self, op: Tensor) -> Any:
         """The value that the last call computed for an op of ``keep``."""
+        if not isinstance(op, Op):
+            raise ArgumentError(f"value takes a tensor of keep=[...], not {op!r}")
         if op not in self.kept:
             known = op in self.keep
             raise ArgumentError(
@@ -132,6 +146,8 @@ class Computation:
 
         ``op`` must be in ``keep``.
         """
+        if not isinstance(op, Op):
+            raise ArgumentError(f"override takes a tensor of keep=[...], not {op!r}")
         if op not in self.keep:
             raise ArgumentError(f"{op} (made at {op.file_info}) is not in keep=[...]")
         if value is None:
@@ -271,8 +287,14 @@ class Computation:
         """
         from .memory import peak
 
-        known = {**default_lengths(), **self.lengths, **_named_lengths(lengths or {})}
-        return peak(self.plan, known)
+        given = named_lengths(lengths, self.open_names, "lengths")
+        bytes_ = peak(self.plan, {**default_lengths(), **self.lengths, **given})
+        if isinstance(bytes_, int) and bytes_ > MAX_BYTES:
+            raise SizeError(
+                f"{self!r} needs {bytes_:,} bytes, more than a 64-bit size can say; use smaller "
+                "lengths"
+            )
+        return bytes_
 
     def trace(self, *args: Any, **keywords: Any) -> list[Any]:
         """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows."""
@@ -310,6 +332,12 @@ class Computation:
             }
         )
 
+    def __reduce__(self) -> Any:
+        raise ArgumentError(
+            f"{self!r} cannot be copied or pickled: it is tied to a transformer's memory; call "
+            "transformer.computation again, or keep the graph with dumps and geon.loads"
+        )
+
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.results))
         return f"<computation of {shown} by {self.transformer.target.name}>"
@@ -345,6 +373,8 @@ def _placeholder(given: Any) -> Leaf:
 def _checked_name(name: str | None) -> str | None:
     if name is None:
         return None
+    if not isinstance(name, str):
+        raise ArgumentError(f"name={name!r} is no text; give the name of a function, or None")
     if not name.isidentifier() or iskeyword(name) or name[0] == "_":
         raise ArgumentError(
             f"name={name!r} is no name of a public function: write letters, digits and "
@@ -363,14 +393,8 @@ def _checked_option(check: str | None) -> bool:
     return check == "nan"
 
 
-def _named_lengths(lengths: Mapping[Any, int]) -> dict[str, int]:
-    named = {}
-    for axis, length in lengths.items():
-        name = axis.open_name if isinstance(axis, Axis) else axis
-        if not isinstance(name, str):
-            raise ArgumentError(
-                f"lengths: {axis!r} is not an open axis, whose length can be given; its length is "
-                "part of it: make another axis"
-            )
-        named[name] = int(length)
-    return named
+def _kept(keep: Any) -> tuple[Tensor, ...]:
+    listed = [keep] if isinstance(keep, Op) else keep
+    if not isinstance(listed, Iterable) or not all(isinstance(op, Tensor) for op in listed):
+        raise ArgumentError(f"keep={keep!r} is no list of tensors; give keep=[tensor, ...]")
+    return tuple(listed)

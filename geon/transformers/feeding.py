@@ -92,7 +92,7 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
                 f"{label} was given integers from {given.min()} to {given.max()}; {dtype} holds "
                 f"{info.min} to {info.max}: clip them, or give it a wider dtype"
             )
-    elif _kind(dtype) == 2 and given.dtype.itemsize > dtype.itemsize:
+    elif _kind(dtype) == 2 and given.dtype.itemsize >= dtype.itemsize:
         lost = ~np.isfinite(made) & np.isfinite(given.astype(np.float64))
         if lost.any():
             worst = given.reshape(-1)[int(np.argmax(lost.reshape(-1)))]

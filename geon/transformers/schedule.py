@@ -101,6 +101,9 @@ class _Work:
                 self.edge(before, op)
             for value in self.reads[op]:
                 self.readers.setdefault(value, []).append(op)
+        prints = [op for op in self.program.prints if op.primitive.name == "print"]
+        for before, after in zip(prints, prints[1:], strict=False):
+            self.edge(before, after)
 
     def below(self, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[Op, ...]:
         """The kernels that must have run before the memory behind ``op`` may be read."""

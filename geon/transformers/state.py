@@ -1,7 +1,7 @@
 """Variables between calls: their memory, first values, reading and writing, checkpoints.
 
 This file imports NumPy, the standard library, geon's errors and its neighbours ``checkpoint``,
-``dims``, ``feeding`` and ``gate`` alone: its text is part of the modules that
+``dims``, ``feeding``, ``gate`` and ``slot`` alone: its text is part of the modules that
 ``Transformer.write`` makes.
 """
 
@@ -27,37 +27,7 @@ from .checkpoint import Entry, keys_for, load, save
 from .dims import check_size, known, open_sizes, resolve
 from .feeding import make_feed
 from .gate import Gate, Reading, Writing
-
-
-class Slot:
-    """A variable as the runtime sees it.
-
-    ``label`` is what messages call it, ``name`` the user's name or None. ``learned`` has the open
-    lengths that an initial array fixes. ``start`` puts its first value in, for which the slots in
-    ``reads`` must have theirs; a variable without a first value has none.
-    """
-
-    def __init__(
-        self,
-        label: str,
-        name: str | None,
-        dtype: Any,
-        axes: Iterable[str],
-        dims: Iterable[Any],
-        persistent: bool = True,
-        learned: Mapping[str, int] | None = None,
-    ) -> None:
-        self.label, self.name, self.dtype = label, name, np.dtype(dtype)
-        self.axes, self.dims, self.persistent = tuple(axes), tuple(dims), persistent
-        self.learned = learned or {}
-        self.start: Callable[[], None] | None = None
-        self.reads: tuple[Slot, ...] = ()
-        self.array: Any = None
-        self.lengths: dict[str, int] = {}
-        self.ready = self.started = False
-
-    def __repr__(self) -> str:
-        return self.label
+from .slot import Slot as Slot
 
 
 class State:
@@ -73,6 +43,7 @@ class State:
         self.defaults = defaults
         self.slots: list[Slot] = []
         self.starting: list[Slot] = []
+        self.tentative: list[Slot] = []  # got memory in a call that has not succeeded yet
         self.epoch = 0
         self.lost: str | None = None
 
@@ -147,6 +118,18 @@ class State:
             slot.array = np.zeros(shape, slot.dtype)
             slot.lengths = self.chosen(slot, lengths)
 
+    def foreseen(self, slots: Iterable[Slot], lengths: Mapping[str, int]) -> dict[str, int]:
+        """The open lengths that ``slots`` have or would get; raises what ``allocate`` would."""
+        with self.lock:
+            found: dict[str, int] = {}
+            for slot in slots:
+                found.update(slot.lengths)
+                if slot.array is None:
+                    found.update(self.chosen(slot, {**lengths, **found}))
+                    size = math.prod([resolve(dim, found) for dim in slot.dims])
+                    check_size(slot.dtype.itemsize * size, slot.label)
+            return found
+
     def allocatable(self, slot: Slot) -> bool:
         """Whether ``slot`` has memory, or fits and has lengths that need no call's data."""
         try:
@@ -160,6 +143,7 @@ class State:
         """Give every variable memory."""
         with self.lock:
             self.usable()
+            self.tentative = []
             for slot in self.slots:
                 self.allocate(slot, lengths)
 
@@ -177,26 +161,52 @@ class State:
         """Allocate ``needed`` with these lengths; set those in ``read`` that are not set yet.
 
         Other variables whose lengths are known get their first values too, so that these do not
-        depend on which computation is called first.
+        depend on which computation is called first; one of them that fails stays unset. Where this
+        raises, no variable has got an open length.
         """
         with self.lock:
             self.usable()
             if all(slot.array is not None for slot in needed) and all(s.ready for s in read):
                 return
-            waiting = dict.fromkeys(needed)
-            stack = list(needed)
-            while stack:
-                slot = stack.pop()
-                self.allocate(slot, lengths)
-                new = [s for s in slot.reads if not (slot.ready or s in waiting)]
-                waiting.update(dict.fromkeys(new))
-                stack += new
-            for slot in self.slots:
-                if slot not in waiting and self.allocatable(slot):
-                    self.allocate(slot, {})
-            self.begin([s for s in self.slots if s.array is not None and s not in self.starting])
-            for slot in read:
-                self.require(slot)
+            self.tentative = []
+            fresh = [slot for slot in self.slots if slot.array is None]
+            try:
+                waiting = self.with_reads(needed)
+                for slot in waiting:
+                    self.allocate(slot, lengths)
+                for slot in self.slots:
+                    if slot not in waiting and self.allocatable(slot):
+                        self.allocate(slot, {})
+                slots = [s for s in self.slots if s.array is not None and s not in self.starting]
+                self.begin(slots, strict=self.with_reads(read))
+                for slot in read:
+                    self.require(slot)
+            except BaseException:
+                self.undo(fresh)
+                raise
+            self.tentative = fresh
+
+    def with_reads(self, slots: Iterable[Slot]) -> dict[Slot, None]:
+        """These slots, and those that must be set before them."""
+        found = dict.fromkeys(slots)
+        stack = list(found)
+        while stack:
+            slot = stack.pop()
+            new = [s for s in slot.reads if not (slot.ready or s in found)]
+            found.update(dict.fromkeys(new))
+            stack += new
+        return found
+
+    def undo(self, slots: Iterable[Slot] | None = None) -> None:
+        """Take back the open lengths, and the memory, that a call which failed gave variables."""
+        with self.lock, Writing(self.gate):
+            slots = self.tentative if slots is None else slots
+            self.tentative = []
+            for slot in slots:
+                if slot.lengths and slot.alone and slot not in self.starting:
+                    slot.array, slot.lengths = None, {}
+                    slot.ready = slot.started = False
+                    self.epoch += 1
 
     def require(self, slot: Slot) -> None:
         """Raise ``ArgumentError`` when ``slot`` has no value."""
@@ -216,10 +226,13 @@ class State:
             "give one of them a value that reads none of the others"
         )
 
-    def begin(self, slots: Iterable[Slot], force: bool = False) -> None:
+    def begin(
+        self, slots: Iterable[Slot], force: bool = False, strict: Iterable[Slot] | None = None
+    ) -> None:
         """Set variables to their first values, those that others read first.
 
-        Variables that are set already stay as they are, unless ``force`` is given.
+        Variables that are set already stay as they are, unless ``force`` is given. One that fails
+        raises, or stays unset where ``strict`` is given and does not have it.
         """
 
         def due(slot: Slot) -> bool:
@@ -230,29 +243,42 @@ class State:
             unset = set(waiting)
             turn = [slot for slot in waiting if not unset.intersection(slot.reads)]
             if not turn:
-                self.refuse_cycle(waiting)
+                if strict is None or unset.intersection(strict):
+                    self.refuse_cycle(waiting)
+                return
             for slot in turn:
                 if not due(slot):
                     continue  # a callable first value asked for it
-                for other in slot.reads:
-                    self.require(other)
-                self.starting.append(slot)
                 try:
-                    if slot.start is not None:
-                        slot.start()
-                finally:
-                    self.starting.pop()
-                slot.started = True
+                    self.begin_one(slot)
+                except Exception:
+                    if strict is None or slot in strict:
+                        raise
             waiting = [slot for slot in waiting if slot not in turn]
+
+    def begin_one(self, slot: Slot) -> None:
+        """Set a variable to its first value; what that reads must have a value."""
+        for other in slot.reads:
+            self.require(other)
+        self.starting.append(slot)
+        try:
+            if slot.start is not None:
+                slot.start()
+        finally:
+            self.starting.pop()
+        slot.started = True
 
     # Values -------------------------------------------------------------------------------------
 
     def get(self, slot: Slot) -> Any:
         """A copy of a variable's value; it is initialized where it is not yet set."""
-        self.ensure([slot], [slot], {})
-        with Reading(self.gate):
-            self.usable()
-            return np.array(slot.array)
+        while True:
+            self.ensure([slot], [slot], {})
+            with Reading(self.gate):
+                self.usable()
+                if slot.ready:
+                    self.tentative = []
+                    return np.array(slot.array)
 
     def put(self, slot: Slot, value: Any) -> None:
         """Set a variable from a user's array; ``FeedError`` where that does not fit."""
@@ -271,6 +297,7 @@ class State:
                 make_feed(slot.dtype, shape, slot.label)(array)
                 self.allocate(slot, given)
             with Writing(self.gate):
+                self.tentative = []
                 np.copyto(slot.array, array)
                 slot.ready = True
 
@@ -317,6 +344,7 @@ class State:
             self.usable()
             slots, _ = self.entries()
             self.ensure(slots, slots, {})
+            self.tentative = []
             _, entries = self.entries()
             with Reading(self.gate):
                 arrays = [np.array(slot.array) for slot in slots]
@@ -338,6 +366,7 @@ class State:
                     if known(dim, lengths) and resolve(dim, lengths) != size:
                         raise self.contradiction(path, slot, dim, size, resolve(dim, lengths))
             with Writing(self.gate):
+                self.tentative = []
                 for slot, array in zip(slots, arrays, strict=True):
                     if slot.array is None:
                         slot.array = array

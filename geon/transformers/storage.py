@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import FeedError
+from ..errors import FeedError, GeonError
 from ..op_graph.axes import Axes
-from ..op_graph.effects import doall, sequential
+from ..op_graph.constants import number
+from ..op_graph.dtypes import UINT64
+from ..op_graph.effects import doall, sequential, without_follows
+from ..op_graph.functional import substitute
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
 from .dims import Dim
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from .computation import Computation
 
 log = logging.getLogger("geon")
+SET = "or give a value with transformer.set(variable, array)"
 
 
 def dims_of(axes: Axes) -> tuple[Any, ...]:
@@ -74,6 +78,8 @@ class Variables:
             slot.reads = tuple(self._slots[other] for other in _reads(leaf))
             if leaf.initial_value is not None or leaf.initializers:
                 slot.start = self._starter(leaf)
+                targets = {without_follows(op.args[0]) for op in leaf.initializers if op.args}
+                slot.alone = targets <= {leaf}
             self.state.slots.append(slot)
 
     def rename(self) -> None:
@@ -97,7 +103,11 @@ class Variables:
             log.debug("initializing %s", leaf)
             slot = self._slots[leaf]
             if callable(leaf.initial_value):
-                self.state.put(slot, self.called(leaf, slot.array.shape))
+                value = self.called(leaf, slot.array.shape)
+                try:
+                    self.state.put(slot, value)
+                except FeedError as error:
+                    raise FeedError(f"{_called_what(leaf)} does not fit: {error}; {SET}") from error
             first = self.first(leaf)
             if first is not None:
                 first()
@@ -108,16 +118,31 @@ class Variables:
         """The array that a callable initial value gives for the variable's axes and shape."""
         axes = Axes(*(a.with_length(n) for a, n in zip(leaf.axes, shape, strict=True)))
         make: Any = leaf.initial_value
-        value = make(axes)
-        what = f"the callable initial value of {leaf} (made at {leaf.file_info})"
+        what = _called_what(leaf)
+        try:
+            value = make(axes)
+        except GeonError:
+            raise
+        except Exception as error:
+            raise FeedError(
+                f"{what} was called with {axes!r} and raised {type(error).__name__}: {error}; "
+                f"mend it: it takes the Axes and gives an array; {SET}"
+            ) from error
         if isinstance(value, Tensor):
             raise FeedError(
                 f"{what} gave a tensor; it must give an array, or pass the tensor itself as "
                 "initial_value"
             )
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except Exception as error:
+            raise FeedError(
+                f"{what} gave {type(value).__name__}, which is no array: {error}; {SET}"
+            ) from error
         if array.ndim and array.shape != shape:
-            raise FeedError(f"{what} gave an array of shape {array.shape} for the axes {axes}")
+            raise FeedError(
+                f"{what} gave an array of shape {array.shape} for the axes {axes}; {SET}"
+            )
         return np.broadcast_to(array, shape)
 
     def first(self, leaf: Leaf) -> Computation | None:
@@ -125,8 +150,21 @@ class Variables:
         if leaf not in self._firsts and leaf.initializers:
             effects = leaf.initializers
             whole = doall(effects) if len(effects) == 1 else sequential(effects)
-            self._firsts[leaf] = self.compute(whole)
+            self._firsts[leaf] = self.compute(_uncounted(whole))
         return self._firsts.get(leaf)
+
+
+def _uncounted(op: Op) -> Op:
+    """``op`` with draws that read a call counter of 0, so that they depend on no call before."""
+    ops = post_order([op])
+    assigned = {o.args[0] for o in ops if o.primitive.name == "assign"}
+    counters = {o.args[0] for o in ops if o.primitive.name == "random_bits"} - assigned
+    zeros: dict[Op, Op] = {counter: number(0, UINT64) for counter in counters}
+    return substitute(op, zeros) if zeros else op
+
+
+def _called_what(leaf: Leaf) -> str:
+    return f"the callable initial value of {leaf} (made at {leaf.file_info})"
 
 
 def _label(leaf: Leaf) -> str:

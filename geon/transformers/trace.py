@@ -10,7 +10,6 @@ import numpy as np
 
 from ..op_graph.interpret import interpret
 from ..op_graph.op_graph import Leaf, Op, post_order
-from .calls import arrange
 
 if TYPE_CHECKING:
     from .computation import Computation
@@ -69,6 +68,6 @@ def at_entry(
         return {leaf: np.array(array) for leaf, array in leaves.items()}, lengths
 
     call = f.transformer.link((bind, run, sizes), f, linking, writes=False)
-    values = arrange(f.names, len(f.placeholders), tuple(args), keywords)
+    values = f.arranged(args, keywords)
     found: tuple[dict[Leaf, Array], dict[str, int]] = call(*values)
     return found

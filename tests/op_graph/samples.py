@@ -126,7 +126,7 @@ def _parts():
             sample(
                 "a range with a step",
                 [[A, D], [B.with_length(2)]],
-                lambda x, v: geon.update(x, geon.rename(v, {B: D}), {D: slice(0, 4, 2)}),
+                lambda x, v: geon.update(x, geon.rename(v, {B: "D"}), {D: slice(0, 4, 2)}),
             ),
             sample(
                 "backwards",

@@ -116,6 +116,36 @@ def test_a_variable_reversed_onto_itself(transformer):
     np.testing.assert_array_equal(transformer.get(w), [3, 2, 1, 0])
 
 
+PARTS = {
+    "a part of one reversed": lambda v: v[::-1][1:3],
+    "a part of steps backwards": lambda v: v[5:0:-2][0:2],
+    "reversed twice": lambda v: v[::-2][::-1][1:],
+    "an element of one reversed": lambda v: v[::-1][2:3],
+    "steps of steps": lambda v: v[1:7:2][::2],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_a_part_is_assigned(transformer, name):
+    axis = geon.Axis("C", 7)
+    v = geon.Variable(axes=axis, initial_value=0)
+    part = PARTS[name](v)
+    count = part.axes[0].length
+    value = geon.constant(np.arange(1, count + 1, dtype=np.float32), axes=part.axes)
+    transformer.computation(geon.assign(part, value))()
+    expected = np.zeros(7, np.float32)
+    PARTS[name](expected)[...] = np.arange(1, count + 1)
+    np.testing.assert_array_equal(transformer.get(v), expected)
+
+
+@pytest.mark.parametrize("at", range(-7, 7))
+def test_a_position_of_one_reversed_is_assigned(transformer, at):
+    v = geon.Variable(axes=geon.Axis("C", 7), initial_value=0)
+    place = geon.placeholder(dtype="int64")
+    transformer.computation(geon.assign(v[::-1][place], 5.0), place)(at)
+    assert transformer.get(v)[::-1][at] == 5 and transformer.get(v).sum() == 5
+
+
 def test_a_transposed_onto_itself(transformer):
     R = geon.Axis("R", 3)
     v = geon.Variable(axes=[R, R.prime], initial_value=np.arange(9, dtype=np.float32).reshape(3, 3))

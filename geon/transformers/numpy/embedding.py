@@ -9,7 +9,7 @@ from types import ModuleType
 
 from ... import errors
 from ...op_graph import philox
-from .. import calls, checkpoint, dims, feeding, gate, place, state, written
+from .. import calls, checkpoint, dims, feeding, files, gate, place, slot, state, written
 from . import runtime
 
 # In the order of their imports of one another.
@@ -20,7 +20,9 @@ LIBRARY = (
     dims,
     feeding,
     gate,
+    files,
     checkpoint,
+    slot,
     state,
     calls,
     runtime,

@@ -27,6 +27,7 @@ from .parts import Line, computing, unpacked
 
 CARVED_TOGETHER = 12
 NAMED_BY_VALUE = 8
+ADDED_UP = 20
 
 
 @lru_cache(maxsize=4096)
@@ -52,6 +53,7 @@ class Emitter:
         self.plan, self.leaves, self.constants = plan, leaves, constants
         self.layouts, self.base = plan.schedule.layouts, plan.schedule.base
         self.globals: dict[str, str] = {}
+        self.taken: set[str] = set()
         self.bind: list[Line] = []
         self.run: list[Line] = []
         self.scopes: dict[str, str] = {}
@@ -176,9 +178,9 @@ class Emitter:
     def shared(self, text: str, name: str) -> str:
         """The name of the constant that ``text`` makes: ``name``, unless another one has it."""
         if text not in self.globals:
-            taken = set(self.globals.values())
-            while name in taken:
+            while name in self.taken:
                 name += "x"
+            self.taken.add(name)
             self.globals[text] = name
         return self.globals[text]
 
@@ -204,9 +206,7 @@ class Emitter:
             return self.look(source, f".transpose{_tuple(order)}")
         if name == "broadcast":
             aligned = self.aligned(inner, op.axes)
-            return self.wrapped(
-                aligned, f"np.broadcast_to({aligned}, {self.shape(op.axes.lengths)})"
-            )
+            return self.wrapped(aligned, f"{_spread(op)}({aligned}, {self.shape(op.axes.lengths)})")
         if name in ("flatten", "unflatten"):
             return self.look(source, f".reshape({self.shape(op.axes.lengths)}, copy=False)")
         if name == "flip":
@@ -323,6 +323,12 @@ def emit(
 _RUNTIME = "from geon.transformers.numpy import runtime as rt"
 
 
+def _spread(op: Op) -> str:
+    """What broadcasts a view: NumPy, where its size is known to be one that NumPy can say."""
+    size = bytes_of(op)
+    return "np.broadcast_to" if isinstance(size, int) and size < 2**63 else "rt.broadcast"
+
+
 def _sizes(plan: Plan) -> list[Line]:
     """The function that gives sizes and lifetimes of buffers, and the bytes beside the arena."""
     sizes = ", ".join(length_text(buffer.size) for buffer in plan.buffers)
@@ -331,11 +337,13 @@ def _sizes(plan: Plan) -> list[Line]:
     hidden = [length_text(size) for _, size in plan.hidden]
     if hidden:
         beside.append(f"max({', '.join(hidden)})" if len(hidden) > 1 else hidden[0])
+    few = len(beside) <= ADDED_UP  # Python refuses an expression of thousands of additions
+    rest = " + ".join(beside) or "0" if few else f"sum([{', '.join(beside)}])"
     return [
         ("def sizes(L):", None),
         (f"    buffers = [{sizes}]", None),
         (f"    lifetimes = [{lifetimes}]", None),
-        (f"    return buffers, lifetimes, {' + '.join(beside) or '0'}", None),
+        (f"    return buffers, lifetimes, {rest}", None),
     ]
 
 

@@ -21,6 +21,7 @@ from ...version import __version__
 from .. import dims, feeding
 from ..base import Transformer, input_label
 from ..computation import RESERVED, Computation
+from ..files import path_text, replace, writable
 from ..messages import described
 from .embedding import WIDTH, comment, indented, library, section, trimmed
 from .emit import dtype_text, length_text
@@ -95,14 +96,16 @@ def write_module(transformer: Transformer, path: str | os.PathLike[str]) -> None
 
     Callable initial values are called now, and their arrays become part of the file. Raises
     ``AxisError`` for one whose open lengths are not known, ``ArgumentError`` for two computations
-    of one name.
+    of one name; ``CheckpointError``, with the old file as it was, for a path that cannot be
+    written.
     """
+    shown = path_text(path)
+    target, mode = writable(f"module {shown!r}", shown)
     with transformer.lock:
         transformer.variables.state.usable()
         transformer.variables.rename()
         text = _Module(transformer).text()
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    replace(f"module {shown!r}", target, text.encode(), mode)
 
 
 class _Module:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import GeonError, IndexRangeError, NonFiniteError
+from ...errors import GeonError, IndexRangeError, NonFiniteError, SizeError
 from ...op_graph.philox import random_bits as random_bits
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -27,6 +27,16 @@ def carve(
     size = math.prod(shape) * np.dtype(dtype).itemsize
     starts = [offsets[number] for number in numbers]
     return [arena[start : start + size].view(dtype).reshape(shape) for start in starts]
+
+
+def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """The view of ``x`` with this shape; ``SizeError`` where NumPy cannot say how large it is."""
+    if math.prod(shape) * x.itemsize >= 2**63:
+        raise SizeError(
+            f"a value of shape {shape} has more bytes than a 64-bit size can say, though it is "
+            "only looked at; use smaller lengths"
+        )
+    return np.broadcast_to(x, shape)
 
 
 # Rows that need more than one ufunc -------------------------------------------------------------

@@ -1,0 +1,64 @@
+"""Lengths of open axes as a user gives them: ``lengths=`` and ``specialize=``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..op_graph.axes import Axis
+from ..op_graph.lengths import names_of
+from ..op_graph.op_graph import Op
+
+
+def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
+    """The open names that the axes and lengths of these ops have, sorted."""
+    found: set[str] = set()
+    for op in ops:
+        for length in [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]:
+            found |= names_of(length)
+        for guard in op.guards:
+            found |= names_of(guard.left) | names_of(guard.right)
+    return tuple(sorted(found))
+
+
+def named_lengths(lengths: Any, known: Collection[str] | None, option: str) -> dict[str, int]:
+    """What a user gives as lengths of open axes, by open name.
+
+    Keys are open axes or their names. Raises ``ArgumentError`` for anything else, for a name that
+    is not in ``known`` (None: any is), and for what is no length.
+    """
+    if lengths is None:
+        return {}
+    if not isinstance(lengths, Mapping):
+        raise ArgumentError(
+            f"{option}={lengths!r} is no mapping; give a dict from open axes to integers"
+        )
+    named = {}
+    for axis, length in lengths.items():
+        name = axis.open_name if isinstance(axis, Axis) else axis
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"{option}: {axis!r} is not an open axis, whose length can be given; its length is "
+                "part of it: make another axis"
+            )
+        if known is not None and name not in known:
+            raise ArgumentError(
+                f"{option}: nothing has the open length {name!r}; there are "
+                f"{', '.join(map(repr, sorted(known))) or 'none'}"
+            )
+        named[name] = _length(length, name, option)
+    return named
+
+
+def _length(length: Any, name: str, option: str) -> int:
+    try:
+        size = -1 if isinstance(length, bool | np.bool_) else operator.index(length)
+    except TypeError:
+        size = -1
+    if size < 0:
+        raise ArgumentError(f"{option}: {name} is {length!r}; give an integer, 0 or more")
+    return size

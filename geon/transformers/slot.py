@@ -1,0 +1,45 @@
+"""``Slot``: a variable as the runtime sees it.
+
+This file imports NumPy and the standard library alone: its text is part of the modules that
+``Transformer.write`` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+
+class Slot:
+    """A variable as the runtime sees it.
+
+    ``label`` is what messages call it, ``name`` the user's name or None. ``learned`` has the open
+    lengths that an initial array fixes. ``start`` puts its first value in, for which the slots in
+    ``reads`` must have theirs; a variable without a first value has none. ``alone`` says whether
+    that changes no other variable.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        name: str | None,
+        dtype: Any,
+        axes: Iterable[str],
+        dims: Iterable[Any],
+        persistent: bool = True,
+        learned: Mapping[str, int] | None = None,
+    ) -> None:
+        self.label, self.name, self.dtype = label, name, np.dtype(dtype)
+        self.axes, self.dims, self.persistent = tuple(axes), tuple(dims), persistent
+        self.learned = learned or {}
+        self.start: Callable[[], None] | None = None
+        self.reads: tuple[Slot, ...] = ()
+        self.array: Any = None
+        self.lengths: dict[str, int] = {}
+        self.ready = self.started = False
+        self.alone = True
+
+    def __repr__(self) -> str:
+        return self.label

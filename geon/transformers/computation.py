@@ -282,8 +282,10 @@ class Computation:
     def peak_bytes(self, lengths: Mapping[Axis, int] | None = None) -> Any:
         """Bytes that a call takes beside its inputs and the variables: arena and results.
 
-        Exact where ``lengths``, defaults or the axes give every length; otherwise an expression
-        over the open names that is never below the exact number (no memory shared).
+        Where ``lengths``, defaults or the axes give every length it is what is allocated: the arena
+        as it is laid out, the results, and the copies that NumPy is known to make by itself.
+        Otherwise it is an expression over the open names: the sum of all buffers and results, as if
+        no buffer shared memory with another, without alignment.
         """
         from .memory import peak
 

@@ -176,7 +176,7 @@ def place_plan(plan: Plan, lengths: Mapping[str, int]) -> Placement:
 
 
 def peak(plan: Plan, lengths: Mapping[str, int]) -> int | Length:
-    """Peak bytes under ``lengths``; an upper bound over the open names where some are missing."""
+    """Peak bytes under ``lengths``; the sum of all sizes over the open names where some miss."""
     outputs = plan.schedule.program.outputs
     sizes = [buffer.size for buffer in plan.buffers] + [bytes_of(op) for op in outputs]
     needed = {name for size in sizes for name in names_of(size)}

@@ -297,6 +297,8 @@ def meet(
 
 def own_axis(x: Tensor, axis: Any, what: str) -> Axis:
     """The axis of ``x`` that ``axis`` names, whatever its length; ``AxisError`` for none."""
+    if isinstance(axis, str) and axis in x.axes:
+        return x.axes[axis]
     if not isinstance(axis, Axis):
         raise AxisError(
             f"{what} of {x} (made at {x.file_info}): {axis!r} is no axis; give a geon.Axis of the "

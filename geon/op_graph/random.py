@@ -83,7 +83,7 @@ class Random:
                     dtype=UINT64,
                     initial_value=0,
                     trainable=False,
-                    name=f"{self.name or f'random {self.seed}'}.calls",
+                    name=None if self.name is None else f"{self.name}.calls",
                 )
             return self._counter
 

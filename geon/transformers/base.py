@@ -222,7 +222,7 @@ class Transformer:
     def close(self) -> None:
         """Free all memory; what was computed stays, calling computations again raises."""
         with self.lock:
-            self.state.close(f"{self!r} was closed; make a new one")
+            self.state.close(f"the transformer {self!r} was closed; make a new one")
             for computation in self.computations:
                 computation._calls.clear()
             self.computations.clear()

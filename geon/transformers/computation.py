@@ -26,7 +26,6 @@ from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order, storage_leaves
 from .cache import program, structure_key
 from .calls import arrange, explained
-from .dims import MAX_BYTES
 from .environment import debugging
 from .given import named_lengths, open_names
 from .layout import lay_out
@@ -290,13 +289,7 @@ class Computation:
         from .memory import peak
 
         given = named_lengths(lengths, self.open_names, "lengths")
-        bytes_ = peak(self.plan, {**default_lengths(), **self.lengths, **given})
-        if isinstance(bytes_, int) and bytes_ > MAX_BYTES:
-            raise SizeError(
-                f"{self!r} needs {bytes_:,} bytes, more than a 64-bit size can say; use smaller "
-                "lengths"
-            )
-        return bytes_
+        return peak(self.plan, {**default_lengths(), **self.lengths, **given})
 
     def trace(self, *args: Any, **keywords: Any) -> list[Any]:
         """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows."""

@@ -5,6 +5,7 @@ This file imports nothing of geon: its text is part of the modules that ``Transf
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 
 SMALL_PLAN = 400
@@ -51,44 +52,59 @@ def _by_time(sizes: Sequence[int], lifetimes: Lifetimes) -> Placed:
     offsets = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda k: lifetimes[k])
     deaths = sorted(range(len(sizes)), key=lambda k: lifetimes[k][1])
-    holes: list[tuple[int, int]] = []
-    total = 0
+    holes = _Holes()
     dead = 0
     for k in order:
         while lifetimes[deaths[dead]][1] < lifetimes[k][0]:
             gone = deaths[dead]
             dead += 1
-            _free(holes, offsets[gone], offsets[gone] + sizes[gone])
-        offsets[k], total = _take(holes, sizes[k], total)
-    return offsets, total
+            holes.free(offsets[gone], offsets[gone] + sizes[gone])
+        offsets[k] = holes.take(sizes[k])
+    return offsets, holes.total
 
 
-def _take(holes: list[tuple[int, int]], size: int, total: int) -> tuple[int, int]:
-    """An offset for ``size`` bytes, taken from the holes or the end, and the new total."""
-    fitting = [hole for hole in holes if hole[1] - hole[0] >= size]
-    if fitting and size:
-        hole = min(fitting, key=lambda hole: (hole[1] - hole[0], hole[0]))
-        holes.remove(hole)
-        if hole[0] + size < hole[1]:
-            holes.append((hole[0] + size, hole[1]))
-        return hole[0], total
-    if holes and size:
-        last = max(holes, key=lambda hole: hole[1])
-        if last[1] == total:  # grow the hole at the end
-            holes.remove(last)
-            return last[0], last[0] + size
-    return total, total + size
+class _Holes:
+    """The free parts of an arena, found by size, by start and by end; ``total`` is its bytes."""
 
+    def __init__(self) -> None:
+        self.total = 0
+        self.by_size: list[tuple[int, int]] = []  # (size, start), in order
+        self.ends: dict[int, int] = {}  # start to end
+        self.starts: dict[int, int] = {}  # end to start
 
-def _free(holes: list[tuple[int, int]], start: int, end: int) -> None:
-    """Make a hole, joined with its neighbours."""
-    if start == end:
-        return
-    for hole in list(holes):
-        if hole[1] == start:
-            holes.remove(hole)
-            start = hole[0]
-        elif hole[0] == end:
-            holes.remove(hole)
-            end = hole[1]
-    holes.append((start, end))
+    def take(self, size: int) -> int:
+        """The start of ``size`` free bytes: of the smallest hole that fits, else at the end."""
+        if not size:
+            return self.total
+        place = bisect_left(self.by_size, (size, 0))
+        if place < len(self.by_size):
+            start = self.by_size[place][1]
+        else:
+            start = self.starts.get(self.total, self.total)  # a hole at the end grows
+            self.total = start + size
+        end = self._remove(start) if start in self.ends else start
+        if start + size < end:
+            self._add(start + size, end)
+        return start
+
+    def free(self, start: int, end: int) -> None:
+        """Make a hole, joined with its neighbours."""
+        if start == end:
+            return
+        if start in self.starts:
+            before = self.starts[start]
+            self._remove(before)
+            start = before
+        if end in self.ends:
+            end = self._remove(end)
+        self._add(start, end)
+
+    def _add(self, start: int, end: int) -> None:
+        self.ends[start], self.starts[end] = end, start
+        insort(self.by_size, (end - start, start))
+
+    def _remove(self, start: int) -> int:
+        end = self.ends.pop(start)
+        del self.starts[end]
+        del self.by_size[bisect_left(self.by_size, (end - start, start))]
+        return end

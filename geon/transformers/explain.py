@@ -54,14 +54,17 @@ def _schedule(f: Computation) -> str:
     schedule = f.plan.schedule
     lines = []
     for position, kernel in enumerate(schedule.kernels):
-        order = schedule.layouts[kernel.op].order
-        notes = [f"in memory {', '.join(order)}"] if order != kernel.op.axes.names else []
-        notes += [f"writes {kernel.writes}"] if kernel.writes is not None else []
+        notes = []
+        for op in kernel.results:
+            order = schedule.layouts[op].order
+            notes += [f"in memory {', '.join(order)}"] if order != op.axes.names else []
+        notes += [f"writes {leaf}" for leaf in kernel.writes.values()]
         notes += ["can raise"] if kernel.raises else []
+        notes += [str(kernel.form)] if kernel.form is not None else []
         reads = ", ".join(_short(value) for value in kernel.reads)
+        made = ", ".join(_short(op) for op in kernel.results or (kernel.op,))
         lines.append(
-            f"{position}: {_short(kernel.op)} from ({reads})"
-            + (f"  [{'; '.join(notes)}]" if notes else "")
+            f"{position}: {made} from ({reads})" + (f"  [{'; '.join(notes)}]" if notes else "")
         )
     return "\n".join(lines)
 
@@ -74,8 +77,8 @@ def _plan(f: Computation) -> str:
         span = f"kernels {buffer.first} to {buffer.last}"
         lines.append(f"buffer {number}: {buffer.size} bytes, {span}")
     for position, kernel in enumerate(plan.schedule.kernels):
-        home = plan.homes.get(kernel.op)
-        lines.append(f"{position}: {_short(kernel.op)} -> {_where(home)}")
+        for op in kernel.results or (kernel.op,):
+            lines.append(f"{position}: {_short(op)} -> {_where(plan.homes.get(op))}")
     return "\n".join(lines)
 
 

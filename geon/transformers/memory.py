@@ -51,7 +51,7 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
     With ``reuse=False`` each value has a buffer of its own that lives throughout: the plan that
     others are compared with.
     """
-    positions = {kernel.op: k for k, kernel in enumerate(schedule.kernels)}
+    positions = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
     last_use = dict(positions)
     for k, kernel in enumerate(schedule.kernels):
         for value in kernel.reads:
@@ -83,15 +83,15 @@ def _homes(
     reads = _leaf_reads(schedule)
     calm = 1 + max((k for k, kernel in enumerate(schedule.kernels) if kernel.raises), default=-1)
     homes: dict[Op, Home] = {}
+    joined: set[Op] = set()
     buffers = 0
     for k in range(len(schedule.kernels) - 1, -1, -1):
         kernel = schedule.kernels[k]
-        op = kernel.op
-        if kernel.acts:
-            continue
-        if op not in homes:
-            if kernel.writes is not None:
-                homes[op] = Home("variable", 0, kernel.writes)
+        for op in kernel.results:
+            if op in homes:
+                continue
+            if op in kernel.writes:
+                homes[op] = Home("variable", 0, kernel.writes[op])
             elif op in results:
                 homes[op] = Home("result", results[op])
             else:
@@ -99,14 +99,16 @@ def _homes(
                 buffers += 1
         if not reuse:
             continue
-        for value in kernel.in_place:
+        for op, value in ((op, v) for op in kernel.results for v in kernel.in_place[op]):
             if value in homes or isinstance(value, Leaf) or last_use[value] != k:
                 continue
+            if op in joined:
+                continue
             made = positions[value]
-            if value in results or not _may_join(schedule, homes[op], made, reads, calm):
+            if value in results or not _may_join(schedule, homes[op], value, made, reads, calm):
                 continue
             homes[value] = homes[op]
-            break
+            joined.add(op)
     return homes
 
 
@@ -120,20 +122,20 @@ def _leaf_reads(schedule: Schedule) -> dict[Op, list[int]]:
 
 
 def _may_join(
-    schedule: Schedule, home: Home, made: int, reads: dict[Op, list[int]], calm: int
+    schedule: Schedule, home: Home, value: Op, made: int, reads: dict[Op, list[int]], calm: int
 ) -> bool:
-    """Whether the value that kernel ``made`` computes may be computed in ``home`` already.
+    """Whether ``value``, which kernel ``made`` computes, may be computed in ``home`` already.
 
     A variable's storage is free once everything that reads the old value has run (its producer may
     read it in place), and from kernel ``calm`` on, after which nothing raises.
     """
     producer = schedule.kernels[made]
-    if producer.writes is not None:
+    if value in producer.writes:
         return False
     if home.leaf is None:
         return True
     late = [k for k in reads.get(home.leaf, ()) if k >= made]
-    if any(k > made for k in late) or (late and home.leaf not in producer.in_place):
+    if any(k > made for k in late) or (late and home.leaf not in producer.in_place[value]):
         return False
     return made >= calm
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from ..op_graph.elementwise import copy
 from ..op_graph.lengths import Length, evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ..op_graph.sites import set_override
+from .groups import Group, one_each
 from .layout import ACTING_VIEWS, LaidOut, is_bound
 from .program import Program
 from .target import Layout, Target
@@ -20,22 +23,25 @@ NOMINAL_LENGTH = 64  # what an open length counts as where only the order of ker
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Kernel:
-    """One step: computes ``op`` into memory of its own, or in place.
+    """One step: computes its results into memory of their own, or in place.
 
-    ``reads`` are the values whose memory it reads; ``in_place`` those among them whose memory may
-    hold the result; ``writes`` the variable whose storage the result is put into, or None.
+    ``op`` is its first result, or the op that prints or checks; ``reads`` are the values whose
+    memory it reads; ``in_place`` for each result those among them whose memory may hold it;
+    ``writes`` the variables whose storage results are put into; ``form`` is the target's.
     """
 
     op: Op
+    results: tuple[Op, ...]
     reads: tuple[Op, ...]
-    in_place: tuple[Op, ...]
-    writes: Leaf | None
+    in_place: dict[Op, tuple[Op, ...]]
+    writes: dict[Op, Leaf]
     raises: bool
+    form: Any = None
 
     @property
     def acts(self) -> bool:
         """Whether it has no result of its own: it prints or checks its argument."""
-        return self.op.primitive.name in ACTING_VIEWS
+        return not self.results
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,13 +72,12 @@ def schedule(laid_out: LaidOut, target: Target, check: bool = False) -> Schedule
     What can raise comes before the first write to a variable, so that a call that raises leaves all
     variables as they were. A new value is computed in its variable's storage where everything that
     reads the old one can come before; otherwise beside it, and copied at the end. With ``check``
-    every float kernel may raise.
+    every float kernel may raise, and each op is a kernel of its own.
     """
     work = _Work(laid_out, target, check)
     work.connect()
     work.assign_storage()
-    ordered = work.run()
-    kernels = tuple(work.kernel(op) for op in ordered)
+    kernels = tuple(work.kernel(group) for group in work.run())
     return Schedule(kernels, work.program, laid_out.layouts, laid_out.base, target, check)
 
 
@@ -81,48 +86,39 @@ class _Work:
         self.laid_out, self.target, self.check = laid_out, target, check
         self.program = laid_out.program
         self.base = laid_out.base
-        self.kernels = [op for op in post_order(self.program.roots) if laid_out.is_kernel(op)]
-        self.reads: dict[Op, tuple[Op, ...]] = {}
-        self.after: dict[Op, list[Op]] = {op: [] for op in self.kernels}
-        self.waits: dict[Op, int] = dict.fromkeys(self.kernels, 0)
-        self.readers: dict[Op, list[Op]] = {}
+        ops = post_order(self.program.roots)
+        if target.group is None:
+            self.groups = one_each(laid_out, target, ops)
+        else:
+            self.groups = target.group(laid_out, target, ops, check)
+        self.makers = {group.op: group for group in self.groups}
+        self.makers.update((op, group) for group in self.groups for op in group.results)
+        self.after: dict[Group, list[Group]] = {group: [] for group in self.groups}
+        self.waits: dict[Group, int] = dict.fromkeys(self.groups, 0)
+        self.readers: dict[Op, list[Group]] = {}
         self.storage: dict[Op, Leaf] = {}
-        self.joined: dict[Op, tuple[Op, ...]] = {}
 
     def connect(self) -> None:
         """Edges from each kernel to those that read its result, and the readers of each value."""
-        acted: dict[Op, tuple[Op, ...]] = {}
-        for op in self.kernels:
-            needed: dict[Op, None] = {}
-            for arg in op.args:
-                needed.update(dict.fromkeys(self.below(arg, acted)))
-            self.reads[op] = tuple({self.base[arg]: None for arg in op.args})
+        for group in self.groups:
+            needed = {self.makers[op]: None for op in group.needs}
+            for value in group.reads:
+                self.readers.setdefault(value, []).append(group)
+                if value in self.makers:
+                    needed[self.makers[value]] = None
             for before in needed:
-                self.edge(before, op)
-            for value in self.reads[op]:
-                self.readers.setdefault(value, []).append(op)
+                self.edge(before, group)
         prints = [op for op in self.program.prints if op.primitive.name == "print"]
-        for before, after in zip(prints, prints[1:], strict=False):
-            self.edge(before, after)
+        for first, then in zip(prints, prints[1:], strict=False):
+            self.edge(self.makers[first], self.makers[then])
 
-    def below(self, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[Op, ...]:
-        """The kernels that must have run before the memory behind ``op`` may be read."""
-        if op in known:
-            return known[op]
-        chain, found = op, []
-        while not self.laid_out.is_kernel(chain) and self.base[chain] is not chain:
-            chain = chain.args[0]
-        if self.laid_out.is_kernel(chain):
-            found.append(chain)
-        known[op] = tuple(found)
-        return known[op]
-
-    def edge(self, before: Op, after: Op) -> None:
+    def edge(self, before: Group, after: Group) -> None:
         self.after[before].append(after)
         self.waits[after] += 1
 
-    def raises(self, op: Op) -> bool:
-        """Whether the kernel of ``op`` can fail at run time."""
+    def raises(self, group: Group) -> bool:
+        """Whether a kernel can fail at run time."""
+        op = group.op
         if op.primitive.name in self.target.raising:
             return True
         if op.primitive.name == "copy" and not is_bound(self.base[op.args[0]]):
@@ -134,32 +130,42 @@ class _Work:
         early = self.early()
         updates = []
         for number, (leaf, op) in enumerate(self.program.updates):
-            readers = [r for r in self.readers.get(leaf, ()) if r is not op]
-            over = leaf in self.reads[op] and leaf not in self.in_place(op)
-            if over or op in early or self.reaches(op, readers):
+            group = self.makers[op]
+            readers = [r for r in self.readers.get(leaf, ()) if r is not group]
+            over = leaf in group.reads and leaf not in group.in_place[op]
+            if over or group in early or self.reaches(group, readers):
                 op = self.deferred(op, number)
+                group = self.makers[op]
                 readers = self.readers.get(leaf, [])
             for reader in readers:
-                self.edge(reader, op)
+                self.edge(reader, group)
             self.storage[op] = leaf
             updates.append((leaf, op))
         self.early_kernels = early
         program = self.program
         self.program = Program(program.outputs, tuple(updates), program.prints)
 
-    def early(self) -> set[Op]:
+    def early(self) -> set[Group]:
         """The kernels that can raise and all they depend on: these run first."""
-        found = {op for op in self.kernels if self.raises(op)}
-        for op in reversed(self.kernels):
-            if op not in found and any(user in found for user in self.after[op]):
-                found.add(op)
+        found = {group for group in self.groups if self.raises(group)}
+        stack = list(found)
+        if stack:
+            before: dict[Group, list[Group]] = {group: [] for group in self.groups}
+            for group in self.groups:
+                for after in self.after[group]:
+                    before[after].append(group)
+            while stack:
+                for needed in before[stack.pop()]:
+                    if needed not in found:
+                        found.add(needed)
+                        stack.append(needed)
         return found
 
-    def reaches(self, op: Op, targets: list[Op]) -> bool:
-        """Whether one of ``targets`` must run after ``op``."""
-        if not targets or not self.after[op]:
+    def reaches(self, group: Group, targets: list[Group]) -> bool:
+        """Whether one of ``targets`` must run after ``group``."""
+        if not targets or not self.after[group]:
             return False
-        wanted, seen, stack = set(targets), {op}, [op]
+        wanted, seen, stack = set(targets), {group}, [group]
         while stack:
             for after in self.after[stack.pop()]:
                 if after in wanted:
@@ -176,117 +182,105 @@ class _Work:
             late = copy(op, None, -1 - number)
         finally:
             set_override(outer)
-        self.kernels.append(late)
-        self.after[late], self.waits[late] = [], 0
         self.base[late] = late
         self.laid_out.layouts[late] = Layout(late.axes.names)
-        self.reads[late] = (op,)
-        self.readers.setdefault(op, []).append(late)
-        self.edge(op, late)
+        if self.target.group is None:
+            group = Group(late, (late,), (op,), (), {late: ()})
+        else:
+            group = self.target.group(self.laid_out, self.target, [late], self.check)[0]
+        self.groups.append(group)
+        self.makers[late] = group
+        self.after[group], self.waits[group] = [], 0
+        self.readers.setdefault(op, []).append(group)
+        self.edge(self.makers[op], group)
         return late
 
-    def size(self, op: Op) -> int:
-        """Bytes that computing ``op`` adds to the arena, with open lengths at a nominal value."""
-        if op in self.storage or op in self.outputs or op.primitive.name in ACTING_VIEWS:
-            return 0
-        length = bytes_of(op)
-        return evaluate(length, dict.fromkeys(names_of(length), NOMINAL_LENGTH))
+    def size(self, group: Group) -> int:
+        """Bytes that a kernel adds to the arena, with open lengths at a nominal value."""
+        total = 0
+        for op in group.results:
+            if op not in self.storage and op not in self.outputs:
+                length = bytes_of(op)
+                total += evaluate(length, dict.fromkeys(names_of(length), NOMINAL_LENGTH))
+        return total
 
-    def run(self) -> list[Op]:
+    def run(self) -> list[Group]:
         """A topological order: what can raise first, then what frees memory, then depth first."""
         self.outputs = set(self.program.outputs)
         rank = self.ranks()
-        sizes = {op: self.size(op) for op in self.kernels}
+        sizes = {group: self.size(group) for group in self.groups}
+        each = {op: sizes[g] if len(g.results) == 1 else 0 for g in self.groups for op in g.results}
         left = {value: len(readers) for value, readers in self.readers.items()}
-        heap: list[tuple[int, int, tuple[int, int, int], Op]] = []
-        ready: set[Op] = set()
+        heap: list[tuple[int, int, tuple[int, int, int], Group]] = []
+        ready: set[Group] = set()
 
-        def push(op: Op) -> None:
-            freed = sum(sizes.get(v, 0) for v in self.reads[op] if left[v] == 1)
-            grows = int(not 0 < freed >= sizes[op])
-            heapq.heappush(heap, (int(op not in self.early_kernels), grows, rank[op], op))
+        def push(group: Group) -> None:
+            freed = sum(each.get(v, 0) for v in group.reads if left[v] == 1)
+            grows = int(not 0 < freed >= sizes[group])
+            heapq.heappush(heap, (int(group not in self.early_kernels), grows, rank[group], group))
 
-        for op in self.kernels:
-            if not self.waits[op]:
-                ready.add(op)
-                push(op)
-        order: list[Op] = []
-        done: set[Op] = set()
+        for group in self.groups:
+            if not self.waits[group]:
+                ready.add(group)
+                push(group)
+        order: list[Group] = []
+        done: set[Group] = set()
 
-        def run(op: Op) -> None:
-            done.add(op)
-            order.append(op)
-            for value in self.reads[op]:
+        def run(group: Group) -> None:
+            done.add(group)
+            order.append(group)
+            for value in group.reads:
                 left[value] -= 1
                 if left[value] == 1:
                     last = next(r for r in self.readers[value] if r not in done)
                     if last in ready:
                         push(last)
-            for after in self.after[op]:
+            for after in self.after[group]:
                 self.waits[after] -= 1
                 if not self.waits[after]:
                     ready.add(after)
                     push(after)
 
         while heap:
-            op = heapq.heappop(heap)[-1]
-            if op not in done:
-                for other in self.better_first(op, ready, done, sizes):
+            group = heapq.heappop(heap)[-1]
+            if group not in done:
+                for other in self.better_first(group, ready, done, sizes):
                     run(other)
-                run(op)
-        assert len(order) == len(self.kernels), "the schedule has a cycle"
+                run(group)
+        assert len(order) == len(self.groups), "the schedule has a cycle"
         return order
 
-    def ranks(self) -> dict[Op, tuple[int, int, int]]:
+    def ranks(self) -> dict[Group, tuple[int, int, int]]:
         """Depth-first positions; what waits for nothing comes just before what needs it first."""
-        position = {op: k for k, op in enumerate(self.kernels)}
-        ranks = {op: (k, 1, k) for op, k in position.items()}
-        for op, k in position.items():
-            if not self.waits[op] and self.after[op]:
-                ranks[op] = (max(k, min(position[after] for after in self.after[op])), 0, k)
+        position = {group: k for k, group in enumerate(self.groups)}
+        ranks = {group: (k, 1, k) for group, k in position.items()}
+        for group, k in position.items():
+            if not self.waits[group] and self.after[group]:
+                first = min(position[after] for after in self.after[group])
+                ranks[group] = (max(k, first), 0, k)
         return ranks
 
-    def better_first(self, op: Op, ready: set[Op], done: set[Op], sizes: dict[Op, int]) -> list[Op]:
-        """Smaller kernels that are ready and read a value that ``op`` could then be computed in."""
-        for value in self.in_place(op):
+    def better_first(
+        self, group: Group, ready: set[Group], done: set[Group], sizes: dict[Group, int]
+    ) -> list[Group]:
+        """Smaller kernels that are ready and read a value that this could then be computed in."""
+        for value in (v for values in group.in_place.values() for v in values):
             if isinstance(value, Leaf) or len(self.readers[value]) > MOVED_FIRST:
                 continue
-            others = [r for r in self.readers[value] if r is not op and r not in done]
+            others = [r for r in self.readers[value] if r is not group and r not in done]
             if others:
-                if all(r in ready and sizes[r] < sizes[op] and self.free(r) for r in others):
+                if all(r in ready and sizes[r] < sizes[group] and self.free(r) for r in others):
                     return others
         return []
 
-    def free(self, op: Op) -> bool:
+    def free(self, group: Group) -> bool:
         """Whether a kernel neither writes a variable nor belongs to those that run first."""
-        return op not in self.storage and op not in self.early_kernels
+        written = any(op in self.storage for op in group.results)
+        return not written and group not in self.early_kernels
 
-    def kernel(self, op: Op) -> Kernel:
-        """The kernel of ``op``."""
-        return Kernel(op, self.reads[op], self.in_place(op), self.storage.get(op), self.raises(op))
-
-    def in_place(self, op: Op) -> tuple[Op, ...]:
-        """The arguments whose memory may hold the result: same elements at the same places."""
-        found = self.joined.get(op)
-        if found is None:
-            found = self.joined[op] = self.find_in_place(op)
-        return found
-
-    def find_in_place(self, op: Op) -> tuple[Op, ...]:
-        positions = self.target.in_place.get(op.primitive.name, ())
-        found = []
-        for k in positions:
-            value = op.args[k]
-            if self.base[value] is not value or is_bound(value) and not isinstance(value, Leaf):
-                continue
-            others = [
-                a
-                for at, a in enumerate(op.args)
-                if self.base[a] is value and (a is not value or at not in positions)
-            ]
-            if others or value.dtype.itemsize != op.dtype.itemsize:
-                continue
-            layout, wanted = self.laid_out.layouts[value], self.laid_out.layouts[op]
-            if (layout is wanted or layout == wanted) and value.axes.lengths == op.axes.lengths:
-                found.append(value)
-        return tuple(found)
+    def kernel(self, group: Group) -> Kernel:
+        """The kernel of ``group``."""
+        writes = {op: self.storage[op] for op in group.results if op in self.storage}
+        raises = self.raises(group)
+        form = (group.results, group.reads, group.in_place, writes, raises, group.form)
+        return Kernel(group.op, *form)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..op_graph.op_graph import Op
 from ..op_graph.rewrite import RuleSet
@@ -39,7 +40,8 @@ class Target:
     arguments, by position; ``raising`` the rows that can fail at run time; ``hidden`` gives the
     bytes per element of the first operand that the library takes by itself while a row runs (work
     by blocks of bounded size is not counted). ``contiguous`` names the operands that a row reads
-    only in the order of their axes. ``alignment`` is that of arena buffers, in bytes.
+    only in the order of their axes. ``group`` says which ops become one kernel (``groups.Group``), one
+    each where it is None. ``alignment`` is that of arena buffers, in bytes.
     """
 
     name: str
@@ -49,4 +51,5 @@ class Target:
     hidden: dict[str, int]
     raising: frozenset[str] = frozenset({"checked"})
     contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    group: Callable[..., list[Any]] | None = None
     alignment: int = 64

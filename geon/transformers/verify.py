@@ -12,7 +12,6 @@ from typing import NoReturn
 from ..errors import PlanError
 from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, post_order
-from .layout import is_bound
 from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
 from .target import Layout
@@ -58,9 +57,9 @@ class _Play:
                 self.read(kernel, value, computed)
             if kernel.raises and self.written is not None:
                 self.fail(kernel, f"can raise after {self.written.op!r} wrote its variable")
-            if not kernel.acts:
-                self.write(kernel)
-            computed.add(kernel.op)
+            for op in kernel.results:
+                self.write(kernel, op)
+            computed.update(kernel.results)
         for op in schedule.program.outputs:
             self.expect_home(op, "result")
         for leaf, op in schedule.program.updates:
@@ -69,33 +68,39 @@ class _Play:
             self.expect_home(op, "variable")
 
     def values(self, kernel: Kernel) -> list[Op]:
-        """The values a kernel reads: what lies below its arguments, past every other look."""
-        found = []
-        for arg in kernel.op.args:
-            while self.plan.schedule.base[arg] is not arg:
-                arg = arg.args[0]
-            found.append(arg)
-        return found
+        """The values a kernel reads: what lies in memory below what it computes."""
+        found: dict[Op, None] = {}
+        stack = [arg for op in kernel.results or (kernel.op,) for arg in op.args]
+        seen = set(stack)
+        while stack:
+            op = stack.pop()
+            if isinstance(op, Leaf) or (op in self.plan.homes and op not in kernel.results):
+                found[op] = None
+                continue
+            new = [arg for arg in op.args if arg not in seen]
+            seen.update(new)
+            stack += new
+        return list(found)
 
     def read(self, kernel: Kernel, value: Op, computed: set[Op]) -> None:
         if isinstance(value, Leaf):
             held = self.regions.get(value)
             if held is not None and held[0].value is not value:
                 self.fail(kernel, f"reads {value!r} after {held[0].value!r} was written into it")
-        elif not is_bound(value):
+        else:
             if value not in computed:
                 self.fail(kernel, f"reads {value!r}, which was not computed before")
             self.expect(value, f"{kernel.op!r} reads it")
 
-    def write(self, kernel: Kernel) -> None:
-        home = self.plan.homes[kernel.op]
-        start, end = self.extent(home, kernel.op)
+    def write(self, kernel: Kernel, op: Op) -> None:
+        home = self.plan.homes[op]
+        start, end = self.extent(home, op)
         region = self.regions.setdefault(_region(home), [])
-        for value in set(self.values(kernel)):
-            if self.shares(value, home, start, end) and not self.may_share(kernel, value):
+        for value in self.values(kernel):
+            if self.shares(value, home, start, end) and not self.may_share(kernel, op, value):
                 self.fail(kernel, f"is computed over {value!r}, which it reads")
         region[:] = [h for h in region if max(h.start, start) >= min(h.end, end)]
-        region.append(_Held(start, end, kernel.op))
+        region.append(_Held(start, end, op))
         if home.kind == "variable":
             self.written = self.written or kernel
 
@@ -108,13 +113,17 @@ class _Play:
         first, last = self.extent(other, value)
         return max(first, start) < min(last, end)
 
-    def may_share(self, kernel: Kernel, value: Op) -> bool:
+    def may_share(self, kernel: Kernel, op: Op, value: Op) -> bool:
         """Whether each element of ``value`` is read before its place is written."""
-        op, schedule = kernel.op, self.plan.schedule
-        safe = schedule.target.in_place.get(op.primitive.name, ())
-        uses = [k for k, arg in enumerate(op.args) if schedule.base[arg] is value]
+        schedule = self.plan.schedule
+        if schedule.target.group is None:
+            safe = schedule.target.in_place.get(op.primitive.name, ())
+            uses = [k for k, arg in enumerate(op.args) if schedule.base[arg] is value]
+            ordered = all(k in safe and op.args[k] is value for k in uses)
+        else:
+            ordered = value in kernel.in_place[op]
         return (
-            all(k in safe and op.args[k] is value for k in uses)
+            ordered
             and schedule.layouts[value] == schedule.layouts[op]
             and schedule.layouts[op] == Layout(schedule.layouts[op].order)
             and value.axes.lengths == op.axes.lengths

@@ -194,7 +194,7 @@ def test_a_position_outside_leaves_variables_untouched(transformer, plan):
     results, index, variables = gathering()
     f = transformer.computation(results, index, plan=plan)
     raising = [k for k, kernel in enumerate(f.plan.schedule.kernels) if kernel.raises]
-    writing = [k for k, kernel in enumerate(f.plan.schedule.kernels) if kernel.writes is not None]
+    writing = [k for k, kernel in enumerate(f.plan.schedule.kernels) if kernel.writes]
     assert raising and writing and max(raising) < min(writing)
     f([0, -3])
     with pytest.raises(geon.IndexRangeError):

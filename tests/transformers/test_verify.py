@@ -80,7 +80,7 @@ def test_a_variable_written_before_its_old_value_is_read():
 
 def test_a_kernel_that_can_raise_after_a_write(plan):
     kernels = list(plan.schedule.kernels)
-    last = position(plan, lambda k: k.writes is not None)
+    last = position(plan, lambda k: bool(k.writes))
     for late in range(last + 1, len(kernels)):
         kernels[late] = dataclasses.replace(kernels[late], raises=True)
     kernels.append(dataclasses.replace(kernels[0], raises=True))

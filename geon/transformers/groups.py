@@ -1,0 +1,89 @@
+"""Groups: which ops are computed together as one kernel.
+
+A target that fuses gives a function of its own (``Target.group``); ``one_each`` is the default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..op_graph.op_graph import Leaf, Op
+from .layout import ACTING_VIEWS, LaidOut, is_bound
+from .target import Target
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Group:
+    """Ops that are computed together.
+
+    ``results`` are those that get memory (none where the group only prints or checks); ``reads``
+    the values in memory that it reads; ``needs`` the ops whose kernels must have run before, as
+    far as that is more than ``reads``; ``in_place`` for each result those of ``reads`` whose memory
+    may hold it: each element is read before its place is written. ``form`` says how a target that
+    fuses computes it.
+    """
+
+    op: Op
+    results: tuple[Op, ...]
+    reads: tuple[Op, ...]
+    needs: tuple[Op, ...] = ()
+    in_place: dict[Op, tuple[Op, ...]] = field(default_factory=dict)
+    form: Any = None
+
+
+def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:
+    """A group for each op that is a kernel."""
+    acted: dict[Op, tuple[Op, ...]] = {}
+    return [single(laid_out, target, op, acted) for op in ops if laid_out.is_kernel(op)]
+
+
+def single(
+    laid_out: LaidOut, target: Target, op: Op, acted: dict[Op, tuple[Op, ...]], form: Any = None
+) -> Group:
+    """The group of one op; ``acted`` keeps what is found between calls."""
+    needs: dict[Op, None] = {}
+    for arg in op.args:
+        needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
+    reads = tuple({laid_out.base[arg]: None for arg in op.args})
+    if op.primitive.name in ACTING_VIEWS:
+        return Group(op, (), reads, tuple(needs), {}, form)
+    return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, form)
+
+
+def _below(laid_out: LaidOut, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[Op, ...]:
+    """The kernel that must have run before the memory behind ``op`` may be read."""
+    if op not in known:
+        chain = op
+        while not laid_out.is_kernel(chain) and laid_out.base[chain] is not chain:
+            chain = chain.args[0]
+        known[op] = (chain,) if laid_out.is_kernel(chain) else ()
+    return known[op]
+
+
+def joined(laid_out: LaidOut, target: Target, op: Op) -> tuple[Op, ...]:
+    """The arguments of ``op`` whose memory may hold it: same elements at the same places."""
+    positions = target.in_place.get(op.primitive.name, ())
+    found = []
+    for k in positions:
+        value = op.args[k]
+        if laid_out.base[value] is not value or is_bound(value) and not isinstance(value, Leaf):
+            continue
+        others = [
+            a
+            for at, a in enumerate(op.args)
+            if laid_out.base[a] is value and (a is not value or at not in positions)
+        ]
+        if not others and same_places(laid_out, value, op):
+            found.append(value)
+    return tuple(found)
+
+
+def same_places(laid_out: LaidOut, value: Op, op: Op) -> bool:
+    """Whether each element of ``op`` would lie where the same one of ``value`` does."""
+    layout, wanted = laid_out.layouts[value], laid_out.layouts[op]
+    return (
+        value.dtype.itemsize == op.dtype.itemsize
+        and (layout is wanted or layout == wanted)
+        and value.axes.lengths == op.axes.lengths
+    )

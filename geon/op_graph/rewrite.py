@@ -30,6 +30,11 @@ class RuleSet:
         merged = {n: (*self.rules.get(n, ()), *other.rules.get(n, ())) for n in names}
         return RuleSet(f"{self.name}, {other.name}", merged)
 
+    def without(self, *rules: Rule) -> RuleSet:
+        """The set less these rules."""
+        kept = {n: tuple(r for r in each if r not in rules) for n, each in self.rules.items()}
+        return RuleSet(self.name, kept)
+
 
 class Rules:
     """Collects rules: ``@rules.on("log")`` registers one."""

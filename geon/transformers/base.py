@@ -25,7 +25,10 @@ from .storage import Variables, dim_of, dims_of
 from .target import Target
 
 GROUP = "geon.transformers"
-BUILT_IN = {"numpy": "geon.transformers.numpy.transformer:NumPyTransformer"}
+BUILT_IN = {
+    "native": "geon.transformers.native.transformer:NativeTransformer",
+    "numpy": "geon.transformers.numpy.transformer:NumPyTransformer",
+}
 
 
 class Transformer:

@@ -99,7 +99,7 @@ class _State:
     def contiguous(self, args: tuple[Op, ...], positions: tuple[int, ...]) -> tuple[Op, ...]:
         """The operands, those at ``positions`` copied where they do not lie in axes order."""
         made = list(args)
-        for k in positions:
+        for k in positions[: len(made)]:
             arg = made[k]
             if self.layouts[arg] != Layout(arg.axes.names):
                 assert isinstance(arg, Tensor)

@@ -1,0 +1,559 @@
+"""Fusion: which ops one loop nest or contraction computes together, for targets that emit loops.
+
+Ops are visited from the results backwards. Each joins the kernel of an op that uses it where that
+saves memory traffic, or begins a kernel. Every kernel has a level, lower than the levels of all
+kernels that read from it; an op joins a kernel only where that stays so, hence no cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..op_graph.lengths import product
+from ..op_graph.op_graph import Leaf, Op
+from .groups import Group, same_places, single
+from .layout import ACTING_VIEWS, LaidOut, is_bound
+from .target import Target
+
+LOOKS = frozenset({"broadcast", "reorder", "rename", "slice", "flip", "flatten", "unflatten"})
+REDUCING = frozenset({"sum", "prod", "max", "min", "any", "all"})
+LIBRARY = frozenset(
+    "sort argsort top_k cumsum cumprod argmax argmin scatter random_bits update".split()
+)
+HEAVY = frozenset(
+    "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh "
+    "atanh atan2 erf power floordivide mod".split()
+)
+ONCE = frozenset({"pad", "concat", "gather", "slice", "flatten"})  # repeated only for one use
+BODY = 96  # ops in one kernel: longer bodies compile slowly and spill registers
+EPILOGUE = 48
+CHEAP_CHAIN = 8
+ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
+FEW_ROWS = 8
+
+
+@dataclass(eq=False, slots=True)
+class Form:
+    """How a fused kernel computes: ``nest`` or ``product`` (of ``dot``) or ``library``.
+
+    ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
+    """
+
+    kind: str
+    rows: frozenset[str] | None = None
+    dot: Op | None = None
+    reductions: tuple[Op, ...] = ()
+
+    def __str__(self) -> str:
+        return self.kind if self.rows is None else f"{self.kind} by {', '.join(sorted(self.rows))}"
+
+
+@dataclass(eq=False, slots=True)
+class Cluster:
+    """A kernel in the making."""
+
+    kind: str
+    level: int
+    results: list[Op] = field(default_factory=list)
+    reductions: list[Op] = field(default_factory=list)
+    inner: set[Op] = field(default_factory=set)
+    rows: frozenset[str] | None = None
+    dot: Op | None = None
+
+
+class Use(NamedTuple):
+    """A use of an op: the op that uses it, and how indices match on the way there.
+
+    ``aligned``: each axis is indexed as the user's axis of that name; ``spread``: the user has
+    axes that the op lacks.
+    """
+
+    op: Op
+    aligned: bool
+    spread: bool
+
+
+def group(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
+    """The kernels of a program: ``Target.group`` of targets that emit loops."""
+    return _Fusion(laid_out, target, ops, check).run()
+
+
+def is_look(laid_out: LaidOut, op: Op) -> bool:
+    """Whether ``op`` only looks at the elements of its argument, at indices known by position."""
+    return op.primitive.name in LOOKS and laid_out.base[op] is not op
+
+
+def is_product(op: Op) -> bool:
+    """Whether a contraction is one of matrices of floats: both operands have axes of their own."""
+    x, y = op.args[0].axes, op.args[1].axes
+    own = any(n not in y for n in x.names) and any(n not in x for n in y.names)
+    return own and op.dtype.name in ("float32", "float64")
+
+
+class _Fusion:
+    def __init__(self, laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> None:
+        self.laid_out, self.target, self.ops = laid_out, target, ops
+        self.apart = check or len(ops) == 1
+        program = laid_out.program
+        self.final = {*program.outputs, *(op for _, op in program.updates)}
+        self.required: set[Op] = set(self.final)
+        self.uses: dict[Op, list[Use]] = {}
+        self.homes: dict[Op, list[Cluster]] = {}  # the clusters in which an op is computed
+        self.clusters: list[Cluster] = []
+        self.first: dict[Op, Cluster] = {}  # the cluster that stores an op
+        if len(ops) == 1:  # a copy added by the schedule: what it copies is in memory
+            stored = Cluster("library", 0)
+            self.first.update((self.laid_out.base[arg], stored) for arg in ops[0].args)
+        self.siblings: dict[tuple[object, ...], list[Cluster]] = {}
+        self.chain: dict[Op, int] = {}
+        self.origins: dict[Op, frozenset[Op]] = {}
+        self.fed: set[Op] = set()
+
+    # Walking ------------------------------------------------------------------------------------
+
+    def run(self) -> list[Group]:
+        """The groups, producers before users."""
+        if not self.apart:
+            for op in self.ops:
+                self.measure(op)
+        for op in reversed(self.ops):
+            if not is_bound(op):
+                self.visit(op)
+        acted: dict[Op, tuple[Op, ...]] = {}
+        made = []
+        for op in self.ops:
+            cluster = self.first.get(op)
+            if cluster is None:
+                continue
+            if cluster.kind == "library":
+                form = Form("library")
+                made.append(single(self.laid_out, self.target, op, acted, form))
+            elif op is cluster.results[0]:
+                made.append(self.made(cluster))
+        return made
+
+    def measure(self, op: Op) -> None:
+        """Note what repeating ``op`` would cost, and whether a contraction's result is below it."""
+        if op.primitive.name == "dot":
+            self.fed.add(op)
+        elif any(arg in self.fed and arg.axes.same_set(op.axes) for arg in op.args):
+            self.fed.add(op)
+        below: frozenset[Op] = frozenset()
+        for arg in op.args:
+            if len(arg.axes) >= len(op.axes):
+                below |= self.origins[arg]
+        if is_look(self.laid_out, op) or (self.repeats(op) and len(below) < 2):
+            self.origins[op] = below
+        else:
+            self.origins[op] = frozenset((op,)) if len(op.axes) else frozenset()
+        longest = max((self.chain[arg] for arg in op.args), default=0)
+        self.chain[op] = longest + (not is_look(self.laid_out, op)) if self.light(op) else 0
+
+    def under(self, op: Op) -> Op:
+        """What lies below looks."""
+        while is_look(self.laid_out, op):
+            op = op.args[0]
+        return op
+
+    def repeats(self, op: Op) -> bool:
+        """Whether the arithmetic of ``op`` is cheap."""
+        name = op.primitive.name
+        heavy = name in HEAVY or name in REDUCING or name in LIBRARY or name in ACTING_VIEWS
+        return not (heavy or name == "dot" or isinstance(op, Leaf) or is_bound(op))
+
+    def light(self, op: Op) -> bool:
+        """Whether computing ``op`` again costs about as much as reading it."""
+        if op.primitive.name in ONCE:
+            return len(self.uses.get(op, ())) < 2 and op.primitive.name != "concat"
+        return self.repeats(op) and op not in self.origins.get(op, ())
+
+    def visit(self, op: Op) -> None:
+        uses = self.uses.get(op, [])
+        name = op.primitive.name
+        if is_look(self.laid_out, op):
+            if op in self.required:
+                self.require(self.laid_out.base[op])
+            self.look(op, uses)
+            return
+        if name in ACTING_VIEWS:
+            self.library(op, uses)
+            self.pass_on(op.args[0], [Use(op, True, False), *uses])
+            return
+        if name in LIBRARY and not self.conditional(op):
+            self.library(op, uses)
+            return
+        if name == "dot" and is_product(op):
+            self.contraction(op, uses)
+        elif name in REDUCING or name == "dot":
+            self.reduction(op, uses)
+        else:
+            self.elementwise(op, uses)
+        self.spread_uses(op)
+
+    def look(self, op: Op, uses: list[Use]) -> None:
+        """A look passes its uses on to what it looks at."""
+        name, arg = op.primitive.name, op.args[0]
+        aligned = name in ("broadcast", "reorder")
+        wider = name == "broadcast"
+        self.pass_on(arg, [Use(u.op, u.aligned and aligned, u.spread or wider) for u in uses])
+        for position in op.args[1:]:
+            self.pass_on(position, [Use(u.op, True, True) for u in uses])
+
+    def pass_on(self, op: Op, uses: Iterable[Use]) -> None:
+        self.uses.setdefault(op, []).extend(uses)
+
+    def spread_uses(self, op: Op) -> None:
+        """Note the uses that ``op`` makes of its arguments."""
+        name = op.primitive.name
+        free = name in ("concat", "pad", "update", "gather", "slice", "flatten")
+        for k, arg in enumerate(op.args):
+            aligned = not free or not len(arg.axes)
+            if name == "gather" and k == 1:
+                aligned = False
+            spread = name == "dot" or name in REDUCING or len(arg.axes) < len(op.axes)
+            if name in REDUCING:
+                spread = False
+            self.pass_on(arg, [Use(op, aligned, spread)])
+
+    def conditional(self, op: Op) -> bool:
+        """Whether an update is elements of a scalar replaced: cheap to compute at any index."""
+        if op.primitive.name != "update" or op in self.final:
+            return False
+        return not len(self.under(op.args[0]).axes)
+
+    # Where an op is computed --------------------------------------------------------------------
+
+    def require(self, op: Op) -> None:
+        if not is_bound(op):
+            self.required.add(op)
+
+    def level_below(self, uses: list[Use]) -> int:
+        levels = [c.level for use in uses for c in self.homes.get(use.op, ())]
+        return min(levels) - 1 if levels else 0
+
+    def users(self, uses: list[Use]) -> list[Cluster]:
+        """The clusters that use an op."""
+        return list({c: None for use in uses for c in self.homes.get(use.op, ())})
+
+    def begin(self, op: Op, kind: str, uses: list[Use]) -> Cluster:
+        """A cluster of its own for ``op``."""
+        cluster = Cluster(kind, self.level_below(uses))
+        self.clusters.append(cluster)
+        self.enter(op, cluster, True)
+        return cluster
+
+    def enter(self, op: Op, cluster: Cluster, result: bool) -> None:
+        cluster.inner.add(op)
+        self.homes.setdefault(op, []).append(cluster)
+        if result:
+            cluster.results.append(op)
+            self.first[op] = cluster
+
+    def library(self, op: Op, uses: list[Use]) -> None:
+        """A kernel of its own, which reads its arguments from memory."""
+        cluster = self.begin(op, "library", uses)
+        for arg in op.args:
+            self.require(self.laid_out.base[arg])
+            if op.primitive.name not in ACTING_VIEWS:
+                self.pass_on(arg, [Use(op, False, False)])
+        cluster.results = [op]
+
+    def candidates(self, op: Op, uses: list[Use]) -> list[Cluster]:
+        """The clusters that ``op`` could join as one of their results, lowest level first."""
+        users = self.users(uses)
+        fitting = []
+        for cluster in users:
+            others = [c for c in users if c is not cluster]
+            if all(cluster.level < other.level for other in others):
+                fitting.append(cluster)
+        return fitting
+
+    def within(self, uses: list[Use], cluster: Cluster) -> list[Use]:
+        return [use for use in uses if cluster in self.homes.get(use.op, ())]
+
+    def elementwise(self, op: Op, uses: list[Use]) -> None:
+        users = self.users(uses)
+        required = op in self.required or self.apart
+        if not required and users and self.repeatable(op, uses, users):
+            for cluster in users:
+                self.enter(op, cluster, False)
+            return
+        if not self.apart:
+            for cluster in self.candidates(op, uses):
+                if self.fits_elementwise(op, self.within(uses, cluster), cluster):
+                    self.enter(op, cluster, required or len(users) > 1)
+                    return
+        self.begin(op, "nest", uses)
+
+    def repeatable(self, op: Op, uses: list[Use], users: list[Cluster]) -> bool:
+        """Whether ``op`` is computed wherever it is used, never stored."""
+        light = self.light(op) and self.chain[op] <= CHEAP_CHAIN
+        scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
+        alone = len(uses) == 1 and not uses[0].spread and not self.operand(uses[0])
+        if not (light or scalar or alone):
+            return False
+        for cluster in users:
+            if cluster.kind == "library" or len(cluster.inner) >= BODY:
+                return False
+        return not any(self.operand(use) and op in self.fed for use in uses)
+
+    def operand(self, use: Use) -> bool:
+        """Whether a use is as an operand of a product."""
+        return use.op.primitive.name == "dot" and is_product(use.op)
+
+    def fits_elementwise(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
+        if cluster.kind == "library" or len(cluster.inner) >= self.room(cluster):
+            return False
+        if not all(use.aligned and not self.operand(use) for use in uses):
+            return False
+        if cluster.rows is not None and not cluster.rows <= set(op.axes.names):
+            return False
+        if any(use.spread for use in uses):
+            return cluster.kind == "nest" and self.by_rows(cluster, frozenset(op.axes.names))
+        return cluster.rows is not None or op.axes.same_set(cluster.results[0].axes)
+
+    def room(self, cluster: Cluster) -> int:
+        return EPILOGUE if cluster.kind == "product" else BODY
+
+    def by_rows(self, cluster: Cluster, rows: frozenset[str]) -> bool:
+        """Make the passes of a nest share ``rows``; False where that does not fit."""
+        if cluster.rows is not None:
+            return cluster.rows == rows
+        if not rows or not all(rows <= set(op.axes.names) for op in cluster.results):
+            return False
+        for op in cluster.results:
+            order = self.laid_out.layouts[op].order
+            if not set(order[: len(rows)]) <= rows:
+                return False
+        cluster.rows = rows
+        return True
+
+    def reduction(self, op: Op, uses: list[Use]) -> None:
+        users = self.users(uses)
+        required = op in self.required or len(users) > 1
+        if not self.apart:
+            for cluster in self.candidates(op, uses):
+                if self.fits_reduction(op, self.within(uses, cluster), cluster):
+                    cluster.reductions.append(op)
+                    self.enter(op, cluster, required)
+                    return
+            for cluster in self.siblings.get(self.space(op), ()):
+                if all(cluster.level < user.level for user in users):
+                    if len(cluster.inner) < BODY and self.shares(op, cluster):
+                        cluster.reductions.append(op)
+                        self.enter(op, cluster, True)
+                        return
+        cluster = self.begin(op, "nest", uses)
+        cluster.rows = frozenset(op.axes.names)
+        cluster.reductions.append(op)
+        self.siblings.setdefault(self.space(op), []).append(cluster)
+
+    def space(self, op: Op) -> tuple[object, ...]:
+        """The loops of a reduction: what is kept and what it goes over."""
+        over = {(a.name, a.expression) for arg in op.args for a in arg.axes}
+        return frozenset(op.axes.names), frozenset(over)
+
+    def shares(self, op: Op, cluster: Cluster) -> bool:
+        """Whether a reduction reads something that those of the cluster read."""
+        mine = self.sources(op)
+        return any(mine & self.sources(other) for other in cluster.reductions)
+
+    def sources(self, op: Op) -> set[Op]:
+        """Values of the reduction's own size near below it."""
+        found: set[Op] = set()
+        stack = list(op.args)
+        while stack and len(found) < 64:
+            arg = self.under(stack.pop())
+            if len(arg.axes) and arg not in found:
+                found.add(arg)
+                if not is_bound(arg) and arg.primitive.kind == "elementwise":
+                    stack += arg.args
+        return found
+
+    def fits_reduction(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
+        """Whether the nest can compute ``op`` for each row before it uses it."""
+        rows = frozenset(op.axes.names)
+        if cluster.kind != "nest" or len(cluster.inner) >= BODY or cluster.dot is not None:
+            return False
+        if not all(use.aligned for use in uses):
+            return False
+        if all(frozenset(r.axes.names) == rows for r in cluster.results):
+            if cluster.rows not in (None, rows):
+                return False
+            if not self.feeds_reduction(uses, cluster):
+                cluster.rows = rows  # what follows is computed from the reduction, row by row
+                return True
+        if not rows or not self.small_rows(op):
+            return False
+        if any(not rows <= set(r.axes.names) for r in cluster.results):
+            return False
+        if any(frozenset(r.axes.names) != rows for r in cluster.reductions):
+            return False
+        if cluster.rows is None:
+            cluster.rows = rows
+        return cluster.rows == rows
+
+    def feeds_reduction(self, uses: list[Use], cluster: Cluster) -> bool:
+        """Whether a reduction of the cluster is over something computed from these uses."""
+        wanted = {use.op for use in uses}
+        stack = list(cluster.reductions)
+        seen = set(stack)
+        while stack:
+            for arg in stack.pop().args:
+                arg = self.under(arg)
+                if arg in cluster.inner and arg not in seen:
+                    seen.add(arg)
+                    stack.append(arg)
+        return bool(wanted & seen)
+
+    def small_rows(self, op: Op) -> bool:
+        """Whether what is reduced for one row stays in cache, and there are rows for all cores."""
+        kept = set(op.axes.names)
+        lengths = {a.name: a.expression for arg in op.args for a in arg.axes}
+        row = product(n for name, n in lengths.items() if name not in kept)
+        rows = product(op.axes.lengths)
+        long = isinstance(row, int) and row > ROW
+        few = isinstance(rows, int) and rows < FEW_ROWS and isinstance(row, int) and row > 1024
+        return not long and not few
+
+    def contraction(self, op: Op, uses: list[Use]) -> None:
+        users = self.users(uses)
+        required = op in self.required or len(users) > 1
+        if not self.apart:
+            for cluster in self.candidates(op, uses):
+                if self.fits_contraction(op, self.within(uses, cluster), cluster):
+                    cluster.kind, cluster.dot = "product", op
+                    self.enter(op, cluster, required)
+                    return
+        cluster = self.begin(op, "product", uses)
+        cluster.dot = op
+
+    def fits_contraction(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
+        """Whether what the cluster computes can be done while the product is stored."""
+        if cluster.kind != "nest" or cluster.reductions or cluster.rows is not None:
+            return False
+        if len(cluster.inner) > EPILOGUE:
+            return False
+        if not all(use.aligned and not use.spread for use in uses):
+            return False
+        return all(result.axes.same_set(op.axes) for result in cluster.results)
+
+    # Groups -------------------------------------------------------------------------------------
+
+    def made(self, cluster: Cluster) -> Group:
+        """The group of a nest or product: what it reads, needs, and may overwrite."""
+        results = tuple(cluster.results)
+        known = set(results)
+        order = _Reading(self, known, cluster)
+        for op in results:
+            order.walk(op)
+        rows = cluster.rows if cluster.reductions or cluster.rows is not None else None
+        form = Form(cluster.kind, rows, cluster.dot, tuple(cluster.reductions))
+        in_place = {op: order.in_place(op) for op in results}
+        main = results[0]
+        return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, form)
+
+
+class _Reading:
+    """What a cluster reads from memory, and in which pass."""
+
+    def __init__(self, fusion: _Fusion, results: set[Op], cluster: Cluster) -> None:
+        self.fusion, self.results, self.cluster = fusion, results, cluster
+        self.laid_out = fusion.laid_out
+        self.reads: dict[Op, None] = {}
+        self.needs: dict[Op, None] = {}
+        self.loose: set[Op] = set()  # read at other indices than its own
+        self.passes: dict[Op, int] = {}
+        self.seen: dict[tuple[Op, bool], frozenset[Op]] = {}
+        self.last: dict[Op, list[tuple[int, frozenset[str]]]] = {}
+
+    def outside(self, op: Op) -> bool:
+        """Whether ``op`` is read from memory."""
+        if isinstance(op, Leaf) or (is_bound(op) and len(op.axes)):
+            return True
+        return op in self.fusion.first and op not in self.results
+
+    def walk(self, result: Op) -> None:
+        """Note all that ``result`` reads."""
+        for op in [*(r for r in self.cluster.reductions), result]:
+            self.find_pass(op)
+        for op in [*self.cluster.reductions, result]:
+            below = op.args if op in self.cluster.reductions or op is self.cluster.dot else (op,)
+            level = max((self.passes.get(arg, 0) for arg in below), default=0)
+            shape = frozenset(n for arg in below for n in arg.axes.names)
+            for arg in below:
+                aligned = op is not self.cluster.dot and op.primitive.name != "dot"
+                for value in self.below(arg, aligned):
+                    self.last.setdefault(value, []).append((level, shape))
+
+    def find_pass(self, root: Op) -> None:
+        """The pass in which each op can be computed: one after those of the reductions it reads."""
+        stack = [(root, False)]
+        while stack:
+            op, ready = stack.pop()
+            if op in self.passes:
+                continue
+            if self.outside(op):
+                self.passes[op] = 0
+                continue
+            if not ready:
+                stack.append((op, True))
+                stack += [(arg, False) for arg in op.args]
+                continue
+            level = max((self.passes[arg] for arg in op.args), default=0)
+            self.passes[op] = level + (op in self.cluster.reductions)
+
+    def below(self, root: Op, aligned: bool) -> frozenset[Op]:
+        """The values in memory that computing ``root`` reads in its pass."""
+        stack = [((root, aligned), False)]
+        while stack:
+            key, ready = stack.pop()
+            op, exact = key
+            if key in self.seen:
+                continue
+            if self.outside(op):
+                self.reads[op] = None
+                if not exact:
+                    self.loose.add(op)
+                self.seen[key] = frozenset((op,))
+                continue
+            if op in self.cluster.reductions and op is not root:
+                self.seen[key] = frozenset()
+                continue
+            name = op.primitive.name
+            if name in ACTING_VIEWS:
+                self.needs[op] = None
+            keeps = exact and (
+                name in ("broadcast", "reorder", "copy")
+                or op.primitive.kind == "elementwise"
+                or op in self.cluster.reductions
+                or name in ACTING_VIEWS
+            )
+            if op.primitive.name == "dot":
+                keeps = False
+            inner = [(arg, keeps) for arg in op.args]
+            if not ready:
+                stack.append((key, True))
+                stack += [(each, False) for each in inner]
+                continue
+            self.seen[key] = frozenset().union(*(self.seen[each] for each in inner))
+        return self.seen[root, aligned]
+
+    def in_place(self, result: Op) -> tuple[Op, ...]:
+        """The values whose memory may hold ``result``: each read before its place is written."""
+        level, shape = self.passes[result], frozenset(result.axes.names)
+        found = []
+        for value in self.reads:
+            if is_bound(value) and not isinstance(value, Leaf):
+                continue
+            if value in self.loose or value.dtype is not result.dtype:
+                continue
+            if not value.axes.same_set(result.axes):
+                continue
+            late = self.last.get(value, [])
+            before = all(k < level or (k == level and names == shape) for k, names in late)
+            if before and same_places(self.laid_out, value, result):
+                found.append(value)
+        return tuple(found)

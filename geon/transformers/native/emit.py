@@ -1,0 +1,256 @@
+"""Stage 6 for native code: a plan as the text of a C module.
+
+One function, ``geon_run``, calls the kernels in the order of the plan. It takes a table of
+pointers (inputs, results, variables, constants, arena buffers), the open lengths in the order of
+their names, and how many threads it may use. Kernels with equal text are one function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...op_graph.constants import Frozen, constant_value
+from ...op_graph.dtypes import name_of
+from ...op_graph.lengths import names_of
+from ...op_graph.op_graph import Leaf, Op, post_order
+from ..c_expressions import C_TYPES, PRELUDE, definitions, literal
+from ..linking import Linking
+from ..loops import make_nest
+from ..memory import Plan
+from ..schedule import Kernel
+from .naming import KernelNames, Parameter, Place, place_of
+from .nests import nest_text
+
+NAME = "KERNEL"
+UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
+
+POOL = """\
+extern void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
+                             int64_t count, int32_t threads) __attribute__((visibility("hidden")));
+extern void *(*geon_scratch)(size_t bytes) __attribute__((visibility("hidden")));
+"""
+LINK = """\
+void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
+                      int32_t threads);
+void *(*geon_scratch)(size_t bytes);
+
+void geon_link(void *run, void *scratch);
+void geon_link(void *run, void *scratch)
+{
+    __builtin_memcpy(&geon_pool_run, &run, sizeof run);
+    __builtin_memcpy(&geon_scratch, &scratch, sizeof scratch);
+}
+"""
+FLOOR_DIV = """\
+GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+"""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Module:
+    """A C module: its units, and what the tables that ``geon_run`` takes hold."""
+
+    units: tuple[str, ...]
+    pointers: tuple[Place, ...]
+    lengths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel's C text, with ``NAME`` for its name, and the parameters to call it with."""
+
+    text: str
+    parameters: tuple[Parameter, ...]
+    shared: tuple[str, ...] = ()
+    fails: bool = False
+
+
+def pointer_table(plan: Plan, linking: Linking) -> list[Place]:
+    """The places whose pointers ``geon_run`` takes, in order."""
+    table: list[Place] = [("leaf", leaf) for leaf in linking.inputs]
+    table += [("result", k) for k in range(len(plan.schedule.program.outputs))]
+    table += [("leaf", leaf) for leaf in linking.variables]
+    table += [("frozen", value) for value in linking.constants]
+    table += [("arena", k) for k in range(len(plan.buffers))]
+    return table
+
+
+def open_lengths(plan: Plan) -> list[str]:
+    """The open names of a plan, sorted."""
+    found: set[str] = set()
+    for op in post_order(plan.schedule.program.roots):
+        for axis in op.axes:
+            found |= names_of(axis.expression)
+        if op.primitive.name in ("length", "slice", "update", "checked"):
+            found |= _named(op.attrs)
+    return sorted(found)
+
+
+def _named(value: object) -> set[str]:
+    if isinstance(value, tuple):
+        return {name for part in value for name in _named(part)}
+    return set() if isinstance(value, (str, bool)) or value is None else set(names_of(value))  # type: ignore[arg-type]
+
+
+def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
+    """The C function of one kernel."""
+    names = KernelNames(plan, kernel)
+    if kernel.form.kind == "nest":
+        text = nest_text(make_nest(kernel, names), names, NAME)
+        return Function(text, tuple(names.parameters))
+    if kernel.form.kind == "product":
+        from .contractions import product_function
+
+        return product_function(kernel, names, vector_bytes)
+    from .calls_library import library_function
+
+    return library_function(plan, kernel, names)
+
+
+def make_module(plan: Plan, linking: Linking, vector_bytes: int, annotate: bool) -> Module:
+    """The C module of a plan; with the user's names and lines where ``annotate``."""
+    work = _Module(plan, linking, vector_bytes, annotate)
+    return work.make()
+
+
+class _Module:
+    def __init__(self, plan: Plan, linking: Linking, vector_bytes: int, annotate: bool) -> None:
+        self.plan, self.linking, self.annotate = plan, linking, annotate
+        self.vector_bytes = vector_bytes
+        self.table = pointer_table(plan, linking)
+        self.where = {place: k for k, place in enumerate(self.table)}
+        self.lengths = open_lengths(plan)
+        self.constants: dict[Op, str] = {}
+        self.statics: list[str] = []
+        self.functions: dict[str, str] = {}
+        self.shared: dict[str, dict[str, None]] = {}
+        self.declarations: dict[str, str] = {}
+
+    def make(self) -> Module:
+        """All units; the first has ``geon_run``."""
+        calls: list[str] = []
+        for number, kernel in enumerate(self.plan.schedule.kernels):
+            calls += self.call(number, kernel)
+        groups = self.units()
+        body = [
+            "int64_t geon_run(void *const *p, const int64_t *n, int32_t threads, int64_t *report,",
+            "                 void (*show)(int64_t kernel, const void *data));",
+            "int64_t geon_run(void *const *p, const int64_t *n, int32_t threads, int64_t *report,",
+            "                 void (*show)(int64_t kernel, const void *data))",
+            "{",
+            "    (void)p; (void)n; (void)threads; (void)report; (void)show;",
+            *(f"    {line}" for line in calls),
+            "    return 0;",
+            "}",
+            "",
+        ]
+        first = self.unit(groups[0] if groups else [], len(groups) < 2)
+        for text in groups[1:]:
+            first += "".join(f"{self.declarations[t]};\n" for t in text)
+        first += LINK + "".join(self.statics) + "\n".join(body)
+        units = [first, *(self.unit(group, False) for group in groups[1:])]
+        return Module(tuple(units), tuple(self.table), tuple(self.lengths))
+
+    def call(self, number: int, kernel: Kernel) -> list[str]:
+        """The statements of ``geon_run`` for one kernel."""
+        made = function_of(self.plan, kernel, self.vector_bytes)
+        name = self.functions.get(made.text)
+        if name is None:
+            name = f"kernel_{len(self.functions)}"
+            self.functions[made.text] = name
+            self.shared[made.text] = dict.fromkeys(made.shared)
+        arguments = ", ".join(["threads", *(self.argument(p) for p in made.parameters)])
+        lines = [f"{name}({arguments});"]
+        if made.fails:
+            lines = [f"if ({name}({arguments}, report)) return {number + 1};"]
+        return [*self.note(kernel), *lines]
+
+    def argument(self, parameter: Parameter) -> str:
+        place = parameter.place
+        if isinstance(place, str):
+            return f"n[{self.lengths.index(place)}]"
+        assert isinstance(place, tuple)
+        if place[0] == "constant":
+            value = place[1].attrs[0]
+            if not isinstance(value, Frozen):
+                return self.static(place[1])
+            place = ("frozen", value)
+        if place[0] == "show":
+            return str(place[1])
+        return f"p[{self.where[place]}]"
+
+    def static(self, op: Op) -> str:
+        """The name of a small constant array in the module."""
+        if op not in self.constants:
+            name = f"constant_{len(self.constants)}"
+            dtype = name_of(op.dtype)
+            values = ", ".join(literal(v, dtype) for v in constant_value(op).reshape(-1)) or "0"
+            self.constants[op] = name
+            self.statics.append(f"static const {C_TYPES[dtype]} {name}[] = {{{values}}};\n")
+        return self.constants[op]
+
+    def note(self, kernel: Kernel) -> list[str]:
+        """Comments that say what a kernel computes."""
+        if not self.annotate:
+            return []
+        found = []
+        for op in kernel.results or (kernel.op,):
+            named = f"{op.name}: " if op.name else ""
+            text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
+            found.append(f"/* {comment(text)} */")
+        return found
+
+    def units(self) -> list[list[str]]:
+        """The kernels' texts in groups that are compiled side by side."""
+        groups: list[list[str]] = [[]]
+        size = 0
+        for text in self.functions:
+            if size + len(text) > UNIT and groups[-1]:
+                groups.append([])
+                size = 0
+            groups[-1].append(text)
+            size += len(text)
+        return groups
+
+    def unit(self, texts: list[str], alone: bool) -> str:
+        """One unit: what its kernels need, then the kernels."""
+        shared: dict[str, None] = {}
+        for text in texts:
+            shared.update(self.shared[text])
+        written = []
+        for text in texts:
+            name = self.functions[text]
+            made = text.replace(NAME, name)
+            if not alone:
+                made = self.exported(text, made, name)
+            written.append(made)
+        body = "\n".join([*shared, *written])
+        floor = (
+            FLOOR_DIV if "geon_floor_div" in body or "geon_floor_div" in str(self.statics) else ""
+        )
+        return "\n".join([PRELUDE, definitions(body), floor, POOL, body])
+
+    def exported(self, text: str, made: str, name: str) -> str:
+        """A kernel whose function other units may call."""
+        for line in made.splitlines():
+            if line.startswith("static ") and f" {name}(" in line:
+                head = f'__attribute__((visibility("hidden"))) {line[len("static ") :]}'
+                self.declarations[text] = head
+                return made.replace(line, f"{head};\n{head}", 1)
+        raise AssertionError(f"no function {name} in {made}")
+
+
+def comment(text: str) -> str:
+    """A text that may stand in a C comment: one line of plain characters."""
+    plain = text.encode("ascii", "backslashreplace").decode()
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in plain)
+    return plain.replace("*/", "*\\/").replace("/*", "/\\*").replace("??", "?\\?").rstrip("\\")
+
+
+def leaf_of(place: Place) -> Leaf:
+    """The leaf of a place that is one."""
+    assert isinstance(place[1], Leaf)
+    return place[1]

@@ -1,0 +1,91 @@
+"""What one kernel calls its memory and its lengths: the parameters of its C function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...op_graph.dtypes import name_of
+from ...op_graph.lengths import names_of
+from ...op_graph.op_graph import Leaf, Op
+from ..c_expressions import C_TYPES
+from ..forms import Size, c_length
+from ..layout import is_bound
+from ..memory import Plan
+from ..schedule import Kernel
+
+Place = tuple[str, object]
+
+
+def place_of(plan: Plan, op: Op) -> Place:
+    """The memory in which ``op`` lies: two ops in one place share it."""
+    if isinstance(op, Leaf):
+        return "leaf", op
+    if is_bound(op):
+        return "constant", op
+    home = plan.homes[op]
+    return ("leaf", home.leaf) if home.leaf is not None else (home.kind, home.number)
+
+
+@dataclass(slots=True)
+class Parameter:
+    """A parameter of a kernel's function: a pointer to ``place``, or the length ``place``."""
+
+    name: str
+    ctype: str
+    place: object
+
+
+class KernelNames:
+    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
+
+    def __init__(self, plan: Plan, kernel: Kernel) -> None:
+        self.plan, self.kernel = plan, kernel
+        self.layouts = plan.schedule.layouts
+        self.pointers: dict[tuple[Place, str], Parameter] = {}
+        self.lengths: dict[str, str] = {}
+        self.written = {place_of(plan, op) for op in kernel.results}
+        for op in kernel.results:
+            self.pointer(op)
+
+    def pointer(self, op: Op) -> str:
+        """The typed pointer to the memory of ``op``."""
+        place, dtype = place_of(self.plan, op), name_of(op.dtype)
+        found = self.pointers.get((place, dtype))
+        if found is None:
+            written = place in self.written
+            count = sum(p.name[0] == "xy"[written] for p in self.pointers.values())
+            ctype = C_TYPES[dtype] if written else f"const {C_TYPES[dtype]}"
+            found = Parameter(f"{'xy'[written]}{count}", ctype, place)
+            self.pointers[place, dtype] = found
+        return found.name
+
+    def length(self, length: Size) -> str:
+        """A length as C over the kernel's parameters."""
+        for name in sorted(names_of(length)):
+            self.lengths.setdefault(name, f"n{len(self.lengths)}")
+        return c_length(length, self.lengths)
+
+    def order(self, op: Op) -> tuple[str, ...]:
+        """The nesting of the axes of ``op`` in memory, outermost first."""
+        return op.axes.names if is_bound(op) else self.layouts[op].order
+
+    def stored(self, op: Op) -> bool:
+        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
+        if isinstance(op, Leaf):
+            return True
+        if is_bound(op):
+            return bool(len(op.axes))
+        return op in self.plan.homes and op not in self.kernel.results
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """All parameters, pointers first."""
+        lengths = [Parameter(text, "int64_t", name) for name, text in self.lengths.items()]
+        return [*self.pointers.values(), *lengths]
+
+    def declared(self) -> str:
+        """The parameter list of the kernel's function."""
+        return ", ".join(
+            f"{p.ctype} {p.name}" if p.ctype == "int64_t" else f"{p.ctype} *restrict {p.name}"
+            for p in self.parameters
+        )

@@ -1,0 +1,290 @@
+"""A loop nest as C: a task function over part of the work, and the function that divides it.
+
+How the work is divided depends on lengths alone, never on the number of threads, so that partial
+values of reductions are the same for any number of them.
+"""
+
+from __future__ import annotations
+
+from .. import c_expressions
+from ..loops import Accumulator, Loop, Nest, Pass
+from ..scalars import LANES
+from .naming import KernelNames, Parameter
+
+TASK_WORK = 1 << 15  # statements in one task: some microseconds, many times what starting it costs
+ALONE = 1 << 17  # statements below which the caller does all by itself
+PARTS = 256  # the most partial values of a reduction
+
+
+def nest_text(nest: Nest, names: KernelNames, name: str) -> str:
+    """The C functions of a nest; ``name`` is that of the one to call."""
+    work = _Writer(nest, names, name)
+    if nest.rows or nest.lanes is not None:
+        return work.by_rows()
+    return work.divided()
+
+
+class _Writer:
+    def __init__(self, nest: Nest, names: KernelNames, name: str) -> None:
+        self.nest, self.names, self.name = nest, names, name
+        passes = [line for line in (*nest.row.lines, *nest.ending.lines) if isinstance(line, Pass)]
+        loops = [*nest.rows, *(loop for made in passes for loop in made.loops)]
+        for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
+            self.extent(loop)  # all lengths are parameters before the first function is written
+
+    # Parts of functions -------------------------------------------------------------------------
+
+    def extent(self, loop: Loop) -> str:
+        return self.names.length(loop.extent)
+
+    def indented(self, lines: list[str], by: int = 1) -> list[str]:
+        return ["    " * by + line if line[:1] != "#" else line for line in lines]
+
+    def statements(self, lines: list[object]) -> list[str]:
+        """The statements of a block, its passes as loops."""
+        found: list[str] = []
+        for line in lines:
+            found += self.pass_text(line, None) if isinstance(line, Pass) else [str(line)]
+        return found
+
+    def pass_text(self, made: Pass, bounds: tuple[str, str] | None) -> list[str]:
+        """The loops of a pass; ``bounds`` are those of the outermost one where it is divided."""
+        lanes = self.nest.lanes is not None
+        body = [str(line) for line in made.body.lines]
+        body += [self.step(total, lanes) for total in made.sums]
+        body += [self.spoil(total, lanes) for total in made.sums if total.spoiled]
+        lines = [line for total in made.sums for line in self.start(total, lanes)]
+        loops = [
+            (loop.name, "0", self.extent(loop)) if bounds is None or k else (loop.name, *bounds)
+            for k, loop in enumerate(made.loops)
+        ]
+        if lanes:
+            loops.append(("lane", "0", "lanes"))
+        clause = "" if lanes else self.clauses(made.sums)
+        for k, (variable, low, high) in enumerate(reversed(loops)):
+            head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
+            body = [head, *self.indented(body), "}"]
+            if k == 0:
+                body = [f"#pragma omp simd{clause}", *body]
+        if not loops:
+            body = ["{", *self.indented(body), "}"]
+        ends = [line for total in made.sums for line in self.end(total, lanes)]
+        return [*lines, *body, *ends]
+
+    def start(self, total: Accumulator, lanes: bool) -> list[str]:
+        first = c_expressions.identity(total.kind, total.dtype)
+        if not lanes:
+            flag = [f"int {total.spoiled} = 0;"] if total.spoiled else []
+            return [f"{total.ctype} {total.name} = {first};", *flag]
+        lines = [f"{total.ctype} {total.name}[{LANES}];"]
+        loop = "for (int64_t lane = 0; lane < lanes; lane++)"
+        lines.append(f"{loop} {total.name}[lane] = {first};")
+        if total.spoiled:
+            lines += [f"int {total.spoiled}[{LANES}];", f"{loop} {total.spoiled}[lane] = 0;"]
+        return lines
+
+    def step(self, total: Accumulator, lanes: bool) -> str:
+        held = f"{total.name}[lane]" if lanes else total.name
+        if total.spoiled:
+            sign = ">" if total.kind == "max" else "<"
+            return f"{held} = {total.text} {sign} {held} ? {total.text} : {held};"
+        return f"{held} = {c_expressions.combine(total.kind, total.dtype, held, total.text)};"
+
+    def spoil(self, total: Accumulator, lanes: bool) -> str:
+        held = f"{total.spoiled}[lane]" if lanes else total.spoiled
+        return f"{held} |= {total.text} != {total.text};"
+
+    def end(self, total: Accumulator, lanes: bool) -> list[str]:
+        if not total.spoiled:
+            return []
+        nan = c_expressions.literal(float("nan"), total.dtype)
+        if lanes:
+            return [
+                f"for (int64_t lane = 0; lane < lanes; lane++) if ({total.spoiled}[lane]) "
+                f"{total.name}[lane] = {nan};"
+            ]
+        return [f"if ({total.spoiled}) {total.name} = {nan};"]
+
+    def clauses(self, sums: list[Accumulator]) -> str:
+        """What tells the compiler that partial values of these may be kept in vector lanes."""
+        signs = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
+        found = [f"reduction({signs[t.kind]}:{t.name})" for t in sums]
+        found += [f"reduction(|:{t.spoiled})" for t in sums if t.spoiled]
+        return " " + " ".join(found) if found else ""
+
+    # Functions ----------------------------------------------------------------------------------
+
+    def function(self, name: str, body: list[str], extra: list[Parameter]) -> list[str]:
+        """A task function whose argument holds the kernel's parameters and ``extra`` ones."""
+        unpacked = []
+        for p in [*self.names.parameters, *extra]:
+            star = "*restrict " if p.ctype != "int64_t" else ""
+            const = "const " if p.ctype == "int64_t" else ""
+            unpacked.append(f"{const}{p.ctype} {star}{p.name} = a->{p.name};")
+        return [
+            f"static void {name}(void *argument, int64_t task)",
+            "{",
+            *self.indented([f"const struct {name} *a = argument;", *unpacked, *body]),
+            "}",
+        ]
+
+    def structure(self, name: str, extra: list[Parameter]) -> list[str]:
+        fields = [
+            f"{p.ctype} {'*' if p.ctype != 'int64_t' else ''}{p.name};"
+            for p in [*self.names.parameters, *extra]
+        ]
+        return [f"struct {name} {{", *self.indented(fields), "};"]
+
+    def launch(self, name: str, extra: dict[str, str]) -> list[str]:
+        values = [p.name for p in self.names.parameters]
+        fields = [f".{v} = {v}" for v in values] + [f".{k} = {v}" for k, v in extra.items()]
+        return [
+            f"struct {name} a = {{{', '.join(fields)}}};",
+            f"geon_pool_run({name}, &a, parts, threads);",
+        ]
+
+    def head(self) -> str:
+        declared = self.names.declared()
+        return f"static void {self.name}(int32_t threads{', ' if declared else ''}{declared})"
+
+    def whole(self, parts: list[list[str]]) -> str:
+        return "\n".join(line.rstrip() for part in parts for line in part) + "\n"
+
+    # Rows ---------------------------------------------------------------------------------------
+
+    def by_rows(self) -> str:
+        """Tasks of neighbouring rows."""
+        nest, task = self.nest, f"{self.name}_rows"
+        row = self.statements(nest.row.lines)
+        top = [str(line) for line in nest.top.lines]
+        inner = self.row_work()
+        counts = [f"({self.extent(loop)})" for loop in nest.rows]
+        if nest.lanes is not None:
+            counts.append(f"(({self.extent(nest.lanes)} + {LANES - 1}) / {LANES})")
+        body = [
+            "const int64_t begin = task * grain;",
+            "const int64_t end = begin + grain < rows ? begin + grain : rows;",
+            *top,
+            "for (int64_t row = begin; row < end; row++) {",
+            *self.indented([*self.row_indices(), *row]),
+            "}",
+        ]
+        extra = [Parameter("grain", "int64_t", None), Parameter("rows", "int64_t", None)]
+        main = [
+            f"const int64_t rows = {' * '.join(counts)};",
+            f"const int64_t work = {inner};",
+            f"const int64_t few = 1 + {TASK_WORK} / (work > 0 ? work : 1);",
+            f"const int64_t grain = rows * work < {ALONE} ? rows : few;",
+            "const int64_t parts = rows > 0 ? (rows + grain - 1) / grain : 0;",
+            *self.launch(task, {"grain": "grain", "rows": "rows"}),
+        ]
+        return self.whole([
+            self.structure(task, extra),
+            self.function(task, body, extra),
+            [self.head(), "{", *self.indented(main), "}"],
+        ])  # fmt: skip
+
+    def row_work(self) -> str:
+        """About how many statements one row takes, as C."""
+        parts = []
+        for line in self.nest.row.lines:
+            if isinstance(line, Pass):
+                counts = [str(weight_of(line))]
+                counts += [f"({self.extent(loop)})" for loop in line.loops]
+                parts.append(" * ".join(counts))
+        lanes = f" * {LANES}" if self.nest.lanes is not None else ""
+        return f"({' + '.join(['1', *parts])}){lanes}"
+
+    def row_indices(self) -> list[str]:
+        """The row's number as one index for each row loop, and the block of lanes."""
+        lines, rest = [], "row"
+        nest = self.nest
+        if nest.lanes is not None:
+            size = self.extent(nest.lanes)
+            blocks = f"(({size} + {LANES - 1}) / {LANES})"
+            first = f"({rest} % {blocks})" if nest.rows else rest
+            lines.append(f"const int64_t first_lane = {first} * {LANES};")
+            left = f"({size}) - first_lane"
+            lines.append(f"const int64_t lanes = {left} < {LANES} ? {left} : {LANES};")
+            if nest.rows:
+                lines.append(f"const int64_t outer = row / {blocks};")
+                rest = "outer"
+        for k in range(len(nest.rows) - 1, 0, -1):
+            loop = nest.rows[k]
+            lines.append(f"const int64_t {loop.name} = {rest} % ({self.extent(loop)});")
+            lines.append(f"const int64_t before_{loop.name} = {rest} / ({self.extent(loop)});")
+            rest = f"before_{loop.name}"
+        if nest.rows:
+            lines.append(f"const int64_t {nest.rows[0].name} = {rest};")
+        return lines
+
+    # One pass, divided --------------------------------------------------------------------------
+
+    def divided(self) -> str:
+        """Tasks of neighbouring turns of the outermost loop of each pass."""
+        nest = self.nest
+        top = [str(line) for line in nest.top.lines]
+        functions: list[list[str]] = []
+        main: list[str] = []
+        if not any(isinstance(line, Pass) for line in nest.row.lines):
+            main = [*top, *self.statements(nest.row.lines), "(void)threads;"]
+        for line in nest.row.lines:
+            if isinstance(line, Pass):
+                task = f"{self.name}_part{len(functions) // 2 or ''}"
+                extra = [
+                    Parameter("grain", "int64_t", None),
+                    *(Parameter(f"{t.name}_parts", t.ctype, None) for t in line.sums),
+                ]
+                functions.append(self.structure(task, extra))
+                functions.append(self.function(task, self.part(line, top), extra))
+                main += self.divide(line, task)
+        ending = self.statements([*nest.ending.lines])
+        return self.whole([*functions, [self.head(), "{", *self.indented([*main, *ending]), "}"]])
+
+    def part(self, made: Pass, top: list[str]) -> list[str]:
+        """The body of a task: the pass between two bounds, and where its partial values go."""
+        lines = [*top]
+        bounds = None
+        if made.loops:
+            size = self.extent(made.loops[0])
+            lines += [
+                "const int64_t begin = task * grain;",
+                f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
+            ]
+            bounds = ("begin", "end")
+        else:
+            lines.append("(void)grain;")
+        lines += self.pass_text(made, bounds)
+        lines += [f"{t.name}_parts[task] = {t.name};" for t in made.sums]
+        return lines if made.loops or made.sums else [*lines, "(void)task;"]
+
+    def divide(self, made: Pass, task: str) -> list[str]:
+        """The statements that run a pass in parts and combine its partial values in order."""
+        size = self.extent(made.loops[0]) if made.loops else "1"
+        work = " * ".join(
+            [str(weight_of(made)), *(f"({self.extent(loop)})" for loop in made.loops[1:])]
+        )
+        lines = [
+            f"const int64_t size = {size}, work = {work};",
+            f"int64_t grain = 1 + {TASK_WORK} / (work > 0 ? work : 1);",
+            f"if (size * work < {ALONE}) grain = size > 0 ? size : 1;",
+        ]
+        if made.sums:
+            lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
+                         f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
+        lines.append("const int64_t parts = (size + grain - 1) / grain;")
+        lines += [f"{t.ctype} {t.name}_parts[{PARTS}];" for t in made.sums]
+        arrays = {f"{t.name}_parts": f"{t.name}_parts" for t in made.sums}
+        lines += self.launch(task, {"grain": "grain", **arrays})
+        outside = []
+        for t in made.sums:
+            outside.append(f"{t.ctype} {t.name} = {c_expressions.identity(t.kind, t.dtype)};")
+            combined = c_expressions.combine(t.kind, t.dtype, t.name, f"{t.name}_parts[part]")
+            lines.append(f"for (int64_t part = 0; part < parts; part++) {t.name} = {combined};")
+        return [*outside, "{", *self.indented(lines), "}"]
+
+
+def weight_of(made: Pass) -> int:
+    """About how many statements one element of a pass takes; calls count for more."""
+    text = "\n".join(map(str, made.body.lines))
+    return len(made.body.lines) + len(made.sums) + 8 * text.count("geon_")

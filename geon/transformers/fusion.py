@@ -473,7 +473,11 @@ class _Reading:
         """Whether ``op`` is read from memory."""
         if isinstance(op, Leaf) or (is_bound(op) and len(op.axes)):
             return True
-        return op in self.fusion.first and op not in self.results
+        return (
+            op in self.fusion.first
+            and op not in self.results
+            and op.primitive.name not in ACTING_VIEWS
+        )
 
     def walk(self, result: Op) -> None:
         """Note all that ``result`` reads."""

@@ -99,10 +99,8 @@ def _homes(
                 buffers += 1
         if not reuse:
             continue
-        for op, value in ((op, v) for op in kernel.results for v in kernel.in_place[op]):
-            if value in homes or isinstance(value, Leaf) or last_use[value] != k:
-                continue
-            if op in joined:
+        for op, value in kernel.may_join:
+            if value in homes or isinstance(value, Leaf) or last_use[value] != k or op in joined:
                 continue
             made = positions[value]
             if value in results or not _may_join(schedule, homes[op], value, made, reads, calm):

@@ -100,6 +100,11 @@ class Scalars:
         self.count += 1
         return f"{stem}{self.count}"
 
+    def loop_variable(self, name: str, depth: int) -> Form:
+        """The form of a loop's variable, which is known from ``depth`` inwards."""
+        self.depths[name] = depth
+        return variable(name)
+
     def let(self, block: Block, key: Any, ctype: str, text: str) -> str:
         """The name of ``text`` computed once in ``block``."""
         name = self.fresh()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -42,6 +41,11 @@ class Kernel:
     def acts(self) -> bool:
         """Whether it has no result of its own: it prints or checks its argument."""
         return not self.results
+
+    @property
+    def may_join(self) -> list[tuple[Op, Op]]:
+        """Each result with each value whose memory may hold it."""
+        return [(op, value) for op in self.results for value in self.in_place[op]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -40,8 +40,8 @@ class Target:
     arguments, by position; ``raising`` the rows that can fail at run time; ``hidden`` gives the
     bytes per element of the first operand that the library takes by itself while a row runs (work
     by blocks of bounded size is not counted). ``contiguous`` names the operands that a row reads
-    only in the order of their axes. ``group`` says which ops become one kernel (``groups.Group``), one
-    each where it is None. ``alignment`` is that of arena buffers, in bytes.
+    only in the order of their axes. ``group`` says which ops become one kernel
+    (``groups.Group``), one each where it is None. ``alignment`` is that of arena buffers, in bytes.
     """
 
     name: str

@@ -13,15 +13,16 @@ from ...op_graph.constants import Frozen, constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
 from ...op_graph.op_graph import Leaf, Op, post_order
-from ..c_expressions import C_TYPES, PRELUDE, definitions, literal
+from ..c_expressions import C_TYPES, definitions, literal
+from ..c_functions import PRELUDE
 from ..linking import Linking
 from ..loops import make_nest
 from ..memory import Plan
 from ..schedule import Kernel
-from .naming import KernelNames, Parameter, Place, place_of
+from .library_calls import finite_function, library_function
+from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import nest_text
 
-NAME = "KERNEL"
 UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
 
 POOL = """\
@@ -41,6 +42,9 @@ void geon_link(void *run, void *scratch)
     __builtin_memcpy(&geon_scratch, &scratch, sizeof scratch);
 }
 """
+RUN = """\
+int64_t geon_run{0}(void *const *p, const int64_t *n, int32_t threads, int64_t *report,
+                    void (*show)(int64_t kernel, const void *data))"""
 FLOOR_DIV = """\
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {
@@ -56,16 +60,6 @@ class Module:
     units: tuple[str, ...]
     pointers: tuple[Place, ...]
     lengths: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A kernel's C text, with ``NAME`` for its name, and the parameters to call it with."""
-
-    text: str
-    parameters: tuple[Parameter, ...]
-    shared: tuple[str, ...] = ()
-    fails: bool = False
 
 
 def pointer_table(plan: Plan, linking: Linking) -> list[Place]:
@@ -105,21 +99,26 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
         from .contractions import product_function
 
         return product_function(kernel, names, vector_bytes)
-    from .calls_library import library_function
-
-    return library_function(plan, kernel, names)
+    return library_function(kernel, names)
 
 
-def make_module(plan: Plan, linking: Linking, vector_bytes: int, annotate: bool) -> Module:
-    """The C module of a plan; with the user's names and lines where ``annotate``."""
-    work = _Module(plan, linking, vector_bytes, annotate)
+def make_module(
+    plan: Plan, linking: Linking, vector_bytes: int, annotate: bool, suffix: str = ""
+) -> Module:
+    """The C module of a plan; with the user's names and lines where ``annotate``.
+
+    ``suffix`` ends the names of all its functions, so that several can share a unit.
+    """
+    work = _Module(plan, linking, vector_bytes, annotate, suffix)
     return work.make()
 
 
 class _Module:
-    def __init__(self, plan: Plan, linking: Linking, vector_bytes: int, annotate: bool) -> None:
+    def __init__(
+        self, plan: Plan, linking: Linking, vector_bytes: int, annotate: bool, suffix: str
+    ) -> None:
         self.plan, self.linking, self.annotate = plan, linking, annotate
-        self.vector_bytes = vector_bytes
+        self.vector_bytes, self.suffix = vector_bytes, suffix
         self.table = pointer_table(plan, linking)
         self.where = {place: k for k, place in enumerate(self.table)}
         self.lengths = open_lengths(plan)
@@ -136,10 +135,8 @@ class _Module:
             calls += self.call(number, kernel)
         groups = self.units()
         body = [
-            "int64_t geon_run(void *const *p, const int64_t *n, int32_t threads, int64_t *report,",
-            "                 void (*show)(int64_t kernel, const void *data));",
-            "int64_t geon_run(void *const *p, const int64_t *n, int32_t threads, int64_t *report,",
-            "                 void (*show)(int64_t kernel, const void *data))",
+            f"{RUN.format(self.suffix)};",
+            RUN.format(self.suffix),
             "{",
             "    (void)p; (void)n; (void)threads; (void)report; (void)show;",
             *(f"    {line}" for line in calls),
@@ -147,26 +144,38 @@ class _Module:
             "}",
             "",
         ]
-        first = self.unit(groups[0] if groups else [], len(groups) < 2)
-        for text in groups[1:]:
-            first += "".join(f"{self.declarations[t]};\n" for t in text)
+        others = [self.unit(group, False) for group in groups[1:]]
+        first = self.unit(groups[0], len(groups) < 2)
+        first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
         first += LINK + "".join(self.statics) + "\n".join(body)
-        units = [first, *(self.unit(group, False) for group in groups[1:])]
-        return Module(tuple(units), tuple(self.table), tuple(self.lengths))
+        return Module((first, *others), tuple(self.table), tuple(self.lengths))
 
     def call(self, number: int, kernel: Kernel) -> list[str]:
         """The statements of ``geon_run`` for one kernel."""
+        if kernel.op.primitive.name == "print":
+            value = self.plan.schedule.base[kernel.op]
+            pointer = self.argument(Parameter("x0", "", place_of(self.plan, value)))
+            return [*self.note(kernel), f"show({number}, {pointer});"]
+        lines = self.note(kernel)
         made = function_of(self.plan, kernel, self.vector_bytes)
+        lines.append(self.called(made, number))
+        if self.plan.schedule.check and kernel.raises and not kernel.acts:
+            op = kernel.results[0]
+            check = finite_function(op, KernelNames(self.plan, kernel))
+            lines.append(self.called(check, number))
+        return lines
+
+    def called(self, made: Function, number: int) -> str:
+        """The call of a kernel's function; one that fails ends the run with its number."""
         name = self.functions.get(made.text)
         if name is None:
-            name = f"kernel_{len(self.functions)}"
+            name = f"kernel{self.suffix}_{len(self.functions)}"
             self.functions[made.text] = name
             self.shared[made.text] = dict.fromkeys(made.shared)
         arguments = ", ".join(["threads", *(self.argument(p) for p in made.parameters)])
-        lines = [f"{name}({arguments});"]
         if made.fails:
-            lines = [f"if ({name}({arguments}, report)) return {number + 1};"]
-        return [*self.note(kernel), *lines]
+            return f"if ({name}({arguments}, report)) return {number + 1};"
+        return f"{name}({arguments});"
 
     def argument(self, parameter: Parameter) -> str:
         place = parameter.place
@@ -185,7 +194,7 @@ class _Module:
     def static(self, op: Op) -> str:
         """The name of a small constant array in the module."""
         if op not in self.constants:
-            name = f"constant_{len(self.constants)}"
+            name = f"constant{self.suffix}_{len(self.constants)}"
             dtype = name_of(op.dtype)
             values = ", ".join(literal(v, dtype) for v in constant_value(op).reshape(-1)) or "0"
             self.constants[op] = name

@@ -14,6 +14,7 @@ from ..memory import Plan
 from ..schedule import Kernel
 
 Place = tuple[str, object]
+NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
 
 
 def place_of(plan: Plan, op: Op) -> Place:
@@ -33,6 +34,26 @@ class Parameter:
     name: str
     ctype: str
     place: object
+    pointer: bool = True
+
+    def declared(self, restrict: bool = True) -> str:
+        """The declaration of the parameter."""
+        star = ("*restrict " if restrict else "*") if self.pointer else ""
+        return f"{self.ctype} {star}{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel's C text, with ``NAME`` for its name, and the parameters to call it with.
+
+    ``shared`` are texts that several kernels need once in a unit; one that ``fails`` takes a
+    report and returns whether it failed.
+    """
+
+    text: str
+    parameters: tuple[Parameter, ...]
+    shared: tuple[str, ...] = ()
+    fails: bool = False
 
 
 class KernelNames:
@@ -59,6 +80,10 @@ class KernelNames:
             self.pointers[place, dtype] = found
         return found.name
 
+    def memory(self, op: Op) -> str:
+        """The typed pointer to the memory that ``op`` looks at as a whole."""
+        return self.pointer(self.plan.schedule.base[op])
+
     def length(self, length: Size) -> str:
         """A length as C over the kernel's parameters."""
         for name in sorted(names_of(length)):
@@ -80,12 +105,9 @@ class KernelNames:
     @property
     def parameters(self) -> list[Parameter]:
         """All parameters, pointers first."""
-        lengths = [Parameter(text, "int64_t", name) for name, text in self.lengths.items()]
+        lengths = [Parameter(text, "int64_t", name, False) for name, text in self.lengths.items()]
         return [*self.pointers.values(), *lengths]
 
     def declared(self) -> str:
         """The parameter list of the kernel's function."""
-        return ", ".join(
-            f"{p.ctype} {p.name}" if p.ctype == "int64_t" else f"{p.ctype} *restrict {p.name}"
-            for p in self.parameters
-        )
+        return ", ".join(p.declared() for p in self.parameters)

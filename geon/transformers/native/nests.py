@@ -118,9 +118,8 @@ class _Writer:
         """A task function whose argument holds the kernel's parameters and ``extra`` ones."""
         unpacked = []
         for p in [*self.names.parameters, *extra]:
-            star = "*restrict " if p.ctype != "int64_t" else ""
-            const = "const " if p.ctype == "int64_t" else ""
-            unpacked.append(f"{const}{p.ctype} {star}{p.name} = a->{p.name};")
+            const = "" if p.pointer else "const "
+            unpacked.append(f"{const}{p.declared()} = a->{p.name};")
         return [
             f"static void {name}(void *argument, int64_t task)",
             "{",
@@ -129,10 +128,7 @@ class _Writer:
         ]
 
     def structure(self, name: str, extra: list[Parameter]) -> list[str]:
-        fields = [
-            f"{p.ctype} {'*' if p.ctype != 'int64_t' else ''}{p.name};"
-            for p in [*self.names.parameters, *extra]
-        ]
+        fields = [f"{p.declared(restrict=False)};" for p in [*self.names.parameters, *extra]]
         return [f"struct {name} {{", *self.indented(fields), "};"]
 
     def launch(self, name: str, extra: dict[str, str]) -> list[str]:
@@ -169,7 +165,10 @@ class _Writer:
             *self.indented([*self.row_indices(), *row]),
             "}",
         ]
-        extra = [Parameter("grain", "int64_t", None), Parameter("rows", "int64_t", None)]
+        extra = [
+            Parameter("grain", "int64_t", None, False),
+            Parameter("rows", "int64_t", None, False),
+        ]
         main = [
             f"const int64_t rows = {' * '.join(counts)};",
             f"const int64_t work = {inner};",
@@ -232,7 +231,7 @@ class _Writer:
             if isinstance(line, Pass):
                 task = f"{self.name}_part{len(functions) // 2 or ''}"
                 extra = [
-                    Parameter("grain", "int64_t", None),
+                    Parameter("grain", "int64_t", None, False),
                     *(Parameter(f"{t.name}_parts", t.ctype, None) for t in line.sums),
                 ]
                 functions.append(self.structure(task, extra))

@@ -1,0 +1,331 @@
+"""Scalar C expressions of the elementwise rows, for every dtype: the one table of all C targets.
+
+An expression takes identifiers or literals and is wrapped in parentheses by whoever uses it inside
+another. It means what the row's NumPy reference means, bit for bit but for the functions of
+``elementary``, whose bounds are theirs. float16 and bfloat16 are bits, which ``cast``, ``copy``,
+``where`` and ``stop_gradient`` take; all else computes on them as float32, by lowering.
+
+Compilers vectorise the expressions where operands are local variables. Of a bool in memory gcc 12
+wants ``_Bool x = bytes[i] != 0``, with ``bytes`` a ``const uint8_t *``: it vectorises no load of
+``_Bool``.
+
+Compiled with wrap-around of signed integers (``-fwrapv``) and no fused multiply-adds of the
+compiler's own (``-ffp-contract=off``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnavailableError
+from ..op_graph.dtypes import named_dtype
+from .c_functions import C_TYPES, FUNCTIONS, INTEGERS, PRELUDE, SIGNED, SUFFIXES
+
+__all__ = [
+    "C_TYPES",
+    "FUNCTIONS",
+    "PRELUDE",
+    "SUFFIXES",
+    "accepts",
+    "cast",
+    "combine",
+    "definitions",
+    "expression",
+    "identity",
+    "literal",
+]
+
+HALVES = ("float16", "bfloat16")
+FLOATS = ("float32", "float64")
+NUMBERS = INTEGERS + FLOATS
+# Rows that are a function of elementary: its name where that differs.
+ELEMENTARY_ROWS = {
+    name: name
+    for name in (
+        "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh"
+        " atanh atan2 erf"
+    ).split()
+}
+COMPARISONS = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}"}
+BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
+LOGICAL = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
+# ``{c}`` ends the name of a builtin and a number: f for float.
+FLOAT_ROWS = {
+    **ARITHMETIC,
+    "divide": "{0} / {1}",
+    "negative": "-{0}",
+    "square": "{0} * {0}",
+    "absolute": "__builtin_fabs{c}({0})",
+    "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0} == 0 ? 0 : {0}",
+    "reciprocal": "1 / {0}",
+    "sqrt": "__builtin_sqrt{c}({0})",
+    "rsqrt": "1 / __builtin_sqrt{c}({0})",
+    "floor": "__builtin_floor{c}({0})",
+    "ceil": "__builtin_ceil{c}({0})",
+    "trunc": "__builtin_trunc{c}({0})",
+    "round": "__builtin_rint{c}({0})",
+    "floordivide": "geon_floor_divide_{suffix}({0}, {1})",
+    "mod": "geon_mod_{suffix}({0}, {1})",
+    "power": "geon_pow_{suffix}({0}, {1})",
+    # The second of two that are equal, and of no order: as vector units choose. NaN wins.
+    "maximum": "(({0} > {1}) | ({0} != {0})) ? {0} : {1}",
+    "minimum": "(({0} < {1}) | ({0} != {0})) ? {0} : {1}",
+    "isnan": "{0} != {0}",
+    "isinf": "__builtin_fabs{c}({0}) == __builtin_inf{c}()",
+    "isfinite": "__builtin_fabs{c}({0}) < __builtin_inf{c}()",
+    **{row: f"geon_{name}_{{suffix}}({{0}})" for row, name in ELEMENTARY_ROWS.items()},
+    "atan2": "geon_atan2_{suffix}({0}, {1})",
+}
+INTEGER_ROWS = {
+    **ARITHMETIC,
+    **{row: f"{{0}} {sign} {{1}}" for row, sign in BITWISE.items()},
+    "bitwise_not": "~{0}",
+    "negative": "-{0}",
+    "square": "{0} * {0}",
+    "floordivide": "geon_floor_divide_{suffix}({0}, {1})",
+    "mod": "geon_mod_{suffix}({0}, {1})",
+    "power": "geon_power_{suffix}({0}, {1})",
+    "maximum": "{0} > {1} ? {0} : {1}",
+    "minimum": "{0} < {1} ? {0} : {1}",
+    **dict.fromkeys(("floor", "ceil", "trunc", "round"), "{0}"),
+    "isnan": "0",
+    "isinf": "0",
+    "isfinite": "1",
+    "left_shift": "(u{type}){1} < {bits} ? (u{type}){0} << {1} : 0",
+}
+SIGNED_ROWS = {
+    "absolute": "{0} < 0 ? -{0} : {0}",
+    "sign": "({0} > 0) - ({0} < 0)",
+    "right_shift": "{0} >> ((u{type}){1} < {bits} ? {1} : {last})",
+}
+UNSIGNED_ROWS = {
+    "absolute": "{0}",
+    "sign": "{0} != 0",
+    "left_shift": "{1} < {bits} ? {0} << {1} : 0",
+    "right_shift": "{1} < {bits} ? {0} >> {1} : 0",
+}
+BOOL_ROWS = {
+    **{row: f"{{0}} {sign} {{1}}" for row, sign in BITWISE.items()},
+    "bitwise_not": "!{0}",
+    "maximum": "{0} | {1}",
+    "minimum": "{0} & {1}",
+    "isnan": "0",
+    "isinf": "0",
+    "isfinite": "1",
+}
+# Results of the integer rows that C computes in int or unsigned need no narrowing here.
+WITHIN_RANGE = ("maximum", "minimum", "floor", "ceil", "trunc", "round", "sign", "isnan", "isinf",
+                "isfinite", "floordivide", "mod", "power")  # fmt: skip
+
+
+def _rows(dtype: str) -> Mapping[str, str]:
+    if dtype == "bool":
+        return BOOL_ROWS
+    if dtype in FLOATS:
+        return FLOAT_ROWS
+    if dtype in SIGNED:
+        return INTEGER_ROWS | SIGNED_ROWS
+    return INTEGER_ROWS | UNSIGNED_ROWS
+
+
+@cache
+def accepts(name: str, dtype: str) -> bool:
+    """Whether the row has an expression whose operands (of ``where``: the chosen) are ``dtype``."""
+    if name in ("where", "cast", "copy", "stop_gradient"):
+        return dtype in C_TYPES
+    if dtype in HALVES:
+        return False
+    return name in COMPARISONS or name in LOGICAL or name == "logical_not" or name in _rows(dtype)
+
+
+def expression(
+    name: str,
+    dtypes: Sequence[str],
+    result: str,
+    operands: Sequence[str],
+    attrs: tuple[Any, ...] = (),
+) -> str:
+    """The C expression of an elementwise row.
+
+    ``dtypes`` are those of the operands, which are identifiers or literals and may be repeated in
+    the expression; ``result`` is the row's dtype. A row with attributes reads none of ``attrs``: a
+    cast's target is ``result``. Raises ``UnavailableError`` where there is no such row.
+    """
+    dtype = dtypes[-1]
+    if not accepts(name, dtype):
+        raise UnavailableError(
+            f"the C table has no row for {name!r} of {dtype}: add one to "
+            "transformers/c_expressions.py, or a lowering to transformers/lowering.py"
+        )
+    if name == "cast":
+        return cast(dtype, result, operands[0])
+    if name in ("copy", "stop_gradient"):
+        return operands[0]
+    if name == "where":
+        if dtype == "bool":
+            return "({0} & {1}) | (!{0} & {2})".format(*operands)
+        return f"{operands[0]} ? {operands[1]} : {operands[2]}"
+    if name in COMPARISONS:
+        return f" {COMPARISONS[name]} ".join(operands)
+    if name == "logical_not":
+        return f"!{operands[0]}"
+    if name in LOGICAL:
+        truths = [x if dtype == "bool" else f"({x} != 0)" for x in operands]
+        return f" {LOGICAL[name]} ".join(truths)
+    text = _rows(dtype)[name].format(*operands, **_words(dtype))
+    narrow = dtype in INTEGERS and named_dtype(dtype).itemsize < 4
+    if (narrow or name == "left_shift") and dtype == result and name not in WITHIN_RANGE:
+        return f"({C_TYPES[dtype]})({text})"
+    return text
+
+
+@cache
+def _words(dtype: str) -> dict[str, Any]:
+    bits = 8 * named_dtype(dtype).itemsize
+    words = {"type": C_TYPES[dtype], "suffix": SUFFIXES[dtype], "bits": bits, "last": bits - 1}
+    return words | {"c": "f" if dtype == "float32" else ""}
+
+
+# Casts --------------------------------------------------------------------------------------------
+
+
+def cast(source: str, target: str, x: str) -> str:
+    """``x`` of dtype ``source`` in ``target``.
+
+    Floats become integers by truncation, held at the ends of the range, and 0 for NaN; a number is
+    true when it is not 0; integers wrap around.
+    """
+    if source == target:
+        return x
+    if target == "bool":
+        return f"({x} & 0x7fff) != 0" if source in HALVES else f"{x} != 0"
+    if source == "bool" and target not in INTEGERS:
+        return f"{x} ? {literal(1, target)} : {literal(0, target)}"
+    if source in HALVES:
+        wide = f"geon_{SUFFIXES[source]}_to_f32({x})"
+        return wide if target == "float32" else cast("float32", target, wide)
+    if target in HALVES:
+        return _to_half(source, target, x)
+    if source in FLOATS and target in INTEGERS:
+        return f"geon_{SUFFIXES[source]}_to_{SUFFIXES[target]}({x})"
+    return f"({C_TYPES[target]}){x}"
+
+
+def _to_half(source: str, target: str, x: str) -> str:
+    if (source, target) == ("float64", "float16"):
+        return f"geon_f64_to_half({x})"
+    # As ml_dtypes and NumPy: all but float64 to float16 is rounded to float32 first.
+    single = x if source == "float32" else f"(float){x}"
+    return f"geon_f32_to_{SUFFIXES[target]}({single})"
+
+
+# Literals -----------------------------------------------------------------------------------------
+
+
+def literal(value: object, dtype: str) -> str:
+    """The exact C literal of a number in ``dtype``, which must hold it; halves as their bits."""
+    number = np.asarray(value).astype(named_dtype(dtype))[()]
+    if dtype == "bool":
+        return "1" if number else "0"
+    if dtype in HALVES:
+        return f"0x{int(number.view(np.uint16)):04x}"
+    if dtype in FLOATS:
+        return _float_literal(number, "f" if dtype == "float32" else "")
+    return _integer_literal(int(number), dtype)
+
+
+def _float_literal(number: Any, c: str) -> str:
+    if math.isfinite(number):
+        text = f"{abs(number)!s}{c}"
+    else:
+        text = f'__builtin_nan{c}("")' if math.isnan(number) else f"__builtin_inf{c}()"
+    return f"(-{text})" if np.signbit(number) else text
+
+
+def _integer_literal(number: int, dtype: str) -> str:
+    bits = 8 * named_dtype(dtype).itemsize
+    if dtype in SIGNED and number == -(2 ** (bits - 1)):
+        return f"INT{bits}_MIN"
+    text = str(abs(number))
+    if bits == 64:
+        text = f"INT64_C({text})" if dtype == "int64" else f"UINT64_C({text})"
+    elif dtype == "uint32":
+        text += "u"
+    return f"(-{text})" if number < 0 else text
+
+
+# Reductions ---------------------------------------------------------------------------------------
+
+STEPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "maximum",
+         "all": "minimum"}  # fmt: skip
+
+
+def combine(name: str, dtype: str, a: str, x: str) -> str:
+    """One step of a reduction: ``a``, what was found so far, with the element ``x``.
+
+    Both have the reduction's dtype (bool for any and all). NaN stays in max and min.
+    """
+    return expression(STEPS[name], (dtype, dtype), dtype, (a, x))
+
+
+def identity(name: str, dtype: str) -> str:
+    """The literal that a reduction starts from: no number combined with it is changed."""
+    if name in ("sum", "any"):
+        return literal(0, dtype)
+    if name in ("prod", "all"):
+        return literal(1, dtype)
+    if dtype in FLOATS:
+        return literal(-math.inf if name == "max" else math.inf, dtype)
+    info = np.iinfo(dtype)
+    return literal(info.min if name == "max" else info.max, dtype)
+
+
+# Definitions --------------------------------------------------------------------------------------
+
+_NAME = re.compile(r"\bgeon_\w+")
+
+
+@cache
+def _helpers() -> Mapping[str, str]:
+    from .elementary import ELEMENTARY
+
+    return FUNCTIONS | ELEMENTARY
+
+
+def definitions(text: str) -> str:
+    """The definitions of all helper functions that a C text needs, each after those it calls.
+
+    They are in the order in which the text first mentions them; other names are passed over.
+    """
+    helpers = _helpers()
+    found: dict[str, str] = {}
+    waiting: list[tuple[str, bool]] = [(name, False) for name in reversed(_mentions(text))]
+    while waiting:
+        name, called_are_there = waiting.pop()
+        if name in found or name not in helpers:
+            continue
+        if called_are_there:
+            found[name] = helpers[name]
+            continue
+        waiting.append((name, True))
+        called = [other for other in _mentions(helpers[name]) if other != name]
+        waiting += [(other, False) for other in reversed(called)]
+    return "\n".join(found.values())
+
+
+def _mentions(text: str) -> list[str]:
+    return list(dict.fromkeys(_NAME.findall(text)))

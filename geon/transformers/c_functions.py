@@ -1,0 +1,324 @@
+"""Helper functions that scalar C expressions call, and the text every C module starts with.
+
+Each is a ``GEON_INLINE`` function without branches where that is possible, so that a compiler turns
+a loop over it into vector instructions.
+"""
+
+from __future__ import annotations
+
+C_TYPES: dict[str, str] = {
+    "bool": "_Bool",
+    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for bits in (8, 16, 32, 64) for sign in ("", "u")},
+    "float16": "geon_half",
+    "bfloat16": "geon_bfloat",
+    "float32": "float",
+    "float64": "double",
+}
+# The ending of a function's name by dtype.
+SUFFIXES: dict[str, str] = {
+    "bool": "bool",
+    **{
+        f"{sign}int{bits}": f"{sign or 'i'}{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")
+    },
+    "float16": "half",
+    "bfloat16": "bfloat",
+    "float32": "f32",
+    "float64": "f64",
+}
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = SIGNED + UNSIGNED
+
+PRELUDE = """\
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint16_t geon_half;   /* the bits of a float16 */
+typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
+#define GEON_INLINE static inline __attribute__((always_inline, unused))
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define GEON_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)
+#define GEON_FMA_F64(a, b, c) __builtin_fma(a, b, c)
+#else
+#define GEON_FMA_F32(a, b, c) ((a) * (b) + (c))
+#define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
+#endif
+"""
+
+_BITS = """\
+GEON_INLINE {unsigned} geon_bits_{suffix}({type} x)
+{{
+    {unsigned} bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}}
+"""
+_OF_BITS = """\
+GEON_INLINE {type} geon_of_bits_{suffix}({unsigned} bits)
+{{
+    {type} x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}}
+"""
+
+# The half formats ---------------------------------------------------------------------------------
+
+# A half's exponent is 112 less than a float's, so a product with 2**112 moves it, subnormals too.
+_HALF_TO_F32 = """\
+GEON_INLINE float geon_half_to_f32(geon_half h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+    uint32_t moved = geon_bits_f32(geon_of_bits_f32(rest) * 0x1p112f);
+    return geon_of_bits_f32(sign | (rest >= 0x0f800000 ? rest | 0x7f800000 : moved));
+}
+"""
+# Below 2**-14, adding 0.5 rounds to a multiple of 2**-24, the smallest half.
+_F32_TO_HALF = """\
+GEON_INLINE geon_half geon_f32_to_half(float x)
+{
+    uint32_t bits = geon_bits_f32(x), rest = bits & 0x7fffffff;
+    uint32_t normal = (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13;
+    uint32_t small = geon_bits_f32(geon_of_bits_f32(rest) + 0.5f) - 0x3f000000;
+    uint32_t found = rest < 0x38800000 ? small : normal;
+    found = rest >= 0x47800000 ? 0x7c00 : found;
+    found = rest > 0x7f800000 ? 0x7e00 : found;
+    return (geon_half)((bits >> 16 & 0x8000) | found);
+}
+"""
+# Rounding to odd first makes the second rounding that of the exact value (Boldo and Melquiond,
+# "When double rounding is odd", 2005).
+_F64_TO_HALF = """\
+GEON_INLINE geon_half geon_f64_to_half(double x)
+{
+    float near = (float)x;
+    double error = __builtin_fabs((double)near) - __builtin_fabs(x);
+    uint32_t bits = geon_bits_f32(near);
+    bits = (bits - (error > 0)) | ((error > 0) | (error < 0));
+    return geon_f32_to_half(geon_of_bits_f32(bits));
+}
+"""
+_BFLOAT_TO_F32 = """\
+GEON_INLINE float geon_bfloat_to_f32(geon_bfloat b)
+{
+    return geon_of_bits_f32((uint32_t)b << 16);
+}
+"""
+_F32_TO_BFLOAT = """\
+GEON_INLINE geon_bfloat geon_f32_to_bfloat(float x)
+{
+    uint32_t bits = geon_bits_f32(x);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (geon_bfloat)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
+}
+"""
+
+# Floats to integers: the nearest bound out of range, 0 for NaN ------------------------------------
+
+# Both bounds are floats, so what lies between can be converted by way of int32.
+_TO_NARROW = """\
+GEON_INLINE {target} geon_{source}_to_{suffix}({type} x)
+{{
+    x = x > {low} ? x : {low_or_nan};
+    x = x < {high} ? x : {high};
+    return ({target})(int32_t)x;
+}}
+"""
+# The upper bound is no float: from the next power of two on, the result is chosen.
+_TO_WIDE = """\
+GEON_INLINE {target} geon_{source}_to_{suffix}({type} x)
+{{
+    {type} held = ((x >= {low}) & (x < {end})) ? x : 0;
+    {target} found = ({target})held;
+    found = x >= {end} ? {high} : found;
+    return x < {low} ? {minimum} : found;
+}}
+"""
+
+# Integer arithmetic ------------------------------------------------------------------------------
+
+_FLOOR_DIVIDE_SIGNED = """\
+GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
+{{
+    {type} divisor = y == 0 || y == -1 ? 1 : y;
+    {type} quotient = ({type})(x / divisor), rest = ({type})(x % divisor);
+    quotient = ({type})(quotient - (rest != 0 && (rest ^ divisor) < 0));
+    return y == 0 ? 0 : y == -1 ? ({type})-x : quotient;
+}}
+"""
+_MOD_SIGNED = """\
+GEON_INLINE {type} geon_mod_{suffix}({type} x, {type} y)
+{{
+    {type} divisor = y == 0 || y == -1 ? 1 : y;
+    {type} rest = ({type})(x % divisor);
+    return ({type})(rest != 0 && (rest ^ divisor) < 0 ? rest + divisor : rest);
+}}
+"""
+_FLOOR_DIVIDE_UNSIGNED = """\
+GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
+{{
+    {type} quotient = ({type})(x / (y == 0 ? 1 : y));
+    return y == 0 ? 0 : quotient;
+}}
+"""
+_MOD_UNSIGNED = """\
+GEON_INLINE {type} geon_mod_{suffix}({type} x, {type} y)
+{{
+    return ({type})(x % (y == 0 ? 1 : y));
+}}
+"""
+_POWER_UNSIGNED = """\
+GEON_INLINE {type} geon_power_{suffix}({type} x, {type} y)
+{{
+    uint{wide}_t factor = x, product = 1;
+    for (; y; y >>= 1) {{
+        product *= y & 1 ? factor : 1;
+        factor *= factor;
+    }}
+    return ({type})product;
+}}
+"""
+_POWER_SIGNED = """\
+GEON_INLINE {type} geon_power_{suffix}({type} x, {type} y)
+{{
+    {type} inverse = ({type})(x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0);
+    {type} power = ({type})geon_power_u{bits}((u{type})x, (u{type})(y < 0 ? 0 : y));
+    return y < 0 ? inverse : power;
+}}
+"""
+
+# Floor division and remainder of floats as Python has them ---------------------------------------
+
+# A quotient below 2**29 times a float is exact in double, and so is what is left of x.
+_FMOD_F32 = """\
+GEON_INLINE float geon_fmod_f32(float x, float y)
+{
+    double quotient = __builtin_trunc((double)x / y);
+    double rest = quotient != 0 ? x - quotient * y : x;
+    rest = rest != 0 && (rest < 0) != (x < 0) ? rest + __builtin_copysign(y, x) : rest;
+    if (!(__builtin_fabs(quotient) < 0x1p29))
+        return __builtin_fmodf(x, y);
+    return __builtin_copysignf((float)rest, x);
+}
+"""
+_FMOD_F64 = """\
+GEON_INLINE double geon_fmod_f64(double x, double y)
+{
+    return __builtin_fmod(x, y);
+}
+"""
+# The rest decides the quotient, so that x is nearly y * quotient + rest even where x / y rounds up.
+_FLOOR_DIVIDE_FLOAT = """\
+GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
+{{
+    {type} rest = geon_fmod_{suffix}(x, y), quotient = (x - rest) / y;
+    quotient -= rest != 0 && (rest < 0) != (y < 0) ? 1 : 0;
+    {type} whole = __builtin_floor{c}(quotient);
+    whole += quotient - whole > ({type})0.5 ? 1 : 0;
+    whole = quotient != 0 ? whole : __builtin_copysign{c}(0, x / y);
+    return y == 0 ? x / y : whole;
+}}
+"""
+_MOD_FLOAT = """\
+GEON_INLINE {type} geon_mod_{suffix}({type} x, {type} y)
+{{
+    {type} rest = geon_fmod_{suffix}(x, y);
+    {type} moved = (rest < 0) != (y < 0) ? rest + y : rest;
+    moved = rest != 0 ? moved : __builtin_copysign{c}(0, y);
+    return y == 0 ? rest : moved;
+}}
+"""
+
+# Keys whose unsigned order is the order of a sort ------------------------------------------------
+
+_KEY_UNSIGNED = """\
+GEON_INLINE {unsigned} geon_key_{suffix}({type} x)
+{{
+    return x;
+}}
+"""
+_KEY_SIGNED = """\
+GEON_INLINE {unsigned} geon_key_{suffix}({type} x)
+{{
+    return ({unsigned})(({unsigned})x ^ ({unsigned})1 << {top});
+}}
+"""
+# Both zeros have one key, and so has every NaN: the largest. Bits instead of choices keep loops
+# that look for the largest key in vectors.
+_KEY_FLOAT = """\
+GEON_INLINE {unsigned} geon_key_{suffix}({type} x)
+{{
+    {unsigned} bits = geon_bits_{suffix}(x + 0), top = ({unsigned})1 << {top};
+    bits ^= ({unsigned})(({signed})bits >> {top}) | top;
+    return bits | -({unsigned})(x != x);
+}}
+"""
+
+
+_TEMPLATES = {
+    ("floor_divide", "signed"): _FLOOR_DIVIDE_SIGNED,
+    ("floor_divide", "unsigned"): _FLOOR_DIVIDE_UNSIGNED,
+    ("mod", "signed"): _MOD_SIGNED,
+    ("mod", "unsigned"): _MOD_UNSIGNED,
+    ("power", "signed"): _POWER_SIGNED,
+    ("power", "unsigned"): _POWER_UNSIGNED,
+    ("key", "signed"): _KEY_SIGNED,
+    ("key", "unsigned"): _KEY_UNSIGNED,
+}
+
+
+def _integer_functions() -> dict[str, str]:
+    made: dict[str, str] = {}
+    for name in INTEGERS:
+        kind, bits = ("signed", name[3:]) if name in SIGNED else ("unsigned", name[4:])
+        words = {"type": C_TYPES[name], "suffix": SUFFIXES[name], "bits": bits}
+        words |= {"wide": str(max(int(bits), 32)), "top": str(int(bits) - 1)}
+        words |= {"unsigned": f"uint{bits}_t"}
+        for function in ("floor_divide", "mod", "power", "key"):
+            template = _TEMPLATES[function, kind]
+            made[f"geon_{function}_{SUFFIXES[name]}"] = template.format(**words)
+    boolean = {"type": "_Bool", "suffix": "bool", "unsigned": "uint8_t"}
+    return made | {"geon_key_bool": _KEY_UNSIGNED.format(**boolean)}
+
+
+def _float_functions() -> dict[str, str]:
+    made: dict[str, str] = {}
+    for name, c, unsigned in (("float32", "f", "uint32_t"), ("float64", "", "uint64_t")):
+        suffix = SUFFIXES[name]
+        words = {"type": C_TYPES[name], "suffix": suffix, "c": c, "unsigned": unsigned}
+        words |= {"top": "31" if c else "63", "signed": unsigned[1:]}
+        made[f"geon_bits_{suffix}"] = _BITS.format(**words)
+        made[f"geon_of_bits_{suffix}"] = _OF_BITS.format(**words)
+        made[f"geon_floor_divide_{suffix}"] = _FLOOR_DIVIDE_FLOAT.format(**words)
+        made[f"geon_mod_{suffix}"] = _MOD_FLOAT.format(**words)
+        made[f"geon_key_{suffix}"] = _KEY_FLOAT.format(**words)
+        made |= {f"geon_{suffix}_to_{SUFFIXES[k]}": _to_integer(name, k, c) for k in INTEGERS}
+    return made
+
+
+def _to_integer(source: str, target: str, c: str) -> str:
+    bits = int(target.lstrip("uint"))
+    low, end = (0, 2**bits) if target in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    words = {"source": SUFFIXES[source], "type": C_TYPES[source]}
+    words |= {"suffix": SUFFIXES[target], "target": C_TYPES[target]}
+    words["low"] = f"({low}.0{c})" if low else f"0.0{c}"
+    if bits < 32:
+        held = f"(x != x ? 0.0{c} : {low}.0{c})" if low else f"0.0{c}"
+        return _TO_NARROW.format(**words, low_or_nan=held, high=f"{end - 1}.0{c}")
+    prefix = "U" if target in UNSIGNED else ""
+    words["high"] = f"{prefix}INT{bits}_MAX"
+    words["minimum"] = f"INT{bits}_MIN" if low else "0"
+    return _TO_WIDE.format(**words, end=f"{end}.0{c}")
+
+
+FUNCTIONS: dict[str, str] = {
+    "geon_half_to_f32": _HALF_TO_F32,
+    "geon_f32_to_half": _F32_TO_HALF,
+    "geon_f64_to_half": _F64_TO_HALF,
+    "geon_bfloat_to_f32": _BFLOAT_TO_F32,
+    "geon_f32_to_bfloat": _F32_TO_BFLOAT,
+    "geon_fmod_f32": _FMOD_F32,
+    "geon_fmod_f64": _FMOD_F64,
+    **_integer_functions(),
+    **_float_functions(),
+}

@@ -1,0 +1,11 @@
+"""``ELEMENTARY``: C definitions of exp, log, sin and the like, for float32 and float64."""
+
+from __future__ import annotations
+
+from .elementary_f32 import EXPONENTIAL_F32
+from .elementary_f32_angles import ANGLES_F32
+from .elementary_text import BITS
+
+__all__ = ["ELEMENTARY"]
+
+ELEMENTARY: dict[str, str] = {**BITS, **EXPONENTIAL_F32, **ANGLES_F32}

@@ -1,0 +1,70 @@
+"""How the C text of the elementary functions is put together: polynomials and bit patterns.
+
+The texts use four names of the emitter's prelude: ``GEON_INLINE``, ``GEON_FMA_F32``,
+``GEON_FMA_F64`` and, where a product must be exact, the compiler's own ``__FMA__`` and
+``__ARM_FEATURE_FMA``. All other ``geon_`` names are keys of the tables of definitions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["BITS", "definitions_of"]
+
+_POLYNOMIAL = re.compile(r"(\w+)_(F32|F64)<(\w+)>")
+_NAME = re.compile(r"GEON_INLINE \w+ (geon_\w+)\(")
+
+
+def _horner(kind: str, variable: str, coefficients: Sequence[float]) -> str:
+    """The C expression of c0 + c1 v + c2 v^2 + ..., a chain of fused multiply-adds."""
+    digits, suffix = (9, "f") if kind == "F32" else (17, "")
+    constants = [f"{c:#.{digits}g}{suffix}" for c in coefficients]
+    text = constants[-1]
+    for constant in reversed(constants[:-1]):
+        text = f"GEON_FMA_{kind}({text}, {variable},\n        {constant})"
+    return text
+
+
+def definitions_of(text: str, **tables: Sequence[float]) -> dict[str, str]:
+    """Return the functions in `text` by name; ``TABLE_F32<v>`` there is that polynomial in v.
+
+    ``TABLE_F64<v>`` is the same computed in float64. The coefficients of a table begin with the
+    constant one. Functions are separated by one empty line.
+    """
+    text = _POLYNOMIAL.sub(lambda at: _horner(at[2], at[3], tables[at[1]]), text.strip())
+    found = {}
+    for function in text.split("\n\n"):
+        named = _NAME.match(function)
+        assert named is not None, function
+        found[named[1]] = function + "\n"
+    return found
+
+
+BITS = definitions_of(
+    """
+GEON_INLINE uint32_t geon_bits_f32(float x) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+GEON_INLINE float geon_of_bits_f32(uint32_t bits) {
+    float x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+GEON_INLINE uint64_t geon_bits_f64(double x) {
+    uint64_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+GEON_INLINE double geon_of_bits_f64(uint64_t bits) {
+    double x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+"""
+)

@@ -1,0 +1,130 @@
+"""Kernels that call the C library of ``library``, and those that replace a part of a value."""
+
+from __future__ import annotations
+
+from ...op_graph.dtypes import name_of
+from ...op_graph.lengths import product
+from ...op_graph.op_graph import Op
+from ...op_graph.reductions import positions
+from ..forms import Size
+from ..loops import Loop, Nest, Pass
+from ..scalars import Block, Scalars
+from ..schedule import Kernel
+from .library import library_text
+from .naming import NAME, Function, KernelNames
+from .nests import nest_text
+
+
+def library_function(kernel: Kernel, names: KernelNames) -> Function:
+    """The C function of a kernel that is no loop nest."""
+    name = kernel.op.primitive.name
+    if name == "update":
+        return _update(kernel, names)
+    if name == "checked":
+        return _checked(kernel.op, names)
+    if name == "random_bits":
+        return _random_bits(kernel.op, names)
+    if name == "scatter":
+        return _scatter(kernel.op, names)
+    return _lines(kernel.op, names)
+
+
+def finite_function(op: Op, names: KernelNames) -> Function:
+    """A check that a result has finite elements alone."""
+    function, text = library_text("check_finite", (name_of(op.dtype),))
+    count = names.length(op.axes.size)
+    x = names.pointer(op)
+    body = [
+        "double first = 0;",
+        f"report[1] = {count};",
+        f"const int failed = {function}({x}, {count}, report, &first);",
+        "__builtin_memcpy(report + 2, &first, sizeof first);",
+        "return failed;",
+    ]
+    return _wrapped(names, body, text, fails=True)
+
+
+def _wrapped(names: KernelNames, body: list[str], shared: str, fails: bool = False) -> Function:
+    declared = names.declared()
+    kind, report = ("int", ", int64_t *report") if fails else ("void", "")
+    head = f"static {kind} {NAME}(int32_t threads{', ' if declared else ''}{declared}{report})"
+    lines = [head, "{", "    (void)threads;", *(f"    {line}" for line in body), "}", ""]
+    return Function("\n".join(lines), tuple(names.parameters), (shared,), fails)
+
+
+def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
+    """The lengths of a contiguous value seen as (outer, axis, inner)."""
+    lengths = op.axes.lengths
+    return product(lengths[:at]), lengths[at], product(lengths[at + 1 :])
+
+
+def _lines(op: Op, names: KernelNames) -> Function:
+    """Work on each line along one axis: sorting, prefix sums, positions of extremes."""
+    name, x = op.primitive.name, op.args[0]
+    further: list[str] = []
+    dtypes: tuple[str, ...] = (name_of(x.dtype),)
+    if name in ("cumsum", "cumprod"):
+        dtypes = (name_of(x.dtype), name_of(op.dtype))
+        further = [str(int(op.attrs[1])), str(int(op.attrs[2]))]
+    elif name == "top_k":
+        further = [names.length(op.attrs[1])]
+    at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
+    function, text = library_text(name, dtypes)
+    sizes = [names.length(n) for n in _around(x, at)]
+    arguments = ["threads", names.memory(x), names.pointer(op), *sizes, *further]
+    return _wrapped(names, [f"{function}({', '.join(arguments)});"], text)
+
+
+def _scatter(op: Op, names: KernelNames) -> Function:
+    x, index, value = op.args
+    dtypes = (name_of(op.dtype), name_of(index.dtype))
+    function, text = library_text(f"scatter_{op.attrs[1]}", dtypes)
+    sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
+    count = names.length(index.axes.size)
+    pointers = [names.memory(each) for each in (x, index, value, op)]
+    call = f"{function}({', '.join(['threads', *pointers, *sizes, count])});"
+    return _wrapped(names, [call], text)
+
+
+def _random_bits(op: Op, names: KernelNames) -> Function:
+    function, text = library_text("random_bits", (name_of(op.dtype),))
+    out, calls = names.pointer(op), names.memory(op.args[0])
+    seed, draw = (f"UINT64_C({int(number)})" for number in op.attrs[:2])
+    size = names.length(op.axes.size)
+    return _wrapped(names, [f"{function}(threads, {out}, {size}, {seed}, {draw}, {calls});"], text)
+
+
+def _checked(op: Op, names: KernelNames) -> Function:
+    index = op.args[0]
+    function, text = library_text("check_positions", (name_of(index.dtype),))
+    count, length = names.length(index.axes.size), names.length(op.attrs[0])
+    call = f"return {function}({names.memory(index)}, {count}, {length}, report);"
+    return _wrapped(names, [call], text, fails=True)
+
+
+def _update(kernel: Kernel, names: KernelNames) -> Function:
+    """A value with a part replaced: copied where it is not already in place, then the part."""
+    op = kernel.op
+    x, value = op.args[0], op.args[1]
+    scalars, top = Scalars(names), Block()
+    row = Block(top)
+    index, loops = {}, []
+    for k, axis in enumerate(value.axes):
+        index.update({axis.name: scalars.loop_variable(f"i_{k}", 1 + (k == len(value.axes) - 1))})
+        loops.append(Loop(f"i_{k}", (axis.name,), axis.expression))
+    body = Block(row)
+    read = scalars.value(body, value, index)
+    place = scalars.offset(body, op, scalars.sliced(body, op, index, 2))
+    body.lines.append(f"{names.pointer(op)}[{place}] = {read};")
+    row.lines.append(Pass(loops[-1:], body))
+    out, old = names.pointer(op), names.memory(x)
+    size = f"(size_t)({names.length(op.axes.size)}) * sizeof *{out}"
+    part = nest_text(Nest(loops[:-1], top, row, None, Block(), 1), names, f"{NAME}_part")
+    declared = names.declared()
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    copy = "" if out == old else f"    __builtin_memcpy({out}, {old}, {size});\n"
+    text = (
+        f"{part}static void {NAME}(int32_t threads, {declared})\n{{\n{copy}"
+        f"    {NAME}_part({call});\n}}\n"
+    )
+    return Function(text, tuple(names.parameters))

@@ -1,0 +1,153 @@
+"""C texts become one shared object, compiled at most once per user and machine.
+
+The key of an object is its text, the compiler's version and flags, the processor's features and
+the format of the cache; a shared object's is those of its objects. Whoever calls gives texts
+without names and line numbers, so that an edited comment compiles nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...errors import UnavailableError
+from . import disk_cache
+from .toolchain import Toolchain, run_compiler
+
+# How many units this process gave to a compiler; linking is not counted.
+compiled = 0
+
+_lock = disk_cache.fork_safe_lock()
+
+
+def shared_object(
+    toolchain: Toolchain, units: Sequence[str], extra: Sequence[str] = (), name: str = "geon"
+) -> Path:
+    """The path of a shared object with the functions of all these C texts.
+
+    It comes from the cache where it was made before. One unit is compiled and linked in one run;
+    several are compiled side by side, equal ones once, each object kept for other shared objects
+    too. ``extra`` are flags for every run; ``name`` starts the file's name. The file may be
+    removed by a later call of any process, a minute from now at the earliest: load it at once.
+
+    Raises ``UnavailableError`` with the compiler's messages where a text does not compile.
+    """
+    texts = list(dict.fromkeys(units))
+    if not texts:
+        raise ValueError("no unit to compile")
+    common = (
+        shlex.join(toolchain.command),
+        toolchain.version,
+        shlex.join((*toolchain.flags, *extra)),
+        toolchain.cpu,
+    )
+    keys = [disk_cache.digest("object", *common, text) for text in texts]
+    file = f"{name}-{disk_cache.digest('shared', *keys)}.so"
+    found = disk_cache.find(file)
+    if found is not None:
+        return found
+    if len(texts) == 1:
+        with disk_cache.scratch_file(".so") as made:
+            _compile(toolchain, texts[0], keys[0], ("-shared", *extra), made)
+            return disk_cache.keep(file, made)
+    objects = _objects(toolchain, texts, keys, extra)
+    with disk_cache.scratch_file(".so") as made:
+        _link(toolchain, objects, extra, made)
+        return disk_cache.keep(file, made)
+
+
+def _objects(
+    toolchain: Toolchain, texts: Sequence[str], keys: Sequence[str], extra: Sequence[str]
+) -> list[Path]:
+    """The object of each text, those that are missing compiled side by side."""
+    from concurrent.futures import ThreadPoolExecutor  # not needed where all is in the cache
+
+    def one(text: str, key: str) -> Path:
+        file = f"{key}.o"
+        found = disk_cache.find(file)
+        if found is not None:
+            return found
+        with disk_cache.scratch_file(".o") as made:
+            _compile(toolchain, text, key, ("-c", *extra), made)
+            return disk_cache.keep(file, made)
+
+    with ThreadPoolExecutor(min(len(texts), available())) as pool:
+        tasks = [pool.submit(one, text, key) for text, key in zip(texts, keys, strict=True)]
+        try:
+            return [task.result() for task in tasks]
+        except BaseException:
+            # The first failure ends it: what was not begun is not compiled for nothing.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def available() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _compile(toolchain: Toolchain, text: str, key: str, flags: Sequence[str], made: Path) -> None:
+    """Compiles one text to the path ``made``, from a file where one is wanted."""
+    global compiled
+    with _lock:
+        compiled += 1
+    arguments = [*toolchain.flags, "-x", "c"]
+    source = disk_cache.folder() / f"{key}.c"
+    # zig leaves a copy of what comes by standard input in its own cache.
+    if "-g" in (*toolchain.flags, *flags) or toolchain.family == "zig":
+        _write_source(source, text)
+        arguments += [str(source)]
+    else:
+        arguments += ["-"]
+    arguments += ["-x", "none", *flags, "-o", str(made)]
+    status, _, said = run_compiler(toolchain.command, arguments, text)
+    if status != 0 or not made.exists():
+        _write_source(source, text)
+        said = said.replace("<stdin>", str(source))
+        again = [str(source) if argument == "-" else argument for argument in arguments]
+        again[-1] = "again.so"
+        raise _failure("compile", toolchain, status, again, said, f"\nThe source is {source}.")
+
+
+def _write_source(source: Path, text: str) -> None:
+    """Keeps a text for a person to look at; it is never read again, so it has no seal."""
+    with disk_cache.scratch_file(".tmp") as made:
+        made.write_text(text, "utf-8", "surrogateescape")
+        os.replace(made, source)
+
+
+def _link(toolchain: Toolchain, objects: Sequence[Path], extra: Sequence[str], made: Path) -> None:
+    arguments = [*toolchain.flags, "-shared", *map(str, objects), *extra, "-o", str(made)]
+    status, _, said = run_compiler(toolchain.command, arguments)
+    if status != 0 or not made.exists():
+        raise _failure("link", toolchain, status, arguments, said, "")
+
+
+def _failure(
+    verb: str,
+    toolchain: Toolchain,
+    status: int,
+    arguments: Sequence[str],
+    said: str,
+    source: str,
+) -> UnavailableError:
+    """The error of a compiler run: what it said, what was run, and what can be done."""
+    command = shlex.join((*toolchain.command, *arguments))
+    ended = f"ended with status {status}" if status >= 0 else f"was ended by signal {-status}"
+    space = ""
+    with contextlib.suppress(OSError):
+        free = os.statvfs(disk_cache.folder())
+        if free.f_bavail * free.f_frsize < 1 << 20:
+            space = f"\nThe disk of {disk_cache.folder()} is full: free some of it."
+    return UnavailableError(
+        f"the C compiler ({toolchain.version}) could not {verb} what geon made: it {ended}."
+        f"{source}{space}\nThe command was\n  {command}\n"
+        f"and it said\n{said.strip() or '(nothing)'}\n"
+        "If the compiler itself is sound, this is a defect of geon: report it with the source; "
+        "another compiler can be had with the environment variable CC."
+    )

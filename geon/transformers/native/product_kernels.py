@@ -1,0 +1,481 @@
+"""The C functions that all matrix products of a module share: register tiles, copies, few rows."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+GROUP = 48
+"""Rows of the left operand packed at a time: a multiple of every tile height."""
+
+_TAGS = {"float": "f32", "double": "f64"}
+_SIZES = {"float": 4, "double": 8}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the blocks a product of one type is cut into, in elements."""
+
+    type: str
+    vector: int
+
+    @property
+    def tag(self) -> str:
+        """What function names end in."""
+        return _TAGS[self.type]
+
+    @property
+    def panel(self) -> int:
+        """Columns of one packed panel of the right operand: two vectors."""
+        return 2 * self.vector
+
+    @property
+    def depth(self) -> int:
+        """The most summed indices of one block: twelve rows of it stay in a 32 KB first cache."""
+        return 384 if self.type == "float" else 256
+
+    @property
+    def line(self) -> int:
+        """Distance of two packed rows of the left operand; no multiple of a cache's set stride."""
+        return self.depth + 64 // _SIZES[self.type]
+
+    @property
+    def columns(self) -> int:
+        """The most columns of one block: with `depth`, the right operand's share of 400 KB."""
+        return 1024 // _SIZES[self.type]
+
+
+def shape(type: str, vector_bytes: int) -> Shape:
+    """Block sizes for accumulation in `type` with vectors of `vector_bytes` (16, 32 or 64)."""
+    if vector_bytes not in (16, 32, 64):
+        raise ValueError(f"vector_bytes is {vector_bytes}; products know 16, 32 and 64")
+    return Shape(type, vector_bytes // _SIZES[type])
+
+
+def micro_kernels(text: str, vector_bytes: int) -> str:
+    """C text of the shared functions that product texts call, what they call themselves first."""
+    found: dict[str, str] = {}
+    for type in _TAGS:
+        table = _functions(shape(type, vector_bytes))
+        _collect(text, table, found)
+    return "\n".join(found.values())
+
+
+def _collect(text: str, table: dict[str, Callable[[], str]], found: dict[str, str]) -> None:
+    for name in dict.fromkeys(re.findall(r"\bgeon_\w+", text)):
+        if name in table and name not in found:
+            body = table[name]()
+            _collect(body.replace(name, ""), table, found)
+            found[name] = body
+
+
+def _functions(of: Shape) -> dict[str, Callable[[], str]]:
+    tag = of.tag
+    table: dict[str, Callable[[], str]] = {
+        f"geon_vector_{tag}": lambda: _vector(of),
+        f"geon_tiles_{tag}": lambda: _tiles(of),
+        f"geon_copy_{tag}": lambda: _copy(of),
+        f"geon_spread_{tag}": lambda: _spread(of),
+        f"geon_transpose_{tag}": lambda: _transpose(of),
+        f"geon_stream_{tag}": lambda: _stream(of),
+        f"geon_dots_{tag}": lambda: _dots(of),
+        "geon_share": lambda: _SHARE,
+        "geon_split": lambda: _SPLIT,
+    }
+    for height in ("high", "low"):
+        for width in (2, 1):
+            table[f"geon_{height}_{width}_{tag}"] = lambda h=height, w=width: _tile(of, h, w)
+    return table
+
+
+def _vector(of: Shape) -> str:
+    """The vector type, its fused multiply-add, and how a value is kept in a register."""
+    tag, size = of.tag, _SIZES[of.type]
+    name, bytes_ = f"geon_vector_{tag}", of.vector * size
+    letters = "ps" if size == 4 else "pd"
+    upper = tag.upper()
+    x86 = {
+        64: (
+            "__AVX512F__",
+            f"__builtin_ia32_vfmadd{letters}512_mask(a, b, c, -1, 4)",
+            "__AVX512F__",
+        ),
+        32: ("__FMA__", f"__builtin_ia32_vfmadd{letters}256(a, b, c)", "__AVX__"),
+        16: ("__FMA__", f"__builtin_ia32_vfmadd{letters}(a, b, c)", "__SSE2__"),
+    }[bytes_]
+    neon = "__builtin_aarch64_fmav4sf" if size == 4 else "__builtin_aarch64_fmav2df"
+    arm = f"defined(__aarch64__) && {int(bytes_ == 16)}"
+    suffix = "f" if size == 4 else ""
+    value = ", ".join(["(x)"] * of.vector)
+    return f"""\
+typedef {of.type} {name} __attribute__((vector_size({bytes_}), aligned({size}), may_alias));
+#if defined(__clang__)
+#define GEON_VECTOR_FMA_{upper}(a, b, c) __builtin_elementwise_fma(a, b, c)
+#elif defined({x86[0]})
+#define GEON_VECTOR_FMA_{upper}(a, b, c) (({name}){x86[1]})
+#elif {arm}
+#define GEON_VECTOR_FMA_{upper}(a, b, c) (({name}){neon}(a, b, c))
+#else
+#define GEON_VECTOR_FMA_{upper}(a, b, c) ((a) * (b) + (c))
+#endif
+#if defined(__clang__) || defined(__FMA__) || ({arm})
+#define GEON_SCALAR_FMA_{upper}(a, b, c) __builtin_fma{suffix}(a, b, c)
+#else
+#define GEON_SCALAR_FMA_{upper}(a, b, c) ((a) * (b) + (c))
+#endif
+#define GEON_SPLAT_{upper}(x) (({name}){{{value}}})
+/* Without this some compilers load a value again for each use in a loop. */
+#if defined(__x86_64__) && defined({x86[2]})
+#define GEON_HOLD_{upper}(x) __asm__("" : "+{"v" if bytes_ == 64 else "x"}"(x))
+#elif {arm}
+#define GEON_HOLD_{upper}(x) __asm__("" : "+w"(x))
+#else
+#define GEON_HOLD_{upper}(x) ((void)0)
+#endif
+"""
+
+
+def heights(of: Shape) -> tuple[int, int]:
+    """Rows of the high and the low register tile: the larger fills 32 or 16 vector registers."""
+    return (12, 4) if of.vector * _SIZES[of.type] == 64 else (6, 2)
+
+
+def _tile(of: Shape, height: str, width: int) -> str:
+    """One register tile: out[row][column] (+)= sum over k of left[row][k] * right[k][column]."""
+    rows, upper = heights(of)[height == "low"], of.tag.upper()
+    vector = f"geon_vector_{of.tag}"
+    cells = [[f"c{r}_{c}" for c in range(width)] for r in range(rows)]
+    places = {
+        cell: f"*({vector} *)(out + {r} * out_step + {c * of.vector})"
+        for r, line in enumerate(cells)
+        for c, cell in enumerate(line)
+    }
+    right = [f"b{c}" for c in range(width)]
+    lines = [
+        f"static __attribute__((noinline)) void geon_{height}_{width}_{of.tag}(",
+        f"    int64_t depth, const {of.type} *restrict left, const {of.type} *restrict right,",
+        f"    int64_t step, {of.type} *restrict out, int64_t out_step, int accumulate) {{",
+        f"  {vector} {', '.join(places)};",
+        "  if (accumulate) {",
+        *(f"    {cell} = {place};" for cell, place in places.items()),
+        "  } else {",
+        f"    {' = '.join(places)} = ({vector}){{0}};",
+        "  }",
+        "  for (int64_t k = 0; k < depth; ++k, ++left, right += step) {",
+        f"    {vector} a, "
+        + ", ".join(
+            f"{b} = *(const {vector} *)(right + {c * of.vector})" for c, b in enumerate(right)
+        )
+        + ";",
+        *(f"    GEON_HOLD_{upper}({b});" for b in right),
+    ]
+    for r, line in enumerate(cells):
+        lines.append(f"    a = GEON_SPLAT_{upper}(left[{r * of.line}]);")
+        lines += [
+            f"    {cell} = GEON_VECTOR_FMA_{upper}(a, {b}, {cell});"
+            for cell, b in zip(line, right, strict=True)
+        ]
+    lines += ["  }", *(f"  {place} = {cell};" for cell, place in places.items()), "}", ""]
+    return "\n".join(lines)
+
+
+def _tiles(of: Shape) -> str:
+    """All tiles of a group of packed rows against a block of panels."""
+    high, low = heights(of)
+    tag, type, vector, panel = of.tag, of.type, of.vector, of.panel
+    call = "(depth, a, b, step, c, out_step, accumulate)"
+    return f"""\
+static __attribute__((noinline)) void geon_tiles_{tag}(
+    int64_t rows, int64_t columns, int64_t depth, const {type} *left, const {type} *right,
+    int64_t panel_step, int64_t step, {type} *out, int64_t out_step, int accumulate) {{
+  for (int64_t row = 0; row < rows;) {{
+    const int high = rows - row > {high - low};
+    const {type} *a = left + row * {of.line}, *b = right;
+    {type} *c = out + row * out_step;
+    for (int64_t column = 0; column < columns;
+         column += {panel}, b += panel_step, c += {panel}) {{
+      if (columns - column > {vector}) {{
+        if (high) geon_high_2_{tag}{call};
+        else geon_low_2_{tag}{call};
+      }} else {{
+        if (high) geon_high_1_{tag}{call};
+        else geon_low_1_{tag}{call};
+      }}
+    }}
+    row += high ? {high} : {low};
+  }}
+}}
+"""
+
+
+def _copy(of: Shape) -> str:
+    """Rows copied from one leading dimension to another, a whole panel's width without a call."""
+    vector = f"geon_vector_{of.tag}"
+    moves = "\n".join(
+        f"      *({vector} *)(to + {c * of.vector}) = *(const {vector} *)(from + {c * of.vector});"
+        for c in range(2)
+    )
+    return f"""\
+static __attribute__((noinline)) void geon_copy_{of.tag}(
+    {of.type} *restrict to, int64_t to_step, const {of.type} *restrict from, int64_t from_step,
+    int64_t rows, int64_t columns) {{
+  if (columns == {of.panel}) {{
+    for (int64_t row = 0; row < rows; ++row, to += to_step, from += from_step) {{
+{moves}
+    }}
+    return;
+  }}
+  for (int64_t row = 0; row < rows; ++row, to += to_step, from += from_step) {{
+    int64_t column = 0;
+    for (; column + {of.vector} <= columns; column += {of.vector})
+      *({vector} *)(to + column) = *(const {vector} *)(from + column);
+    for (; column < columns; ++column) to[column] = from[column];
+  }}
+}}
+"""
+
+
+def _spread(of: Shape) -> str:
+    """One row of the right operand, padded to whole panels by its maker, laid into the panels."""
+    vector = f"geon_vector_{of.tag}"
+    return f"""\
+static void geon_spread_{of.tag}({of.type} *restrict to, int64_t panel_step,
+    const {of.type} *restrict from, int64_t columns) {{
+  for (int64_t column = 0; column < columns; column += {of.panel}, to += panel_step) {{
+    *({vector} *)to = *(const {vector} *)(from + column);
+    *({vector} *)(to + {of.vector}) = *(const {vector} *)(from + column + {of.vector});
+  }}
+}}
+"""
+
+
+def _transpose(of: Shape) -> str:
+    """to[column][row] = from[row][column], square blocks in registers.
+
+    A block of n = 2^s rows is transposed by s perfect shuffles: each interleaves row i with row
+    i + n/2, the low halves into row 2i and the high halves into row 2i + 1.
+    """
+    n, type = of.vector, of.type
+    vector = f"geon_vector_{of.tag}"
+    half = n // 2
+    low = ", ".join(f"{i}, {n + i}" for i in range(half))
+    high = ", ".join(f"{half + i}, {n + half + i}" for i in range(half))
+    lines = [
+        f"static __attribute__((noinline)) void geon_transpose_{of.tag}(",
+        f"    {type} *restrict to, int64_t to_step, const {type} *restrict from,"
+        " int64_t from_step,",
+        "    int64_t rows, int64_t columns) {",
+        f"  for (int64_t row = 0; row < rows; row += {n})",
+        f"    for (int64_t column = 0; column < columns; column += {n}) {{",
+        f"      const {type} *source = from + row * from_step + column;",
+        f"      {type} *target = to + column * to_step + row;",
+        f"      if (rows - row < {n} || columns - column < {n}) {{",
+        f"        const int64_t m = rows - row < {n} ? rows - row : {n};",
+        f"        const int64_t w = columns - column < {n} ? columns - column : {n};",
+        "        for (int64_t c = 0; c < w; ++c)",
+        "          for (int64_t r = 0; r < m; ++r)",
+        "            target[c * to_step + r] = source[r * from_step + c];",
+        "        continue;",
+        "      }",
+    ]
+    names = [f"x{i}" for i in range(n)]
+    lines += [
+        f"      {vector} {x} = *(const {vector} *)(source + {i} * from_step);"
+        for i, x in enumerate(names)
+    ]
+    step = 0
+    while 1 << step < n:
+        letter = "yzuvw"[step]
+        new = [f"{letter}{i}" for i in range(n)]
+        for i in range(half):
+            pair = f"{names[i]}, {names[i + half]}"
+            lines += [
+                f"      {vector} {new[2 * i]} = __builtin_shufflevector({pair}, {low});",
+                f"      {vector} {new[2 * i + 1]} = __builtin_shufflevector({pair}, {high});",
+            ]
+        names, step = new, step + 1
+    lines += [f"      *({vector} *)(target + {i} * to_step) = {x};" for i, x in enumerate(names)]
+    lines += ["    }", "}", ""]
+    return "\n".join(lines)
+
+
+def _stream(of: Shape) -> str:
+    """A few packed rows against a right operand read in place, rows of it at a time."""
+    type, upper = of.type, of.tag.upper()
+    unroll = 8 if of.vector * _SIZES[type] == 64 else 4
+
+    def loop(rows: int, deep: int, pad: str) -> list[str]:
+        lines = [
+            f"{pad}const {type} "
+            + ", ".join(
+                f"a{r}_{k} = a[{r * of.line + k}]" for r in range(rows) for k in range(deep)
+            )
+            + ";",
+            f"{pad}{type} *restrict c0 = out + row * out_step + start"
+            + (", *restrict c1 = c0 + out_step;" if rows == 2 else ";"),
+            f'{pad}_Pragma("omp simd")',
+            f"{pad}for (int64_t column = 0; column < width; ++column) {{",
+            f"{pad}  const {type} "
+            + ", ".join(f"b{k} = b[{k} * step + column]" for k in range(deep))
+            + ";",
+        ]
+        for r in range(rows):
+            value = f"c{r}[column]"
+            for k in range(deep):
+                value = f"GEON_SCALAR_FMA_{upper}(a{r}_{k}, b{k}, {value})"
+            lines.append(f"{pad}  c{r}[column] = {value};")
+        return [*lines, f"{pad}}}"]
+
+    # A chunk of `unroll` rows stays in the first cache while all rows on the left use it.
+    chunk = 16384 // _SIZES[type] // unroll
+    lines = [
+        f"/* geon_vector_{of.tag} */",
+        f"static __attribute__((noinline)) void geon_stream_{of.tag}(",
+        f"    int64_t rows, int64_t columns, int64_t depth, const {type} *restrict left,",
+        f"    const {type} *restrict right, int64_t step, {type} *restrict out, int64_t out_step,",
+        "    int accumulate) {",
+        "  if (!accumulate)",
+        "    for (int64_t row = 0; row < rows; ++row)",
+        f"      __builtin_memset(out + row * out_step, 0, (size_t)columns * sizeof({type}));",
+        "  for (int64_t k = 0, deep; k < depth; k += deep) {",
+        f"    deep = depth - k >= {unroll} ? {unroll} : 1;",
+        f"    for (int64_t start = 0; start < columns; start += rows > 2 ? {chunk} : columns) {{",
+        "      const int64_t rest = columns - start;",
+        f"      const int64_t width = rows > 2 && rest > {chunk} ? {chunk} : rest;",
+        f"      const {type} *restrict b = right + k * step + start;",
+        "      for (int64_t row = 0; row < rows;) {",
+        f"        const {type} *restrict a = left + row * {of.line} + k;",
+        "        if (deep == 1) {",
+        *loop(1, 1, "          "),
+        "          row += 1;",
+        "        } else if (rows - row == 1) {",
+        *loop(1, unroll, "          "),
+        "          row += 1;",
+        "        } else {",
+        *loop(2, unroll, "          "),
+        "          row += 2;",
+        "        }",
+        "      }",
+        "    }",
+        "  }",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _dots(of: Shape) -> str:
+    """A few packed rows against a right operand whose summed dimension is adjacent."""
+    type, upper, n = of.type, of.tag.upper(), of.vector
+    vector = f"geon_vector_{of.tag}"
+
+    def block(rows: int, columns: int, pad: str) -> list[str]:
+        cells = [f"c{r}_{c}" for r in range(rows) for c in range(columns)]
+        lines = [
+            f"{pad}{vector} {', '.join(f'{cell} = {{0}}' for cell in cells)};",
+            f"{pad}int64_t k = 0;",
+            f"{pad}for (; k + {n} <= depth; k += {n}) {{",
+            *(
+                f"{pad}  const {vector} a{r} = *(const {vector} *)(a + {r * of.line} + k);"
+                for r in range(rows)
+            ),
+        ]
+        for c in range(columns):
+            lines.append(f"{pad}  const {vector} b{c} = *(const {vector} *)(b + {c} * step + k);")
+            lines += [
+                f"{pad}  c{r}_{c} = GEON_VECTOR_FMA_{upper}(a{r}, b{c}, c{r}_{c});"
+                for r in range(rows)
+            ]
+        lines.append(f"{pad}}}")
+        for r in range(rows):
+            for c in range(columns):
+                lines.append(
+                    f"{pad}geon_dot_end_{of.tag}(c{r}_{c}, depth - k, a + {r * of.line} + k, "
+                    f"b + {c} * step + k, out + (row + {r}) * out_step + column + {c}, "
+                    "accumulate);"
+                )
+        return lines
+
+    lines = [
+        f"static void geon_dot_end_{of.tag}(const {vector} sum, int64_t rest, const {type} *a,",
+        f"    const {type} *b, {type} *out, int accumulate) {{",
+        f"  {type} part[{n}], total = 0;",
+        f"  *({vector} *)part = sum;",
+        f"  for (int half = {n // 2}; half; half /= 2)",
+        "    for (int i = 0; i < half; ++i) part[i] += part[i + half];",
+        f"  for (int64_t k = 0; k < rest; ++k) total = GEON_SCALAR_FMA_{upper}(a[k], b[k], total);",
+        "  *out = (accumulate ? *out : 0) + (part[0] + total);",
+        "}",
+        f"static __attribute__((noinline)) void geon_dots_{of.tag}(",
+        f"    int64_t rows, int64_t columns, int64_t depth, const {type} *restrict left,",
+        f"    const {type} *restrict right, int64_t step, {type} *restrict out, int64_t out_step,",
+        "    int accumulate) {",
+        "  for (int64_t column = 0; column < columns;) {",
+        f"    const {type} *b = right + column * step;",
+        "    if (columns - column < 4) {",
+        "      for (int64_t row = 0; row < rows; ++row) {",
+        f"        const {type} *a = left + row * {of.line};",
+        *block(1, 1, "        "),
+        "      }",
+        "      column += 1;",
+        "      continue;",
+        "    }",
+        "    for (int64_t row = 0; row < rows;) {",
+        f"      const {type} *a = left + row * {of.line};",
+        "      if (rows - row == 1) {",
+        *block(1, 4, "        "),
+        "        row += 1;",
+        "      } else {",
+        *block(2, 4, "        "),
+        "        row += 2;",
+        "      }",
+        "    }",
+        "    column += 4;",
+        "  }",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+_SHARE = """\
+/* The least block, a multiple of `step`, that cuts `total` into as few as blocks of `most` do. */
+static inline int64_t geon_share(int64_t total, int64_t most, int64_t step) {
+  const int64_t parts = total > most ? (total + most - 1) / most : 1;
+  const int64_t block = ((total + parts - 1) / parts + step - 1) / step * step;
+  return block > 0 ? block : step;
+}
+"""
+
+_SPLIT = """\
+/* How a product is cut: blocks of rows and columns, items (blocks of all batches), and tasks, each
+   of neighbouring items. Nothing here changes a result: each is summed in one order. */
+struct geon_split {
+  int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
+};
+static __attribute__((noinline)) struct geon_split geon_split(int64_t batches, int64_t rows,
+    int64_t columns, int64_t depth, int64_t most_columns, int64_t most_depth, int64_t panel,
+    int few, int32_t threads) {
+  struct geon_split s;
+  const int64_t pack = few ? 2048 : most_columns, least = few ? 256 : 4 * panel;
+  const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
+  const int64_t parts = threads > 1 && work > 1e5 ? 4 * (int64_t)threads : 1;
+  int64_t row_block = geon_share(rows, 480, 12), column_block = geon_share(columns, pack, panel);
+  for (;;) {
+    s.row_blocks = (rows + row_block - 1) / row_block;
+    s.column_blocks = (columns + column_block - 1) / column_block;
+    s.items = batches * s.row_blocks * s.column_blocks;
+    if (s.items >= parts || work / (double)s.items < 1e5) break;
+    if (row_block > 96 && (row_block >= column_block || column_block <= least))
+      row_block = geon_share(row_block, row_block / 2, 12);
+    else if (column_block > least)
+      column_block = geon_share(column_block, column_block / 2, panel);
+    else break;
+  }
+  s.row_block = row_block;
+  s.column_block = column_block;
+  s.depth_block = geon_share(depth, most_depth, 8);
+  const int64_t most = parts > 1 ? (work < 4e5 * (double)parts ? (int64_t)(work / 2e5) + 1 : 2 * parts) : 1;
+  s.tasks = s.items < most ? s.items : most;
+  return s;
+}
+"""

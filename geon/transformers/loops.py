@@ -46,13 +46,27 @@ class Accumulator:
     spoiled: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``value`` put at ``place``; ``direct`` where the place needs no statement of the body."""
+
+    place: str
+    value: str
+    ctype: str
+    direct: bool
+
+    def __str__(self) -> str:
+        return f"{self.place} = {self.value};"
+
+
 @dataclass(slots=True)
 class Pass:
-    """Loops, outermost first, with the statements of one element and what it reduces."""
+    """Loops, outermost first, with the statements of one element, what it reduces and stores."""
 
     loops: list[Loop]
     body: Block
     sums: list[Accumulator] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -177,9 +191,26 @@ class _Maker:
         if len(groups) == 1:
             self.items = [_Item(i.op, False, 0, order) for i in self.items]
             return self.build([], None, {order: groups})
-        inner = groups[-1]
+        inner, across = groups[-1], self.across(order)
         self.items = [_Item(i.op, False, 0, inner) for i in self.items]
+        if across is not None and self.wants_lanes:
+            rows = [(n,) for group in groups[:-1] for n in group if n != across]
+            return self.build(rows, across, {inner: [inner]})
         return self.build(groups[:-1], None, {inner: [inner]})
+
+    def across(self, order: tuple[str, ...]) -> str | None:
+        """The axis along which a load is adjacent where the last loop would jump through it.
+
+        Its indices are then taken side by side, so that each line of cache is used as a whole.
+        """
+        names = {f"i_{self.number[n]}": n for n in order}
+        last = f"i_{self.number[order[-1]]}"
+        for form in self.scalars.offsets:
+            if form.terms.get(last, 0) not in (0, 1):
+                for name, step in form.terms.items():
+                    if step == 1 and name in names:
+                        return names[name]
+        return None
 
     def merged_inner(self, nest: Nest) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
         """For each set of inner loops those that can be walked as one."""
@@ -298,7 +329,6 @@ class _Maker:
         body = Block(row)
         loops = [self.loop(axes, 2) for axes in groups or [(n,) for n in inner]]
         made = Pass(loops, body)
-        stores: list[str] = []
         written: list[Op] = []
         for item in items:
             if item.reduces:
@@ -306,11 +336,16 @@ class _Maker:
                 continue
             index = self.index_of(item.op)
             value = self.scalars.value(body, item.op, index)
+            before = len(body.lines)
             offset = self.scalars.offset(body, item.op, index)
-            stores.append(f"{self.names.pointer(item.op)}[{offset}] = {value};")
+            direct = len(body.lines) == before and not set(self.scalars.offsets[-1].terms) & set(
+                self.scalars.halves
+            )
+            place = f"{self.names.pointer(item.op)}[{offset}]"
+            ctype = c_expressions.C_TYPES[name_of(item.op.dtype)]
+            made.stores.append(Store(place, value, ctype, direct))
             written.append(item.op)
-        stores += self.keep_costly(level, inner, row, body)
-        body.lines += stores
+        body.lines += self.keep_costly(level, inner, row, body)
         self.scalars.readable.update(written)
         return made
 

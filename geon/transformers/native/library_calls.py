@@ -6,8 +6,9 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
+from ..c_functions import C_TYPES
 from ..forms import Size
-from ..loops import Loop, Nest, Pass
+from ..loops import Loop, Nest, Pass, Store
 from ..scalars import Block, Scalars
 from ..schedule import Kernel
 from .library import library_text
@@ -115,8 +116,9 @@ def _update(kernel: Kernel, names: KernelNames) -> Function:
     body = Block(row)
     read = scalars.value(body, value, index)
     place = scalars.offset(body, op, scalars.sliced(body, op, index, 2))
-    body.lines.append(f"{names.pointer(op)}[{place}] = {read};")
-    row.lines.append(Pass(loops[-1:], body))
+    ctype = C_TYPES[name_of(op.dtype)]
+    store = Store(f"{names.pointer(op)}[{place}]", read, ctype, False)
+    row.lines.append(Pass(loops[-1:], body, stores=[store]))
     out, old = names.pointer(op), names.memory(x)
     size = f"(size_t)({names.length(op.axes.size)}) * sizeof *{out}"
     part = nest_text(Nest(loops[:-1], top, row, None, Block(), 1), names, f"{NAME}_part")

@@ -50,7 +50,9 @@ class _Writer:
     def pass_text(self, made: Pass, bounds: tuple[str, str] | None) -> list[str]:
         """The loops of a pass; ``bounds`` are those of the outermost one where it is divided."""
         lanes = self.nest.lanes is not None
-        body = [str(line) for line in made.body.lines]
+        if lanes and not made.sums and made.loops and all(s.direct for s in made.stores):
+            return self.tiled(made)
+        body = [str(line) for line in [*made.body.lines, *made.stores]]
         body += [self.step(total, lanes) for total in made.sums]
         body += [self.spoil(total, lanes) for total in made.sums if total.spoiled]
         lines = [line for total in made.sums for line in self.start(total, lanes)]
@@ -70,6 +72,49 @@ class _Writer:
             body = ["{", *self.indented(body), "}"]
         ends = [line for total in made.sums for line in self.end(total, lanes)]
         return [*lines, *body, *ends]
+
+    def tiled(self, made: Pass) -> list[str]:
+        """A pass across memory: tiles are computed along the loads, then stored along the stores.
+
+        A tile is small enough for the nearest cache; its rows are padded so that they do not meet
+        in one set of it.
+        """
+        *outer, last = made.loops
+        names = [f"tile_{k}" for k in range(len(made.stores))]
+        lines = [
+            f"{s.ctype} {n}[{LANES}][{LANES + 1}];" for n, s in zip(names, made.stores, strict=True)
+        ]
+        pairs = list(zip(names, made.stores, strict=True))
+        kept = [f"{n}[lane][{last.name} - tile] = {s.value};" for n, s in pairs]
+        out = [f"{s.place} = {n}[lane][{last.name} - tile];" for n, s in pairs]
+        along = f"for (int64_t {last.name} = tile; {last.name} < tile_end; {last.name}++)"
+        across = "for (int64_t lane = 0; lane < lanes; lane++)"
+        size = self.extent(last)
+        body = [
+            f"for (int64_t tile = 0; tile < {size}; tile += {LANES}) {{",
+            *self.indented([
+                f"const int64_t tile_end = tile + {LANES} < {size} ? tile + {LANES} : {size};",
+                *lines,
+                f"{along} {{",
+                "#pragma omp simd",
+                f"    {across} {{",
+                *self.indented([*map(str, made.body.lines), *kept], 2),
+                "    }",
+                "}",
+                f"{across} {{",
+                "#pragma omp simd",
+                f"    {along} {{",
+                *self.indented(out, 2),
+                "    }",
+                "}",
+            ]),
+            "}",
+        ]  # fmt: skip
+        for loop in reversed(outer):
+            name, size = loop.name, self.extent(loop)
+            head = f"for (int64_t {name} = 0; {name} < {size}; {name}++) {{"
+            body = [head, *self.indented(body), "}"]
+        return body
 
     def start(self, total: Accumulator, lanes: bool) -> list[str]:
         first = c_expressions.identity(total.kind, total.dtype)
@@ -286,4 +331,4 @@ class _Writer:
 def weight_of(made: Pass) -> int:
     """About how many statements one element of a pass takes; calls count for more."""
     text = "\n".join(map(str, made.body.lines))
-    return len(made.body.lines) + len(made.sums) + 8 * text.count("geon_")
+    return len(made.body.lines) + len(made.sums) + len(made.stores) + 8 * text.count("geon_")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .product_kernels import GROUP, Shape
-from .product_walk import Dimension, address, at, indent, merged, walk
+from .product_walk import Dimension, address, at, decompose, indent, merged, walk
 
 
 @dataclass(frozen=True)
@@ -76,23 +76,6 @@ def view(
     return found if "1" in (found.line_step, found.summed_step) else None
 
 
-def element_loop(
-    operand: Operand, type: str, every: Sequence[Dimension], inner: Dimension | None, place: str
-) -> list[str]:
-    """A loop over a run of `inner` (`run` long) that computes elements into `place[e]`."""
-    indices = {d.name: at(d.name) for d in every}
-    if inner is not None:
-        indices[inner.name] = "here"
-    statements, value = operand.element(indices)
-    here = [f"const int64_t here = {at(inner.name)} + e;", "(void)here;"] if inner else []
-    return [
-        "#pragma omp simd",
-        "for (int64_t e = 0; e < run; ++e) {",
-        *indent([*here, *statements, f"{place} = ({type})({value});"]),
-        "}",
-    ]
-
-
 @dataclass(frozen=True)
 class Packing:
     """The text that packs one operand's block; indices of the batch are in scope.
@@ -115,94 +98,165 @@ class Packing:
 
     @property
     def along_lines(self) -> bool:
-        """Whether elements are computed along rows or columns rather than the summed index."""
+        """Whether elements are best computed along rows or columns."""
         return any(d.name == self.operand.unit for d in self.lines[-1:])
 
-    def staged(self, side: str) -> str:
+    @property
+    def along_summed(self) -> bool:
+        """Whether elements are best computed along the summed index."""
+        return any(d.name == self.operand.unit for d in self.summed[-1:])
+
+    def staged(self, left: bool) -> str:
         """How many elements of a further block the packing works in, as C text."""
         if self.view is not None:
             return "0"
-        if side == "left":
+        if left:
             return f"depth_block * {GROUP}" if self.along_lines else "0"
-        along_summed = self.operand.unit is not None and not self.along_lines
-        return f"{self.of.panel} * depth_block" if along_summed else "column_block"
+        return f"{self.of.panel} * depth_block" if self.along_summed else "column_block"
 
     def left(self) -> list[str]:
         """Rows packed side by side, the last tile filled up with zeros."""
-        found = self.view
+        found, line, tag = self.view, self.of.line, self.of.tag
         if found is not None:
-            return [*self.left_moved(found), *self.left_end()]
-        return [*self.left_computed(), *self.left_end()]
-
-    def left_end(self) -> list[str]:
-        line = self.of.line
+            lines = self.moved(found, "row_start", "height", "left", line, True)
+        elif self.along_lines:
+            lines = [
+                *self.computed_along_lines(
+                    "row_start", "height", lambda k, r: f"staged[({k}) * {GROUP} + {r}]"
+                ),
+                f"geon_transpose_{tag}(left, {line}, staged, {GROUP}, depth_run, height);",
+            ]
+        else:
+            lines = self.computed_along_summed("row_start", "height", "left", str(line))
         return [
+            *lines,
             "for (int64_t r = height; r % 12; ++r)",
             f"  __builtin_memset(left + r * {line}, 0, (size_t)depth_run * sizeof *left);",
         ]
 
-    def left_moved(self, found: View) -> list[str]:
-        tag, line = self.of.tag, self.of.line
+    def right(self) -> list[str]:
+        """Columns packed into panels, the last one filled up with zeros."""
+        found, tag, panel = self.view, self.of.tag, self.of.panel
+        if found is None and not self.along_summed:
+            step = f"{panel} * depth_run"
+            return [
+                f"for (int64_t c = width; c % {panel}; ++c) staged[c] = 0;",
+                *self.computed_along_lines(
+                    "column_start",
+                    "width",
+                    lambda k, c: f"staged[{c}]",
+                    lambda k: [
+                        f"geon_spread_{tag}(panels + ({k}) * {panel}, {step}, staged, width);"
+                    ],
+                ),
+            ]
+        if found is not None:
+            lines = self.moved(found, "first_column", "some", "panel", panel, False)
+        else:
+            lines = [
+                *self.computed_along_summed("first_column", "some", "staged", "depth_block"),
+                f"geon_transpose_{tag}(panel, {panel}, staged, depth_block, some, depth_run);",
+            ]
+        return [
+            f"for (int64_t c = 0; c < width; c += {panel}) {{",
+            *indent(
+                [
+                    "const int64_t first_column = column_start + c;",
+                    f"const int64_t some = width - c < {panel} ? width - c : {panel};",
+                    f"{self.of.type} *panel = panels + c * depth_run;",
+                    f"if (some < {panel})",
+                    f"  __builtin_memset(panel, 0, (size_t)depth_run * {panel} * sizeof *panel);",
+                    *lines,
+                ]
+            ),
+            "}",
+        ]
 
-        def move(row: str, rows: str, k: str, ks: str) -> list[str]:
-            to = f"left + ({row}) * {line} + ({k})"
-            source = found.address
-            if found.summed_step == "1":
-                step = found.line_step
-                return [f"geon_copy_{tag}({to}, {line}, {source}, {step}, {rows}, {ks});"]
-            step = found.summed_step
-            return [f"geon_transpose_{tag}({to}, {line}, {source}, {step}, {ks}, {rows});"]
-
-        return self.blocks(found, "row_start", "height", move)
-
-    def blocks(
-        self, found: View, start: str, length: str, move: Callable[[str, str, str, str], list[str]]
+    def moved(
+        self, found: View, start: str, length: str, to: str, step: int, lines_first: bool
     ) -> list[str]:
-        """`move` on each block whose lines and summed indices are one stride apart."""
+        """Copies or transposes of blocks whose lines and summed indices are one stride apart."""
+        tag = self.of.tag
+
+        def move(line: str, lines: str, k: str, ks: str) -> list[str]:
+            major, minor = (line, k) if lines_first else (k, line)
+            target = f"{to} + ({major}) * {step} + {minor}"
+            line_steps = found.summed_step == "1"
+            if found.summed_step == found.line_step == "1":
+                line_steps = lines_first
+            across = found.line_step if line_steps else found.summed_step
+            sizes = (lines, ks) if line_steps else (ks, lines)
+            kind = "copy" if line_steps == lines_first else "transpose"
+            sides = f"{target}, {step}, {found.address}, {across}"
+            return [f"geon_{kind}_{tag}({sides}, {', '.join(sizes)});"]
+
         return walk(
             found.lines,
             start,
             length,
             lambda line, lines: walk(
-                found.summed,
-                "depth_start",
-                "depth_run",
-                lambda k, ks: move(line, lines, k, ks),
+                found.summed, "depth_start", "depth_run", lambda k, ks: move(line, lines, k, ks)
             ),
         )
 
-    def along_summed_loops(self, place: Callable[[str], str]) -> list[str]:
-        """Elements along the summed index, at `place` of the run's offset."""
-        every = (*self.batch, *self.lines, *self.summed)
-        inner = self.summed[-1] if self.summed else None
-        return walk(
+    def computed_along_summed(self, start: str, length: str, to: str, step: str) -> list[str]:
+        """One row or column after the other, each computed along the summed index."""
+        inner = self.summed[-1:]
+        loops = walk(
             self.summed,
             "depth_start",
             "depth_run",
-            lambda k, ks: [
-                f"const int64_t run = {ks};",
-                *element_loop(self.operand, self.of.type, every, inner, place(f"{k} + e")),
-            ],
+            lambda k, ks: self.loop(inner, ks, {}, f"{to}[l * {step} + {k} + e]"),
         )
+        return [
+            f"for (int64_t l = 0; l < {length}; ++l) {{",
+            *indent([*decompose(self.lines, f"{start} + l"), *loops]),
+            "}",
+        ]
 
-    def along_lines_loops(self, start: str, length: str, place: str) -> list[str]:
-        """Elements along rows or columns for each summed index, at `place` of k and the column."""
-        every = (*self.batch, *self.lines, *self.summed)
-        inner = self.lines[-1] if self.lines else None
+    def computed_along_lines(
+        self,
+        start: str,
+        length: str,
+        place: Callable[[str, str], str],
+        after: Callable[[str], list[str]] = lambda k: [],
+    ) -> list[str]:
+        """One summed index after the other, each computed along rows or columns."""
 
-        def body(k: str, ks: str) -> list[str]:
-            run = walk(
+        def one(k: str, ks: str) -> list[str]:
+            deep = self.summed[-1].name if self.summed else None
+            outer = {deep: "deep"} if deep is not None else {}
+            here = [f"const int64_t deep = {at(deep)} + d;", "(void)deep;"] if deep else []
+            loops = walk(
                 self.lines,
                 start,
                 length,
-                lambda line, lines: [
-                    f"const int64_t run = {lines};",
-                    *element_loop(self.operand, self.of.type, every, inner, f"{place}[{line} + e]"),
-                ],
+                lambda line, lines: self.loop(
+                    self.lines[-1:], lines, outer, place(f"{k} + d", f"{line} + e")
+                ),
             )
-            return [*run]
+            return [
+                f"for (int64_t d = 0; d < {ks}; ++d) {{",
+                *indent([*here, *loops, *after(f"{k} + d")]),
+                "}",
+            ]
 
-        return body("", "") if not self.summed else body("", "")
+        return walk(self.summed, "depth_start", "depth_run", one)
 
-    def left_computed(self) -> list[str]:
-        raise NotImplementedError
+    def loop(
+        self, inner: tuple[Dimension, ...], count: str, others: Mapping[str, str], place: str
+    ) -> list[str]:
+        """A loop that computes elements along a run of the dimension `inner`."""
+        indices = {d.name: at(d.name) for d in (*self.batch, *self.lines, *self.summed)}
+        indices.update(others)
+        here = []
+        for dimension in inner:
+            here = [f"const int64_t here = {at(dimension.name)} + e;", "(void)here;"]
+            indices[dimension.name] = "here"
+        statements, value = self.operand.element(indices)
+        return [
+            "#pragma omp simd",
+            f"for (int64_t e = 0; e < {count}; ++e) {{",
+            *indent([*here, *statements, f"{place} = ({self.of.type})({value});"]),
+            "}",
+        ]

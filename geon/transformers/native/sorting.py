@@ -226,7 +226,7 @@ GEON_INLINE {key} {name}_key({type} x)
     return {chosen};
 }}
 
-static int64_t {name}_line(const {type} *x, int64_t n)
+static int64_t {name}_line(const {type} *x, int64_t n, int64_t inner)
 {{
     {key} best = 0;
     int64_t found = 0;
@@ -234,14 +234,14 @@ static int64_t {name}_line(const {type} *x, int64_t n)
         int32_t count = n - start < 512 ? (int32_t)(n - start) : 512, first = 512;
         {key} largest = 0;
         for (int32_t i = 0; i < count; i++) {{
-            {key} key = {name}_key(x[start + i]);
+            {key} key = {name}_key(x[(start + i) * inner]);
             largest = key > largest ? key : largest;
         }}
         if (largest <= best)
             continue;
         best = largest;
         for (int32_t i = 0; i < count; i++) {{
-            int32_t here = {name}_key(x[start + i]) == best ? i : 512;
+            int32_t here = {name}_key(x[(start + i) * inner]) == best ? i : 512;
             first = here < first ? here : first;
         }}
         found = start + first;
@@ -249,47 +249,31 @@ static int64_t {name}_line(const {type} *x, int64_t n)
     return found;
 }}
 
-static void {name}_columns(const {type} *x, int64_t *out, int64_t n, int64_t inner, int64_t width)
-{{
-    {key} best[64] = {{0}};
-    int64_t found[64] = {{0}};
-    for (int64_t i = 0; i < n; i++, x += inner)
-        for (int64_t j = 0; j < width; j++) {{
-            {key} key = {name}_key(x[j]);
-            found[j] = key > best[j] ? i : found[j];
-            best[j] = key > best[j] ? key : best[j];
-        }}
-    __builtin_memcpy(out, found, (size_t)width * sizeof *found);
-}}
-
-struct {name}_work {{
+struct {name}_lines {{
     const {type} *x;
-    int64_t *out, blocks, columns, n, inner, each;
+    int64_t *out, lines, n, inner, each;
 }};
 
 static void {name}_task(void *argument, int64_t index)
 {{
-    const struct {name}_work *all = argument;
+    const struct {name}_lines *all = argument;
     int64_t start = index * all->each, end = start + all->each;
-    for (int64_t block = start; block < end && block < all->blocks; block++) {{
-        int64_t outer = block / all->columns, column = block % all->columns * 64;
-        int64_t width = all->inner - column < 64 ? all->inner - column : 64;
-        const {type} *x = all->x + outer * all->n * all->inner + column;
-        int64_t *out = all->out + outer * all->inner + column;
+    for (int64_t line = start; line < end && line < all->lines; line++) {{
         if (all->inner == 1)
-            *out = {name}_line(x, all->n);
+            all->out[line] = {name}_line(all->x + line * all->n, all->n, 1);
         else
-            {name}_columns(x, out, all->n, all->inner, width);
+            all->out[line] = {name}_line(all->x + line / all->inner * all->n * all->inner
+                                         + line % all->inner, all->n, all->inner);
     }}
 }}
 
 static void {name}(int32_t threads, const {type} *x, int64_t *out, int64_t outer, int64_t n,
                    int64_t inner)
 {{
-    int64_t columns = (inner + 63) / 64, each = 1 + {grain} / ((inner < 64 ? inner : 64) * n + 1);
-    struct {name}_work all = {{x, out, outer * columns, columns, n, inner, each}};
-    if (all.blocks)
-        geon_pool_run({name}_task, &all, (all.blocks + each - 1) / each, threads);
+    int64_t each = 1 + {grain} / (n + 1);
+    struct {name}_lines all = {{x, out, outer * inner, n, inner, each}};
+    if (all.lines)
+        geon_pool_run({name}_task, &all, (all.lines + each - 1) / each, threads);
 }}
 """
 

@@ -1,0 +1,314 @@
+"""Matrix products over any dimensions as C text, with work fused into their loads and stores.
+
+A product is cut into items (blocks of rows and columns of one batch), which tasks of the thread
+pool share. An item walks the summed index in blocks: it packs its part of the right operand into
+panels two vectors wide, and for each group of rows packs the left operand's rows and runs register
+tiles over both. Sums stay in the task's scratch memory; when the last block is in, the caller's
+`store` is run once for each element. Every sum is taken in the order of the summed index, or for
+few rows against a right operand adjacent along it in vector lanes; how many threads there are
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .product_kernels import GROUP, Shape, micro_kernels, shape
+from .product_packing import Operand, Packing
+from .product_walk import Dimension, at, decompose, indent, size, walk
+
+__all__ = ["Dimension", "Operand", "Product", "micro_kernels", "product_text"]
+
+FEW = 8
+"""Up to so many rows, a right operand in memory is read in place."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """C[batch, rows, columns] = sum over summed of left[batch, rows, summed] * right[...].
+
+    `type` is "float" or "double", the type of the sums. `store` makes the C statements that store
+    one element from the indices' texts and the value's; `store_unit` is the dimension along which
+    stores adjoin. `arguments` is the C parameter list that all texts refer to and `call` its names,
+    none of which may be a name of the product's own functions (a `ValueError` says which).
+    """
+
+    name: str
+    type: str
+    batch: tuple[Dimension, ...]
+    rows: tuple[Dimension, ...]
+    columns: tuple[Dimension, ...]
+    summed: tuple[Dimension, ...]
+    left: Operand
+    right: Operand
+    store: Callable[[Mapping[str, str], str], list[str]]
+    store_unit: str | None
+    arguments: str
+    call: str
+
+
+def product_text(product: Product, vector_bytes: int) -> str:
+    """The C text of ``static void NAME(int32_t threads, <arguments>)`` and what only it needs.
+
+    It calls the shared functions that ``micro_kernels`` makes from this text.
+    """
+    oriented = _oriented(product)
+    text = _Text(oriented, shape(product.type, vector_bytes)).make()
+    return "\n".join(text) + "\n"
+
+
+def _last(dimensions: Sequence[Dimension], *units: str | None) -> tuple[Dimension, ...]:
+    """The dimensions with the first unit that is among them innermost."""
+    for unit in units:
+        for dimension in dimensions:
+            if dimension.name == unit:
+                return (*(d for d in dimensions if d is not dimension), dimension)
+    return tuple(dimensions)
+
+
+def _oriented(product: Product) -> Product:
+    """The same product with its stores along columns and each group's unit innermost."""
+    rows, columns, left, right = product.rows, product.columns, product.left, product.right
+    if any(d.name == product.store_unit for d in rows):
+        rows, columns, left, right = columns, rows, right, left
+    return Product(
+        product.name,
+        product.type,
+        product.batch,
+        _last(rows, left.unit),
+        _last(columns, product.store_unit, right.unit),
+        _last(product.summed, left.unit, right.unit),
+        left,
+        right,
+        product.store,
+        product.store_unit,
+        product.arguments,
+        product.call,
+    )
+
+
+class _Text:
+    """The parts of one product's text."""
+
+    def __init__(self, product: Product, of: Shape) -> None:
+        self.product, self.of = product, of
+        self.left = Packing(product.left, of, product.batch, product.rows, product.summed)
+        self.right = Packing(product.right, of, product.batch, product.columns, product.summed)
+        self.sizes = {
+            "batches": size(product.batch),
+            "rows": size(product.rows),
+            "columns": size(product.columns),
+            "depth": size(product.summed),
+        }
+        self.parameters = [p.strip() for p in product.arguments.split(",") if p.strip()]
+        self.direct = self.direct_function()
+        rows = self.sizes["rows"]
+        self.few = ("1" if int(rows) <= FEW else "0") if rows.isdigit() else f"rows <= {FEW}"
+        if self.direct is None:
+            self.few = "0"
+
+    def direct_function(self) -> str | None:
+        """What multiplies few rows by the right operand in place, if it can."""
+        found = self.right.view
+        if found is None or len(found.lines) > 1 or len(found.summed) > 1:
+            return None
+        return "stream" if found.line_step == "1" else "dots"
+
+    def make(self) -> list[str]:
+        name, product = self.product.name, self.product
+        task, call = self.task(), self.caller()
+        self.check()
+        comma = ", " if product.arguments else ""
+        return [
+            f"struct {name}_arguments {{",
+            *indent([f"{p};" for p in self.parameters]),
+            "  struct geon_split split;",
+            "};",
+            f"static void {name}_task(void *argument, int64_t index) {{",
+            *indent(task),
+            "}",
+            f"static void {name}(int32_t threads{comma}{product.arguments}) {{",
+            *indent(call),
+            "}",
+        ]
+
+    def check(self) -> None:
+        """Raises where a name of the caller's is one that the text declares itself."""
+        unpacked = {re.findall(r"\w+", p)[-1] for p in self.parameters}
+        clash = unpacked & _OWN
+        if clash:
+            raise ValueError(
+                f"a product's argument is named {sorted(clash)[0]!r}, a name of its own"
+            )
+
+    def extents(self) -> list[str]:
+        return [f"const int64_t {name} = {text};" for name, text in self.sizes.items()]
+
+    def caller(self) -> list[str]:
+        """The function that cuts the product up and runs its tasks."""
+        name, of = self.product.name, self.of
+        values = ", ".join([*(n.strip() for n in self.product.call.split(",") if n.strip())])
+        comma = ", " if values else ""
+        return [
+            *self.extents(),
+            "if (batches <= 0 || rows <= 0 || columns <= 0) return;",
+            f"struct {name}_arguments geon_given = {{{values}{comma}",
+            "  geon_split(batches, rows, columns, depth, "
+            f"{of.columns}, {of.depth}, {of.panel}, {self.few}, threads)}};",
+            f"if (geon_given.split.tasks == 1) {name}_task(&geon_given, 0);",
+            f"else geon_pool_run({name}_task, &geon_given, geon_given.split.tasks, threads);",
+        ]
+
+    def task(self) -> list[str]:
+        name, type, of = self.product.name, self.of.type, self.of
+        unpack = [
+            f"{p} = geon_given->{re.findall(r'[A-Za-z_]\w*', p)[-1]};" for p in self.parameters
+        ]
+        unpack += [f"(void){re.findall(r'[A-Za-z_]\w*', p)[-1]};" for p in self.parameters]
+        blocks = ("row_block", "column_block", "depth_block", "row_blocks", "column_blocks")
+        staged = [s for s in (self.left.staged(True), self.right.staged(False)) if s != "0"]
+        sizes = {
+            "left": f"{GROUP} * {of.line}",
+            "panels": "direct ? 0 : column_block * depth_block"
+            if self.few != "0"
+            else "column_block * depth_block",
+            "sums": f"(depth > depth_block ? (row_block + {GROUP - 1}) / {GROUP} : 1)"
+            f" * {GROUP} * sums_step",
+            "staged": " + ".join(staged) or "0",
+        }
+        parts = [part for part in sizes if sizes[part] != "0"]
+        total = " + ".join(f"{part}_size" for part in parts)
+        lines = [
+            f"const struct {name}_arguments *geon_given = argument;",
+            "const struct geon_split *split = &geon_given->split;",
+            *unpack,
+            *self.extents(),
+            *(f"const int64_t {block} = split->{block};" for block in blocks),
+            *([f"const int direct = {self.few};"] if self.few != "0" else []),
+            f"const int64_t sums_step = column_block + {of.vector};",
+        ]
+        before = "0"
+        for part in parts:
+            lines.append(f"const int64_t {part}_size = (({sizes[part]}) + 63) / 64 * 64;")
+        lines.append(f"{type} *const scratch = geon_scratch((size_t)({total}) * sizeof({type}));")
+        for part in parts:
+            lines.append(f"{type} *const {part} = scratch + {before};")
+            before = f"{part}_size" if before == "0" else f"{before} + {part}_size"
+        return [
+            *lines,
+            "(void)batches;",
+            "const int64_t last = split->items * (index + 1) / split->tasks;",
+            "for (int64_t item = split->items * index / split->tasks; item < last; ++item) {",
+            *indent(self.item()),
+            "}",
+        ]
+
+    def item(self) -> list[str]:
+        """One block of rows and columns of one batch."""
+        pack = self.right.right()
+        if self.few == "1":
+            pack = []
+        elif self.few != "0":
+            pack = ["if (!direct) {", *indent(pack), "}"]
+        return [
+            "const int64_t column_start = item % column_blocks * column_block;",
+            "const int64_t block_start = item / column_blocks % row_blocks * row_block;",
+            *decompose(self.product.batch, "item / column_blocks / row_blocks"),
+            "const int64_t width = columns - column_start < column_block"
+            " ? columns - column_start : column_block;",
+            "const int64_t block_end = rows - block_start < row_block"
+            " ? rows : block_start + row_block;",
+            "for (int64_t depth_start = 0; depth_start == 0 || depth_start < depth;",
+            "     depth_start += depth_block) {",
+            "  const int64_t depth_run = depth - depth_start < depth_block"
+            " ? depth - depth_start : depth_block;",
+            *indent(pack),
+            "  for (int64_t row_start = block_start; row_start < block_end;"
+            f" row_start += {GROUP}) {{",
+            *indent(self.group(), 2),
+            "  }",
+            "}",
+        ]
+
+    def group(self) -> list[str]:
+        """One group of rows: packed, multiplied, and stored after the last summed block."""
+        of = self.of
+        tiles = [
+            f"geon_tiles_{of.tag}(height, width, depth_run, left, panels,"
+            f" {of.panel} * depth_run, {of.panel}, out, sums_step, depth_start > 0);"
+        ]
+        if self.few != "0":
+            tiles = (
+                ["if (direct) {", *indent(self.in_place()), "} else {", *indent(tiles), "}"]
+                if self.few != "1"
+                else self.in_place()
+            )
+        return [
+            "const int64_t height = block_end - row_start < "
+            f"{GROUP} ? block_end - row_start : {GROUP};",
+            *self.left.left(),
+            f"{of.type} *const out = sums"
+            " + (depth > depth_block ? (row_start - block_start) * sums_step : 0);",
+            *tiles,
+            "if (depth_start + depth_run >= depth) {",
+            *indent(self.store()),
+            "}",
+        ]
+
+    def in_place(self) -> list[str]:
+        """Few rows against the right operand where it lies."""
+        found = self.right.view
+        assert found is not None
+        step = found.summed_step if self.direct == "stream" else found.line_step
+        starts = (("column_start", found.lines), ("depth_start", found.summed))
+        return [
+            *(line for flat, dimensions in starts for line in decompose(dimensions, flat)),
+            f"geon_{self.direct}_{self.of.tag}(height, width, depth_run, left, {found.address},"
+            f" {step}, out, sums_step, depth_start > 0);",
+        ]
+
+    def store(self) -> list[str]:
+        """The caller's statements on every element of the group."""
+        product, type = self.product, self.of.type
+        indices = {d.name: at(d.name) for d in (*product.batch, *product.rows, *product.columns)}
+        inner = product.columns[-1:]
+        here = [f"const int64_t here = {at(d.name)} + e;" for d in inner]
+        here += ["(void)here;" for _ in inner]
+        indices.update({d.name: "here" for d in inner})
+
+        def body(column: str, run: str) -> list[str]:
+            return [
+                "#pragma omp simd",
+                f"for (int64_t e = 0; e < {run}; ++e) {{",
+                *indent(
+                    [
+                        *here,
+                        f"const {type} value = line[{column} + e];",
+                        *product.store(indices, "value"),
+                    ]
+                ),
+                "}",
+            ]
+
+        return [
+            "for (int64_t row = 0; row < height; ++row) {",
+            *indent(
+                [
+                    f"const {type} *restrict line = out + row * sums_step;",
+                    *decompose(product.rows, "row_start + row"),
+                    *walk(product.columns, "column_start", "width", body),
+                ]
+            ),
+            "}",
+        ]
+
+
+_OWN = frozenset(
+    """threads argument index split geon_given batches rows columns depth row_block column_block
+    depth_block row_blocks column_blocks direct sums_step left_size panels_size sums_size
+    staged_size scratch left panels sums staged last item column_start block_start width block_end
+    depth_start depth_run row_start height out line row value here deep e d l c r panel
+    first_column some""".split()
+)

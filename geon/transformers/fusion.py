@@ -29,6 +29,7 @@ HEAVY = frozenset(
 ONCE = frozenset({"pad", "concat", "gather", "slice", "flatten"})  # repeated only for one use
 BODY = 96  # ops in one kernel: longer bodies compile slowly and spill registers
 EPILOGUE = 48
+HEAVY_BODY = 12  # elementary functions in one kernel, each some twenty instructions
 CHEAP_CHAIN = 8
 ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
 FEW_ROWS = 8
@@ -39,12 +40,14 @@ class Form:
     """How a fused kernel computes: ``nest`` or ``product`` (of ``dot``) or ``library``.
 
     ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
+    ``names`` are what the results call the axes of ``dot``, where that differs.
     """
 
     kind: str
     rows: frozenset[str] | None = None
     dot: Op | None = None
     reductions: tuple[Op, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return self.kind if self.rows is None else f"{self.kind} by {', '.join(sorted(self.rows))}"
@@ -61,18 +64,22 @@ class Cluster:
     inner: set[Op] = field(default_factory=set)
     rows: frozenset[str] | None = None
     dot: Op | None = None
+    names: tuple[tuple[str, str], ...] = ()
+    heavy: int = 0
 
 
 class Use(NamedTuple):
     """A use of an op: the op that uses it, and how indices match on the way there.
 
     ``aligned``: each axis is indexed as the user's axis of that name; ``spread``: the user has
-    axes that the op lacks.
+    axes that the op lacks; ``renamed``: the user's name for each of the op's axes, where that is
+    all that keeps them from being aligned.
     """
 
     op: Op
     aligned: bool
     spread: bool
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 def group(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
@@ -197,7 +204,12 @@ class _Fusion:
         name, arg = op.primitive.name, op.args[0]
         aligned = name in ("broadcast", "reorder")
         wider = name == "broadcast"
-        self.pass_on(arg, [Use(u.op, u.aligned and aligned, u.spread or wider) for u in uses])
+        names: tuple[tuple[str, str], ...] = ()
+        if name == "rename":
+            names = tuple(zip(arg.axes.names, op.axes.names, strict=True))
+        for u in uses:
+            renamed = names if u.aligned and not u.spread else ()
+            self.pass_on(arg, [Use(u.op, u.aligned and aligned, u.spread or wider, renamed)])
         for position in op.args[1:]:
             self.pass_on(position, [Use(u.op, True, True) for u in uses])
 
@@ -246,6 +258,7 @@ class _Fusion:
 
     def enter(self, op: Op, cluster: Cluster, result: bool) -> None:
         cluster.inner.add(op)
+        cluster.heavy += op.primitive.name in HEAVY
         self.homes.setdefault(op, []).append(cluster)
         if result:
             cluster.results.append(op)
@@ -295,7 +308,7 @@ class _Fusion:
         if not (light or scalar or alone):
             return False
         for cluster in users:
-            if cluster.kind == "library" or len(cluster.inner) >= BODY:
+            if cluster.kind == "library" or self.full(op, cluster):
                 return False
         return not any(self.operand(use) and op in self.fed for use in uses)
 
@@ -304,7 +317,7 @@ class _Fusion:
         return use.op.primitive.name == "dot" and is_product(use.op)
 
     def fits_elementwise(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
-        if cluster.kind == "library" or len(cluster.inner) >= self.room(cluster):
+        if cluster.kind == "library" or self.full(op, cluster):
             return False
         if not all(use.aligned and not self.operand(use) for use in uses):
             return False
@@ -314,8 +327,11 @@ class _Fusion:
             return cluster.kind == "nest" and self.by_rows(cluster, frozenset(op.axes.names))
         return cluster.rows is not None or op.axes.same_set(cluster.results[0].axes)
 
-    def room(self, cluster: Cluster) -> int:
-        return EPILOGUE if cluster.kind == "product" else BODY
+    def full(self, op: Op, cluster: Cluster) -> bool:
+        """Whether a cluster holds as many ops as a compiler handles well."""
+        if op.primitive.name in HEAVY and cluster.heavy >= HEAVY_BODY:
+            return True
+        return len(cluster.inner) >= (EPILOGUE if cluster.kind == "product" else BODY)
 
     def by_rows(self, cluster: Cluster, rows: frozenset[str]) -> bool:
         """Make the passes of a nest share ``rows``; False where that does not fit."""
@@ -423,8 +439,9 @@ class _Fusion:
         required = op in self.required or len(users) > 1
         if not self.apart:
             for cluster in self.candidates(op, uses):
-                if self.fits_contraction(op, self.within(uses, cluster), cluster):
-                    cluster.kind, cluster.dot = "product", op
+                inside = self.within(uses, cluster)
+                if self.fits_contraction(op, inside, cluster):
+                    cluster.kind, cluster.dot, cluster.names = "product", op, inside[0].renamed
                     self.enter(op, cluster, required)
                     return
         cluster = self.begin(op, "product", uses)
@@ -434,11 +451,15 @@ class _Fusion:
         """Whether what the cluster computes can be done while the product is stored."""
         if cluster.kind != "nest" or cluster.reductions or cluster.rows is not None:
             return False
-        if len(cluster.inner) > EPILOGUE:
+        if len(cluster.inner) > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:
             return False
-        if not all(use.aligned and not use.spread for use in uses):
+        renamed = uses[0].renamed
+        if renamed and (op in self.required or len(self.users(self.uses[op])) > 1):
             return False
-        return all(result.axes.same_set(op.axes) for result in cluster.results)
+        if not all((use.aligned or renamed) and not use.spread for use in uses):
+            return False
+        names = {n for _, n in renamed} or set(op.axes.names)
+        return all(set(result.axes.names) == names for result in cluster.results)
 
     # Groups -------------------------------------------------------------------------------------
 
@@ -450,7 +471,8 @@ class _Fusion:
         for op in results:
             order.walk(op)
         rows = cluster.rows if cluster.reductions or cluster.rows is not None else None
-        form = Form(cluster.kind, rows, cluster.dot, tuple(cluster.reductions))
+        reductions = tuple(cluster.reductions)
+        form = Form(cluster.kind, rows, cluster.dot, reductions, cluster.names)
         in_place = {op: order.in_place(op) for op in results}
         main = results[0]
         return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, form)

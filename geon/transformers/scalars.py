@@ -229,7 +229,8 @@ class Scalars:
             block = block.at(self.depth(index.values()))
             offset = self.offset(block, op, index)
             ctype = c_expressions.C_TYPES[name_of(op.dtype)]
-            found = self.let(block, key, ctype, f"{self.names.pointer(op)}[{offset}]")
+            flag = " != 0" if ctype == "_Bool" else ""
+            found = self.let(block, key, ctype, f"{self.names.pointer(op)}[{offset}]{flag}")
         return found
 
     def computed(self, block: Block, op: Op, index: Index) -> str:

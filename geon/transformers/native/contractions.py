@@ -10,8 +10,14 @@ from ..c_expressions import C_TYPES
 from ..forms import Form, variable
 from ..scalars import Block, Scalars
 from ..schedule import Kernel
-from .naming import KernelNames
-from .product import Dimension, Operand, Product, micro_kernels, product_text
+from .naming import NAME, Function, KernelNames
+from .product import Dimension, Operand, Product, product_text
+
+
+def product_function(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
+    """The C function of a contraction kernel."""
+    text = product_text(Contraction(kernel, names).product(NAME), vector_bytes)
+    return Function(text, tuple(names.parameters))
 
 
 class Contraction:
@@ -29,14 +35,13 @@ class Contraction:
             for k, (name, length) in enumerate(extents.items())
         }
         self.axes = {d.name: name for name, d in self.dimensions.items()}
+        self.named = {new: old for old, new in kernel.form.names}  # as the results call them
         self.type = C_TYPES[name_of(dot.dtype)]
 
     def product(self, name: str) -> Product:
-        """Rows are the axes of the operand whose axes the result does not end with."""
+        """The product, with the axes of its operands by their part."""
         x, y = self.dot.args
         unit = self.store_unit()
-        if unit is not None and unit not in y.axes:
-            x, y = y, x
         summed = self.dot.attrs[0]
         made = (self.operand(x), self.operand(y))
         self.store({d: d for d in self.axes}, "v")
@@ -60,7 +65,7 @@ class Contraction:
     def store_unit(self) -> str | None:
         """The axis along which neighbouring stores adjoin; None for a single element."""
         order = self.names.order(self.kernel.results[0])
-        return order[-1] if order else None
+        return self.named.get(order[-1], order[-1]) if order else None
 
     def index(self, op: Op, texts: Mapping[str, str]) -> dict[str, Form]:
         """The indices of ``op`` from the C text of each dimension's index."""
@@ -97,7 +102,8 @@ class Contraction:
         self.scalars.known[self.dot] = lambda index: value
         stores = []
         for op in self.kernel.results:
-            index = self.index(op, texts)
+            own = (self.dimensions[self.named.get(n, n)] for n in op.axes.names)
+            index = {n: variable(texts[d.name]) for n, d in zip(op.axes.names, own, strict=True)}
             text = self.scalars.value(block, op, index)
             offset = self.scalars.offset(block, op, index)
             stores.append(f"{self.names.pointer(op)}[{offset}] = {text};")

@@ -19,9 +19,11 @@ from ..linking import Linking
 from ..loops import make_nest
 from ..memory import Plan
 from ..schedule import Kernel
+from .contractions import product_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import nest_text
+from .product import micro_kernels
 
 UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
 
@@ -96,8 +98,6 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
         text = nest_text(make_nest(kernel, names), names, NAME)
         return Function(text, tuple(names.parameters))
     if kernel.form.kind == "product":
-        from .contractions import product_function
-
         return product_function(kernel, names, vector_bytes)
     return library_function(kernel, names)
 
@@ -236,7 +236,8 @@ class _Module:
             if not alone:
                 made = self.exported(text, made, name)
             written.append(made)
-        body = "\n".join([*shared, *written])
+        kernels = "\n".join(written)
+        body = "\n".join([micro_kernels(kernels, self.vector_bytes), *shared, kernels])
         floor = (
             FLOOR_DIV if "geon_floor_div" in body or "geon_floor_div" in str(self.statics) else ""
         )

@@ -72,8 +72,10 @@ def _lines(op: Op, names: KernelNames) -> Function:
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
     function, text = library_text(name, dtypes)
     sizes = [names.length(n) for n in _around(x, at)]
-    arguments = ["threads", names.memory(x), names.pointer(op), *sizes, *further]
-    return _wrapped(names, [f"{function}({', '.join(arguments)});"], text)
+    arguments = ["threads", names.memory(x), names.memory(op), *sizes, *further]
+    call = f"{function}({', '.join(arguments)});"
+    short = name in ("sort", "argsort", "top_k")  # fail where there is no memory to work in
+    return _wrapped(names, [f"return {call}" if short else call], text, fails=short)
 
 
 def _scatter(op: Op, names: KernelNames) -> Function:

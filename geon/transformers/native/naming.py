@@ -75,14 +75,16 @@ class KernelNames:
         if found is None:
             written = place in self.written
             count = sum(p.name[0] == "xy"[written] for p in self.pointers.values())
-            ctype = C_TYPES[dtype] if written else f"const {C_TYPES[dtype]}"
+            held = "uint8_t" if dtype == "bool" else C_TYPES[dtype]  # bytes load as vectors
+            ctype = held if written else f"const {held}"
             found = Parameter(f"{'xy'[written]}{count}", ctype, place)
             self.pointers[place, dtype] = found
         return found.name
 
     def memory(self, op: Op) -> str:
         """The typed pointer to the memory that ``op`` looks at as a whole."""
-        return self.pointer(self.plan.schedule.base[op])
+        name = self.pointer(self.plan.schedule.base[op])
+        return f"(_Bool *){name}" if name_of(op.dtype) == "bool" else name
 
     def length(self, length: Size) -> str:
         """A length as C over the kernel's parameters."""

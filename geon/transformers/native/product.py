@@ -21,7 +21,7 @@ from .product_walk import Dimension, at, decompose, indent, size, walk
 
 __all__ = ["Dimension", "Operand", "Product", "micro_kernels", "product_text"]
 
-FEW = 8
+FEW = {"stream": 32, "dots": 12}
 """Up to so many rows, a right operand in memory is read in place."""
 
 
@@ -104,10 +104,12 @@ class _Text:
         }
         self.parameters = [p.strip() for p in product.arguments.split(",") if p.strip()]
         self.direct = self.direct_function()
+        self.names = [re.findall(r"[A-Za-z_]\w*", p)[-1] for p in self.parameters]
         rows = self.sizes["rows"]
-        self.few = ("1" if int(rows) <= FEW else "0") if rows.isdigit() else f"rows <= {FEW}"
-        if self.direct is None:
-            self.few = "0"
+        most = FEW.get(self.direct or "", 0)
+        self.few = f"rows <= {most}" if most else "0"
+        if rows.isdigit():
+            self.few = str(int(int(rows) <= most))
 
     def direct_function(self) -> str | None:
         """What multiplies few rows by the right operand in place, if it can."""
@@ -136,8 +138,7 @@ class _Text:
 
     def check(self) -> None:
         """Raises where a name of the caller's is one that the text declares itself."""
-        unpacked = {re.findall(r"\w+", p)[-1] for p in self.parameters}
-        clash = unpacked & _OWN
+        clash = _OWN.intersection(self.names)
         if clash:
             raise ValueError(
                 f"a product's argument is named {sorted(clash)[0]!r}, a name of its own"
@@ -164,16 +165,18 @@ class _Text:
     def task(self) -> list[str]:
         name, type, of = self.product.name, self.of.type, self.of
         unpack = [
-            f"{p} = geon_given->{re.findall(r'[A-Za-z_]\w*', p)[-1]};" for p in self.parameters
+            f"{p} = geon_given->{argument}; (void){argument};"
+            for p, argument in zip(self.parameters, self.names, strict=True)
         ]
-        unpack += [f"(void){re.findall(r'[A-Za-z_]\w*', p)[-1]};" for p in self.parameters]
         blocks = ("row_block", "column_block", "depth_block", "row_blocks", "column_blocks")
         staged = [s for s in (self.left.staged(True), self.right.staged(False)) if s != "0"]
         sizes = {
-            "left": f"{GROUP} * {of.line}",
-            "panels": "direct ? 0 : column_block * depth_block"
+            "left": f"direct ? rows * left_step : {GROUP} * {of.line}"
             if self.few != "0"
-            else "column_block * depth_block",
+            else f"{GROUP} * {of.line}",
+            "panels": {"0": "column_block * depth_block", "1": "0"}.get(
+                self.few, "direct ? 0 : column_block * depth_block"
+            ),
             "sums": f"(depth > depth_block ? (row_block + {GROUP - 1}) / {GROUP} : 1)"
             f" * {GROUP} * sums_step",
             "staged": " + ".join(staged) or "0",
@@ -186,7 +189,8 @@ class _Text:
             *unpack,
             *self.extents(),
             *(f"const int64_t {block} = split->{block};" for block in blocks),
-            *([f"const int direct = {self.few};"] if self.few != "0" else []),
+            f"const int direct = {self.few};",
+            f"const int64_t left_step = direct ? depth_block + {of.vector} : {of.line};",
             f"const int64_t sums_step = column_block + {of.vector};",
         ]
         before = "0"
@@ -265,8 +269,8 @@ class _Text:
         starts = (("column_start", found.lines), ("depth_start", found.summed))
         return [
             *(line for flat, dimensions in starts for line in decompose(dimensions, flat)),
-            f"geon_{self.direct}_{self.of.tag}(height, width, depth_run, left, {found.address},"
-            f" {step}, out, sums_step, depth_start > 0);",
+            f"geon_{self.direct}_{self.of.tag}(height, width, depth_run, left, left_step,"
+            f" {found.address}, {step}, out, sums_step, depth_start > 0);",
         ]
 
     def store(self) -> list[str]:
@@ -307,7 +311,7 @@ class _Text:
 
 _OWN = frozenset(
     """threads argument index split geon_given batches rows columns depth row_block column_block
-    depth_block row_blocks column_blocks direct sums_step left_size panels_size sums_size
+    depth_block row_blocks column_blocks direct left_step sums_step left_size panels_size sums_size
     staged_size scratch left panels sums staged last item column_start block_start width block_end
     depth_start depth_run row_start height out line row value here deep e d l c r panel
     first_column some""".split()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
@@ -83,7 +84,7 @@ def _functions(of: Shape) -> dict[str, Callable[[], str]]:
     }
     for height in ("high", "low"):
         for width in (2, 1):
-            table[f"geon_{height}_{width}_{tag}"] = lambda h=height, w=width: _tile(of, h, w)
+            table[f"geon_{height}_{width}_{tag}"] = partial(_tile, of, height, width)
     return table
 
 
@@ -300,59 +301,89 @@ def _transpose(of: Shape) -> str:
 
 def _stream(of: Shape) -> str:
     """A few packed rows against a right operand read in place, rows of it at a time."""
-    type, upper = of.type, of.tag.upper()
-    unroll = 8 if of.vector * _SIZES[type] == 64 else 4
+    type, upper, n = of.type, of.tag.upper(), of.vector
+    vector = f"geon_vector_{of.tag}"
+    wide = n * _SIZES[type] == 64
+    # Rows and summed indices at a time: their products stay in registers, as do the right rows.
+    blocks = ((4, 4), (2, 8), (1, 8), (1, 1)) if wide else ((2, 4), (1, 4), (1, 1))
+    unroll = 8 if wide else 4
 
-    def loop(rows: int, deep: int, pad: str) -> list[str]:
+    def block(rows: int, deep: int, pad: str) -> list[str]:
+        cells = [(r, k) for r in range(rows) for k in range(deep)]
         lines = [
-            f"{pad}const {type} "
-            + ", ".join(
-                f"a{r}_{k} = a[{r * of.line + k}]" for r in range(rows) for k in range(deep)
-            )
-            + ";",
-            f"{pad}{type} *restrict c0 = out + row * out_step + start"
-            + (", *restrict c1 = c0 + out_step;" if rows == 2 else ";"),
-            f'{pad}_Pragma("omp simd")',
-            f"{pad}for (int64_t column = 0; column < width; ++column) {{",
-            f"{pad}  const {type} "
-            + ", ".join(f"b{k} = b[{k} * step + column]" for k in range(deep))
-            + ";",
+            f"const {vector} a{r}_{k} = GEON_SPLAT_{upper}(a[{r} * line + {k}]);" for r, k in cells
         ]
-        for r in range(rows):
-            value = f"c{r}[column]"
-            for k in range(deep):
-                value = f"GEON_SCALAR_FMA_{upper}(a{r}_{k}, b{k}, {value})"
-            lines.append(f"{pad}  c{r}[column] = {value};")
-        return [*lines, f"{pad}}}"]
+        lines += ["int64_t column = 0;", f"for (; column + {n} <= width; column += {n}) {{"]
+        for k in range(deep):
+            lines.append(f"  {vector} b{k} = *(const {vector} *)(b + {k} * step + column);")
+            lines.append(f"  GEON_HOLD_{upper}(b{k});" if rows > 1 else "")
+        lines += [
+            f"  {vector} c{r} = *({vector} *)(c + {r} * out_step + column);" for r in range(rows)
+        ]
+        lines += [
+            f"  c{r} = GEON_VECTOR_FMA_{upper}(a{r}_{k}, b{k}, c{r});"
+            for k in range(deep)
+            for r in range(rows)
+        ]
+        lines += [f"  *({vector} *)(c + {r} * out_step + column) = c{r};" for r in range(rows)]
+        lines += [
+            "}",
+            f"for (int64_t r = 0; r < {rows}; ++r)",
+            "  for (int64_t e = column; e < width; ++e)",
+            f"    for (int64_t k = 0; k < {deep}; ++k)",
+            f"      c[r * out_step + e] = GEON_SCALAR_FMA_{upper}("
+            "a[r * line + k], b[k * step + e], c[r * out_step + e]);",
+        ]
+        return [pad + line for line in lines if line]
 
     # A chunk of `unroll` rows stays in the first cache while all rows on the left use it.
     chunk = 16384 // _SIZES[type] // unroll
-    lines = [
-        f"/* geon_vector_{of.tag} */",
+    lines = []
+    for rows, deep in blocks:
+        lines += [
+            f"static __attribute__((noinline)) void geon_stream_{rows}_{deep}_{of.tag}(",
+            f"    int64_t width, const {type} *restrict a, int64_t line,",
+            f"    const {type} *restrict b, int64_t step, {type} *restrict c, int64_t out_step) {{",
+            "  (void)line; (void)step; (void)out_step;",
+            *block(rows, deep, "  "),
+            "}",
+        ]
+    choice = []
+    for rows, deep in blocks[:-1]:
+        calls = [
+            f"geon_stream_{rows}_{deep}_{of.tag}(width, a + {k}, line, b + {k} * step,"
+            " step, c, out_step);"
+            for k in range(0, unroll, deep)
+        ]
+        test = f"if (rows - row >= {rows}) " if rows > 1 else ""
+        choice += [
+            f"        {test}{{",
+            *("          " + call for call in calls),
+            f"          row += {rows};",
+            "        } else",
+        ]
+    lines += [
         f"static __attribute__((noinline)) void geon_stream_{of.tag}(",
-        f"    int64_t rows, int64_t columns, int64_t depth, const {type} *restrict left,",
-        f"    const {type} *restrict right, int64_t step, {type} *restrict out, int64_t out_step,",
+        f"    int64_t rows, int64_t columns, int64_t depth, const {type} *left, int64_t line,",
+        f"    const {type} *right, int64_t step, {type} *out, int64_t out_step,",
         "    int accumulate) {",
         "  if (!accumulate)",
         "    for (int64_t row = 0; row < rows; ++row)",
         f"      __builtin_memset(out + row * out_step, 0, (size_t)columns * sizeof({type}));",
         "  for (int64_t k = 0, deep; k < depth; k += deep) {",
         f"    deep = depth - k >= {unroll} ? {unroll} : 1;",
-        f"    for (int64_t start = 0; start < columns; start += rows > 2 ? {chunk} : columns) {{",
-        "      const int64_t rest = columns - start;",
-        f"      const int64_t width = rows > 2 && rest > {chunk} ? {chunk} : rest;",
-        f"      const {type} *restrict b = right + k * step + start;",
+        f"    const int64_t chunk = rows > {blocks[0][0]} ? {chunk} : columns;",
+        "    for (int64_t start = 0; start < columns; start += chunk) {",
+        "      const int64_t width = columns - start < chunk ? columns - start : chunk;",
+        f"      const {type} *b = right + k * step + start;",
         "      for (int64_t row = 0; row < rows;) {",
-        f"        const {type} *restrict a = left + row * {of.line} + k;",
+        f"        const {type} *a = left + row * line + k;",
+        f"        {type} *c = out + row * out_step + start;",
         "        if (deep == 1) {",
-        *loop(1, 1, "          "),
+        f"          geon_stream_1_1_{of.tag}(width, a, line, b, step, c, out_step);",
         "          row += 1;",
-        "        } else if (rows - row == 1) {",
-        *loop(1, unroll, "          "),
-        "          row += 1;",
-        "        } else {",
-        *loop(2, unroll, "          "),
-        "          row += 2;",
+        "        } else",
+        *choice[:-1],
         "        }",
         "      }",
         "    }",
@@ -375,12 +406,14 @@ def _dots(of: Shape) -> str:
             f"{pad}int64_t k = 0;",
             f"{pad}for (; k + {n} <= depth; k += {n}) {{",
             *(
-                f"{pad}  const {vector} a{r} = *(const {vector} *)(a + {r * of.line} + k);"
+                f"{pad}  {vector} a{r} = *(const {vector} *)(a + {r} * line + k);"
                 for r in range(rows)
             ),
+            *(f"{pad}  GEON_HOLD_{upper}(a{r});" for r in range(rows)),
         ]
         for c in range(columns):
-            lines.append(f"{pad}  const {vector} b{c} = *(const {vector} *)(b + {c} * step + k);")
+            lines.append(f"{pad}  {vector} b{c} = *(const {vector} *)(b + {c} * step + k);")
+            lines.append(f"{pad}  GEON_HOLD_{upper}(b{c});")
             lines += [
                 f"{pad}  c{r}_{c} = GEON_VECTOR_FMA_{upper}(a{r}, b{c}, c{r}_{c});"
                 for r in range(rows)
@@ -389,7 +422,7 @@ def _dots(of: Shape) -> str:
         for r in range(rows):
             for c in range(columns):
                 lines.append(
-                    f"{pad}geon_dot_end_{of.tag}(c{r}_{c}, depth - k, a + {r * of.line} + k, "
+                    f"{pad}geon_dot_end_{of.tag}(c{r}_{c}, depth - k, a + {r} * line + k, "
                     f"b + {c} * step + k, out + (row + {r}) * out_step + column + {c}, "
                     "accumulate);"
                 )
@@ -406,21 +439,21 @@ def _dots(of: Shape) -> str:
         "  *out = (accumulate ? *out : 0) + (part[0] + total);",
         "}",
         f"static __attribute__((noinline)) void geon_dots_{of.tag}(",
-        f"    int64_t rows, int64_t columns, int64_t depth, const {type} *restrict left,",
-        f"    const {type} *restrict right, int64_t step, {type} *restrict out, int64_t out_step,",
+        f"    int64_t rows, int64_t columns, int64_t depth, const {type} *left, int64_t line,",
+        f"    const {type} *right, int64_t step, {type} *out, int64_t out_step,",
         "    int accumulate) {",
         "  for (int64_t column = 0; column < columns;) {",
         f"    const {type} *b = right + column * step;",
         "    if (columns - column < 4) {",
         "      for (int64_t row = 0; row < rows; ++row) {",
-        f"        const {type} *a = left + row * {of.line};",
+        f"        const {type} *a = left + row * line;",
         *block(1, 1, "        "),
         "      }",
         "      column += 1;",
         "      continue;",
         "    }",
         "    for (int64_t row = 0; row < rows;) {",
-        f"      const {type} *a = left + row * {of.line};",
+        f"      const {type} *a = left + row * line;",
         "      if (rows - row == 1) {",
         *block(1, 4, "        "),
         "        row += 1;",
@@ -456,10 +489,11 @@ static __attribute__((noinline)) struct geon_split geon_split(int64_t batches, i
     int64_t columns, int64_t depth, int64_t most_columns, int64_t most_depth, int64_t panel,
     int few, int32_t threads) {
   struct geon_split s;
-  const int64_t pack = few ? 2048 : most_columns, least = few ? 256 : 4 * panel;
+  const int64_t wide = few ? (rows <= 8 ? 8 : 2) * most_columns : most_columns;
+  const int64_t least = few ? most_columns : 4 * panel;
   const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
   const int64_t parts = threads > 1 && work > 1e5 ? 4 * (int64_t)threads : 1;
-  int64_t row_block = geon_share(rows, 480, 12), column_block = geon_share(columns, pack, panel);
+  int64_t row_block = geon_share(rows, 480, 12), column_block = geon_share(columns, wide, panel);
   for (;;) {
     s.row_blocks = (rows + row_block - 1) / row_block;
     s.column_blocks = (columns + column_block - 1) / column_block;
@@ -473,8 +507,9 @@ static __attribute__((noinline)) struct geon_split geon_split(int64_t batches, i
   }
   s.row_block = row_block;
   s.column_block = column_block;
-  s.depth_block = geon_share(depth, most_depth, 8);
-  const int64_t most = parts > 1 ? (work < 4e5 * (double)parts ? (int64_t)(work / 2e5) + 1 : 2 * parts) : 1;
+  s.depth_block = geon_share(depth, few && rows <= 8 ? 10 * most_depth : most_depth, 8);
+  int64_t most = parts > 1 ? 2 * parts : 1;
+  if (work < 2e5 * (double)most) most = (int64_t)(work / 2e5) + 1;
   s.tasks = s.items < most ? s.items : most;
   return s;
 }

@@ -116,22 +116,22 @@ class Packing:
 
     def left(self) -> list[str]:
         """Rows packed side by side, the last tile filled up with zeros."""
-        found, line, tag = self.view, self.of.line, self.of.tag
+        found, tag = self.view, self.of.tag
         if found is not None:
-            lines = self.moved(found, "row_start", "height", "left", line, True)
+            lines = self.moved(found, "row_start", "height", "left", "left_step", True)
         elif self.along_lines:
             lines = [
                 *self.computed_along_lines(
                     "row_start", "height", lambda k, r: f"staged[({k}) * {GROUP} + {r}]"
                 ),
-                f"geon_transpose_{tag}(left, {line}, staged, {GROUP}, depth_run, height);",
+                f"geon_transpose_{tag}(left, left_step, staged, {GROUP}, depth_run, height);",
             ]
         else:
-            lines = self.computed_along_summed("row_start", "height", "left", str(line))
+            lines = self.computed_along_summed("row_start", "height", "left", "left_step")
         return [
             *lines,
-            "for (int64_t r = height; r % 12; ++r)",
-            f"  __builtin_memset(left + r * {line}, 0, (size_t)depth_run * sizeof *left);",
+            "for (int64_t r = height; !direct && r % 12; ++r)",
+            f"  __builtin_memset(left + r * {self.of.line}, 0, (size_t)depth_run * sizeof *left);",
         ]
 
     def right(self) -> list[str]:
@@ -151,7 +151,7 @@ class Packing:
                 ),
             ]
         if found is not None:
-            lines = self.moved(found, "first_column", "some", "panel", panel, False)
+            lines = self.moved(found, "first_column", "some", "panel", str(panel), False)
         else:
             lines = [
                 *self.computed_along_summed("first_column", "some", "staged", "depth_block"),
@@ -173,7 +173,7 @@ class Packing:
         ]
 
     def moved(
-        self, found: View, start: str, length: str, to: str, step: int, lines_first: bool
+        self, found: View, start: str, length: str, to: str, step: str, lines_first: bool
     ) -> list[str]:
         """Copies or transposes of blocks whose lines and summed indices are one stride apart."""
         tag = self.of.tag

@@ -82,19 +82,18 @@ def at(dimension: str) -> str:
 def decompose(dimensions: Sequence[Dimension], flat: str) -> list[str]:
     """Statements that declare every dimension's index from one flat index, row-major."""
     if len(dimensions) == 1:
-        return [f"const int64_t {at(dimensions[0].name)} = {flat};"]
+        name = at(dimensions[0].name)
+        return [f"const int64_t {name} = {flat}; (void){name};"]
     if not dimensions:
         return []
     rest = f"rest_{dimensions[-1].name}"
     lines = [f"int64_t {rest} = {flat};"]
-    for k, dimension in enumerate(reversed(dimensions)):
-        extent, last = dimension.extent, k == len(dimensions) - 1
-        lines.append(
-            f"const int64_t {at(dimension.name)} = {rest}{'' if last else f' % ({extent})'};"
-        )
-        if not last:
-            lines.append(f"{rest} /= {extent if extent.isidentifier() else f'({extent})'};")
-    return lines
+    for dimension in reversed(dimensions[1:]):
+        name, extent = at(dimension.name), f"({dimension.extent})"
+        lines.append(f"const int64_t {name} = {rest} % {extent}; (void){name};")
+        lines.append(f"{rest} /= {extent};")
+    name = at(dimensions[0].name)
+    return [*lines, f"const int64_t {name} = {rest}; (void){name};"]
 
 
 def walk(

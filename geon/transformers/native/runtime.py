@@ -136,8 +136,10 @@ class Bound:
         except BaseException as error:
             self.raised = self.raised or error
 
-    def failure(self, kernel: int) -> GeonError:
+    def failure(self, kernel: int) -> Exception:
         """The error that a kernel reported."""
+        if kernel not in self.program.checks:
+            return MemoryError("there is no memory for the work of a kernel")
         length = self.program.checks[kernel]
         error: GeonError
         if length is None:

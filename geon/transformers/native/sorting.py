@@ -167,7 +167,7 @@ _GRAIN = 16384  # elements that are worth a task of their own: some 100 microsec
 def _words(dtype: str) -> dict[str, str]:
     bits = 8 if dtype == "bool" else int(dtype.lstrip("uintfloa"))
     words = {"type": C_TYPES[dtype], "suffix": SUFFIXES[dtype], "key": f"uint{bits}_t"}
-    words |= {"bytes": str(bits // 8), "top": str(bits - 1), "few": str(8 * bits // 8 + 32)}
+    words |= {"bytes": str(bits // 8), "top": str(bits - 1), "few": str(24 + bits)}
     return words | {"half": "64" if bits == 64 else "32", "grain": str(_GRAIN)}
 
 

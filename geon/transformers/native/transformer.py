@@ -30,7 +30,7 @@ TARGET = Target(
     name="native",
     rules=RULES,
     arrange=arrange,
-    in_place={name: (0,) for name in ("sort", "update", "scatter")},
+    in_place=dict.fromkeys(("sort", "update", "scatter"), (0,)),
     hidden={},
     contiguous={
         **{name: tuple(range(8)) for name in LIBRARY},

@@ -81,6 +81,26 @@ class Transformer:
         program, linking = computation.compiled(pure, leaves)
         return self.link(program.functions, computation, linking)
 
+    def profile(
+        self,
+        computation: Computation,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        repeats: int,
+    ) -> Any:
+        """What ``profile`` of a computation gives; ``UnavailableError`` where there is nothing."""
+        raise UnavailableError(
+            f"the transformer {self.target.name!r} does not time its kernels: "
+            'geon.make_transformer("native") does'
+        )
+
+    def c_function(self, computation: Computation) -> Any:
+        """The C function of a computation; ``UnavailableError`` where there is none."""
+        raise UnavailableError(
+            f"the transformer {self.target.name!r} compiles to no C function: "
+            'geon.make_transformer("native") does'
+        )
+
     def link(
         self, functions: Any, computation: Computation, linking: Linking, *, writes: bool = True
     ) -> Call:

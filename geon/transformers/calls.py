@@ -44,28 +44,43 @@ class Binding:
 
 
 class Workspace:
-    """Arena memory that one call at a time uses, and what the program has bound in it."""
+    """Arena memory that one call at a time uses, and what the program has bound in it.
+
+    ``entry`` is the program's short way into what is bound here, where it has one.
+    """
 
     def __init__(self) -> None:
         self.arena: Any = new_arena(0)
         self.bound: dict[Binding, Any] = {}
+        self.entry: Any = None
         self.context = contextvars.copy_context()
         self.context.run(np.seterr, all="ignore")
+
+    def clear(self) -> None:
+        """Forget all that is bound here."""
+        self.bound.clear()
+        if self.entry is not None:
+            self.entry.forget()
 
 
 class Call:
     """A compiled computation with its storage: call it with one value for each placeholder.
 
-    ``functions`` are the program's bind, run and sizes; ``inputs`` has (label, dtype, dims) for
-    each placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose
-    old value counts and those that get a new one; ``constants`` the large arrays; ``guards`` has
+    ``functions`` are the program's bind, run and sizes. A program that has a shorter way in has
+    two more: one that makes this way, an ``entry`` for inputs of given dtypes (or None), and one
+    that runs it with arrays for its results. ``inputs`` has (label, dtype, dims) for each
+    placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose old
+    value counts and those that get a new one; ``constants`` the large arrays; ``guards`` has
     (relation, left, right, message) to check for each new binding; ``fixed`` are the lengths that
     were asked for. Default lengths are read at the first binding.
+
+    ``enter`` is None until there is an entry that needs no variables; it then gives the results,
+    or NotImplemented for values that need a closer look.
     """
 
     def __init__(
         self,
-        functions: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
+        functions: Sequence[Callable[..., Any]],
         inputs: Sequence[tuple[str, Any, Sequence[Any]]],
         slots: Sequence[Slot],
         read: Sequence[Slot],
@@ -75,7 +90,14 @@ class Call:
         fixed: Mapping[str, int],
         state: State,
     ) -> None:
-        self.bind, self.run, self.sizes = functions
+        self.bind, self.run, self.sizes = functions[:3]
+        self.make_entry: Any = None
+        self.run_into: Any = None
+        if len(functions) > 3:
+            self.make_entry, self.run_into = functions[3:]
+        self.entry: Any = None
+        self.enter: Any = None
+        self.entry_epoch = 0
         self.inputs, self.slots, self.read, self.writes = inputs, slots, read, writes
         self.constants, self.guards, self.fixed, self.state = constants, guards, fixed, state
         self.feeds = [make_feed(np.dtype(dtype), dims, label) for label, dtype, dims in inputs]
@@ -85,12 +107,25 @@ class Call:
         self.bindings: dict[tuple[Any, ...], Binding] = {}
         self.free: deque[Workspace] = deque()
 
-    def __call__(self, *values: Any) -> Any:
-        """The results for these values, one for each placeholder."""
-        arrays = [feed(value) for feed, value in zip(self.feeds, values, strict=True)]
+    def __call__(self, *values: Any, out: Any = None) -> Any:
+        """The results for these values, one for each placeholder; in the arrays of ``out``.
+
+        ``out`` has ``arrays`` (one for each result, or None), ``check(lengths)``,
+        ``direct(inputs)`` (those that can be written while the inputs are read) and
+        ``filled(results)``.
+        """
+        arrays = values
+        if self.entry is not None:
+            if not self.entry.fits(*values):
+                arrays = self.fed(values)
+            results = self.entered(arrays, out)
+            if results is not NotImplemented:
+                return results
+        if arrays is values:
+            arrays = self.fed(values)
         key = tuple([array.shape for array in arrays]) if self.open else ()
         if not self.slots:
-            return self.execute(self.binding(key, arrays), arrays)
+            return self.execute(self.binding(key, arrays), arrays, out)
         try:
             while True:
                 binding = self.binding(key, arrays)
@@ -98,7 +133,7 @@ class Call:
                     self.state.usable()
                     if binding.epoch != self.state.epoch:
                         continue  # another call failed, and took back what this one found
-                    results = self.execute(binding, arrays)
+                    results = self.execute(binding, arrays, out)
                     for slot in self.writes:
                         slot.ready = True
                     if self.state.tentative:
@@ -109,6 +144,32 @@ class Call:
                 self.state.undo()
             raise
 
+    def fed(self, values: Sequence[Any]) -> tuple[Array, ...]:
+        """These values as arrays; ``FeedError`` where they do not fit."""
+        return tuple([feed(value) for feed, value in zip(self.feeds, values, strict=True)])
+
+    def entered(self, values: Sequence[Any], out: Any) -> Any:
+        """The results by way of the entry; NotImplemented where it does not take these values."""
+        if not self.slots:
+            results = self.tried(values, out)
+            return results if results.__class__ is tuple else NotImplemented
+        if not self.entry.fits(*values):
+            return NotImplemented
+        with (Writing if self.writes else Reading)(self.state.gate):
+            if self.entry_epoch != self.state.epoch:
+                return NotImplemented  # variables lie elsewhere, or there are none any more
+            results = self.tried(values, out)
+            if results.__class__ is not tuple:
+                return self.entry.unfinished(results)
+            if self.state.tentative:
+                self.state.tentative = []
+            return results
+
+    def tried(self, values: Sequence[Any], out: Any) -> Any:
+        """What the entry gives for these values."""
+        entry = self.entry
+        return entry.enter(*values) if out is None else entry.enter_into(out.arrays, *values)
+
     def binding(self, key: tuple[Any, ...], arrays: Sequence[Array]) -> Binding:
         """What the program is bound to for these shapes, found or made."""
         binding = self.bindings.get(key)
@@ -116,28 +177,72 @@ class Call:
             binding = self.new_binding(key, arrays)
         return binding
 
-    def execute(self, binding: Binding, arrays: Sequence[Array]) -> Any:
+    def execute(self, binding: Binding, arrays: Sequence[Array], out: Any = None) -> Any:
         """Run the program in an arena that no other call is using."""
-        try:
-            space = self.free.pop()
-        except IndexError:
-            space = Workspace()
+        if out is not None:
+            out.check(binding.lengths)
+        space = self.claimed()
         try:
             bound = space.bound.get(binding)
+            again = bound is not None
             if bound is None:
                 bound = self.bind_in(space, binding)
-            return space.context.run(self.run, bound, *arrays)
+            if out is None:
+                results = space.context.run(self.run, bound, *arrays)
+            elif self.run_into is None:
+                results = out.filled(space.context.run(self.run, bound, *arrays))
+            else:
+                results = out.filled(self.run_into(bound, out.direct(arrays), *arrays))
+            if again and self.make_entry is not None:
+                self.remember(space, bound, binding, arrays)
+            return results
         finally:
-            self.free.append(space)
+            if space.entry is None:
+                self.free.append(space)
+            else:
+                space.entry.release()
+
+    def claimed(self) -> Workspace:
+        """Memory that no other call is using."""
+        if self.entry is not None and self.entry.claim():
+            space: Workspace = self.entry.space
+            return space
+        try:
+            return self.free.pop()
+        except IndexError:
+            return Workspace()
+
+    def remember(
+        self, space: Workspace, bound: Any, binding: Binding, arrays: Sequence[Array]
+    ) -> None:
+        """Let calls with inputs of these shapes enter ``space`` the short way from now on.
+
+        What makes that way is asked for with the second call: the first is to come soon.
+        """
+        with self.lock:
+            if self.entry is None and self.make_entry is not None:
+                made = self.make_entry([dtype for _, dtype, _ in self.inputs])
+                if made is None:
+                    self.make_entry = None
+                    return
+                made.claim()
+                made.space, space.entry, self.entry = space, made, made
+        if space.entry is not None:
+            if self.entry_epoch != binding.epoch:
+                space.entry.forget()
+                self.entry_epoch = binding.epoch
+            space.entry.remember(bound, [array.shape for array in arrays])
+            if not self.slots:
+                self.enter = space.entry.enter
 
     def bind_in(self, space: Workspace, binding: Binding) -> Any:
         """What the program needs under ``binding``, in an arena of at least its size."""
         if space.arena.size < binding.arena_bytes:
-            space.bound.clear()
+            space.clear()
             space.arena = None
             space.arena = new_arena(binding.arena_bytes)
         elif len(space.bound) >= BINDINGS_KEPT:
-            space.bound.clear()
+            space.clear()
         variables = [slot.array for slot in self.slots]
         bound = self.bind(space.arena, binding.offsets, variables, self.constants, binding.lengths)
         space.bound[binding] = bound

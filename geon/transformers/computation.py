@@ -26,6 +26,7 @@ from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order, storage_leaves
 from .cache import program, structure_key
 from .calls import arrange, explained
+from .destinations import Destinations
 from .environment import debugging
 from .given import named_lengths, open_names
 from .layout import lay_out
@@ -97,7 +98,27 @@ class Computation:
     # Calling ------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """The results for these values of the placeholders."""
+        """The results for these values of the placeholders.
+
+        ``out=`` is an array that the result is put into and that is returned, of its shape and
+        dtype; for a list of results a list of them, with None for effects and for results that are
+        to be new arrays. It may be an array that is fed. A call that raises before it computes
+        leaves it as it was. Where a placeholder is named out, ``out=`` is its value.
+        """
+        call = self._calls.get(())
+        if call is not None and call.enter is not None and not (keywords or self.given):
+            values = call.enter(*args)
+            if values.__class__ is tuple:
+                return values[0] if self.single and not self.keep else self._structured(values)
+        return self._called(args, keywords)
+
+    def _called(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """The results, where they take more than one look at the values."""
+        out = None
+        if "out" in keywords and "out" not in self.names:
+            given_out = keywords.pop("out")
+            if given_out is not None:
+                out = Destinations(self.results, self.keep, self.single, given_out)
         if keywords or len(args) != len(self.placeholders):
             args = self.arranged(args, keywords)
         call = self._calls.get(())
@@ -107,7 +128,7 @@ class Computation:
             call = self._call_for(given)
             args = (*args, *self.given.values())
         try:
-            values = call(*args)
+            values = call(*args) if out is None else call(*args, out=out)
         except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
             raise self._explained(error, given) from None
         return self._structured(values)
@@ -296,6 +317,25 @@ class Computation:
         from .trace import trace
 
         return trace(self, args, keywords)
+
+    def profile(self, *args: Any, repeats: int = 20, **keywords: Any) -> Any:
+        """How long each kernel takes, what it moves and computes, and how near that is to what the
+        machine can do: a sequence of rows whose ``str`` is a table.
+
+        Takes what a call takes, computes ``2 * repeats`` times, on copies of the variables, and
+        shows nothing that the computation prints; a placeholder named ``repeats`` is given by
+        position. Raises what a call raises, and ``UnavailableError`` where the transformer has no
+        kernels of its own.
+        """
+        return self.transformer.profile(self, args, keywords, repeats)
+
+    @property
+    def c_function(self) -> Any:
+        """The C function that calls run: its address, signature, and what its arguments are.
+
+        Raises ``UnavailableError`` where the transformer does not compile to C.
+        """
+        return self.transformer.c_function(self)
 
     def dumps(self, *args: Any, **keywords: Any) -> str:
         """One text with the graph, these inputs, the variables' values and open lengths.

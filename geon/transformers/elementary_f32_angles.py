@@ -3,6 +3,9 @@
 As in ``elementary_f32``: straight-line code for vector instructions, correct on the whole domain.
 The reduction to a quarter of a turn and powers need more digits than float32 has; they run in
 float64, everything after the reduction in float32.
+
+Over every third float32 the error is at most 1.6 ulp for sin, cos, atan and acos, 2.4 for asin and
+3.2 for tan; over millions of pairs 0.6 for pow and 1.6 for atan2.
 """
 
 from __future__ import annotations
@@ -40,8 +43,8 @@ _EXP2 = (
 
 # A float32 of at least 2^e is a multiple of 2^(e - 23), so multiples of 2^(25 - e) may be left out
 # of 2 / pi: the product then changes by multiples of four quarters of a turn. What is left, in two
-# parts of 53 bits, serves at least 20 exponents; five such pairs serve all (Payne and Hanek's idea, without
-# a table). Adding 1.5 2^52 rounds to the nearest integer, whose last bits say the quarter.
+# parts of 53 bits, serves at least 20 exponents; five such pairs serve all (Payne and Hanek's idea,
+# without a table). Adding 1.5 2^52 rounds to the nearest integer, whose last bits say the quarter.
 ANGLES_F32 = definitions_of(
     """
 GEON_INLINE double geon_product_less_f64(double single, double factor, double whole) {
@@ -167,14 +170,14 @@ GEON_INLINE float geon_pow_f32(float x, float y) {
     double g = t - (shifted - 6755399441055744.0);
     double p = EXP2_F64<g>;
     float magnitude = (float)(p * geon_of_bits_f64((geon_bits_f64(shifted) + 1023u) << 52));
-    float whole = b < 0x1p24f ? b : 0.0f;
-    int32_t integer = (int32_t)whole;
-    int odd = (float)integer == whole && (integer & 1);
-    int fraction = (float)integer != whole;
-    magnitude = a == 1.0f && y == y ? 1.0f : magnitude;
-    magnitude = x < 0.0f && a < __builtin_inff() && fraction ? __builtin_nanf("") : magnitude;
-    magnitude = odd && geon_bits_f32(x) >> 31 ? -magnitude : magnitude;
-    return x == 1.0f || y == 0.0f ? 1.0f : magnitude;
+    double bounded = (double)(b < 0x1p24f ? b : 0x1p24f);
+    double rounded = bounded + 6755399441055744.0;
+    uint32_t is_whole = -(uint32_t)(rounded - 6755399441055744.0 == bounded);
+    uint32_t negated = is_whole & ((uint32_t)geon_bits_f64(rounded) << 31) & geon_bits_f32(x);
+    uint32_t no_number = ~is_whole & -(uint32_t)((x < 0.0f) & (a < __builtin_inff()));
+    magnitude = ((a == 1.0f) & (y == y)) ? 1.0f : magnitude;
+    magnitude = geon_of_bits_f32((geon_bits_f32(magnitude) ^ negated) | (no_number & 0x7fc00000u));
+    return ((x == 1.0f) | (y == 0.0f)) ? 1.0f : magnitude;
 }
 """,
     SIN=_SIN,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 __all__ = ["BITS", "definitions_of"]
 
 _POLYNOMIAL = re.compile(r"(\w+)_(F32|F64)<(\w+)>")
-_NAME = re.compile(r"GEON_INLINE \w+ (geon_\w+)\(")
+_NAME = re.compile(r"(?:GEON_INLINE|static .*) \w+ (geon_\w+)\(")
 
 
 def _horner(kind: str, variable: str, coefficients: Sequence[float]) -> str:

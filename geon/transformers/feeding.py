@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import FeedError
 
 Array = np.ndarray[Any, np.dtype[Any]]
+READABLE = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
 
 
 def _kind(dtype: np.dtype[Any]) -> int:
@@ -54,7 +55,7 @@ def make_feed(dtype: np.dtype[Any], dims: Sequence[Any], label: str) -> Callable
                 f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}: one "
                 "dimension for each axis, in their order"
             )
-        if not made.flags.c_contiguous or not made.flags.aligned:
+        if made.flags.num & READABLE != READABLE:
             made = np.ascontiguousarray(made).reshape(made.shape)
         return made
 
@@ -67,9 +68,16 @@ def shown(dims: Sequence[Any]) -> str:
 
 
 def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
-    """``value`` as an array of ``dtype``; ``FeedError`` where more than precision would be lost."""
+    """``value`` as an array of ``dtype``; ``FeedError`` where more than precision would be lost.
+
+    What has memory to show, by NumPy's array interface, the buffer protocol or ``__dlpack__``, is
+    not copied where it has the dtype.
+    """
     try:
-        given = np.asarray(value)
+        shows = hasattr(value, "__dlpack__") and not (
+            hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+        )
+        given = np.from_dlpack(value) if shows else np.asarray(value)
     except Exception as error:
         raise FeedError(
             f"{label} was given {type(value).__name__}, which is no array: {error}"

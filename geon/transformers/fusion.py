@@ -151,7 +151,10 @@ class _Fusion:
         for arg in op.args:
             if len(arg.axes) >= len(op.axes):
                 below |= self.origins[arg]
-        if is_look(self.laid_out, op) or (self.repeats(op) and len(below) < 2):
+        if is_look(self.laid_out, op):
+            shifted = op.primitive.name in ("slice", "flip") and below
+            self.origins[op] = frozenset((op,)) if shifted else below
+        elif self.repeats(op) and len(below) < 2:
             self.origins[op] = below
         else:
             self.origins[op] = frozenset((op,)) if len(op.axes) else frozenset()

@@ -20,7 +20,7 @@ from .layout import ACTING_VIEWS
 
 Index = Mapping[str, Form]
 SAME = frozenset({"copy", "stop_gradient"})
-LANES = 64  # rows computed side by side where neighbouring rows, not columns, adjoin in memory
+LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
 
 class Names(Protocol):
@@ -226,7 +226,7 @@ class Scalars:
         key = (op, tuple([index[n].key for n in op.axes.names]))
         found = block.find(key)
         if found is None:
-            block = block.at(self.depth(index.values()))
+            block = block.at(self.depth([index[n] for n in op.axes.names]))
             offset = self.offset(block, op, index)
             ctype = c_expressions.C_TYPES[name_of(op.dtype)]
             flag = " != 0" if ctype == "_Bool" else ""
@@ -244,7 +244,7 @@ class Scalars:
         found = block.find(key)
         if found is not None:
             return found
-        block = block.at(self.depth(index.values()))
+        block = block.at(self.depth([index[n] for n in op.axes.names]))
         ctype = c_expressions.C_TYPES[dtype]
         if name == "iota":
             text = c_expressions.cast(

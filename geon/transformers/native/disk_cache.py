@@ -133,7 +133,7 @@ def _private_folder(reason: Exception) -> Path:
     found = _private.get(process)
     if found is None:
         found = _private[process] = Path(tempfile.mkdtemp(prefix="geon-"))
-        atexit.register(_remove_private, process)
+        atexit.register(_remove_private, process, found)
         logging.getLogger("geon").warning(
             "compiled code is kept in %s until this process ends, not in %s: %s; set %s to a "
             "folder that can be written to",
@@ -145,12 +145,12 @@ def _private_folder(reason: Exception) -> Path:
     return found
 
 
-def _remove_private(process: int) -> None:
+def _remove_private(process: int, path: Path) -> None:
     # A forked child must not take its parent's folder away.
     if os.getpid() == process:
         import shutil
 
-        shutil.rmtree(_private.pop(process), ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def digest(*parts: str) -> str:
@@ -178,18 +178,26 @@ def load(name: str) -> bytes | None:
     except OSError:
         _discard(path)
         return None
-    with open(descriptor, "rb", buffering=0) as file:
-        status = os.fstat(descriptor)
-        # Some other user's, or writable by others: it could change after it was read.
-        own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-        sealed = file.readall() if own and not status.st_mode & 0o022 else b""
+    try:
+        sealed = _own_bytes(descriptor)
         content = sealed[:-SEAL_BYTES]
         if len(sealed) >= SEAL_BYTES and sealed[-SEAL_BYTES:] == _seal(name, content):
             with contextlib.suppress(OSError):  # a folder that became read-only serves as it is
                 os.utime(descriptor)
             return content
+    finally:
+        os.close(descriptor)
     _discard(path)
     return None
+
+
+def _own_bytes(descriptor: int) -> bytes:
+    """What is in a file of this user; nothing for what another could change after it was read."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        return b""
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        return file.readall()
 
 
 def find(name: str) -> Path | None:

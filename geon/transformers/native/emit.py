@@ -23,7 +23,7 @@ from .contractions import product_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import nest_text
-from .product import micro_kernels
+from .shared_units import called, prototypes, shared_unit, tags
 
 UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
 
@@ -47,6 +47,25 @@ void geon_link(void *run, void *scratch)
 RUN = """\
 int64_t geon_run{0}(void *const *p, const int64_t *n, int32_t threads, int64_t *report,
                     void (*show)(int64_t kernel, const void *data))"""
+# The clock of POSIX by hand, since <time.h> takes as long to read as a kernel takes to compile.
+CLOCK = """\
+struct geon_time {
+    long seconds, nanoseconds;
+};
+extern int clock_gettime(int clock, struct geon_time *now);
+static int64_t geon_now(void)
+{
+    struct geon_time now;
+#ifdef __APPLE__
+    clock_gettime(6, &now); /* CLOCK_MONOTONIC */
+#else
+    clock_gettime(1, &now);
+#endif
+    return (int64_t)now.seconds * 1000000000 + now.nanoseconds;
+}
+
+"""
+REPORTED = 4  # numbers that a kernel's failure takes of a report; in a timed module times follow
 FLOOR_DIV = """\
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {
@@ -103,22 +122,35 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
 
 
 def make_module(
-    plan: Plan, linking: Linking, vector_bytes: int, annotate: bool, suffix: str = ""
+    plan: Plan,
+    linking: Linking,
+    vector_bytes: int,
+    annotate: bool,
+    suffix: str = "",
+    timed: bool = False,
 ) -> Module:
     """The C module of a plan; with the user's names and lines where ``annotate``.
 
-    ``suffix`` ends the names of all its functions, so that several can share a unit.
+    ``suffix`` ends the names of all its functions, so that several can share a unit. Where it is
+    ``timed``, a call puts the time in nanoseconds when it begins, and after each kernel, into its
+    report behind the first ``REPORTED`` numbers.
     """
-    work = _Module(plan, linking, vector_bytes, annotate, suffix)
+    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed)
     return work.make()
 
 
 class _Module:
     def __init__(
-        self, plan: Plan, linking: Linking, vector_bytes: int, annotate: bool, suffix: str
+        self,
+        plan: Plan,
+        linking: Linking,
+        vector_bytes: int,
+        annotate: bool,
+        suffix: str,
+        timed: bool,
     ) -> None:
         self.plan, self.linking, self.annotate = plan, linking, annotate
-        self.vector_bytes, self.suffix = vector_bytes, suffix
+        self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed
         self.table = pointer_table(plan, linking)
         self.where = {place: k for k, place in enumerate(self.table)}
         self.lengths = open_lengths(plan)
@@ -130,9 +162,9 @@ class _Module:
 
     def make(self) -> Module:
         """All units; the first has ``geon_run``."""
-        calls: list[str] = []
+        calls: list[str] = self.time(0)
         for number, kernel in enumerate(self.plan.schedule.kernels):
-            calls += self.call(number, kernel)
+            calls += [*self.call(number, kernel), *self.time(number + 1)]
         groups = self.units()
         body = [
             f"{RUN.format(self.suffix)};",
@@ -147,8 +179,14 @@ class _Module:
         others = [self.unit(group, False) for group in groups[1:]]
         first = self.unit(groups[0], len(groups) < 2)
         first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
-        first += LINK + "".join(self.statics) + "\n".join(body)
+        first += (CLOCK if self.timed else "") + LINK + "".join(self.statics) + "\n".join(body)
+        texts = "".join(self.functions)
+        others += [shared_unit(tag, self.vector_bytes) for tag in tags(texts)]
         return Module((first, *others), tuple(self.table), tuple(self.lengths))
+
+    def time(self, number: int) -> list[str]:
+        """The statement that notes the time before kernel ``number``, where times are wanted."""
+        return [f"report[{REPORTED + number}] = geon_now();"] if self.timed else []
 
     def call(self, number: int, kernel: Kernel) -> list[str]:
         """The statements of ``geon_run`` for one kernel."""
@@ -237,7 +275,8 @@ class _Module:
                 made = self.exported(text, made, name)
             written.append(made)
         kernels = "\n".join(written)
-        body = "\n".join([micro_kernels(kernels, self.vector_bytes), *shared, kernels])
+        products = prototypes(called(kernels), self.vector_bytes)
+        body = "\n".join([products, *shared, kernels])
         floor = (
             FLOOR_DIV if "geon_floor_div" in body or "geon_floor_div" in str(self.statics) else ""
         )
@@ -247,9 +286,10 @@ class _Module:
         """A kernel whose function other units may call."""
         for line in made.splitlines():
             if line.startswith("static ") and f" {name}(" in line:
-                head = f'__attribute__((visibility("hidden"))) {line[len("static ") :]}'
-                self.declarations[text] = head
-                return made.replace(line, f"{head};\n{head}", 1)
+                head = line.removeprefix("static ").removesuffix("{").rstrip()
+                declared = f'__attribute__((visibility("hidden"))) {head}'
+                self.declarations[text] = declared
+                return made.replace(line, f"{declared};\n{line.removeprefix('static ')}", 1)
         raise AssertionError(f"no function {name} in {made}")
 
 

@@ -2,7 +2,51 @@
 
 from __future__ import annotations
 
+from ...op_graph.constants import scalar_value
+from ...op_graph.joining import PAD
+from ...op_graph.lengths import Length
+from ...op_graph.movement import broadcast
+from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern
+from ...op_graph.rewrite import Rules
 from .. import lowering
 
+lower = Rules("native lowering")
+
+
+@lower.on("update")
+def update_of_a_constant(op: Op) -> Op | None:
+    """One constant with a part replaced is that part with a border, which needs no memory."""
+    fill = _everywhere(op.args[0])
+    widths: list[tuple[int | Length, int | Length] | None] = []
+    if fill is None:
+        return None
+    for axis, item in zip(op.axes, op.attrs[0], strict=True):
+        if item is None:
+            widths.append(None)
+        elif item[0] == "range" and item[3] == 1:
+            widths.append((item[1], axis.expression - item[2]))
+        elif item[0] == "at":
+            widths.append((item[1], axis.expression - 1 - item[1]))
+        else:
+            return None
+    part = op.args[1]
+    whole = [
+        axis if item is None else axis.with_length(item[2] - item[1] if item[0] == "range" else 1)
+        for axis, item in zip(op.axes, op.attrs[0], strict=True)
+    ]
+    placed = broadcast(part, whole)
+    return intern(ComputationOp, PAD, (placed, fill), (tuple(widths),), op.axes, op.dtype)
+
+
+def _everywhere(op: Op) -> Tensor | None:
+    """The scalar constant that ``op`` is at each of its elements; None where it is more."""
+    while op.primitive.name in ("broadcast", "reorder"):
+        op = op.args[0]
+    if op.primitive.name == "cast":
+        inner = _everywhere(op.args[0])
+        return None if inner is None else lowering.cast(inner, op.dtype)
+    return op if isinstance(op, Tensor) and scalar_value(op) is not None else None
+
+
 # erf has a C function of its own.
-RULES = lowering.RULES.without(lowering.erf)
+RULES = lowering.RULES.without(lowering.erf) | lower.done()

@@ -14,6 +14,7 @@ from .naming import KernelNames, Parameter
 TASK_WORK = 1 << 15  # statements in one task: some microseconds, many times what starting it costs
 ALONE = 1 << 17  # statements below which the caller does all by itself
 PARTS = 256  # the most partial values of a reduction
+TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 
 
 def nest_text(nest: Nest, names: KernelNames, name: str) -> str:
@@ -82,7 +83,7 @@ class _Writer:
         *outer, last = made.loops
         names = [f"tile_{k}" for k in range(len(made.stores))]
         lines = [
-            f"{s.ctype} {n}[{LANES}][{LANES + 1}];" for n, s in zip(names, made.stores, strict=True)
+            f"{s.ctype} {n}[{TILE}][{TILE + 1}];" for n, s in zip(names, made.stores, strict=True)
         ]
         pairs = list(zip(names, made.stores, strict=True))
         kept = [f"{n}[lane][{last.name} - tile] = {s.value};" for n, s in pairs]
@@ -91,9 +92,9 @@ class _Writer:
         across = "for (int64_t lane = 0; lane < lanes; lane++)"
         size = self.extent(last)
         body = [
-            f"for (int64_t tile = 0; tile < {size}; tile += {LANES}) {{",
+            f"for (int64_t tile = 0; tile < {size}; tile += {TILE}) {{",
             *self.indented([
-                f"const int64_t tile_end = tile + {LANES} < {size} ? tile + {LANES} : {size};",
+                f"const int64_t tile_end = tile + {TILE} < {size} ? tile + {TILE} : {size};",
                 *lines,
                 f"{along} {{",
                 "#pragma omp simd",
@@ -201,7 +202,7 @@ class _Writer:
         inner = self.row_work()
         counts = [f"({self.extent(loop)})" for loop in nest.rows]
         if nest.lanes is not None:
-            counts.append(f"(({self.extent(nest.lanes)} + {LANES - 1}) / {LANES})")
+            counts.append(f"(({self.extent(nest.lanes)} + block - 1) / block)")
         body = [
             "const int64_t begin = task * grain;",
             "const int64_t end = begin + grain < rows ? begin + grain : rows;",
@@ -210,23 +211,44 @@ class _Writer:
             *self.indented([*self.row_indices(), *row]),
             "}",
         ]
-        extra = [
-            Parameter("grain", "int64_t", None, False),
-            Parameter("rows", "int64_t", None, False),
-        ]
+        extra = [Parameter(name, "int64_t", None, False) for name in self.divisors()]
         main = [
+            *self.block_size(),
             f"const int64_t rows = {' * '.join(counts)};",
             f"const int64_t work = {inner};",
             f"const int64_t few = 1 + {TASK_WORK} / (work > 0 ? work : 1);",
             f"const int64_t grain = rows * work < {ALONE} ? rows : few;",
             "const int64_t parts = rows > 0 ? (rows + grain - 1) / grain : 0;",
-            *self.launch(task, {"grain": "grain", "rows": "rows"}),
+            *self.launch(task, {name: name for name in self.divisors()}),
         ]
         return self.whole([
             self.structure(task, extra),
             self.function(task, body, extra),
             [self.head(), "{", *self.indented(main), "}"],
         ])  # fmt: skip
+
+    def divisors(self) -> list[str]:
+        """What a task needs to know of how the rows are divided."""
+        return ["grain", "rows"] + (["block"] if self.nest.lanes is not None else [])
+
+    def block_size(self) -> list[str]:
+        """How many rows are taken side by side: enough that memory is read in long stretches.
+
+        Each row's own order of work does not depend on it, so the number of threads may.
+        """
+        if self.nest.lanes is None:
+            return []
+        if not self.has_sums():
+            return [f"const int64_t block = {TILE};"]
+        share = f"(({self.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
+        return [
+            f"int64_t block = {share};",
+            f"block = block < 64 ? 64 : block > {LANES} ? {LANES} : block;",
+        ]
+
+    def has_sums(self) -> bool:
+        """Whether a pass reduces."""
+        return any(isinstance(line, Pass) and line.sums for line in self.nest.row.lines)
 
     def row_work(self) -> str:
         """About how many statements one row takes, as C."""
@@ -236,7 +258,7 @@ class _Writer:
                 counts = [str(weight_of(line))]
                 counts += [f"({self.extent(loop)})" for loop in line.loops]
                 parts.append(" * ".join(counts))
-        lanes = f" * {LANES}" if self.nest.lanes is not None else ""
+        lanes = " * block" if self.nest.lanes is not None else ""
         return f"({' + '.join(['1', *parts])}){lanes}"
 
     def row_indices(self) -> list[str]:
@@ -245,11 +267,11 @@ class _Writer:
         nest = self.nest
         if nest.lanes is not None:
             size = self.extent(nest.lanes)
-            blocks = f"(({size} + {LANES - 1}) / {LANES})"
+            blocks = f"(({size} + block - 1) / block)"
             first = f"({rest} % {blocks})" if nest.rows else rest
-            lines.append(f"const int64_t first_lane = {first} * {LANES};")
+            lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
-            lines.append(f"const int64_t lanes = {left} < {LANES} ? {left} : {LANES};")
+            lines.append(f"const int64_t lanes = {left} < block ? {left} : block;")
             if nest.rows:
                 lines.append(f"const int64_t outer = row / {blocks};")
                 rest = "outer"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ...errors import UnavailableError
 from . import disk_cache
-from .toolchain import Toolchain, run_compiler
+from .toolchain import CURE, Toolchain, run_compiler
 
 # How many units this process gave to a compiler; linking is not counted.
 compiled = 0
@@ -105,13 +105,27 @@ def _compile(toolchain: Toolchain, text: str, key: str, flags: Sequence[str], ma
     else:
         arguments += ["-"]
     arguments += ["-x", "none", *flags, "-o", str(made)]
-    status, _, said = run_compiler(toolchain.command, arguments, text)
+    status, said = _run(toolchain, arguments, text)
     if status != 0 or not made.exists():
         _write_source(source, text)
         said = said.replace("<stdin>", str(source))
         again = [str(source) if argument == "-" else argument for argument in arguments]
         again[-1] = "again.so"
         raise _failure("compile", toolchain, status, again, said, f"\nThe source is {source}.")
+
+
+def _run(
+    toolchain: Toolchain, arguments: Sequence[str], text: str | None = None
+) -> tuple[int, str]:
+    """Exit status and messages of one run of the compiler."""
+    try:
+        status, _, said = run_compiler(toolchain.command, arguments, text)
+    except OSError as error:
+        raise UnavailableError(
+            f"the C compiler {shlex.join(toolchain.command)}, which was there before, cannot be "
+            f"run: {error}; {CURE}"
+        ) from error
+    return status, said
 
 
 def _write_source(source: Path, text: str) -> None:
@@ -123,7 +137,7 @@ def _write_source(source: Path, text: str) -> None:
 
 def _link(toolchain: Toolchain, objects: Sequence[Path], extra: Sequence[str], made: Path) -> None:
     arguments = [*toolchain.flags, "-shared", *map(str, objects), *extra, "-o", str(made)]
-    status, _, said = run_compiler(toolchain.command, arguments)
+    status, said = _run(toolchain, arguments)
     if status != 0 or not made.exists():
         raise _failure("link", toolchain, status, arguments, said, "")
 

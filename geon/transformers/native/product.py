@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .product_kernels import GROUP, Shape, micro_kernels, shape
 from .product_packing import Operand, Packing
-from .product_walk import Dimension, at, decompose, indent, size, walk
+from .product_walk import Dimension, at, decompose, indent, size, times, walk
 
 __all__ = ["Dimension", "Operand", "Product", "micro_kernels", "product_text"]
 
 FEW = {"stream": 32, "dots": 12}
 """Up to so many rows, a right operand in memory is read in place."""
+
+NEAR = 32768
+"""A right operand that spans no more bytes than this is read where it lies by register tiles."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ def product_text(product: Product, vector_bytes: int) -> str:
 
     It calls the shared functions that ``micro_kernels`` makes from this text.
     """
-    oriented = _oriented(product)
-    text = _Text(oriented, shape(product.type, vector_bytes)).make()
+    of = shape(product.type, vector_bytes)
+    text = _Text(_oriented(product, of), of).make()
     return "\n".join(text) + "\n"
 
 
@@ -68,25 +71,42 @@ def _last(dimensions: Sequence[Dimension], *units: str | None) -> tuple[Dimensio
     return tuple(dimensions)
 
 
-def _oriented(product: Product) -> Product:
-    """The same product with its stores along columns and each group's unit innermost."""
-    rows, columns, left, right = product.rows, product.columns, product.left, product.right
-    if any(d.name == product.store_unit for d in rows):
-        rows, columns, left, right = columns, rows, right, left
-    return Product(
-        product.name,
-        product.type,
-        product.batch,
-        _last(rows, left.unit),
-        _last(columns, product.store_unit, right.unit),
-        _last(product.summed, left.unit, right.unit),
-        left,
-        right,
-        product.store,
-        product.store_unit,
-        product.arguments,
-        product.call,
+def _swapped(product: Product) -> Product:
+    """The transposed product, which is the same one."""
+    return replace(
+        product,
+        rows=product.columns,
+        columns=product.rows,
+        left=product.right,
+        right=product.left,
     )
+
+
+def _ordered(product: Product) -> Product:
+    """The same product with each group's unit innermost."""
+    left, right = product.left.unit, product.right.unit
+    return replace(
+        product,
+        rows=_last(product.rows, left),
+        columns=_last(product.columns, product.store_unit, right),
+        summed=_last(product.summed, left, right),
+    )
+
+
+def _oriented(product: Product, of: Shape) -> Product:
+    """The same product with its stores along columns, or with few rows for many columns."""
+    if any(d.name == product.store_unit for d in product.rows):
+        product = _swapped(product)
+    columns, depth = size(product.columns), size(product.summed)
+    if columns.isdigit():
+        other = _ordered(_swapped(product))
+        kind = _Text(other, of).direct
+        deep = not depth.isdigit() or int(depth) >= 8 * of.vector
+        if kind is not None and deep and int(columns) <= min(of.vector, FEW[kind]):
+            rows = size(product.rows)
+            if not rows.isdigit() or int(rows) > FEW[kind]:
+                return other
+    return _ordered(product)
 
 
 class _Text:
@@ -110,6 +130,7 @@ class _Text:
         self.few = f"rows <= {most}" if most else "0"
         if rows.isdigit():
             self.few = str(int(int(rows) <= most))
+        self.near = self.near_test() if self.direct == "stream" and self.few != "1" else None
 
     def direct_function(self) -> str | None:
         """What multiplies few rows by the right operand in place, if it can."""
@@ -117,6 +138,18 @@ class _Text:
         if found is None or len(found.lines) > 1 or len(found.summed) > 1:
             return None
         return "stream" if found.line_step == "1" else "dots"
+
+    def near_test(self) -> str | None:
+        """When tiles read the right operand in place: small, and of whole vectors."""
+        found = self.right.view
+        assert found is not None
+        span = times(times(self.sizes["depth"], found.summed_step), str(self.of.bytes))
+        columns = self.sizes["columns"]
+        if columns.isdigit() and int(columns) % self.of.vector:
+            return None
+        if span.isdigit() and int(span) > NEAR:
+            return None
+        return f"{span} <= {NEAR} && width % {self.of.vector} == 0"
 
     def make(self) -> list[str]:
         name, product = self.product.name, self.product
@@ -128,7 +161,7 @@ class _Text:
             *indent([f"{p};" for p in self.parameters]),
             "  struct geon_split split;",
             "};",
-            f"static void {name}_task(void *argument, int64_t index) {{",
+            f"static __attribute__((noinline)) void {name}_task(void *argument, int64_t index) {{",
             *indent(task),
             "}",
             f"static void {name}(int32_t threads{comma}{product.arguments}) {{",
@@ -214,8 +247,13 @@ class _Text:
         pack = self.right.right()
         if self.few == "1":
             pack = []
-        elif self.few != "0":
-            pack = ["if (!direct) {", *indent(pack), "}"]
+        elif self.few != "0" or self.near is not None:
+            skip = " && ".join(
+                (["!direct"] if self.few != "0" else []) + (["!near"] if self.near else [])
+            )
+            pack = [f"if ({skip}) {{", *indent(pack), "}"]
+        if self.near is not None:
+            pack = [f"const int near = {self.near};", *pack]
         return [
             "const int64_t column_start = item % column_blocks * column_block;",
             "const int64_t block_start = item / column_blocks % row_blocks * row_block;",
@@ -239,10 +277,20 @@ class _Text:
     def group(self) -> list[str]:
         """One group of rows: packed, multiplied, and stored after the last summed block."""
         of = self.of
-        tiles = [
-            f"geon_tiles_{of.tag}(height, width, depth_run, left, panels,"
-            f" {of.panel} * depth_run, {of.panel}, out, sums_step, depth_start > 0);"
-        ]
+        end = "out, sums_step, depth_start > 0, next);"
+        packed = f"panels, {of.panel} * depth_run, {of.panel}"
+        tiles = [f"geon_tiles_{of.tag}(height, width, depth_run, left, {packed}, {end}"]
+        if self.near is not None:
+            found = self.right.view
+            assert found is not None
+            tiles = [
+                *decompose(found.lines, "column_start"),
+                *decompose(found.summed, "depth_start"),
+                f"geon_tiles_{of.tag}(height, width, depth_run, left,"
+                f" near ? {found.address} : panels, near ? {of.panel} : {of.panel} * depth_run,"
+                f" near ? {found.summed_step} : {of.panel}, {end}",
+            ]
+        tiles = [*self.next(), "{", *indent(tiles), "}"]
         if self.few != "0":
             tiles = (
                 ["if (direct) {", *indent(self.in_place()), "} else {", *indent(tiles), "}"]
@@ -260,6 +308,35 @@ class _Text:
             *indent(self.store()),
             "}",
         ]
+
+    def next(self) -> list[str]:
+        """What lies in memory behind the blocks at hand, where that may be what is packed next."""
+        left, right, tag = self.left.view, self.right.view, self.of.tag
+        lines = [f"struct geon_next_{tag} next = {{left, left, 0, 0}};"]
+        if left is not None and left.whole:
+            lines += [
+                "if (depth_run == depth) {",
+                *indent(decompose(left.lines, "row_start")),
+                *indent(decompose(left.summed, "0")),
+                f"  next.left = {left.address} + height * depth;",
+                "  next.left_size = height * depth;",
+                "}",
+            ]
+        if (
+            right is not None
+            and right.whole
+            and any(right.strides[name] != "0" for name in right.batch)
+        ):
+            lines += [
+                "if (depth_run == depth && width == columns) {",
+                *indent(decompose(right.lines, "0")),
+                *indent(decompose(right.summed, "0")),
+                "  next.right_size = depth * columns * height / (block_end - block_start);",
+                f"  next.right = {right.address} + depth * columns",
+                "    + depth * columns * (row_start - block_start) / (block_end - block_start);",
+                "}",
+            ]
+        return lines
 
     def in_place(self) -> list[str]:
         """Few rows against the right operand where it lies."""
@@ -311,8 +388,8 @@ class _Text:
 
 _OWN = frozenset(
     """threads argument index split geon_given batches rows columns depth row_block column_block
-    depth_block row_blocks column_blocks direct left_step sums_step left_size panels_size sums_size
-    staged_size scratch left panels sums staged last item column_start block_start width block_end
-    depth_start depth_run row_start height out line row value here deep e d l c r panel
-    first_column some""".split()
+    depth_block row_blocks column_blocks direct left_step sums_step near next left_size
+    panels_size sums_size staged_size scratch left panels sums staged last item column_start
+    block_start width block_end depth_start depth_run row_start height out line row value here
+    deep e d l c r panel first_column some""".split()
 )

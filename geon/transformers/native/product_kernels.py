@@ -25,6 +25,11 @@ class Shape:
         return _TAGS[self.type]
 
     @property
+    def bytes(self) -> int:
+        """The size of one element."""
+        return _SIZES[self.type]
+
+    @property
     def panel(self) -> int:
         """Columns of one packed panel of the right operand: two vectors."""
         return 2 * self.vector
@@ -58,7 +63,21 @@ def micro_kernels(text: str, vector_bytes: int) -> str:
     for type in _TAGS:
         table = _functions(shape(type, vector_bytes))
         _collect(text, table, found)
-    return "\n".join(found.values())
+    return "\n".join([_QUICK, *found.values(), _USUAL]) if found else ""
+
+
+_QUICK = """\
+/* These functions are written in vectors already: what more a compiler looks for costs it time. */
+#if !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O1")
+#endif
+"""
+_USUAL = """\
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
+"""
 
 
 def _collect(text: str, table: dict[str, Callable[[], str]], found: dict[str, str]) -> None:
@@ -106,7 +125,7 @@ def _vector(of: Shape) -> str:
     neon = "__builtin_aarch64_fmav4sf" if size == 4 else "__builtin_aarch64_fmav2df"
     arm = f"defined(__aarch64__) && {int(bytes_ == 16)}"
     suffix = "f" if size == 4 else ""
-    value = ", ".join(["(x)"] * of.vector)
+    value = ", ".join(["x"] * of.vector)
     return f"""\
 typedef {of.type} {name} __attribute__((vector_size({bytes_}), aligned({size}), may_alias));
 #if defined(__clang__)
@@ -154,7 +173,8 @@ def _tile(of: Shape, height: str, width: int) -> str:
     lines = [
         f"static __attribute__((noinline)) void geon_{height}_{width}_{of.tag}(",
         f"    int64_t depth, const {of.type} *restrict left, const {of.type} *restrict right,",
-        f"    int64_t step, {of.type} *restrict out, int64_t out_step, int accumulate) {{",
+        f"    int64_t step, {of.type} *restrict out, int64_t out_step, int accumulate,",
+        "    const char *next_left, const char *next_right) {",
         f"  {vector} {', '.join(places)};",
         "  if (accumulate) {",
         *(f"    {cell} = {place};" for cell, place in places.items()),
@@ -162,6 +182,9 @@ def _tile(of: Shape, height: str, width: int) -> str:
         f"    {' = '.join(places)} = ({vector}){{0}};",
         "  }",
         "  for (int64_t k = 0; k < depth; ++k, ++left, right += step) {",
+        "    __builtin_prefetch(next_left + 64 * k);",
+        "    __builtin_prefetch(next_right + 64 * k);",
+        f"    {of.type} x;",
         f"    {vector} a, "
         + ", ".join(
             f"{b} = *(const {vector} *)(right + {c * of.vector})" for c, b in enumerate(right)
@@ -170,7 +193,7 @@ def _tile(of: Shape, height: str, width: int) -> str:
         *(f"    GEON_HOLD_{upper}({b});" for b in right),
     ]
     for r, line in enumerate(cells):
-        lines.append(f"    a = GEON_SPLAT_{upper}(left[{r * of.line}]);")
+        lines.append(f"    x = left[{r * of.line}], a = GEON_SPLAT_{upper}(x);")
         lines += [
             f"    {cell} = GEON_VECTOR_FMA_{upper}(a, {b}, {cell});"
             for cell, b in zip(line, right, strict=True)
@@ -180,14 +203,25 @@ def _tile(of: Shape, height: str, width: int) -> str:
 
 
 def _tiles(of: Shape) -> str:
-    """All tiles of a group of packed rows against a block of panels."""
+    """All tiles of a group of packed rows against a block of panels.
+
+    Meanwhile what will be packed next comes near: a line of each side for every summed index.
+    """
     high, low = heights(of)
     tag, type, vector, panel = of.tag, of.type, of.vector, of.panel
-    call = "(depth, a, b, step, c, out_step, accumulate)"
+    call = "(depth, a, b, step, c, out_step, accumulate, next_left, next_right)"
     return f"""\
+struct geon_next_{tag} {{
+  const {type} *left, *right;
+  int64_t left_size, right_size;
+}};
 static __attribute__((noinline)) void geon_tiles_{tag}(
     int64_t rows, int64_t columns, int64_t depth, const {type} *left, const {type} *right,
-    int64_t panel_step, int64_t step, {type} *out, int64_t out_step, int accumulate) {{
+    int64_t panel_step, int64_t step, {type} *out, int64_t out_step, int accumulate,
+    struct geon_next_{tag} next) {{
+  const char *next_left = (const char *)next.left, *next_right = (const char *)next.right;
+  const char *const left_end = next_left + next.left_size * {_SIZES[type]};
+  const char *const right_end = next_right + next.right_size * {_SIZES[type]};
   for (int64_t row = 0; row < rows;) {{
     const int high = rows - row > {high - low};
     const {type} *a = left + row * {of.line}, *b = right;
@@ -201,6 +235,10 @@ static __attribute__((noinline)) void geon_tiles_{tag}(
         if (high) geon_high_1_{tag}{call};
         else geon_low_1_{tag}{call};
       }}
+      next_left += 64 * depth;
+      if (next_left >= left_end) next_left = (const char *)left;
+      next_right += 64 * depth;
+      if (next_right >= right_end) next_right = (const char *)left;
     }}
     row += high ? {high} : {low};
   }}
@@ -261,6 +299,13 @@ def _transpose(of: Shape) -> str:
     low = ", ".join(f"{i}, {n + i}" for i in range(half))
     high = ", ".join(f"{half + i}, {n + half + i}" for i in range(half))
     lines = [
+        f"static __attribute__((noinline, cold)) void geon_transpose_end_{of.tag}(",
+        f"    {type} *restrict to, int64_t to_step, const {type} *restrict from,"
+        " int64_t from_step,",
+        "    int64_t rows, int64_t columns) {",
+        "  for (int64_t c = 0; c < columns; ++c, to += to_step)",
+        "    for (int64_t r = 0; r < rows; ++r) to[r] = from[r * from_step + c];",
+        "}",
         f"static __attribute__((noinline)) void geon_transpose_{of.tag}(",
         f"    {type} *restrict to, int64_t to_step, const {type} *restrict from,"
         " int64_t from_step,",
@@ -270,11 +315,9 @@ def _transpose(of: Shape) -> str:
         f"      const {type} *source = from + row * from_step + column;",
         f"      {type} *target = to + column * to_step + row;",
         f"      if (rows - row < {n} || columns - column < {n}) {{",
-        f"        const int64_t m = rows - row < {n} ? rows - row : {n};",
-        f"        const int64_t w = columns - column < {n} ? columns - column : {n};",
-        "        for (int64_t c = 0; c < w; ++c)",
-        "          for (int64_t r = 0; r < m; ++r)",
-        "            target[c * to_step + r] = source[r * from_step + c];",
+        f"        geon_transpose_end_{of.tag}(target, to_step, source, from_step,",
+        f"          rows - row < {n} ? rows - row : {n},",
+        f"          columns - column < {n} ? columns - column : {n});",
         "        continue;",
         "      }",
     ]
@@ -311,11 +354,14 @@ def _stream(of: Shape) -> str:
     def block(rows: int, deep: int, pad: str) -> list[str]:
         cells = [(r, k) for r in range(rows) for k in range(deep)]
         lines = [
-            f"const {vector} a{r}_{k} = GEON_SPLAT_{upper}(a[{r} * line + {k}]);" for r, k in cells
+            f"const {type} x{r}_{k} = a[{r} * line + {k}];\n"
+            f"  const {vector} a{r}_{k} = GEON_SPLAT_{upper}(x{r}_{k});"
+            for r, k in cells
         ]
+        lines += [f"const {type} *row{k} = b + {k} * step;" for k in range(deep)]
         lines += ["int64_t column = 0;", f"for (; column + {n} <= width; column += {n}) {{"]
         for k in range(deep):
-            lines.append(f"  {vector} b{k} = *(const {vector} *)(b + {k} * step + column);")
+            lines.append(f"  {vector} b{k} = *(const {vector} *)(row{k} + column);")
             lines.append(f"  GEON_HOLD_{upper}(b{k});" if rows > 1 else "")
         lines += [
             f"  {vector} c{r} = *({vector} *)(c + {r} * out_step + column);" for r in range(rows)
@@ -328,17 +374,27 @@ def _stream(of: Shape) -> str:
         lines += [f"  *({vector} *)(c + {r} * out_step + column) = c{r};" for r in range(rows)]
         lines += [
             "}",
-            f"for (int64_t r = 0; r < {rows}; ++r)",
-            "  for (int64_t e = column; e < width; ++e)",
-            f"    for (int64_t k = 0; k < {deep}; ++k)",
-            f"      c[r * out_step + e] = GEON_SCALAR_FMA_{upper}("
-            "a[r * line + k], b[k * step + e], c[r * out_step + e]);",
+            "if (column < width)",
+            f"  geon_stream_end_{of.tag}({rows}, {deep}, width - column, a, line, b + column, step,"
+            " c + column, out_step);",
         ]
         return [pad + line for line in lines if line]
 
     # A chunk of `unroll` rows stays in the first cache while all rows on the left use it.
     chunk = 16384 // _SIZES[type] // unroll
-    lines = []
+    lines = [
+        f"static __attribute__((noinline)) void geon_stream_end_{of.tag}(",
+        f"    int64_t rows, int64_t deep, int64_t width, const {type} *a, int64_t line,",
+        f"    const {type} *b, int64_t step, {type} *c, int64_t out_step) {{",
+        "  for (int64_t r = 0; r < rows; ++r)",
+        "    for (int64_t e = 0; e < width; ++e) {",
+        f"      {type} sum = c[r * out_step + e];",
+        "      for (int64_t k = 0; k < deep; ++k)",
+        f"        sum = GEON_SCALAR_FMA_{upper}(a[r * line + k], b[k * step + e], sum);",
+        "      c[r * out_step + e] = sum;",
+        "    }",
+        "}",
+    ]
     for rows, deep in blocks:
         lines += [
             f"static __attribute__((noinline)) void geon_stream_{rows}_{deep}_{of.tag}(",
@@ -367,14 +423,17 @@ def _stream(of: Shape) -> str:
         f"    int64_t rows, int64_t columns, int64_t depth, const {type} *left, int64_t line,",
         f"    const {type} *right, int64_t step, {type} *out, int64_t out_step,",
         "    int accumulate) {",
+        f"  const int64_t whole = (columns + {n - 1}) / {n} * {n};",
         "  if (!accumulate)",
         "    for (int64_t row = 0; row < rows; ++row)",
-        f"      __builtin_memset(out + row * out_step, 0, (size_t)columns * sizeof({type}));",
+        f"      __builtin_memset(out + row * out_step, 0, (size_t)whole * sizeof({type}));",
         "  for (int64_t k = 0, deep; k < depth; k += deep) {",
         f"    deep = depth - k >= {unroll} ? {unroll} : 1;",
-        f"    const int64_t chunk = rows > {blocks[0][0]} ? {chunk} : columns;",
-        "    for (int64_t start = 0; start < columns; start += chunk) {",
-        "      const int64_t width = columns - start < chunk ? columns - start : chunk;",
+        f"    const int64_t chunk = rows > {blocks[0][0]} ? {chunk} : whole;",
+        "    /* The last vector may reach over into a row that follows. */",
+        f"    const int64_t end = (depth - k - deep) * step >= {n - 1} ? whole : columns;",
+        "    for (int64_t start = 0; start < end; start += chunk) {",
+        "      const int64_t width = end - start < chunk ? end - start : chunk;",
         f"      const {type} *b = right + k * step + start;",
         "      for (int64_t row = 0; row < rows;) {",
         f"        const {type} *a = left + row * line + k;",
@@ -394,6 +453,11 @@ def _stream(of: Shape) -> str:
     return "\n".join(lines)
 
 
+def _halves(n: int) -> list[int]:
+    """n / 2, n / 4, ... 1."""
+    return [] if n == 1 else [n // 2, *_halves(n // 2)]
+
+
 def _dots(of: Shape) -> str:
     """A few packed rows against a right operand whose summed dimension is adjacent."""
     type, upper, n = of.type, of.tag.upper(), of.vector
@@ -402,39 +466,43 @@ def _dots(of: Shape) -> str:
     def block(rows: int, columns: int, pad: str) -> list[str]:
         cells = [f"c{r}_{c}" for r in range(rows) for c in range(columns)]
         lines = [
+            *(f"{pad}const {type} *row{r} = a + {r} * line;" for r in range(rows)),
+            *(f"{pad}const {type} *side{c} = b + {c} * step;" for c in range(columns)),
             f"{pad}{vector} {', '.join(f'{cell} = {{0}}' for cell in cells)};",
             f"{pad}int64_t k = 0;",
             f"{pad}for (; k + {n} <= depth; k += {n}) {{",
-            *(
-                f"{pad}  {vector} a{r} = *(const {vector} *)(a + {r} * line + k);"
-                for r in range(rows)
-            ),
+            *(f"{pad}  {vector} a{r} = *(const {vector} *)(row{r} + k);" for r in range(rows)),
             *(f"{pad}  GEON_HOLD_{upper}(a{r});" for r in range(rows)),
         ]
         for c in range(columns):
-            lines.append(f"{pad}  {vector} b{c} = *(const {vector} *)(b + {c} * step + k);")
+            lines.append(f"{pad}  {vector} b{c} = *(const {vector} *)(side{c} + k);")
             lines.append(f"{pad}  GEON_HOLD_{upper}(b{c});")
             lines += [
                 f"{pad}  c{r}_{c} = GEON_VECTOR_FMA_{upper}(a{r}, b{c}, c{r}_{c});"
                 for r in range(rows)
             ]
         lines.append(f"{pad}}}")
-        for r in range(rows):
-            for c in range(columns):
-                lines.append(
-                    f"{pad}geon_dot_end_{of.tag}(c{r}_{c}, depth - k, a + {r} * line + k, "
-                    f"b + {c} * step + k, out + (row + {r}) * out_step + column + {c}, "
-                    "accumulate);"
-                )
-        return lines
+        return [
+            *lines,
+            f"{pad}const {vector} parts[] = {{{', '.join(cells)}}};",
+            f"{pad}for (int r = 0; r < {rows}; ++r)",
+            f"{pad}  for (int c = 0; c < {columns}; ++c)",
+            f"{pad}    geon_dot_end_{of.tag}(parts + r * {columns} + c, depth - k,",
+            f"{pad}      a + r * line + k, b + c * step + k,",
+            f"{pad}      out + (row + r) * out_step + column + c, accumulate);",
+        ]
 
     lines = [
-        f"static void geon_dot_end_{of.tag}(const {vector} sum, int64_t rest, const {type} *a,",
-        f"    const {type} *b, {type} *out, int accumulate) {{",
-        f"  {type} part[{n}], total = 0;",
-        f"  *({vector} *)part = sum;",
-        f"  for (int half = {n // 2}; half; half /= 2)",
-        "    for (int i = 0; i < half; ++i) part[i] += part[i + half];",
+        f"static __attribute__((noinline)) void geon_dot_end_{of.tag}(",
+        f"    const {vector} *sum, int64_t rest, const {type} *a, const {type} *b, {type} *out,",
+        "    int accumulate) {",
+        f"  {vector} part = *sum;",
+        f"  {type} total = 0;",
+        *(
+            f"  part += __builtin_shufflevector(part, part, "
+            f"{', '.join(str((i + half) % n) for i in range(n))});"
+            for half in _halves(n)
+        ),
         f"  for (int64_t k = 0; k < rest; ++k) total = GEON_SCALAR_FMA_{upper}(a[k], b[k], total);",
         "  *out = (accumulate ? *out : 0) + (part[0] + total);",
         "}",
@@ -472,7 +540,8 @@ def _dots(of: Shape) -> str:
 
 _SHARE = """\
 /* The least block, a multiple of `step`, that cuts `total` into as few as blocks of `most` do. */
-static inline int64_t geon_share(int64_t total, int64_t most, int64_t step) {
+static __attribute__((noinline, cold)) int64_t geon_share(
+    int64_t total, int64_t most, int64_t step) {
   const int64_t parts = total > most ? (total + most - 1) / most : 1;
   const int64_t block = ((total + parts - 1) / parts + step - 1) / step * step;
   return block > 0 ? block : step;
@@ -485,7 +554,7 @@ _SPLIT = """\
 struct geon_split {
   int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
 };
-static __attribute__((noinline)) struct geon_split geon_split(int64_t batches, int64_t rows,
+static __attribute__((noinline, cold)) struct geon_split geon_split(int64_t batches, int64_t rows,
     int64_t columns, int64_t depth, int64_t most_columns, int64_t most_depth, int64_t panel,
     int few, int32_t threads) {
   struct geon_split s;
@@ -507,7 +576,7 @@ static __attribute__((noinline)) struct geon_split geon_split(int64_t batches, i
   }
   s.row_block = row_block;
   s.column_block = column_block;
-  s.depth_block = geon_share(depth, few && rows <= 8 ? 10 * most_depth : most_depth, 8);
+  s.depth_block = geon_share(depth, few && rows <= 16 ? 10 * most_depth : most_depth, 8);
   int64_t most = parts > 1 ? 2 * parts : 1;
   if (work < 2e5 * (double)most) most = (int64_t)(work / 2e5) + 1;
   s.tasks = s.items < most ? s.items : most;

@@ -47,6 +47,16 @@ class View:
         return self.strides[self.summed[-1].name] if self.summed else "0"
 
     @property
+    def whole(self) -> bool:
+        """Whether rows or columns and summed indices are one run of memory."""
+        orders = ((*self.lines, *self.summed), (*self.summed, *self.lines))
+        runs = (merged(dimensions, self.strides) for dimensions in orders)
+        return any(
+            len(dimensions) <= 1 and all(steps[d.name] == "1" for d in dimensions)
+            for dimensions, steps in runs
+        )
+
+    @property
     def address(self) -> str:
         """A pointer to the element at the current indices."""
         names = [*self.batch, *(d.name for d in (*self.lines, *self.summed))]

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import Length, evaluate
 from ..memory import Plan
-from ..schedule import bytes_of
+from ..schedule import Kernel, bytes_of
 from .emit import Module
+from .entry import Entry, gateway, row
 from .threads import load_pool
 
 Array = np.ndarray[Any, Any]
 _EMPTY = np.zeros(64, np.uint8)  # what pointers to arrays without elements point to
+# Elements that kernels go over, from which on other Python threads may run meanwhile: they take
+# about as long as two hundred times what it costs to let go of the interpreter and to get it back.
+LONG = 1 << 15
 SHOW = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
@@ -31,21 +37,38 @@ class Shown:
     dtype: Any
 
 
-class NativeProgram:
-    """A loaded module: how large its buffers are, and ``run``."""
+class Functions(NamedTuple):
+    """What ``Transformer.link`` takes, with the short way in; see ``Call``."""
 
-    def __init__(self, plan: Plan, module: Module, path: Path, source: str) -> None:
+    bind: Callable[..., Bound]
+    run: Callable[..., tuple[Array, ...]]
+    sizes: Callable[..., tuple[list[int], list[tuple[int, int]], int]]
+    make_entry: Callable[[Sequence[Any]], Entry | None]
+    run_into: Callable[..., tuple[Array, ...]]
+
+
+class NativeProgram:
+    """A loaded module: how large its buffers are, and ``run``.
+
+    ``suffix`` is what ``make_module`` was given: it ends the name of the function that is run.
+    """
+
+    def __init__(
+        self, plan: Plan, module: Module, path: Path, source: str, suffix: str = ""
+    ) -> None:
         self.source, self.module = source, module
         self.library = ctypes.CDLL(str(path))
         pool = load_pool()
         self.library.geon_link.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
         self.library.geon_link.restype = None
         self.library.geon_link(pool.run_address, pool.scratch_address)
-        self.run = self.library.geon_run
+        self.run = self.library[f"geon_run{suffix}"]
         self.run.restype = ctypes.c_int64
         self.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p,
                              ctypes.c_void_p)  # fmt: skip
         outputs = plan.schedule.program.outputs
+        self.run_address = ctypes.cast(self.run, ctypes.c_void_p).value
+        self.work = Counter(map(space_of, plan.schedule.kernels))
         self.buffers = tuple(buffer.size for buffer in plan.buffers)
         self.lifetimes = plan.lifetimes
         self.beside = tuple(bytes_of(op) for op in outputs)
@@ -61,13 +84,21 @@ class NativeProgram:
             if kernel.raises
         }
 
-    def functions(self, threads: Callable[[], int]) -> tuple[Any, Any, Any]:
-        """The bind, run and sizes that ``Transformer.link`` takes."""
+    def functions(self, threads: Callable[[], int]) -> Functions:
+        """What ``Transformer.link`` takes."""
 
         def bind(*args: Any) -> Bound:
             return Bound(self, threads, *args)
 
-        return bind, Bound.run, self.sizes
+        return Functions(bind, Bound.run, self.sizes, self.make_entry, Bound.run_into)
+
+    def make_entry(self, dtypes: Sequence[Any]) -> Entry | None:
+        """A short way in for inputs of these dtypes; None where there is none here.
+
+        What prints calls Python, so it always goes the long way.
+        """
+        made = None if self.shown else gateway()
+        return None if made is None else Entry(made, dtypes, self.checks)
 
     def sizes(self, lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
         """Bytes and lifetimes of arena buffers, and the bytes of results."""
@@ -90,16 +121,17 @@ class Bound:
     ) -> None:
         self.program, self.threads, self.lengths = program, threads, lengths
         self.held = (arena, *variables, *constants)
+        self.capsule: Any = None
         module = program.module
         self.shapes = [
-            (tuple(evaluate(n, lengths) for n in dims), dtype) for dims, dtype in program.results
+            (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in program.results
         ]
         base = address(arena)
         sizes = [evaluate(size, lengths) for size in program.buffers]
         tail = [address(v) for v in variables] + [address(c) for c in constants]
+        nothing = address(_EMPTY)
         tail += [
-            base + offset if size else address(_EMPTY)
-            for offset, size in zip(offsets, sizes, strict=True)
+            base + offset if size else nothing for offset, size in zip(offsets, sizes, strict=True)
         ]
         total = len(module.pointers)
         self.first = total - len(tail)
@@ -113,7 +145,16 @@ class Bound:
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         """The results, as new arrays."""
-        results = tuple([np.empty(shape, dtype) for shape, dtype in self.shapes])
+        return self.run_into((None,) * len(self.shapes), *inputs)
+
+    def run_into(self, arrays: Sequence[Array | None], *inputs: Array) -> tuple[Array, ...]:
+        """The results, in these arrays; new ones where there is None."""
+        results = tuple(
+            [
+                np.empty(shape, dtype) if array is None else array
+                for array, (shape, dtype) in zip(arrays, self.shapes, strict=True)
+            ]
+        )
         pointers = self.pointers
         for k, array in enumerate((*inputs, *results)):
             pointers[k] = address(array)
@@ -124,6 +165,25 @@ class Bound:
         if failed:
             raise self.failure(failed - 1)
         return results
+
+    def tables(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What ``entry.c`` binds: the function, and the tables it takes."""
+        work = sum(
+            count * math.prod([evaluate(n, self.lengths) for _, n in space])
+            for space, count in self.program.work.items()
+        )
+        return (
+            self.program.run_address,
+            inputs,
+            tuple([row(dtype, shape) for shape, dtype in self.shapes]),
+            ctypes.addressof(self.pointers),
+            len(self.pointers),
+            ctypes.addressof(self.sizes),
+            len(self.sizes),
+            self.threads(),
+            work >= LONG,
+            self.held,
+        )
 
     def shown(self, kernel: int, data: int) -> None:
         """Print a value, as ``geon.print`` promises; called by the module."""
@@ -156,8 +216,14 @@ class Bound:
                 f"{found} where the axis has length {size}; positions must lie in {-size} to "
                 f"{size - 1}: check the data, or geon.clip them"
             )
-        error.kernel = kernel  # type: ignore[attr-defined]  # read where the graph is known
+        error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
         return error
+
+
+def space_of(kernel: Kernel) -> frozenset[tuple[str, int | Length]]:
+    """The axes over which a kernel goes, by name and length."""
+    ops = (*kernel.results, *kernel.reads)
+    return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
 
 
 def address(array: Array) -> int:

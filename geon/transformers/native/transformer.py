@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, UnavailableError
 from ...op_graph.functional import Functional
@@ -18,7 +19,12 @@ from .lowering import RULES
 from .objects import shared_object
 from .runtime import NativeProgram
 from .threads import default_threads
-from .toolchain import find_toolchain, missing_compiler
+from .toolchain import find_toolchain, missing_compiler, sanitized
+
+if TYPE_CHECKING:
+    from ..computation import Computation
+    from .c_function import CFunction
+    from .profile import Profile
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
@@ -45,15 +51,23 @@ class NativeTransformer(Transformer):
     """Compiles computations to C: fused loops and contractions over one planned arena.
 
     ``threads`` is how many threads a call may use: ``GEON_THREADS``, else one for each processor.
+    With ``sanitize`` compiled code checks every access to memory and all arithmetic, and ends the
+    process with a report of the first error; ``UnavailableError`` says how to start a process so.
     """
 
     target = TARGET
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, *, sanitize: bool = False) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise ArgumentError(f"threads={threads!r}: give a number of threads, 1 or more")
         super().__init__()
         self.threads = threads or default_threads()
+        self.sanitize = sanitize
+        if sanitize:
+            from .sanitizing import require_sanitizer
+
+            require_sanitizer(self.toolchain())
+            self.target = dataclasses.replace(TARGET, name="native, sanitized")
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -70,7 +84,7 @@ class NativeTransformer(Transformer):
         found = find_toolchain()
         if found is None:
             raise UnavailableError(missing_compiler())
-        return found
+        return sanitized(found) if self.sanitize else found
 
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """The module of a plan, compiled and loaded."""
@@ -79,7 +93,32 @@ class NativeTransformer(Transformer):
         path = shared_object(toolchain, module.units)
         return NativeProgram(plan, module, path, "\n".join(module.units))
 
+    def profile(
+        self,
+        computation: Computation,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        repeats: int,
+    ) -> Profile:
+        """The time of each kernel, and what the machine could do."""
+        from .profile import profile
+
+        return profile(self, computation, args, keywords, repeats)
+
+    def c_function(self, computation: Computation) -> CFunction:
+        """The C function that calls of a computation run."""
+        from .c_function import CFunction
+
+        return CFunction(
+            computation, *computation.compiled(computation.pure, computation.placeholders)
+        )
+
     def make_call(self, computation: Any, pure: Functional, leaves: Sequence[Leaf]) -> Any:
         """A callable from one value for each leaf to the tuple of results."""
         program, linking = computation.compiled(pure, leaves)
-        return self.link(program.functions(lambda: self.threads), computation, linking)
+        functions = program.functions(lambda: self.threads)
+        if self.sanitize:
+            from .sanitizing import with_red_zones
+
+            functions = with_red_zones(program, functions)
+        return self.link(functions, computation, linking)

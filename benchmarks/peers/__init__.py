@@ -1,0 +1,1 @@
+"""geon beside JAX, PyTorch, ONNX Runtime, PyTensor, tinygrad and NumPy on the same work."""

@@ -1,0 +1,109 @@
+"""The work that a workload cannot do without: operations, and bytes from and to memory.
+
+Each function is named as a kind of workload and takes its sizes. A kind without one is bound by
+what a call costs. Inputs are counted as read once and results as written once; elementary
+functions are not counted as operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Floating-point operations, and bytes; ``in_place`` where what is written was read before."""
+
+    flops: float
+    read: float
+    written: float
+    in_place: bool = False
+
+    @property
+    def footprint(self) -> float:
+        """Bytes of memory that are touched."""
+        return self.read if self.in_place else self.read + self.written
+
+
+def _floats(read: float, written: float, flops: float = 0, in_place: bool = False) -> Cost:
+    return Cost(flops, 4 * read, 4 * written, in_place)
+
+
+def matmul(m: int, k: int, n: int) -> Cost:
+    """One product."""
+    return _floats(m * k + k * n, m * n, 2 * m * k * n)
+
+
+def matvec(m: int, k: int) -> Cost:
+    """One product with a vector."""
+    return matmul(m, k, 1)
+
+
+def batch_matmul(batch: int, n: int) -> Cost:
+    """Products of their own."""
+    return _floats(2 * batch * n * n, batch * n * n, 2 * batch * n**3)
+
+
+def mlp_step(batch: int, inputs: int, hidden: int, classes: int) -> Cost:
+    """Products forward, for weights, and for all inputs but the first; weights and momentum."""
+    first, rest = inputs * hidden, hidden * hidden + hidden * classes
+    state = 2 * (first + rest)
+    return _floats(state + batch * inputs, state, 2 * batch * (2 * first + 3 * rest), True)
+
+
+def deep_mlp(layers: int, width: int, batch: int) -> Cost:
+    """As ``mlp_step``, without momentum."""
+    weights = layers * width * (width + 1)
+    return _floats(weights, weights, 2 * batch * width * width * (3 * layers - 1), True)
+
+
+def block_forward(batch: int, tokens: int, width: int, heads: int) -> Cost:
+    """Four projections, two products of attention, two of the perceptron."""
+    del heads
+    rows = batch * tokens
+    flops = 2 * rows * 12 * width * width + 4 * rows * tokens * width
+    return _floats(12 * width * width + rows * width, rows * width, flops)
+
+
+def block_gradient(batch: int, tokens: int, width: int, heads: int) -> Cost:
+    """Each product forward, and twice backward."""
+    once = block_forward(batch, tokens, width, heads)
+    return Cost(3 * once.flops, 2 * once.read, once.read + once.written)
+
+
+def gelu(count: int) -> Cost:
+    """One array to another."""
+    return _floats(count, count)
+
+
+def adam(count: int) -> Cost:
+    """Parameters and two moments in place, the gradient read."""
+    return _floats(4 * count, 3 * count, 0, True)
+
+
+def stencil_forward(side: int) -> Cost:
+    """The grid read once."""
+    return _floats(side**3, 0)
+
+
+def stencil_gradient(side: int) -> Cost:
+    """The grid read, its gradient written."""
+    return _floats(side**3, side**3)
+
+
+def softmax_forward(rows: int, columns: int) -> Cost:
+    """One array to another."""
+    return _floats(rows * columns, rows * columns)
+
+
+def softmax_backward(rows: int, columns: int) -> Cost:
+    """Input and seed to the gradient."""
+    return _floats(2 * rows * columns, rows * columns)
+
+
+layernorm_forward, layernorm_backward = softmax_forward, softmax_backward
+
+
+def logsumexp(rows: int, columns: int) -> Cost:
+    """One array read."""
+    return _floats(rows * columns, columns)

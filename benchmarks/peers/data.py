@@ -1,0 +1,152 @@
+"""Inputs of the workloads: each function is named as a kind and takes a generator and sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Data = dict[str, Any]
+Generator = np.random.Generator
+
+
+def normal(rng: Generator, *shape: int, scale: float = 1.0) -> Array:
+    """Normal numbers in float32."""
+    return rng.standard_normal(shape, np.float32) * np.float32(scale)
+
+
+def mlp_step(rng: Generator, batch: int, inputs: int, hidden: int, classes: int) -> Data:
+    """Images, one-hot classes, weights of three layers."""
+    widths = (inputs, hidden, hidden, classes)
+    return {
+        "x": normal(rng, batch, inputs),
+        "y": np.eye(classes, dtype=np.float32)[rng.integers(0, classes, batch)],
+        "w": [normal(rng, a, b, scale=(2 / a) ** 0.5) for a, b in zip(widths, widths[1:])],  # noqa: B905
+        "b": [np.zeros(n, np.float32) for n in widths[1:]],
+    }
+
+
+def deep_mlp(rng: Generator, layers: int, width: int, batch: int) -> Data:
+    """Inputs, targets, weights and biases of each layer.
+
+    Weights are orthogonal: with others nothing would be left of the derivatives after a few dozen
+    layers, and comparing them would compare rounding.
+    """
+    return {
+        "x": normal(rng, batch, width),
+        "y": normal(rng, batch, width),
+        "w": [np.linalg.qr(normal(rng, width, width))[0] for _ in range(layers)],
+        "b": [np.zeros(width, np.float32) for _ in range(layers)],
+    }
+
+
+def block_forward(rng: Generator, batch: int, tokens: int, width: int, heads: int) -> Data:
+    """Tokens, and the weights by name; the last axis of a weight matrix is its output."""
+    del heads
+    spread = width**-0.5
+    return {
+        "x": normal(rng, batch, tokens, width),
+        "scale1": 1 + normal(rng, width, scale=0.1),
+        "shift1": normal(rng, width, scale=0.1),
+        "qkv": normal(rng, width, 3 * width, scale=spread),
+        "out": normal(rng, width, width, scale=spread),
+        "scale2": 1 + normal(rng, width, scale=0.1),
+        "shift2": normal(rng, width, scale=0.1),
+        "up": normal(rng, width, 4 * width, scale=spread),
+        "up_bias": normal(rng, 4 * width, scale=0.1),
+        "down": normal(rng, 4 * width, width, scale=spread / 2),
+        "down_bias": normal(rng, width, scale=0.1),
+    }
+
+
+block_gradient = block_forward
+WEIGHTS = (
+    "scale1 shift1 qkv out scale2 shift2 up up_bias down down_bias"
+).split()  # in the order of the gradients
+
+
+def matmul(rng: Generator, m: int, k: int, n: int) -> Data:
+    """Two matrices."""
+    return {"a": normal(rng, m, k), "b": normal(rng, k, n)}
+
+
+def matvec(rng: Generator, m: int, k: int) -> Data:
+    """A matrix and a vector."""
+    return {"a": normal(rng, m, k), "b": normal(rng, k)}
+
+
+def batch_matmul(rng: Generator, batch: int, n: int) -> Data:
+    """Two stacks of matrices."""
+    return {"a": normal(rng, batch, n, n), "b": normal(rng, batch, n, n)}
+
+
+def gelu(rng: Generator, count: int) -> Data:
+    """Values on both sides of 0."""
+    return {"x": normal(rng, count, scale=2)}
+
+
+def plus_one(rng: Generator) -> Data:
+    """A scalar."""
+    return {"x": np.float32(rng.standard_normal())}
+
+
+def stencil_forward(rng: Generator, side: int) -> Data:
+    """A grid."""
+    return {"u": normal(rng, side, side, side)}
+
+
+stencil_gradient = stencil_forward
+
+
+def softmax_forward(rng: Generator, rows: int, columns: int) -> Data:
+    """Values over rows and columns."""
+    return {"x": normal(rng, rows, columns, scale=2)}
+
+
+logsumexp = softmax_forward
+
+
+def softmax_backward(rng: Generator, rows: int, columns: int) -> Data:
+    """Values, and the derivative of a loss with respect to the result."""
+    return {"x": normal(rng, rows, columns, scale=2), "g": normal(rng, rows, columns)}
+
+
+def layernorm_forward(rng: Generator, rows: int, columns: int) -> Data:
+    """Values, a scale and a shift for each column."""
+    return {
+        "x": normal(rng, rows, columns, scale=2),
+        "scale": 1 + normal(rng, columns, scale=0.1),
+        "shift": normal(rng, columns, scale=0.1),
+    }
+
+
+def layernorm_backward(rng: Generator, rows: int, columns: int) -> Data:
+    """The same, and the derivative of a loss with respect to the result."""
+    return {**layernorm_forward(rng, rows, columns), "g": normal(rng, rows, columns)}
+
+
+def adam(rng: Generator, count: int) -> Data:
+    """Parameters and a gradient, the same for each step."""
+    return {"p": normal(rng, count), "g": normal(rng, count, scale=0.1)}
+
+
+def logistic(rng: Generator, batch: int, features: int) -> Data:
+    """Features, classes 0 and 1, first weights."""
+    return {
+        "x": normal(rng, batch, features),
+        "y": rng.integers(0, 2, batch).astype(np.float32),
+        "w": normal(rng, features),
+    }
+
+
+def chain(rng: Generator, count: int, length: int) -> Data:
+    """A vector to start from, one to add and one near 1 to multiply with."""
+    return {
+        "x": normal(rng, count),
+        "w": 1 + normal(rng, count, scale=0.05),
+        "length": length,
+    }
+
+
+chain_gradient = chain

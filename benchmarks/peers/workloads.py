@@ -1,0 +1,124 @@
+"""What is measured: each workload's sizes, the work it cannot do without, and its data.
+
+All arrays are float32, drawn from a seed that is the workload's own, so that every process has the
+same without sending them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import costs, data
+
+Array = np.ndarray[Any, Any]
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One line of the table; ``kind`` says what contenders compute, ``sizes`` how large it is."""
+
+    name: str
+    title: str
+    kind: str
+    sizes: Sizes
+    small: Sizes  # the sizes of a trial run
+    rtol: float = 1e-3  # of an element against its own size and the array's root mean square
+
+    def sized(self, quick: bool) -> Sizes:
+        """The sizes to use."""
+        return self.small if quick else self.sizes
+
+    def inputs(self, quick: bool) -> dict[str, Any]:
+        """The arrays by name, the same in every process."""
+        seed = zlib.crc32(self.kind.encode())
+        make: Callable[..., dict[str, Any]] = getattr(data, self.kind)
+        return make(np.random.default_rng(seed), **self.sized(quick))
+
+    def cost(self, quick: bool) -> costs.Cost | None:
+        """Operations and bytes that no implementation can avoid; None where calls cost most."""
+        count: Callable[..., costs.Cost] | None = getattr(costs, self.kind, None)
+        return None if count is None else count(**self.sized(quick))
+
+
+MLP = {"batch": 128, "inputs": 784, "hidden": 512, "classes": 10}
+SMALL_MLP = {"batch": 16, "inputs": 20, "hidden": 12, "classes": 5}
+BLOCK = {"batch": 4, "tokens": 256, "width": 512, "heads": 8}
+SMALL_BLOCK = {"batch": 2, "tokens": 8, "width": 16, "heads": 2}
+GRID, SMALL_GRID = {"side": 256}, {"side": 12}
+TABLE, SMALL_TABLE = {"rows": 4096, "columns": 1024}, {"rows": 16, "columns": 24}
+
+
+def product(m: int, k: int, n: int, name: str | None = None, title: str | None = None) -> Workload:
+    """A matrix product (m, k) by (k, n)."""
+    return Workload(
+        name or f"matmul-{m}x{k}x{n}",
+        title or f"matrix product {m}×{k}×{n}",
+        "matmul",
+        {"m": m, "k": k, "n": n},
+        {"m": min(m, 24), "k": min(k, 24), "n": min(n, 24)},
+    )
+
+
+SWEEP = [
+    *(product(n, n, n) for n in (64, 128, 256, 512, 2048)),
+    *(product(*shape) for shape in ((1, 1024, 1024), (8, 1024, 1024), (1024, 8, 1024))),
+    *(product(*shape) for shape in ((1024, 1024, 8), (16384, 64, 64), (65536, 16, 16))),
+]
+
+WORKLOADS = [
+    Workload("mlp-step", "784-512-512-10 MLP training step, batch 128, momentum SGD", "mlp_step",
+             MLP, SMALL_MLP),
+    Workload("gelu", "tanh-GELU on 4,000,000 values", "gelu", {"count": 4_000_000},
+             {"count": 4_000}),
+    product(1024, 1024, 1024, "matmul-1024", "1024³ matrix product"),
+    Workload("block-forward", "transformer block forward, 4×256 tokens, width 512, 8 heads",
+             "block_forward", BLOCK, SMALL_BLOCK),
+    Workload("block-gradient", "the same, forward and backward", "block_gradient", BLOCK,
+             SMALL_BLOCK, rtol=5e-3),
+    Workload("plus-one", "x + 1 on a scalar, per call", "plus_one", {}, {}),
+    Workload("stencil-forward", "stencil with several reductions over 256³, forward",
+             "stencil_forward", GRID, SMALL_GRID, rtol=5e-3),
+    Workload("stencil-gradient", "the same, gradient", "stencil_gradient", GRID, SMALL_GRID),
+    Workload("softmax-forward", "softmax over 4096×1024, forward", "softmax_forward", TABLE,
+             SMALL_TABLE),
+    Workload("softmax-backward", "softmax over 4096×1024, gradient", "softmax_backward", TABLE,
+             SMALL_TABLE),
+    Workload("layernorm-forward", "layer norm over 4096×1024, forward", "layernorm_forward", TABLE,
+             SMALL_TABLE),
+    Workload("layernorm-backward", "layer norm over 4096×1024, gradients", "layernorm_backward",
+             TABLE, SMALL_TABLE),
+    Workload("adam", "Adam update of 10 million parameters", "adam", {"count": 10_000_000},
+             {"count": 1_000}),
+    Workload("logsumexp", "log-sum-exp over columns of 4096×1024", "logsumexp", TABLE,
+             SMALL_TABLE),
+    Workload("matvec", "matrix-vector product 4096×4096", "matvec", {"m": 4096, "k": 4096},
+             {"m": 24, "k": 24}),
+    Workload("batch-matmul", "batch of 512 products of 64×64", "batch_matmul",
+             {"batch": 512, "n": 64}, {"batch": 6, "n": 8}),
+    Workload("logistic", "logistic regression training step on 128×4", "logistic",
+             {"batch": 128, "features": 4}, {"batch": 16, "features": 4}),
+    Workload("deep-mlp", "200-layer MLP training step, 128 wide, batch 32, SGD", "deep_mlp",
+             {"layers": 200, "width": 128, "batch": 32}, {"layers": 6, "width": 8, "batch": 4},
+             rtol=1e-2),
+    *SWEEP,
+]  # fmt: skip
+
+# What is compiled in a fresh process, from the first op written to the first result.
+COMPILED = [
+    WORKLOADS[0],
+    Workload("chain", "chain of 3,000 elementwise ops", "chain", {"count": 1024, "length": 3000},
+             {"count": 8, "length": 30}),
+    Workload("chain-gradient", "chain of 900 elementwise ops with gradient", "chain_gradient",
+             {"count": 1024, "length": 900}, {"count": 8, "length": 30}),
+]  # fmt: skip
+
+
+def named(name: str) -> Workload:
+    """The workload called ``name``."""
+    return next(w for w in (*WORKLOADS, *COMPILED) if w.name == name)

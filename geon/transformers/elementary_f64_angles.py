@@ -1,0 +1,147 @@
+"""Trigonometric functions in float64 as C text.
+
+Angles up to ``geon_angle_bound_f64()`` are reduced by straight-line code, larger ones by a function
+that is called. The call keeps compilers from making vectors of the loop, so there are
+``geon_sin_bounded_f64`` and ``geon_cos_bounded_f64`` too, without it: the same values in vector
+instructions for a caller that knows (or checks) that no finite angle is larger.
+"""
+
+from __future__ import annotations
+
+from .elementary_text import definitions_of
+
+__all__ = ["ANGLES_F64"]
+
+# Fits as in elementary_f32, coefficients rounded to float64.
+# (sin(r) / r - 1) / r^2 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2 for |r| <= 0.786; fits 3.6e-18
+# and 4.9e-20.
+_SIN = (
+    *(-0.16666666666666632, 0.008333333333322457, -0.00019841269829815224),
+    *(2.7557313688237616e-06, -2.5050756818221143e-08, 1.5896687724618195e-10),
+)
+_COS = (
+    *(0.0416666666666666, -0.0013888888888874441, 2.4801587289636327e-05),
+    *(-2.755731438747703e-07, 2.0875727060288042e-09, -1.135980255051541e-11),
+)
+
+# Cody and Waite's reduction: pi / 2 in parts. With a fused instruction three parts of 53 bits serve
+# up to 2^45; without, parts of 33 bits whose products with the count of quarters are exact serve up
+# to 2^19. Larger angles take Payne and Hanek's reduction in integers: the 53 bits of x times those
+# 192 bits of 2 / pi (the table, after a word of zeros) that count modulo four quarters and before
+# 2^-137. C libraries do it with fewer and are a dozen ulp off where an angle is nearly a multiple.
+ANGLES_F64 = definitions_of(
+    """
+GEON_INLINE double geon_angle_bound_f64(void) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    return 0x1p45;
+#else
+    return 0x1p19;
+#endif
+}
+
+GEON_INLINE double geon_quarter_f64(double x, uint64_t *quarters) {
+    double a = __builtin_fabs(x);
+    double shifted = GEON_FMA_F64(a, 0.6366197723675814, 6755399441055744.0);
+    double k = shifted - 6755399441055744.0;
+    *quarters = geon_bits_f64(shifted);
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    double r = __builtin_fma(k, -1.5707963267948966, a);
+    r = __builtin_fma(k, -6.123233995736766e-17, r);
+    return __builtin_fma(k, 1.4973849048591698e-33, r);
+#else
+    double r = a - k * 1.5707963267341256;
+    r = r - k * 6.077100506303966e-11;
+    r = r - k * 2.0222662487111665e-21;
+    return r - k * 8.4784276603689e-32;
+#endif
+}
+
+GEON_INLINE double geon_sin_of_quarter_f64(double r, uint64_t quarters, uint64_t sign) {
+    double z = r * r;
+    double s = SIN_F64<z>;
+    s = GEON_FMA_F64(r * z, s, r);
+    double c = COS_F64<z>;
+    double half = 0.5 * z;
+    double w = 1.0 - half;
+    c = w + GEON_FMA_F64(z * z, c, (1.0 - w) - half);
+    double y = quarters & 1u ? c : s;
+    return geon_of_bits_f64(geon_bits_f64(y) ^ sign ^ ((quarters & 2u) << 62));
+}
+
+GEON_INLINE double geon_sin_bounded_f64(double x) {
+    uint64_t quarters;
+    double r = geon_quarter_f64(x, &quarters);
+    return geon_sin_of_quarter_f64(r, quarters, geon_bits_f64(x) & 0x8000000000000000u);
+}
+
+GEON_INLINE double geon_cos_bounded_f64(double x) {
+    uint64_t quarters;
+    double r = geon_quarter_f64(x, &quarters);
+    return geon_sin_of_quarter_f64(r, quarters + 1u, 0u);
+}
+
+static __attribute__((noinline, cold, unused)) double geon_quarter_of_huge_f64(
+    double x, uint64_t *quarters) {
+    static const uint64_t two_over_pi[] = {
+        0x0000000000000000u, 0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u,
+        0xfe5163abdebbc561u, 0xb7246e3a424dd2e0u, 0x06492eea09d1921cu, 0xfe1deb1cb129a73eu,
+        0xe88235f52ebb4484u, 0xe99c7026b45f7e41u, 0x3991d639835339f4u, 0x9c845f8bbdf9283bu,
+        0x1ff897ffde05980fu, 0xef2f118b5a0a6d1fu, 0x6d367ecf27cb09b7u, 0x4f463f669e5fea2du,
+        0x7527bac7ebe5f17bu, 0x3d0739f78a5292eau, 0x6bfb5fb11f8d5d08u, 0x56033046fc7b6babu,
+        0xf0cfbc209af4361du, 0xa9e391615ee61b08u,
+    };
+    uint64_t bits = geon_bits_f64(x) & 0x7fffffffffffffffu;
+    uint64_t mantissa = (bits & 0xfffffffffffffu) | 0x10000000000000u;
+    unsigned position = (unsigned)(bits >> 52) - 1013u;
+    const uint64_t *word = two_over_pi + position / 64u;
+    unsigned left = position % 64u;
+    uint64_t chosen[3];
+    for (int i = 0; i < 3; i++)
+        chosen[i] = left ? word[i] << left | word[i + 1] >> (64u - left) : word[i];
+    unsigned __int128 low = (unsigned __int128)mantissa * chosen[2];
+    unsigned __int128 sum = (unsigned __int128)mantissa * chosen[1] + (uint64_t)(low >> 64);
+    uint64_t high = mantissa * chosen[0] + (uint64_t)(sum >> 64);
+    unsigned __int128 rest = (unsigned __int128)high << 64 | (uint64_t)sum;
+    rest = rest << 2 | (uint64_t)low >> 62;
+    uint64_t negative = (uint64_t)(rest >> 127);
+    *quarters = (high >> 62) + negative;
+    rest = negative ? -rest : rest;
+    unsigned zeros = (unsigned)(rest >> 64 ? __builtin_clzll((uint64_t)(rest >> 64))
+                                           : 64 + __builtin_clzll((uint64_t)rest | 1u));
+    uint64_t leading = (uint64_t)((rest << zeros) >> 64);
+    double r = (double)(uint64_t)(((unsigned __int128)leading * 0xc90fdaa22168c235u) >> 64);
+    r = r * geon_of_bits_f64((uint64_t)(960u - zeros) << 52);
+    return negative ? -r : r;
+}
+
+GEON_INLINE double geon_quarter_of_any_f64(double x, uint64_t *quarters) {
+    double a = __builtin_fabs(x);
+    if (__builtin_expect(a > geon_angle_bound_f64() && a < __builtin_inf(), 0))
+        return geon_quarter_of_huge_f64(x, quarters);
+    return geon_quarter_f64(x, quarters);
+}
+
+GEON_INLINE double geon_sin_f64(double x) {
+    uint64_t quarters;
+    double r = geon_quarter_of_any_f64(x, &quarters);
+    return geon_sin_of_quarter_f64(r, quarters, geon_bits_f64(x) & 0x8000000000000000u);
+}
+
+GEON_INLINE double geon_cos_f64(double x) {
+    uint64_t quarters;
+    double r = geon_quarter_of_any_f64(x, &quarters);
+    return geon_sin_of_quarter_f64(r, quarters + 1u, 0u);
+}
+
+GEON_INLINE double geon_tan_f64(double x) {
+    double a = __builtin_fabs(x);
+    if (__builtin_expect(!(a > geon_angle_bound_f64() && a < __builtin_inf()), 1))
+        return __builtin_tan(x);
+    uint64_t quarters;
+    double t = __builtin_tan(geon_quarter_of_huge_f64(x, &quarters));
+    return __builtin_copysign(1.0, x) * (quarters & 1u ? -1.0 / t : t);
+}
+""",
+    SIN=_SIN,
+    COS=_COS,
+)

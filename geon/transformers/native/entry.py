@@ -1,0 +1,128 @@
+"""The way from Python into a compiled module that takes one call of a C function.
+
+``entry.c`` says what is done there; this file loads it and gives it what it needs. It is for
+CPython with its lock: elsewhere there are no entries, and all calls go the long way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .disk_cache import fork_safe_lock
+from .objects import shared_object
+from .toolchain import find_toolchain
+
+Array = np.ndarray[Any, Any]
+
+_lock = fork_safe_lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The functions of ``entry.c``, as callables; each is described there."""
+
+    bind: Callable[..., Any]
+    make_entry: Callable[[], tuple[Callable[..., Any], ...]]
+    describe: Callable[[Array], tuple[Any, ...]]
+
+
+def gateway() -> Gateway | None:
+    """The functions of ``entry.c``, compiled and loaded by the first call; None where they cannot
+    be used: in an interpreter other than CPython, or one without its lock."""
+    with _lock:
+        return _gateway()
+
+
+@functools.cache
+def _gateway() -> Gateway | None:
+    # An object begins with a count and its type. A build for free threads, or one that traces
+    # references, has more there.
+    pointer = ctypes.sizeof(ctypes.c_void_p)
+    if sys.implementation.name != "cpython" or object.__basicsize__ != 2 * pointer:
+        return None
+    toolchain = find_toolchain()
+    if toolchain is None:
+        return None
+    text = Path(__file__).with_name("entry.c").read_text("utf-8")
+    # The interpreter has the functions that are only declared there.
+    extra = ["-Wl,-undefined,dynamic_lookup"] if sys.platform == "darwin" else []
+    library = ctypes.PyDLL(str(shared_object(toolchain, [text], extra, name="geon-entry")))
+    start = library.geon_entry_start
+    start.restype, start.argtypes = ctypes.py_object, (ctypes.py_object,)
+    made = Gateway(*start((np.ndarray, float, int, NotImplemented, None, np.empty)))
+    return made if _reads_arrays(made) else None
+
+
+def _reads_arrays(made: Gateway) -> bool:
+    """Whether arrays of this NumPy are as ``entry.c`` declares them."""
+    whole = np.zeros((2, 3, 5), np.int16)
+    frozen = np.zeros((), np.float64)
+    frozen.flags.writeable = False
+    for array in (whole, whole.T, whole[1:, ::2], frozen):
+        seen = (array.__array_interface__["data"][0], array.flags.num, array.dtype, *array.shape)
+        if made.describe(array) != seen:
+            return False
+    return True
+
+
+class Entry:
+    """A way into a computation for arguments that are as those of a call before.
+
+    ``enter(*values)`` gives the tuple of results, ``enter_into(arrays, *values)`` puts them into
+    these arrays, those that are None excepted; both give NotImplemented for values that are no
+    arrays that can be read where they lie, or that have other shapes than those that were
+    remembered, or while another call is inside, and for a kernel that failed what the module gave.
+    ``fits(*values)`` says whether they would take these values. What is remembered belongs to one
+    workspace, ``space``: ``claim()`` it (None: a call is inside) before it is used otherwise, and
+    ``release()`` it afterwards. ``checks`` are the kernels that look at data, and fail before
+    anything was changed.
+    """
+
+    def __init__(self, made: Gateway, dtypes: Sequence[Any], checks: Container[int]) -> None:
+        self.bind, self.checks = made.bind, checks
+        self.dtypes = [np.dtype(dtype) for dtype in dtypes]
+        self.space: Any = None
+        functions = made.make_entry()
+        self.enter, self.enter_into, self.fits, self.claim, self.release = functions[:5]
+        self.forget, self._remember, self._taken = functions[5:]
+
+    @property
+    def taken(self) -> int:
+        """How many calls went this way."""
+        return int(self._taken())
+
+    def unfinished(self, given: Any) -> Any:
+        """NotImplemented where the call can be made again, after what ``enter`` gave."""
+        if given is NotImplemented or given - 1 in self.checks:
+            return NotImplemented
+        raise MemoryError("there is no memory for the work of a kernel")
+
+    def remember(self, bound: Any, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Take calls with inputs of these shapes, by the tables of ``bound``; claim it before."""
+        if bound.capsule is None:
+            bound.capsule = self.bind(*bound.tables(self.inputs(shapes)))
+        self._remember(bound.capsule)
+
+    def inputs(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[Any, ...], ...]:
+        """The inputs as ``entry.c`` takes them."""
+        both = zip(self.dtypes, shapes, strict=True)
+        return tuple(row(dtype, shape, number_kind(dtype, shape)) for dtype, shape in both)
+
+
+def row(dtype: np.dtype[Any], shape: tuple[int, ...], number: int = 0) -> tuple[Any, ...]:
+    """An input or a result as ``entry.c`` takes it."""
+    return dtype, shape, dtype.itemsize, number
+
+
+def number_kind(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
+    """The letter of a scalar's dtype for which a Python number does as well; 0 for others."""
+    simple = dtype.kind in "iu" or dtype.kind == "f" and dtype.itemsize in (4, 8)
+    return ord(dtype.kind) if simple and not shape else 0

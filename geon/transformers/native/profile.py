@@ -1,0 +1,335 @@
+"""``f.profile``: how long each kernel takes, what it moves and computes, and what it could take."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ArgumentError, AxisError, IndexRangeError, NonFiniteError, SizeError
+from ...op_graph.dtypes import name_of
+from ...op_graph.op_graph import Op
+from ..linking import Linking
+from ..memory import Plan
+from ..program import build_program
+from ..schedule import Kernel
+from .c_function import Table
+from .ceilings import Ceilings, ceilings
+from .costs import Cost, cost_of
+from .emit import REPORTED, make_module
+from .objects import shared_object
+from .runtime import SHOW, Bound, NativeProgram
+
+if TYPE_CHECKING:
+    from ..computation import Computation
+    from .transformer import NativeTransformer
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """One kernel: what it computes, and what was measured and counted; bytes and seconds are those
+    of one call.
+
+    ``computes`` has a text for each result, with its name or op, axes and dtype; ``places`` the
+    user's lines. ``operations`` are by the name of the dtype they are done in, as ``costs.cost_of``
+    counts them. ``predicted`` are the seconds that traffic or arithmetic take at the ceilings of
+    the machine, whichever are more (the roofline model).
+    """
+
+    number: int
+    kind: str
+    computes: tuple[str, ...]
+    places: tuple[str, ...]
+    seconds: float
+    predicted: float
+    read: int
+    written: int
+    touched: int
+    operations: Mapping[str, int]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        """The rate of its traffic."""
+        return 1e-9 * self.bytes / self.seconds
+
+    @property
+    def gigaflops(self) -> float:
+        """Its operations, in thousand millions a second."""
+        return 1e-9 * sum(self.operations.values()) / self.seconds
+
+    @property
+    def share(self) -> float:
+        """The part of the measured time that the machine needs for it at least."""
+        return self.predicted / self.seconds
+
+
+@dataclass(frozen=True)
+class Profile(Sequence[KernelProfile]):
+    """What a computation spends its time on: a sequence of kernels in the order they run.
+
+    ``str`` is a table. ``call_seconds`` is the median time of a whole call of ``repeats``, and
+    ``outside_seconds`` what of it is not spent in kernels: feeding, the results' memory, Python.
+    """
+
+    kernels: tuple[KernelProfile, ...]
+    call_seconds: float
+    threads: int
+    repeats: int
+    ceilings: Ceilings
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self.kernels[position]
+
+    @property
+    def kernel_seconds(self) -> float:
+        """The sum over all kernels."""
+        return sum(row.seconds for row in self.kernels)
+
+    @property
+    def outside_seconds(self) -> float:
+        """What of a call is not spent in kernels; 0 where that is less than the noise."""
+        return max(self.call_seconds - self.kernel_seconds, 0.0)
+
+    @property
+    def predicted(self) -> float:
+        """The seconds that all kernels need at least."""
+        return sum(row.predicted for row in self.kernels)
+
+    def __str__(self) -> str:
+        return "\n".join(_table(self))
+
+    __repr__ = __str__
+
+
+def profile(
+    transformer: NativeTransformer,
+    computation: Computation,
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    repeats: int,
+) -> Profile:
+    """The profile of a computation for these values of its placeholders."""
+    if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1:
+        raise ArgumentError(f"repeats={repeats!r}: give a number of calls, 1 or more")
+    values = (*computation.arranged(args, keywords), *computation.given.values())
+    given = tuple(computation.given)
+    try:
+        return _Work(transformer, computation, given).profile(values, repeats)
+    except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
+        raise computation._explained(error, given) from None
+
+
+class _Work:
+    """Two modules over one arena and one set of copies of the variables: the one that calls run,
+    and one with the same kernels that looks at the clock between them."""
+
+    def __init__(
+        self, transformer: NativeTransformer, computation: Computation, given: tuple[Op, ...]
+    ) -> None:
+        pure, leaves = computation._overridden(given)
+        self.transformer, self.computation = transformer, computation
+        self.program, self.linking = computation.compiled(pure, leaves)
+
+        def make() -> tuple[Plan, NativeProgram]:
+            plan = computation.make_plan(build_program(pure, transformer.target))
+            return plan, timed_program(transformer, plan, self.linking)
+
+        self.plan, self.timed = computation._stage(("timed", *given), make)
+        self.table: Table
+
+    def call(self) -> Callable[..., Any]:
+        """A call as the computation makes it, but on copies of the variables."""
+        threads = self.threads
+        functions = self.program.functions(threads)
+
+        def bind(arena: Array, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
+            bound = (arena, offsets, [np.array(each) for each in variables], constants, lengths)
+            times = len(self.plan.schedule.kernels) + 1
+            self.table = Table(Bound(self.timed, threads, *bound), times)
+            return functions.bind(*bound)
+
+        return self.linked(functions._replace(bind=bind))
+
+    def inputs(self, values: Sequence[Any]) -> tuple[Array, ...]:
+        """These values as the arrays that a call reads."""
+
+        def run(bound: None, *inputs: Array) -> tuple[Array, ...]:
+            return inputs
+
+        call = self.linked((lambda *bound: None, run, self.program.sizes))
+        found: tuple[Array, ...] = call(*values)
+        return found
+
+    def linked(self, functions: Any) -> Callable[..., Any]:
+        return self.transformer.link(functions, self.computation, self.linking, writes=False)
+
+    def threads(self) -> int:
+        """How many threads calls use."""
+        return self.transformer.threads
+
+    def profile(self, values: Sequence[Any], repeats: int) -> Profile:
+        call = self.call()
+        kernels = self.plan.schedule.kernels
+        calls: list[float] = []
+        times: list[list[int]] = []
+        with _quiet(bool(self.program.shown)):
+            call(*values)
+            inputs = self.inputs(values)
+            if self.program.shown:
+                self.table.show = SHOW(lambda kernel, data: None)
+            for _ in range(repeats):
+                begin = time.perf_counter()
+                call(*values)
+                calls.append(time.perf_counter() - begin)
+                self.table.feed(inputs)
+                self.table.renew()
+                # One that fails here fails as well in the next call, which says why.
+                if not self.table.run(self.threads()):
+                    times.append(self.table.report[REPORTED:])
+        if not times:
+            call(*values)
+        found = ceilings(self.transformer.threads)
+        lengths = self.table.bound.lengths
+        rows = []
+        for number, kernel in enumerate(kernels):
+            took = statistics.median(each[number + 1] - each[number] for each in times)
+            cost = cost_of(self.plan, kernel, lengths)
+            rows.append(_row(number, kernel, max(took, 1) * 1e-9, cost, found))
+        return Profile(
+            tuple(rows), statistics.median(calls), self.transformer.threads, repeats, found
+        )
+
+
+def timed_program(transformer: NativeTransformer, plan: Plan, linking: Linking) -> NativeProgram:
+    """The module of a plan with a look at the clock after each kernel, some 30 ns each."""
+    toolchain = transformer.toolchain()
+    module = make_module(plan, linking, toolchain.vector_bytes, annotate=False, timed=True)
+    path = shared_object(toolchain, module.units)
+    return NativeProgram(plan, module, path, "\n".join(module.units))
+
+
+@contextlib.contextmanager
+def _quiet(prints: bool) -> Iterator[None]:
+    """What a computation prints is not shown while it is profiled."""
+    if prints:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    else:
+        yield
+
+
+def _row(
+    number: int, kernel: Kernel, seconds: float, cost: Cost, limits: Ceilings
+) -> KernelProfile:
+    results = kernel.results or (kernel.op,)
+    return KernelProfile(
+        number,
+        kernel.form.kind,
+        tuple(map(_computed, results)),
+        tuple(op.file_info for op in results),
+        seconds,
+        limits.seconds(cost.touched, cost.read, cost.written, cost.operations),
+        cost.read,
+        cost.written,
+        cost.touched,
+        {name_of(dtype): count for dtype, count in cost.operations.items()},
+    )
+
+
+def _computed(op: Op) -> str:
+    label = f"{op.name}: {op.primitive.name}" if op.name else op.primitive.name
+    return f"{label} {op.axes} {name_of(op.dtype)}"
+
+
+# The table ----------------------------------------------------------------------------------------
+
+WIDEST = 48  # characters of what a kernel computes, and of the place of its first result
+HEAD = ("", "kind", "computes", "at", "us", "time", "bytes", "operations", "GB/s", "GFLOP/s",
+        "least us", "of ceiling")  # fmt: skip
+LEFT = (1, 2, 3)  # columns of texts
+
+
+def _table(profile: Profile) -> list[str]:
+    """The lines of a table of all kernels, and what they add up to."""
+    total = profile.kernel_seconds
+    lines = [HEAD, *(_line(row, total) for row in profile.kernels)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(HEAD))]
+    shown = []
+    for line in lines:
+        cells = [
+            text.ljust(width) if k in LEFT else text.rjust(width)
+            for k, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        shown.append("  ".join(cells).rstrip())
+    limits = profile.ceilings
+    arithmetic = ", ".join(
+        f"{1e-9 * rate:.0f} GFLOP/s float{8 * element}"
+        for element, rate in sorted(limits.arithmetic.items())
+    )
+    plural = "" if profile.threads == 1 else "s"
+    share = f" ({profile.predicted / total:.0%})" if total else ""
+    return [
+        *shown,
+        f"kernels {1e6 * total:.1f} us, least {1e6 * profile.predicted:.1f} us{share}; "
+        f"a call {1e6 * profile.call_seconds:.1f} us, outside kernels "
+        f"{1e6 * profile.outside_seconds:.1f} us",
+        f"medians of {profile.repeats} calls on {profile.threads} thread{plural}; ceilings: "
+        f"{arithmetic}, reading {1e-9 * limits.rates[0][0]:.0f} GB/s of {_bytes(limits.sizes[0])} "
+        f"to {1e-9 * limits.rates[0][-1]:.0f} GB/s of {_bytes(limits.sizes[-1])}",
+    ]
+
+
+def _line(row: KernelProfile, total: float) -> tuple[str, ...]:
+    more = f" and {len(row.computes) - 1} more" if len(row.computes) > 1 else ""
+    return (
+        str(row.number),
+        row.kind,
+        _short(row.computes[0], WIDEST - len(more)) + more,
+        _short(row.places[0], WIDEST, start=False),
+        f"{1e6 * row.seconds:.2f}",
+        f"{row.seconds / total:.0%}",
+        _bytes(row.bytes),
+        _count(sum(row.operations.values())),
+        f"{row.gigabytes_per_second:.1f}",
+        f"{row.gigaflops:.1f}",
+        f"{1e6 * row.predicted:.2f}",
+        f"{row.share:.0%}",
+    )
+
+
+def _short(text: str, width: int, start: bool = True) -> str:
+    if len(text) <= width:
+        return text
+    return f"{text[: width - 3]}..." if start else f"...{text[3 - width :]}"
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} GiB"
+
+
+def _count(count: float) -> str:
+    for unit in ("", " k", " M"):
+        if count < 1000:
+            return f"{count:.4g}{unit}"
+        count /= 1000
+    return f"{count:.4g} G"

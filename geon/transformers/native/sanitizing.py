@@ -1,0 +1,73 @@
+"""What ``NativeTransformer(sanitize=True)`` needs of the process, and arenas with red zones."""
+
+from __future__ import annotations
+
+import ctypes
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import UnavailableError
+from ...op_graph.lengths import evaluate
+from ..calls import new_arena
+from .runtime import Bound, Functions, NativeProgram
+from .toolchain import Toolchain, sanitizer_environment
+
+ALIGNMENT = 64
+RED_ZONE = 64  # bytes between two buffers; the sanitizer marks memory in steps of 8
+
+
+def require_sanitizer(toolchain: Toolchain) -> None:
+    """Raise ``UnavailableError`` with the command to run where the process has no sanitizer.
+
+    Its runtime must be loaded before anything else, so it cannot be loaded now.
+    """
+    if hasattr(ctypes.CDLL(None), "__asan_poison_memory_region"):
+        return
+    values = sanitizer_environment(toolchain)
+    variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
+    raise UnavailableError(
+        "sanitize=True needs a process that was started with the address sanitizer; run\n"
+        f"  {variables} {shlex.join(sys.orig_argv)}"
+    )
+
+
+def with_red_zones(program: NativeProgram, functions: Functions) -> Functions:
+    """The functions of a program, bound to an arena in which no two buffers adjoin.
+
+    What lies between buffers may not be read or written, so that the sanitizer sees a kernel that
+    leaves the buffer it works on.
+    """
+
+    def bind(
+        arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Mapping[str, int]
+    ) -> Bound:
+        apart = RedZones([evaluate(size, lengths) for size in program.buffers])
+        return functions.bind(apart.arena, apart.offsets, variables, constants, lengths)
+
+    return functions._replace(bind=bind)
+
+
+class RedZones:
+    """An arena for buffers of these sizes in bytes, with memory around each that none may touch."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.offsets: list[int] = []
+        total = RED_ZONE
+        for size in sizes:
+            self.offsets.append(total)
+            total += -(-size // ALIGNMENT) * ALIGNMENT + RED_ZONE
+        # Of some thousand bytes at least: NumPy keeps small blocks, red zones and all, for other
+        # arrays, where the sanitizer's allocator would make them usable again.
+        self.arena = new_arena(max(total, 4096))
+        start = self.arena.ctypes.data
+        _mark("poison", start, total)
+        for size, offset in zip(sizes, self.offsets, strict=True):
+            _mark("unpoison", start + offset, size)
+
+
+def _mark(how: str, start: int, size: int) -> None:
+    """Make memory unusable, or usable again: ``poison`` or ``unpoison`` it."""
+    function = getattr(ctypes.CDLL(None), f"__asan_{how}_memory_region")
+    function(ctypes.c_void_p(start), ctypes.c_size_t(size))

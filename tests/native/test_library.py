@@ -1,0 +1,341 @@
+"""The library kernels against NumPy: all dtypes, lengths from 0, ties, NaN, one thread and two."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from geon.op_graph import philox
+from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
+from geon.transformers.c_expressions import PRELUDE, definitions
+from geon.transformers.native.library import LIBRARY, library_text
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+FLAGS = (
+    "-std=gnu11 -Wall -Wextra -Werror -fPIC -shared -O3 -march=native -ffp-contract=off -fwrapv"
+    " -fno-math-errno -fno-trapping-math -fopenmp-simd -pthread"
+).split()
+CHECKED = ["-O0", "-fsanitize=undefined"]
+INTEGERS = (*SIGNED, *UNSIGNED)
+ORDERED = ("bool", *INTEGERS, "float32", "float64")
+SHAPES = [(1, 0, 1), (1, 1, 1), (2, 2, 1), (1, 17, 1), (3, 100, 1), (1, 1000, 1), (2, 5, 3),
+          (1, 40, 70), (1, 300, 130), (0, 4, 2), (300, 130, 1)]  # fmt: skip
+
+# Every task gets a thread of its own where more than one is asked for, in no certain order.
+POOL = """
+#include <pthread.h>
+#include <stdlib.h>
+struct job { void (*task)(void *, int64_t); void *argument; int64_t next, count; };
+static void *work(void *given)
+{
+    struct job *job = given;
+    for (;;) {
+        int64_t index = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+        if (index >= job->count)
+            return NULL;
+        job->task(job->argument, index);
+    }
+}
+int64_t runs, limit = INT64_MAX;
+static void run(void (*task)(void *, int64_t), void *argument, int64_t count, int32_t threads)
+{
+    struct job job = {task, argument, 0, count};
+    pthread_t other;
+    int helped = threads > 1 && count > 1 && !pthread_create(&other, NULL, work, &job);
+    runs += helped;
+    work(&job);
+    if (helped)
+        pthread_join(other, NULL);
+}
+static void (*geon_pool_run)(void (*)(void *, int64_t), void *, int64_t, int32_t) = run;
+static void *scratch(size_t bytes)
+{
+    static __thread char *held;
+    if (bytes > (size_t)limit)
+        return NULL;
+    free(held);
+    return held = aligned_alloc(64, (bytes + 64) / 64 * 64);
+}
+static void *(*geon_scratch)(size_t bytes) = scratch;
+"""
+
+
+def kernels():
+    """(row, dtypes) of every kernel that is tested here."""
+    for dtype in ORDERED:
+        for row in ("sort", "argsort", "top_k", "argmax", "argmin"):
+            yield row, (dtype,)
+    for row in ("cumsum", "cumprod"):
+        for dtype in ("int64", "uint64", "float32", "float64"):
+            yield row, (dtype,)
+        yield row, ("int8", "int64")
+    for dtype in DTYPES:
+        yield "scatter_set", (dtype, "int64")
+        yield "scatter_add", (dtype, "int64")
+    for dtype in INTEGERS:
+        yield "scatter_set", ("float32", dtype)
+        yield "check_positions", (dtype,)
+    for dtype in FLOATS:
+        yield "check_finite", (dtype,)
+    for dtype in ("uint32", "uint64"):
+        yield "random_bits", (dtype,)
+
+
+@pytest.fixture(scope="module", params=[[], CHECKED], ids=["fast", "checked"])
+def library(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("library")
+    texts = dict(library_text(row, dtypes) for row, dtypes in kernels())
+    exported = [f"void *{name}_pointer = (void *){name};" for name in texts]
+    body = "\n".join([*texts.values(), *exported])
+    source, made = folder / "library.c", folder / "library.so"
+    source.write_text(PRELUDE + POOL + definitions(body) + body)
+    command = [COMPILER, *FLAGS, *request.param, str(source), "-o", str(made)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(made))
+
+
+def call(library, row, dtypes, *args):
+    """Call a kernel with arrays as pointers and integers as int64."""
+    name, _ = library_text(row, dtypes)
+    address = ctypes.c_void_p.in_dll(library, f"{name}_pointer").value
+    function = ctypes.CFUNCTYPE(ctypes.c_int)(address)
+    given = [
+        ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int64(a)
+        for a in args
+    ]
+    return function(*given)
+
+
+def values(dtype, shape, seed=0):
+    """Values of few kinds, so that many are equal; every NaN, zero and end of the range."""
+    random = np.random.default_rng(seed)
+    made = as_dtype(dtype)
+    if dtype == "bool":
+        return random.integers(0, 2, shape).astype(bool)
+    if dtype in FLOATS:
+        kinds = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.5, -1.5, 1e-40, 3e38])
+        spread = random.standard_normal(shape).astype(made)
+        with np.errstate(all="ignore"):
+            special = kinds.astype(made)[random.integers(0, len(kinds), shape)]
+        return np.where(random.integers(0, 3, shape) > 0, spread, special)
+    info = np.iinfo(made)
+    spread = random.integers(info.min, info.max, shape, dtype=made, endpoint=True)
+    few = random.integers(0, 5, shape).astype(made)
+    return np.where(random.integers(0, 2, shape).astype(bool), spread, few)
+
+
+def same(got, expected, what):
+    """Hold two arrays equal: bits but for those of a NaN."""
+    assert got.shape == expected.shape and got.dtype == expected.dtype, what
+    if got.dtype.name in FLOATS:
+        with np.errstate(all="ignore"):
+            missing = np.isnan(got) & np.isnan(expected)
+        zero = np.zeros((), got.dtype)
+        got, expected = np.where(missing, zero, got), np.where(missing, zero, expected)
+    assert got.tobytes() == expected.tobytes(), what
+
+
+THREADS = (1, 2)
+
+
+@pytest.mark.parametrize("dtype", ORDERED)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sorting(library, dtype, shape, capfd):
+    x = values(dtype, shape)
+    if dtype in FLOATS and shape[0] == 3:
+        x = np.where(np.isnan(x), np.zeros((), x.dtype), x)
+    sorted_values, order = np.sort(x, 1, "stable"), np.argsort(x, 1, "stable")
+    for threads in THREADS:
+        out, positions = np.empty_like(x), np.empty(shape, np.int64)
+        assert not call(library, "sort", (dtype,), threads, x, out, *shape)
+        same(out, sorted_values, f"sort on {threads} threads")
+        assert not call(library, "argsort", (dtype,), threads, x, positions, *shape)
+        same(positions, order, f"argsort on {threads} threads")
+    call(library, "sort", (dtype,), 1, x, x, *shape)
+    same(x, sorted_values, "sort in place")
+    assert "runtime error" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", ORDERED)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_largest(library, dtype, shape, capfd):
+    x = values(dtype, shape, 1)
+    backwards = np.argsort(np.flip(x, 1), axis=1, kind="stable")
+    order = shape[1] - 1 - np.flip(backwards, 1)
+    for k in {0, min(1, shape[1]), min(7, shape[1]), shape[1] // 2, shape[1]}:
+        for threads in THREADS:
+            out = np.empty((shape[0], k, shape[2]), np.int64)
+            call(library, "top_k", (dtype,), threads, x, out, *shape, k)
+            same(out, np.ascontiguousarray(order[:, :k]), f"the {k} largest")
+    assert "runtime error" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("row", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ORDERED)
+def test_extremes(library, row, dtype, capfd):
+    for shape in [*SHAPES, (2, 3000, 1), (5, 40000, 1)]:
+        if shape[1] == 0:
+            continue
+        for x in (values(dtype, shape, 2), np.sort(values(dtype, shape, 3), 1)):
+            kept = np.nan_to_num(x, nan=1) if dtype in FLOATS else x
+            for given in (x, kept):
+                for threads in THREADS:
+                    out = np.full((shape[0], shape[2]), -1)
+                    call(library, row, (dtype,), threads, given, out, *shape)
+                    same(out, getattr(np, row)(given, axis=1), f"{row} of {shape} {dtype}")
+    assert "runtime error" not in capfd.readouterr().err
+
+
+def running(ufunc, x, exclusive, reverse, dtype):
+    moved = x[:, ::-1] if reverse else x
+    total = ufunc.accumulate(moved, axis=1, dtype=dtype)
+    if exclusive:
+        first = np.full_like(total[:, :1], ufunc.identity)
+        total = np.concatenate([first, total[:, :-1]], 1)[:, : x.shape[1]]
+    return np.ascontiguousarray(total[:, ::-1] if reverse else total)
+
+
+@pytest.mark.parametrize("row", ["cumsum", "cumprod"])
+@pytest.mark.parametrize(
+    "dtypes", [("int64",), ("uint64",), ("float32",), ("float64",), ("int8", "int64")], ids=str
+)
+def test_running_totals(library, row, dtypes, capfd):
+    ufunc = np.add if row == "cumsum" else np.multiply
+    for shape in SHAPES:
+        x = values(dtypes[0], shape, 4)
+        if dtypes[0] in FLOATS:
+            random = np.random.default_rng(5)
+            x = random.uniform(-2, 2, shape).astype(dtypes[0])
+            x[:, : shape[1] // 2] = np.where(random.integers(0, 2, 1), -0.0, 1.25)
+        for exclusive in (0, 1):
+            for reverse in (0, 1):
+                with np.errstate(all="ignore"):
+                    expected = running(ufunc, x, exclusive, reverse, dtypes[-1])
+                for threads in THREADS:
+                    out = np.zeros(shape, dtypes[-1])
+                    call(library, row, dtypes, threads, x, out, *shape, exclusive, reverse)
+                    same(out, expected, f"{row} {shape} {exclusive} {reverse}")
+                if len(dtypes) == 1:
+                    out = x.copy()
+                    call(library, row, dtypes, 1, out, out, *shape, exclusive, reverse)
+                    same(out, expected, f"{row} in place")
+    assert "runtime error" not in capfd.readouterr().err
+
+
+def scattered(mode, x, positions, value):
+    out = x.copy()
+    if mode == "set":
+        out[:, positions] = value
+    else:
+        np.add.at(out, (slice(None), positions), value)
+    return out
+
+
+@pytest.mark.parametrize("mode", ["set", "add"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_scatter(library, mode, dtype, capfd):
+    random = np.random.default_rng(6)
+    for outer, n, inner, m in [(1, 5, 1, 9), (3, 7, 4, 0), (2, 50, 33, 300), (1, 300, 2100, 70),
+                               (40, 100, 1, 4000), (0, 3, 2, 1)]:  # fmt: skip
+        x, value = values(dtype, (outer, n, inner), 7), values(dtype, (outer, m, inner), 8)
+        positions = random.integers(-n, n, m)
+        with np.errstate(all="ignore"):
+            expected = scattered(mode, x, positions, value)
+        size = (outer, n, inner, m)
+        for threads in THREADS:
+            out = np.zeros_like(x)
+            call(library, f"scatter_{mode}", (dtype, "int64"), threads, x, positions, value, out,
+                 *size)  # fmt: skip
+            same(out, expected, f"scatter {mode} {size}")
+        call(library, f"scatter_{mode}", (dtype, "int64"), 2, x, positions, value, x, *size)
+        same(x, expected, f"scatter {mode} {size} in place")
+    assert "runtime error" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("index", INTEGERS)
+def test_positions_of_every_integer_dtype(library, index):
+    x, value = np.zeros((2, 6, 3), np.float32), np.arange(24, dtype=np.float32).reshape(2, 4, 3)
+    positions = np.array([5, 0, 5, 2 if index in UNSIGNED else -4], index)
+    out = np.ones_like(x)
+    call(library, "scatter_set", ("float32", index), 1, x, positions, value, out, 2, 6, 3, 4)
+    same(out, scattered("set", x, positions.astype(np.int64), value), index)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 63, 64, 65, 1000, 200_003])
+def test_random_bits_are_those_of_philox(library, dtype, count):
+    seed, draw, calls = 0xFEDCBA9876543210, 7, np.array([2**40 + 3], np.uint64)
+    expected = np.zeros(count, dtype)
+    philox.random_bits(expected, seed, draw, int(calls[0]))
+    for threads in THREADS:
+        out = np.zeros(count + 1, dtype)
+        call(library, "random_bits", (dtype,), threads, out, count, seed - 2**64, draw, calls)
+        same(out[:count], expected, f"{count} {dtype}")
+        assert out[count] == 0
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_positions_outside_are_found(library, dtype):
+    found = np.zeros(2, np.int64)
+    for count in (0, 1, 5, 1000):
+        index = np.random.default_rng(count).integers(0, 100, count).astype(dtype)
+        for change in (None, 100, -100, -101, np.iinfo(dtype).max, np.iinfo(dtype).min):
+            if change is not None and count:
+                if not np.iinfo(dtype).min <= change <= np.iinfo(dtype).max:
+                    continue
+                index[count // 2] = change
+            wrong = call(library, "check_positions", (dtype,), index, count, 100, found)
+            low, high = (int(index.min()), int(index.max())) if count else (0, 0)
+            assert found.tolist() == [min(low, 2**63 - 1), min(high, 2**63 - 1)]
+            assert bool(wrong) == (bool(count) and (low < -100 or high >= 100))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_values_that_are_not_finite_are_counted(library, dtype):
+    random = np.random.default_rng(9)
+    for count in (0, 1, 7, 100, 4096, 50_000):
+        x = random.standard_normal(count).astype(as_dtype(dtype))
+        if count > 1:
+            x[0] = np.finfo(np.float16).max if dtype == "float16" else 3e38
+        wrong, first = np.full(1, -1), np.zeros(1)
+        assert not call(library, "check_finite", (dtype,), x, count, wrong, first)
+        assert wrong[0] == 0
+        for kind in (np.nan, np.inf, -np.inf):
+            if count:
+                x[count // 2 :] = np.where(random.integers(0, 2, count - count // 2), kind, 1)
+                x[count - 1] = kind
+                good = np.isfinite(x.astype(np.float64))
+                assert call(library, "check_finite", (dtype,), x, count, wrong, first)
+                assert wrong[0] == (~good).sum()
+                same(first, x[~good][:1].astype(np.float64), "the first")
+
+
+def test_threads_do_take_part(library):
+    runs = ctypes.c_int64.in_dll(library, "runs")
+    before = runs.value
+    x = values("float32", (300, 1000, 1))
+    for row in ("sort", "argsort", "argmax"):
+        out = np.empty(x.shape, np.float32 if row == "sort" else np.int64)
+        call(library, row, ("float32",), 2, x, out, *x.shape)
+    call(library, "random_bits", ("uint32",), 2, x.view(np.uint32), x.size, 1, 1, np.ones(1, "u8"))
+    assert runs.value == before + 4
+
+
+def test_sorting_says_when_there_is_no_memory(library):
+    limit = ctypes.c_int64.in_dll(library, "limit")
+    x, out = values("float32", (40, 1000, 1)), np.zeros((40, 1000, 1), np.int64)
+    limit.value = 1000
+    try:
+        for threads in THREADS:
+            assert call(library, "argsort", ("float32",), threads, x, out, *x.shape)
+            assert not out.any()
+    finally:
+        limit.value = 2**63 - 1
+
+
+def test_every_kernel_is_tested_here():
+    assert {row for row, _ in kernels()} == set(LIBRARY)

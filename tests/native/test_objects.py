@@ -1,0 +1,265 @@
+"""C texts become shared objects once; a damaged one is made again and a failing one explained."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from geon.errors import UnavailableError
+from geon.transformers.native import disk_cache, objects, toolchain
+
+if toolchain.find_toolchain() is None:
+    pytest.skip(toolchain.missing_compiler(), allow_module_level=True)
+
+TOOLS = toolchain.find_toolchain()
+assert TOOLS is not None
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv(disk_cache.CACHE, str(tmp_path / "cache"))
+    monkeypatch.setattr(disk_cache, "_checked", {})
+    monkeypatch.setattr(objects, "compiled", 0)
+    return tmp_path / "cache"
+
+
+def unit(name: str, value: int) -> str:
+    return f"int {name}(void) {{ return {value}; }}\n"
+
+
+def call(path: Path, name: str = "f") -> int:
+    return ctypes.CDLL(str(path))[name]()
+
+
+def no_compiler(monkeypatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("a compiler was run")
+
+    monkeypatch.setattr(objects, "run_compiler", refuse)
+
+
+def test_one_unit(folder):
+    path = objects.shared_object(TOOLS, [unit("f", 42)], name="some_name")
+    assert call(path) == 42
+    assert objects.compiled == 1
+    assert path.parent == folder and path.name.startswith("some_name-") and path.suffix == ".so"
+    # Nothing else is left.
+    assert {p.name for p in folder.iterdir()} == {path.name, "trimmed"}
+
+
+def test_what_was_made_is_not_compiled_again(monkeypatch):
+    one = objects.shared_object(TOOLS, [unit("f", 1)])
+    many = objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
+    before = objects.compiled
+    no_compiler(monkeypatch)
+    assert objects.shared_object(TOOLS, [unit("f", 1)]) == one
+    assert objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)]) == many
+    assert objects.compiled == before
+
+
+def test_several_units_each_made_once():
+    units = [unit(f"f{i % 5}", i % 5) for i in range(15)]
+    path = objects.shared_object(TOOLS, units)
+    assert objects.compiled == 5
+    assert [call(path, f"f{i}") for i in range(5)] == [0, 1, 2, 3, 4]
+    # Four of these are there; what is new is compiled.
+    path = objects.shared_object(TOOLS, [unit("f9", 9), *units[:4]])
+    assert objects.compiled == 6
+    assert call(path, "f9") == 9 and call(path, "f3") == 3
+
+
+def test_units_call_each_other():
+    units = ["int f(void);\nint g(void) { return f() + 1; }\n", unit("f", 41)]
+    assert call(objects.shared_object(TOOLS, units), "g") == 42
+
+
+def test_units_are_compiled_side_by_side(monkeypatch):
+    running, most = [], []
+    real = objects.run_compiler
+
+    def slow(*arguments):
+        running.append(1)
+        most.append(len(running))
+        time.sleep(0.2)
+        done = real(*arguments)
+        running.pop()
+        return done
+
+    monkeypatch.setattr(objects, "run_compiler", slow)
+    monkeypatch.setattr(objects, "available", lambda: 3)
+    objects.shared_object(TOOLS, [unit(f"f{i}", i) for i in range(6)])
+    assert max(most) == 3
+    assert objects.compiled == 6
+
+
+def test_no_unit():
+    with pytest.raises(ValueError, match="no unit"):
+        objects.shared_object(TOOLS, [])
+
+
+def test_other_flags_compiler_or_processor_make_another_object():
+    text = "#ifndef X\n#define X 0\n#endif\nint f(void) { return X; }\n"
+    replace = toolchain.dataclasses.replace
+    paths = [
+        objects.shared_object(TOOLS, [text]),
+        objects.shared_object(TOOLS, [text], ("-DX=1",)),
+        objects.shared_object(replace(TOOLS, flags=(*TOOLS.flags, "-DX=2")), [text]),
+        objects.shared_object(replace(TOOLS, version="another"), [text]),
+        objects.shared_object(replace(TOOLS, cpu="another"), [text]),
+    ]
+    assert len(set(paths)) == 5 and objects.compiled == 5
+    assert [call(path) for path in paths] == [0, 1, 2, 0, 0]
+    pair = [text, unit("g", 1)]
+    many = {objects.shared_object(TOOLS, pair), objects.shared_object(TOOLS, pair, ("-DX=1",))}
+    assert len(many) == 2
+
+
+@pytest.mark.parametrize("units", [[unit("f", 7)], [unit("f", 7), unit("g", 8)]])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:4000] + b"\xff" * 8 + content[4008:],
+        lambda content: b"not an object" * 1000,
+    ],
+)
+def test_a_damaged_object_is_made_again(units, damage):
+    path = objects.shared_object(TOOLS, units)
+    whole = path.read_bytes()
+    made = objects.compiled
+    for entry in [path, *path.parent.glob("*.o")]:
+        # As a new file: what another process has loaded does not change.
+        content = damage(entry.read_bytes())
+        entry.unlink()
+        entry.write_bytes(content)
+    again = objects.shared_object(TOOLS, units)
+    assert objects.compiled == 2 * made
+    assert again == path and call(again) == 7
+    assert len(path.read_bytes()) == len(whole)
+
+
+def test_another_object_under_its_name_is_not_loaded():
+    right, wrong = (objects.shared_object(TOOLS, [unit("f", i)]) for i in (1, 2))
+    os.replace(wrong, right)
+    assert call(objects.shared_object(TOOLS, [unit("f", 1)])) == 1
+    assert objects.compiled == 3
+
+
+def test_a_text_that_does_not_compile(folder):
+    text = "int f(void) { return nowhere; }\n"
+    for units in ([text], [unit("g", 1), text]):
+        with pytest.raises(UnavailableError, match="could not compile") as caught:
+            objects.shared_object(TOOLS, units)
+        message = str(caught.value)
+        source = next(folder.glob("*.c"))
+        assert source.read_text() == text
+        assert f"The source is {source}." in message
+        assert f"{source}:1:" in message and "nowhere" in message  # the compiler's own words
+        assert "<stdin>" not in message
+        assert TOOLS.version in message and TOOLS.command[0] in message
+        assert not list(folder.glob("new-*"))
+
+
+def test_the_command_of_the_message_gives_the_same_failure(folder, tmp_path):
+    with pytest.raises(UnavailableError) as caught:
+        objects.shared_object(TOOLS, ["int f(void) { return nowhere; }\n"])
+    command = str(caught.value).partition("The command was\n")[2].splitlines()[0]
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode != 0 and "nowhere" in done.stderr
+
+
+def test_texts_that_do_not_link():
+    with pytest.raises(UnavailableError, match="could not link"):
+        objects.shared_object(TOOLS, [unit("f", 1), unit("f", 2)])
+
+
+def test_a_compiler_that_is_gone(monkeypatch):
+    gone = toolchain.dataclasses.replace(TOOLS, command=("/no/such/compiler",))
+    with pytest.raises(UnavailableError, match="/no/such/compiler"):
+        objects.shared_object(gone, [unit("f", 1)])
+
+
+def test_a_compiler_that_is_killed(tmp_path):
+    script = tmp_path / "killed"
+    script.write_text("#!/bin/sh\nkill -9 $$\n")
+    script.chmod(0o755)
+    killed = toolchain.dataclasses.replace(TOOLS, command=(str(script),))
+    with pytest.raises(UnavailableError, match=r"was ended by signal 9"):
+        objects.shared_object(killed, [unit("f", 1)])
+
+
+def test_texts_of_any_characters():
+    text = 'const char *f(void) { return "\udcff\u00e9\\n\u4e2d"; } /* \u00e9 */\n'
+    library = ctypes.CDLL(str(objects.shared_object(TOOLS, [text])))
+    library.f.restype = ctypes.c_char_p
+    assert library.f() == b"\xff" + "\u00e9\n\u4e2d".encode()
+
+
+PROCESS = """
+import ctypes, sys
+from geon.transformers.native import objects, toolchain
+tools = toolchain.find_toolchain()
+units = [f"int f{i}(void) {{ return {i}; }}" for i in range(4)]
+for count in (4, 1, 2):
+    path = objects.shared_object(tools, units[:count])
+    library = ctypes.CDLL(str(path))
+    assert [library[f"f{i}"]() for i in range(count)] == list(range(count))
+print(objects.compiled)
+"""
+
+
+def test_several_processes_at_once(folder):
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in started:
+        _, complaint = process.communicate(timeout=120)
+        assert process.returncode == 0, complaint
+    last = subprocess.run([sys.executable, "-c", PROCESS], capture_output=True, text=True)
+    assert last.stdout == "0\n", last.stderr
+    # Whoever made them last, they are whole, and nothing half-made is left.
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    assert all(disk_cache.find(name) for name in names if name.endswith((".so", ".o")))
+    assert not [name for name in names if name.startswith("new-")]
+    assert len([name for name in names if name.endswith(".so")]) == 3
+
+
+def test_two_compilations_of_one_text_are_the_same(folder):
+    contents = set()
+    for _ in range(2):
+        path = objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
+        contents.add(path.read_bytes())
+        for entry in folder.iterdir():
+            if entry.is_file():
+                entry.unlink()
+    assert len(contents) == 1
+
+
+def test_a_hit_takes_less_than_a_compiler_needs_to_start():
+    # 100 KB; a hit reads it and takes its digest.
+    text = "const char f[100000] = {1};\n"
+    objects.shared_object(TOOLS, [text])
+    best = 1.0
+    for _ in range(20):
+        start = time.perf_counter()
+        objects.shared_object(TOOLS, [text])
+        best = min(best, time.perf_counter() - start)
+    assert best < 0.003
+
+
+def test_a_debugger_finds_the_source(folder):
+    path = objects.shared_object(TOOLS, [unit("f", 3)], ("-g",))
+    source = next(folder.glob("*.c"))
+    assert source.read_text() == unit("f", 3)
+    assert str(source).encode() in path.read_bytes() or source.name.encode() in path.read_bytes()

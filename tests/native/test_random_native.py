@@ -1,0 +1,88 @@
+"""Random graphs compiled to C, a hundred in one unit: they mean what the interpreter says.
+
+With a plan and without, on one thread and on three, all bits are equal. Work is divided among
+threads from a few statements on, so that the small arrays of these graphs are divided too.
+"""
+
+import pytest
+from hypothesis import Phase, given, seed, settings
+
+from geon.op_graph.dtypes import kind
+from geon.op_graph.op_graph import post_order
+from tests.native.together import Together
+from tests.random_graphs import graphs
+from tests.test_random_graphs import FAILURES, PARTS, THEMES, check, programs
+
+UNITS = 3
+EACH = 5  # graphs of every part in a unit
+OF = 4  # graphs drawn for each that is compiled
+PRODUCTS = [("contractions", False, 0), ("derivatives", False, 0)]
+
+
+def drawn(number):
+    """More than a hundred random graphs: of every part, and some with products of matrices."""
+    found = []
+    for k, part in enumerate(PARTS):
+        found += richest(graphs_of(part, EACH * OF, 1000 * number + k), EACH)
+    for k, part in enumerate(PRODUCTS):
+        cases = graphs_of(part, 100, 1000 * number + 100 + k)
+        found += richest([case for case in cases if has_product(case)], EACH)
+    return found
+
+
+def graphs_of(part, count, number):
+    """So many random graphs of a part."""
+    theme, effects, _ = part
+    found = []
+
+    @seed(number)
+    @settings(max_examples=count, phases=[Phase.generate])
+    @given(graphs(THEMES[theme], effects))
+    def keep(case):
+        found.append(case)
+
+    keep()
+    return found
+
+
+def richest(cases, count):
+    """Those with the most kinds of ops."""
+    return sorted(cases, key=lambda case: -len({op.primitive.name for op in ops_of(case)}))[:count]
+
+
+def has_product(case):
+    """Whether there is a contraction of floats whose operands both have axes of their own."""
+    return any(
+        kind(op.dtype) == "f" and all(set(arg.axes.names) - set(other.axes.names)
+                                      for arg, other in (op.args, op.args[::-1]))
+        for op in ops_of(case) if op.primitive.name == "dot"
+    )  # fmt: skip
+
+
+def ops_of(case):
+    return post_order(case.results)
+
+
+def compare(cases, together, name):
+    """Hold each to the interpreter; raise the first failure, and say how many there are."""
+    made = [programs(case, together.transformer) for case in cases]
+    for computations in made:
+        for f in computations:
+            together.add(f)
+    together.compile()
+    failed = []
+    for number, (case, computations) in enumerate(zip(cases, made, strict=True)):
+        try:
+            check(case, FAILURES / f"{name}-{number}.geon", computations)
+        except AssertionError as error:
+            failed.append(error)
+    if failed:
+        raise AssertionError(f"{len(failed)} of {len(cases)} graphs failed") from failed[0]
+    assert not together.missed
+
+
+@pytest.mark.parametrize("number", range(UNITS))
+def test_random_graphs(number):
+    cases = drawn(number)
+    assert len(cases) >= 100
+    compare(cases, Together(divided=True), f"native-{number}")

@@ -1,0 +1,104 @@
+"""Many computations in one translation unit: kernels of equal text are compiled once for all."""
+
+import dataclasses
+
+from geon.transformers.native import emit
+from geon.transformers.native.nests import ALONE, TASK_WORK
+from geon.transformers.native.objects import shared_object
+from geon.transformers.native.runtime import NativeProgram
+from geon.transformers.native.transformer import NativeTransformer
+
+# Work is divided among threads from a few statements on, so that small arrays are divided too. How
+# it is divided changes no result but for the order in which partial sums are added.
+DIVIDED = {
+    f"1 + {TASK_WORK} /": "1 + 16 /",
+    f"< {ALONE})": "< 64)",
+    "1e5": "1e2",
+}
+
+
+class Together:
+    """Compiles what was added in one unit; ``transformer`` makes those that run it.
+
+    ``missed`` counts programs that were needed and not among them. ``divided`` gives even small
+    arrays to several threads.
+    """
+
+    def __init__(self, divided=False, **options):
+        self.options = options
+        self.divided = divided
+        self.missed = 0
+        self.parts = {}  # of each module as it is by itself: its suffix, and as it is here
+        self.functions, self.shared, self.bodies = {}, {}, []
+        self.path = None
+
+    def transformer(self, threads=1):
+        """A new transformer that takes its programs from the unit, once it is compiled."""
+        return Member(self, threads=threads, **self.options)
+
+    def add(self, f):
+        """Have a computation of such a transformer compiled, and the first values it reads."""
+        self.add_plan(f.transformer, f.plan, f.linking)
+        for leaf in f.linking.variables:
+            first = f.transformer.variables.first(leaf)
+            if first is not None:
+                self.add_plan(first.transformer, first.plan, first.linking)
+
+    def add_plan(self, transformer, plan, linking):
+        width = transformer.toolchain().vector_bytes
+        text = text_of(plan, linking, width)
+        if text not in self.parts:
+            suffix = f"_{len(self.parts)}"
+            part = Part(plan, linking, width, annotate=False, suffix=suffix, timed=False)
+            part.functions, part.shared = self.functions, self.shared
+            module = part.make()
+            self.bodies.append(module.units[0].removeprefix(emit.LINK))
+            self.parts[text] = suffix, module
+            self.last = part
+
+    def compile(self):
+        """Compile the unit."""
+        kernels = emit._Module.unit(self.last, list(self.functions), True)
+        self.text = text = kernels + emit.LINK + "".join(self.bodies)
+        for usual, small in DIVIDED.items() if self.divided else ():
+            assert usual in text, f"no {usual!r} in the unit"
+            text = text.replace(usual, small)
+        self.path = shared_object(self.transformer().toolchain(), [text])
+
+    def program(self, plan, linking, width):
+        """The program of a plan; None for one that was not compiled here."""
+        text = text_of(plan, linking, width)
+        if text not in self.parts:
+            self.missed += 1
+            return None
+        suffix, module = self.parts[text]
+        return NativeProgram(plan, module, self.path, text, suffix)
+
+
+def text_of(plan, linking, width):
+    """The units of a plan's own module, which say all that its program depends on."""
+    return "\n".join(emit.make_module(plan, linking, width, False).units)
+
+
+class Part(emit._Module):
+    """A module without its kernels, which all parts share."""
+
+    def units(self):
+        return [[]]
+
+    def unit(self, texts, alone):
+        return ""
+
+
+class Member(NativeTransformer):
+    """A native transformer that looks for its programs in a unit of many."""
+
+    def __init__(self, together, **options):
+        super().__init__(**options)
+        self.together = together
+        name = f"{self.target.name}, together{' and divided' if together.divided else ''}"
+        self.target = dataclasses.replace(self.target, name=name)
+
+    def compile(self, plan, linking):
+        found = self.together.program(plan, linking, self.toolchain().vector_bytes)
+        return super().compile(plan, linking) if found is None else found

@@ -1,0 +1,103 @@
+"""The benchmark against peers runs, compares results, and writes what it says it writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.peers import ceilings, contest, costs, report
+from benchmarks.peers.worker import digest
+
+ROOT = Path(__file__).parents[1]
+
+
+def bench(tmp_path: Path, *options: str) -> dict:
+    """The JSON of a trial run of geon on NumPy beside NumPy by hand."""
+    out = tmp_path / "results.json"
+    command = [sys.executable, "-m", "benchmarks.peers", "--quick", "--rounds", "2"]
+    command += ["--threads", "1"]
+    ran = subprocess.run(
+        [*command, "--contenders", "geon,numpy", "--out", str(out), *options],
+        env={**os.environ, "GEON_TRANSFORMER": "numpy"},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "Geometric mean" in ran.stdout
+    return json.loads(out.read_text())
+
+
+def test_two_workloads(tmp_path):
+    run = bench(tmp_path, "--only", "gelu,logistic")
+    assert [row["name"] for row in run["workloads"]] == ["gelu", "logistic"]
+    assert run["contenders"] == ["geon", "numpy"] and not run["missing"]
+    for row in run["workloads"]:
+        for name in ("geon", "numpy"):
+            found = row["contenders"][name]
+            assert 0 < found["best"] <= found["median"] and len(found["rounds"]) == 2
+        assert row["contenders"]["geon"]["memory"] > 0
+        assert row["best_peer"] is None and row["ratio"] is None  # NumPy by hand is no peer
+    if shutil.which("cc"):
+        assert run["ceilings"]["fma"]["32"] > 1e8
+        assert run["workloads"][0]["share"] > 0
+    page = report.page(run)
+    assert "tanh-GELU" in page and run["machine"]["processor"] in page
+
+
+def test_compile_time_and_import(tmp_path):
+    run = bench(tmp_path, "--only", "compile-chain-gradient,import")
+    (row,) = run["compile"]
+    assert row["contenders"]["geon"]["cold"] > 0 and row["contenders"]["geon"]["cached"] > 0
+    assert row["contenders"]["numpy"] == {"reason": "compiles nothing"}
+    assert run["import"]["geon"]["median"] > run["import"]["numpy"]["median"] > 0
+
+
+def test_disagreement_is_found():
+    good = [np.linspace(-1, 1, 1000), np.float32(3)]
+    bad = [good[0] + np.eye(1, 1000, 500)[0] * 0.05, good[1]]
+    nan = [good[0], np.float32(np.nan)]
+    results = {"a": digest(bad), "b": digest(good), "c": digest(good), "d": digest(nan)}
+    same, different = contest.agreeing(results, 1e-3)
+    assert same == {"b", "c"}
+    assert different["a"].startswith("result 0 has") and "norm nan" in different["d"]
+    short = digest([good[0][:10], good[1]])
+    assert contest.differs(short, digest(good), 1e-3) == "result 0 has 10 elements, not 1000"
+
+
+def test_ceiling_of_a_workload():
+    lines = ["fma 32 1e11", "fma 64 5e10"]
+    for mix in (*ceilings.MIXES, *ceilings.IN_PLACE):
+        lines += [f"bytes {mix}|65536 4e10", f"bytes {mix}|262144 1e10"]
+    made = ceilings.read(2, "\n".join(lines))
+    assert made.bandwidth("1:1", 1 << 17) == pytest.approx(2e10)
+    assert made.bandwidth("1:1", 1) == 4e10 and made.bandwidth("1:1", 1e9) == 1e10
+    assert ceilings.mix_of(costs.adam(100)) == "4:3 in place"
+    assert ceilings.mix_of(costs.softmax_backward(10, 10)) == "2:1"
+    assert made.seconds(costs.gelu(10_000_000)) == pytest.approx(8e-3)
+    assert made.seconds(costs.matmul(1000, 1000, 1000)) == pytest.approx(2e-2)
+
+
+def test_summary():
+    def row(**medians):
+        found = {name: {"median": value, "best": value / 2} for name, value in medians.items()}
+        made = {"contenders": found, "ceiling_seconds": 0.5}
+        report.summarize(made)
+        return made
+
+    made = row(geon=1.0, jax=3.0, torch=2.0, numpy=0.1)
+    assert made["best_peer"] == "torch" and made["ratio"] == made["ratio_of_best"] == 2.0
+    assert made["share"] == 0.5
+    assert row(jax=1.0)["ratio"] is None
+    assert report.geometric_mean([2.0, None, 8.0]) == pytest.approx(4.0)
+    assert [report.seconds(v) for v in (1.234, 0.0123, 4.5e-6, 1.5e-7, None)] == [
+        "1.23 s", "12.3 ms", "4.50 µs", "0.15 µs", "–",
+    ]  # fmt: skip

@@ -4,10 +4,11 @@
 PYTHON ?= python3
 JOBS ?= 2
 VENV := .venv
+BENCH := .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test docs bench-numpy fuzz clean
+.PHONY: demo test docs bench bench-numpy fuzz clean
 
 demo: $(VENV)/installed-examples  ## Train on handwritten digits, then predict in a second process.
 	$(BIN)/python examples/digits.py train
@@ -22,6 +23,9 @@ test: $(VENV)/installed-test  ## Everything that must hold: format, lint, types,
 docs: $(VENV)/installed-test  ## Build the documentation into site/.
 	$(BIN)/mkdocs build --strict
 
+bench: $(BENCH)/installed  ## Measure geon beside its peers; BENCH_OPTIONS='--only gelu' for a part.
+	$(BENCH)/bin/python -m benchmarks.peers $(BENCH_OPTIONS)
+
 bench-numpy: $(VENV)/installed-test  ## Print the figures of the NumPy transformer.
 	$(BIN)/python benchmarks/numpy_figures.py
 
@@ -29,7 +33,7 @@ fuzz: $(VENV)/installed-test  ## Compare many more random graphs than the tests 
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/test_random_graphs.py --hypothesis-profile=long
 
 clean:  ## Remove the environment and everything that was built.
-	rm -rf $(VENV) build dist site *.egg-info
+	rm -rf $(VENV) $(BENCH) build dist site *.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \
@@ -44,3 +48,12 @@ $(VENV)/installed-examples: setup.cfg pyproject.toml | $(BIN)/python
 $(VENV)/installed-test: setup.cfg pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[examples,test,docs]'
 	@touch $@ $(VENV)/installed-examples
+
+# Each line of contenders.txt is what one pip installs; one that cannot be had is a dash.
+$(BENCH)/installed: setup.cfg pyproject.toml benchmarks/peers/contenders.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . matplotlib
+	grep -v '^#' benchmarks/peers/contenders.txt | while read -r line; do \
+		$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check $$line \
+			|| echo "not installed: $$line"; done
+	@touch $@

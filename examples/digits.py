@@ -90,7 +90,7 @@ def build(seed: int = 0) -> Network:
         faster = MOMENTUM * speed + slope
         updates += [geon.assign(speed, faster), geon.assign(w, w - RATE * faster)]
 
-    transformer = geon.make_transformer("numpy")
+    transformer = geon.make_transformer()
     step = transformer.computation([loss, geon.doall(updates)], x, target)
     predict = transformer.computation(geon.argmax(y, reduction_axes=DIGIT), x)
     return Network(transformer, step, predict)

@@ -152,6 +152,7 @@ if _TYPE_CHECKING:
     from .op_graph.dumps import dumps, loads
     from .transformers.base import Transformer, make_transformer
     from .transformers.computation import Computation
+    from .transformers.native.transformer import NativeTransformer
     from .transformers.numpy.transformer import NumPyTransformer
 
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
@@ -164,6 +165,7 @@ _LATER = {
     "Transformer": "transformers.base",
     "make_transformer": "transformers.base",
     "Computation": "transformers.computation",
+    "NativeTransformer": "transformers.native.transformer",
     "NumPyTransformer": "transformers.numpy.transformer",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from .version import __version__
 
-PLANNED = ("native", "pycuda")
+PLANNED = ("pycuda",)
 
 
 def transformers() -> Iterator[tuple[str, bool, str]]:

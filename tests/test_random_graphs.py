@@ -81,34 +81,49 @@ def test_random_graphs(theme, effects, number):
     run()
 
 
-def check(case, path):
-    """Compare the three, in two calls; on a failure write the graph and the call's inputs."""
-    planned, plain = geon.NumPyTransformer(), geon.NumPyTransformer()
+def programs(case, make):
+    """Computations of a case: planned, without a plan, and refusing what is not finite.
+
+    ``make`` makes a transformer that may use this many threads.
+    """
+    planned, plain, checked = make(1), make(3), make(2)
+    return (
+        planned.computation(case.results, *case.placeholders),
+        plain.computation(case.results, *case.placeholders, plan=False),
+        checked.computation(case.results, *case.placeholders, check="nan"),
+    )
+
+
+def check(case, path, made=None):
+    """Compare them, and the interpreter, in two calls; a failure writes the graph and the inputs.
+
+    ``made`` are the ``programs``, NumPy's where not given.
+    """
     state = {}
     for feeds, lengths in zip(case.feeds, case.lengths, strict=True):
         inputs = dict(zip(case.placeholders, feeds, strict=True))
         try:
-            if not state:
-                f = planned.computation(case.results, *case.placeholders)
-                g = plain.computation(case.results, *case.placeholders, plan=False)
-                h = geon.NumPyTransformer().computation(
-                    case.results, *case.placeholders, check="nan"
-                )
-            state = {v: planned.get(v) for v in storage_leaves(*case.results) if v.info.stored}
+            if made is None:
+                made = programs(case, lambda threads: geon.NumPyTransformer())
+            f, g, h = made
+            leaves = [v for v in storage_leaves(*case.results) if v.info.stored]
+            state = {v: f.transformer.get(v) for v in leaves}
             compare_call(case, f, g, inputs, state, lengths)
             check_finite(f, h, inputs, state)
         except Exception as error:
-            written = write_failure(path, case, {**inputs, **state}, lengths)
+            known = {**inputs, **state}
+            written = write_failure(path, case, known, lengths, made and made[0])
             raise AssertionError(f"{error}\nrun it again: {written}") from error
 
 
-def write_failure(path, case, feeds, lengths):
+def write_failure(path, case, feeds, lengths, f):
     """The command that runs a failed graph again, once it is written."""
     known = set(storage_leaves(*case.results))
     feeds = {leaf: array for leaf, array in feeds.items() if leaf in known}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(geon.dumps(case.results, feeds=feeds, lengths=lengths))
-    return f"python -m geon replay {path}"
+    numpy = f is None or isinstance(f.transformer, geon.NumPyTransformer)
+    return f"python -m geon replay {path}{'' if numpy else ' --transformer native'}"
 
 
 def compare_call(case, f, g, inputs, state, lengths):

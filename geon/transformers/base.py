@@ -302,12 +302,18 @@ def transformer_class(name: str) -> type[Transformer]:
 
 
 def make_transformer(name: str | None = None, **options: Any) -> Transformer:
-    """The transformer called ``name``: "numpy", or one that a package provides.
+    """The transformer called ``name``: "native", "numpy", or one that a package provides.
 
-    Without a name it is that of the environment variable GEON_TRANSFORMER, else NumPy's. Raises
-    ``UnavailableError`` with the command that mends it where it cannot be used here.
+    Without a name it is that of the environment variable GEON_TRANSFORMER, else "native" where
+    there is a C compiler, else "numpy". Raises ``UnavailableError`` with the command that mends it
+    where it cannot be used here.
     """
-    made = transformer_class(default_transformer() if name is None else name)
+    if name is None:
+        name = default_transformer()
+        if name is None:
+            compiles = transformer_class("native").unavailable() is None
+            name = "native" if compiles else "numpy"
+    made = transformer_class(name)
     try:
         inspect.signature(made).bind(**options)
     except TypeError as error:

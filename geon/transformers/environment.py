@@ -6,11 +6,28 @@ import os
 
 DEFAULT_TRANSFORMER = "GEON_TRANSFORMER"
 DEBUG = "GEON_DEBUG"
+# Read by native code: threads, the folder and size of the cache of objects, the compiler.
+THREADS = "GEON_THREADS"
+CACHE = "GEON_CACHE"
+CACHE_BYTES = "GEON_CACHE_BYTES"
+USER_CACHES = "XDG_CACHE_HOME"
+COMPILER = "CC"
+PROGRAMS = "PATH"
 
 
-def default_transformer() -> str:
-    """The transformer that ``make_transformer()`` makes: ``GEON_TRANSFORMER``, else NumPy's."""
-    return os.environ.get(DEFAULT_TRANSFORMER, "numpy")
+def setting(name: str) -> str:
+    """The text of one of the variables above; empty where it is not set."""
+    return os.environ.get(name, "")
+
+
+def environment_of_child(**changes: str) -> dict[str, str]:
+    """The variables that a program started by geon gets."""
+    return {**os.environ, **changes}
+
+
+def default_transformer() -> str | None:
+    """The transformer that ``GEON_TRANSFORMER`` asks for; None where it asks for none."""
+    return os.environ.get(DEFAULT_TRANSFORMER) or None
 
 
 def debugging(what: str) -> bool:

@@ -33,6 +33,7 @@ HEAVY_BODY = 12  # elementary functions in one kernel, each some twenty instruct
 CHEAP_CHAIN = 8
 ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
 FEW_ROWS = 8
+LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
 
 
 @dataclass(eq=False, slots=True)
@@ -93,10 +94,19 @@ def is_look(laid_out: LaidOut, op: Op) -> bool:
 
 
 def is_product(op: Op) -> bool:
-    """Whether a contraction is one of matrices of floats: both operands have axes of their own."""
+    """Whether a contraction of floats is worth a product's tiles, or a stream of a long matrix.
+
+    Others (of integers, of vectors, of a narrow matrix and a vector) are reductions.
+    """
     x, y = op.args[0].axes, op.args[1].axes
-    own = any(n not in y for n in x.names) and any(n not in x for n in y.names)
-    return own and op.dtype.name in ("float32", "float64")
+    if op.dtype.name not in ("float32", "float64"):
+        return False
+    own = [any(n not in y for n in x.names), any(n not in x for n in y.names)]
+    if all(own):
+        return True
+    depth = product(x[n].expression for n in op.attrs[0])
+    shared = [n for n in x.names if n in y and n not in op.attrs[0]]
+    return any(own) and not shared and isinstance(depth, int) and depth >= LONG
 
 
 class _Fusion:

@@ -182,7 +182,7 @@ class _Maker:
         order = self.names.order(self.kernel.results[0])
         if not order:
             return self.build([], None, {})
-        groups = [(n,) for n in order]
+        groups: list[tuple[str, ...]] = [(n,) for n in order]
         if len(order) > 1:
             self.form = Fused(self.form.kind, frozenset(), None, ())
             self.items = [_Item(i.op, False, 0, order) for i in self.items]
@@ -194,7 +194,9 @@ class _Maker:
         inner, across = groups[-1], self.across(order)
         self.items = [_Item(i.op, False, 0, inner) for i in self.items]
         if across is not None and self.wants_lanes:
-            rows = [(n,) for group in groups[:-1] for n in group if n != across]
+            rows: list[tuple[str, ...]] = [
+                (n,) for group in groups[:-1] for n in group if n != across
+            ]
             return self.build(rows, across, {inner: [inner]})
         return self.build(groups[:-1], None, {inner: [inner]})
 
@@ -399,7 +401,7 @@ class _Maker:
     def keep_costly(self, level: int, inner: tuple[str, ...], row: Block, body: Block) -> list[str]:
         """Statements that keep costly values in a buffer of the row, for later passes."""
         size = constant_size(product(self.extents[n] for n in inner))
-        if row.lanes is not None or not inner or size is None or size > BUFFERED:
+        if row.lanes is not None or not self.form.rows or size is None or size > BUFFERED:
             return []
         found = []
         form = Form()

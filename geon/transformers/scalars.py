@@ -186,7 +186,7 @@ class Scalars:
         if block.lanes is not None:
             raise LanesError
         text = self.index_text(block, form)
-        size = self.names.length(length)
+        size = self.names.length(length) if length != 0 else "1"  # never run, but compiled
         block.names[name] = name
         sign = "/" if first else "%"
         block.lines.append(f"const int64_t {name} = ({text}) {sign} ({size});")

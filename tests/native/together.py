@@ -30,6 +30,7 @@ class Together:
         self.missed = 0
         self.parts = {}  # of each module as it is by itself: its suffix, and as it is here
         self.functions, self.shared, self.bodies = {}, {}, []
+        self.others = {}  # units of functions that products call, of any transformer
         self.path = None
 
     def transformer(self, threads=1):
@@ -53,17 +54,18 @@ class Together:
             part.functions, part.shared = self.functions, self.shared
             module = part.make()
             self.bodies.append(module.units[0].removeprefix(emit.LINK))
+            self.others.update(dict.fromkeys(module.units[1:]))
             self.parts[text] = suffix, module
             self.last = part
 
     def compile(self):
         """Compile the unit."""
         kernels = emit._Module.unit(self.last, list(self.functions), True)
-        self.text = text = kernels + emit.LINK + "".join(self.bodies)
+        units = [kernels + emit.LINK + "".join(self.bodies), *self.others]
         for usual, small in DIVIDED.items() if self.divided else ():
-            assert usual in text, f"no {usual!r} in the unit"
-            text = text.replace(usual, small)
-        self.path = shared_object(self.transformer().toolchain(), [text])
+            assert any(usual in unit for unit in units), f"no {usual!r} in the units"
+            units = [unit.replace(usual, small) for unit in units]
+        self.path = shared_object(self.transformer().toolchain(), units)
 
     def program(self, plan, linking, width):
         """The program of a plan; None for one that was not compiled here."""

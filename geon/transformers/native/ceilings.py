@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnavailableError
+from ...op_graph.dtypes import as_dtype
 from . import disk_cache
 from .objects import shared_object
 from .threads import default_threads, load_pool
@@ -79,7 +80,7 @@ class Ceilings:
         are computed as float32; integers and bools count as floats of that size, or of 4 bytes
         where they are smaller.
         """
-        return self.arithmetic[8 if np.dtype(dtype).itemsize == 8 else 4]
+        return self.arithmetic[8 if as_dtype(dtype).itemsize == 8 else 4]
 
     def seconds(
         self, size: float, reads: float, writes: float, operations: Mapping[Any, float]

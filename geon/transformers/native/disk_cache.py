@@ -21,10 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import ArgumentError, UnavailableError
+from ..environment import CACHE, CACHE_BYTES, USER_CACHES, setting
 
 FORMAT = 1  # part of every key: a file of another format is never found
-CACHE = "GEON_CACHE"
-CACHE_BYTES = "GEON_CACHE_BYTES"
 DEFAULT_CACHE_BYTES = 1 << 30
 
 MARK = b"\ngeon seal\n"
@@ -53,10 +52,10 @@ _written = 0
 
 def cache_path() -> Path:
     """Where files are kept: ``GEON_CACHE``, ``$XDG_CACHE_HOME/geon`` or ``~/.cache/geon``."""
-    given = os.environ.get(CACHE)
+    given = setting(CACHE)
     if given:
         return Path(given).absolute()
-    base = os.environ.get("XDG_CACHE_HOME", "")
+    base = setting(USER_CACHES)
     # The XDG specification has relative paths ignored.
     return (Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser()) / "geon"
 
@@ -66,7 +65,7 @@ def cache_bytes() -> int:
 
     Raises ``ArgumentError`` for a value that is no whole number of bytes.
     """
-    given = os.environ.get(CACHE_BYTES)
+    given = setting(CACHE_BYTES)
     if not given:
         return DEFAULT_CACHE_BYTES
     if not given.isdecimal():

@@ -234,9 +234,10 @@ class _Module:
         if op not in self.constants:
             name = f"constant{self.suffix}_{len(self.constants)}"
             dtype = name_of(op.dtype)
+            ctype = "uint8_t" if dtype == "bool" else C_TYPES[dtype]
             values = ", ".join(literal(v, dtype) for v in constant_value(op).reshape(-1)) or "0"
             self.constants[op] = name
-            self.statics.append(f"static const {C_TYPES[dtype]} {name}[] = {{{values}}};\n")
+            self.statics.append(f"static const {ctype} {name}[] = {{{values}}};\n")
         return self.constants[op]
 
     def note(self, kernel: Kernel) -> list[str]:

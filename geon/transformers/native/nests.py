@@ -277,8 +277,9 @@ class _Writer:
                 rest = "outer"
         for k in range(len(nest.rows) - 1, 0, -1):
             loop = nest.rows[k]
-            lines.append(f"const int64_t {loop.name} = {rest} % ({self.extent(loop)});")
-            lines.append(f"const int64_t before_{loop.name} = {rest} / ({self.extent(loop)});")
+            size = self.extent(loop) if loop.extent != 0 else "1"  # never run, but compiled
+            lines.append(f"const int64_t {loop.name} = {rest} % ({size});")
+            lines.append(f"const int64_t before_{loop.name} = {rest} / ({size});")
             rest = f"before_{loop.name}"
         if nest.rows:
             lines.append(f"const int64_t {nest.rows[0].name} = {rest};")

@@ -92,26 +92,28 @@ def available() -> int:
 
 
 def _compile(toolchain: Toolchain, text: str, key: str, flags: Sequence[str], made: Path) -> None:
-    """Compiles one text to the path ``made``, from a file where one is wanted."""
+    """Compiles one text to the path ``made``; where that fails, the source is kept."""
     global compiled
     with _lock:
         compiled += 1
-    arguments = [*toolchain.flags, "-x", "c"]
-    source = disk_cache.folder() / f"{key}.c"
-    # zig leaves a copy of what comes by standard input in its own cache.
-    if "-g" in (*toolchain.flags, *flags) or toolchain.family == "zig":
-        _write_source(source, text)
-        arguments += [str(source)]
-    else:
-        arguments += ["-"]
-    arguments += ["-x", "none", *flags, "-o", str(made)]
-    status, said = _run(toolchain, arguments, text)
+    kept = disk_cache.folder() / f"{key}.c"
+    with contextlib.ExitStack() as stack:
+        source = "-"
+        if "-g" in (*toolchain.flags, *flags):  # a debugger will want to show it
+            _write_source(kept, text)
+            source = str(kept)
+        elif toolchain.family == "zig":  # it keeps a copy of what comes by standard input
+            path = stack.enter_context(disk_cache.scratch_file(".c"))
+            _write_source(path, text)
+            source = str(path)
+        arguments = [*toolchain.flags, "-x", "c", source, "-x", "none", *flags, "-o", str(made)]
+        status, said = _run(toolchain, arguments, text)
     if status != 0 or not made.exists():
-        _write_source(source, text)
-        said = said.replace("<stdin>", str(source))
-        again = [str(source) if argument == "-" else argument for argument in arguments]
+        _write_source(kept, text)
+        said = said.replace("<stdin>" if source == "-" else source, str(kept))
+        again = [str(kept) if argument == source else argument for argument in arguments]
         again[-1] = "again.so"
-        raise _failure("compile", toolchain, status, again, said, f"\nThe source is {source}.")
+        raise _failure("compile", toolchain, status, again, said, f"\nThe source is {kept}.")
 
 
 def _run(

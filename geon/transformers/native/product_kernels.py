@@ -63,19 +63,15 @@ def micro_kernels(text: str, vector_bytes: int) -> str:
     for type in _TAGS:
         table = _functions(shape(type, vector_bytes))
         _collect(text, table, found)
-    return "\n".join([_QUICK, *found.values(), _USUAL]) if found else ""
+    return "\n".join([_QUICK, *found.values()]) if found else ""
 
 
 _QUICK = """\
-/* These functions are written in vectors already: what more a compiler looks for costs it time. */
-#if !defined(__clang__)
-#pragma GCC push_options
-#pragma GCC optimize("O1")
-#endif
-"""
-_USUAL = """\
-#if !defined(__clang__)
-#pragma GCC pop_options
+/* For functions written in vectors already: what more a compiler looks for costs it time. */
+#if defined(__clang__)
+#define GEON_QUICK __attribute__((noinline))
+#else
+#define GEON_QUICK __attribute__((noinline, optimize("O1")))
 #endif
 """
 
@@ -171,7 +167,7 @@ def _tile(of: Shape, height: str, width: int) -> str:
     }
     right = [f"b{c}" for c in range(width)]
     lines = [
-        f"static __attribute__((noinline)) void geon_{height}_{width}_{of.tag}(",
+        f"static GEON_QUICK void geon_{height}_{width}_{of.tag}(",
         f"    int64_t depth, const {of.type} *restrict left, const {of.type} *restrict right,",
         f"    int64_t step, {of.type} *restrict out, int64_t out_step, int accumulate,",
         "    const char *next_left, const char *next_right) {",
@@ -215,7 +211,7 @@ struct geon_next_{tag} {{
   const {type} *left, *right;
   int64_t left_size, right_size;
 }};
-static __attribute__((noinline)) void geon_tiles_{tag}(
+static GEON_QUICK void geon_tiles_{tag}(
     int64_t rows, int64_t columns, int64_t depth, const {type} *left, const {type} *right,
     int64_t panel_step, int64_t step, {type} *out, int64_t out_step, int accumulate,
     struct geon_next_{tag} next) {{
@@ -254,7 +250,7 @@ def _copy(of: Shape) -> str:
         for c in range(2)
     )
     return f"""\
-static __attribute__((noinline)) void geon_copy_{of.tag}(
+static GEON_QUICK void geon_copy_{of.tag}(
     {of.type} *restrict to, int64_t to_step, const {of.type} *restrict from, int64_t from_step,
     int64_t rows, int64_t columns) {{
   if (columns == {of.panel}) {{
@@ -299,14 +295,14 @@ def _transpose(of: Shape) -> str:
     low = ", ".join(f"{i}, {n + i}" for i in range(half))
     high = ", ".join(f"{half + i}, {n + half + i}" for i in range(half))
     lines = [
-        f"static __attribute__((noinline, cold)) void geon_transpose_end_{of.tag}(",
+        f"static GEON_QUICK void geon_transpose_end_{of.tag}(",
         f"    {type} *restrict to, int64_t to_step, const {type} *restrict from,"
         " int64_t from_step,",
         "    int64_t rows, int64_t columns) {",
         "  for (int64_t c = 0; c < columns; ++c, to += to_step)",
         "    for (int64_t r = 0; r < rows; ++r) to[r] = from[r * from_step + c];",
         "}",
-        f"static __attribute__((noinline)) void geon_transpose_{of.tag}(",
+        f"static GEON_QUICK void geon_transpose_{of.tag}(",
         f"    {type} *restrict to, int64_t to_step, const {type} *restrict from,"
         " int64_t from_step,",
         "    int64_t rows, int64_t columns) {",
@@ -383,7 +379,7 @@ def _stream(of: Shape) -> str:
     # A chunk of `unroll` rows stays in the first cache while all rows on the left use it.
     chunk = 16384 // _SIZES[type] // unroll
     lines = [
-        f"static __attribute__((noinline)) void geon_stream_end_{of.tag}(",
+        f"static GEON_QUICK void geon_stream_end_{of.tag}(",
         f"    int64_t rows, int64_t deep, int64_t width, const {type} *a, int64_t line,",
         f"    const {type} *b, int64_t step, {type} *c, int64_t out_step) {{",
         "  for (int64_t r = 0; r < rows; ++r)",
@@ -397,7 +393,7 @@ def _stream(of: Shape) -> str:
     ]
     for rows, deep in blocks:
         lines += [
-            f"static __attribute__((noinline)) void geon_stream_{rows}_{deep}_{of.tag}(",
+            f"static GEON_QUICK void geon_stream_{rows}_{deep}_{of.tag}(",
             f"    int64_t width, const {type} *restrict a, int64_t line,",
             f"    const {type} *restrict b, int64_t step, {type} *restrict c, int64_t out_step) {{",
             "  (void)line; (void)step; (void)out_step;",
@@ -419,7 +415,7 @@ def _stream(of: Shape) -> str:
             "        } else",
         ]
     lines += [
-        f"static __attribute__((noinline)) void geon_stream_{of.tag}(",
+        f"static GEON_QUICK void geon_stream_{of.tag}(",
         f"    int64_t rows, int64_t columns, int64_t depth, const {type} *left, int64_t line,",
         f"    const {type} *right, int64_t step, {type} *out, int64_t out_step,",
         "    int accumulate) {",
@@ -493,7 +489,7 @@ def _dots(of: Shape) -> str:
         ]
 
     lines = [
-        f"static __attribute__((noinline)) void geon_dot_end_{of.tag}(",
+        f"static GEON_QUICK void geon_dot_end_{of.tag}(",
         f"    const {vector} *sum, int64_t rest, const {type} *a, const {type} *b, {type} *out,",
         "    int accumulate) {",
         f"  {vector} part = *sum;",
@@ -506,7 +502,7 @@ def _dots(of: Shape) -> str:
         f"  for (int64_t k = 0; k < rest; ++k) total = GEON_SCALAR_FMA_{upper}(a[k], b[k], total);",
         "  *out = (accumulate ? *out : 0) + (part[0] + total);",
         "}",
-        f"static __attribute__((noinline)) void geon_dots_{of.tag}(",
+        f"static GEON_QUICK void geon_dots_{of.tag}(",
         f"    int64_t rows, int64_t columns, int64_t depth, const {type} *left, int64_t line,",
         f"    const {type} *right, int64_t step, {type} *out, int64_t out_step,",
         "    int accumulate) {",
@@ -540,7 +536,7 @@ def _dots(of: Shape) -> str:
 
 _SHARE = """\
 /* The least block, a multiple of `step`, that cuts `total` into as few as blocks of `most` do. */
-static __attribute__((noinline, cold)) int64_t geon_share(
+static GEON_QUICK int64_t geon_share(
     int64_t total, int64_t most, int64_t step) {
   const int64_t parts = total > most ? (total + most - 1) / most : 1;
   const int64_t block = ((total + parts - 1) / parts + step - 1) / step * step;
@@ -554,7 +550,7 @@ _SPLIT = """\
 struct geon_split {
   int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
 };
-static __attribute__((noinline, cold)) struct geon_split geon_split(int64_t batches, int64_t rows,
+static GEON_QUICK struct geon_split geon_split(int64_t batches, int64_t rows,
     int64_t columns, int64_t depth, int64_t most_columns, int64_t most_depth, int64_t panel,
     int few, int32_t threads) {
   struct geon_split s;

@@ -125,7 +125,7 @@ class Packing:
         return f"{self.of.panel} * depth_block" if self.along_summed else "column_block"
 
     def left(self) -> list[str]:
-        """Rows packed side by side, the last tile filled up with zeros."""
+        """Rows packed side by side."""
         found, tag = self.view, self.of.tag
         if found is not None:
             lines = self.moved(found, "row_start", "height", "left", "left_step", True)
@@ -138,8 +138,11 @@ class Packing:
             ]
         else:
             lines = self.computed_along_summed("row_start", "height", "left", "left_step")
+        return lines
+
+    def left_end(self) -> list[str]:
+        """The last tile's missing rows, of zeros."""
         return [
-            *lines,
             "for (int64_t r = height; !direct && r % 12; ++r)",
             f"  __builtin_memset(left + r * {self.of.line}, 0, (size_t)depth_run * sizeof *left);",
         ]

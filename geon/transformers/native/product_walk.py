@@ -65,8 +65,9 @@ def merged(
                 found[-1] = Dimension(inner.name, extent)
                 continue
         found.append(inner)
-    kept = tuple(found) or tuple(dimensions[-1:])
-    return kept, {d.name: steps[d.name] for d in kept}
+    if not found and dimensions:
+        return (dimensions[-1],), {dimensions[-1].name: "0"}
+    return tuple(found), {d.name: steps[d.name] for d in found}
 
 
 def indent(lines: Sequence[str], depth: int = 1) -> list[str]:

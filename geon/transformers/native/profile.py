@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KernelProfile:
     """One kernel: what it computes, and what was measured and counted; bytes and seconds are those
     of one call.
@@ -76,7 +76,7 @@ class KernelProfile:
         return self.predicted / self.seconds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Profile(Sequence[KernelProfile]):
     """What a computation spends its time on: a sequence of kernels in the order they run.
 
@@ -259,7 +259,8 @@ def _computed(op: Op) -> str:
 
 # The table ----------------------------------------------------------------------------------------
 
-WIDEST = 48  # characters of what a kernel computes, and of the place of its first result
+WIDEST = 40  # characters of what a kernel computes
+PLACE = 28  # characters of the place where the first result was made
 HEAD = ("", "kind", "computes", "at", "us", "time", "bytes", "operations", "GB/s", "GFLOP/s",
         "least us", "of ceiling")  # fmt: skip
 LEFT = (1, 2, 3)  # columns of texts
@@ -282,14 +283,15 @@ def _table(profile: Profile) -> list[str]:
         f"{1e-9 * rate:.0f} GFLOP/s float{8 * element}"
         for element, rate in sorted(limits.arithmetic.items())
     )
-    plural = "" if profile.threads == 1 else "s"
+    calls = f"{profile.repeats} call{'' if profile.repeats == 1 else 's'}"
+    threads = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}"
     share = f" ({profile.predicted / total:.0%})" if total else ""
     return [
         *shown,
         f"kernels {1e6 * total:.1f} us, least {1e6 * profile.predicted:.1f} us{share}; "
         f"a call {1e6 * profile.call_seconds:.1f} us, outside kernels "
         f"{1e6 * profile.outside_seconds:.1f} us",
-        f"medians of {profile.repeats} calls on {profile.threads} thread{plural}; ceilings: "
+        f"medians of {calls} on {threads}; ceilings: "
         f"{arithmetic}, reading {1e-9 * limits.rates[0][0]:.0f} GB/s of {_bytes(limits.sizes[0])} "
         f"to {1e-9 * limits.rates[0][-1]:.0f} GB/s of {_bytes(limits.sizes[-1])}",
     ]
@@ -301,7 +303,7 @@ def _line(row: KernelProfile, total: float) -> tuple[str, ...]:
         str(row.number),
         row.kind,
         _short(row.computes[0], WIDEST - len(more)) + more,
-        _short(row.places[0], WIDEST, start=False),
+        _short(row.places[0], PLACE, start=False),
         f"{1e6 * row.seconds:.2f}",
         f"{row.seconds / total:.0%}",
         _bytes(row.bytes),

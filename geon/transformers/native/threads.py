@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import Any
 
 from ...errors import ArgumentError, UnavailableError
 from ...version import __version__
+from ..environment import THREADS, setting
 from .disk_cache import fork_safe_lock
 from .objects import available, shared_object
 from .toolchain import find_toolchain, missing_compiler
 
-THREADS = "GEON_THREADS"
 MOST_THREADS = 1024
 # The start of the library's file name, by which threadpoolctl knows it among all that are loaded.
 PREFIX = "libgeon_pool"
@@ -99,7 +98,7 @@ def default_threads() -> int:
 
     Raises ``ArgumentError`` for a value that is no whole number from 1 to 1024.
     """
-    given = os.environ.get(THREADS)
+    given = setting(THREADS)
     if not given:
         return processors()
     if not given.isdecimal() or not 1 <= int(given) <= MOST_THREADS:

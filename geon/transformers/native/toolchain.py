@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import UnavailableError
+from ..environment import COMPILER, PROGRAMS, environment_of_child, setting
 from . import disk_cache
 
 CURE = "install gcc (apt install gcc) or pip install 'geon[native]'"
@@ -114,7 +115,7 @@ _refused: dict[tuple[str, str], list[str]] = {}
 
 
 def _surroundings() -> tuple[str, str]:
-    return os.environ.get("CC", ""), os.environ.get("PATH", "")
+    return setting(COMPILER), setting(PROGRAMS)
 
 
 def find_toolchain() -> Toolchain | None:
@@ -143,7 +144,7 @@ def missing_compiler() -> str:
 def _candidates() -> Iterator[tuple[str, ...]]:
     """Commands to try, in order; those that are not there come too where the user asked."""
     seen = set()
-    given = os.environ.get("CC", "").strip()
+    given = setting(COMPILER).strip()
     # A path with spaces is a command if there is such a file.
     asked = (given,) if given and _which(given) else tuple(shlex.split(given))
     for command in filter(None, (asked, ("cc",), ("gcc",), ("clang",))):
@@ -208,7 +209,7 @@ def run_compiler(
     """
     import subprocess  # takes a while to import, and is not needed where all is in the cache
 
-    environment = {**os.environ, "LC_ALL": "C"}
+    environment = environment_of_child(LC_ALL="C")
     if _is_zig(command):
         # zig keeps what it builds; its cache must be where ours is, and not in a read-only home.
         zig = str(disk_cache.folder() / "zig")

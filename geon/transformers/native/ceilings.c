@@ -19,7 +19,7 @@
 #endif
 #define SUMS 12      /* independent chains: two units times the five or so turns that one takes */
 #define TURNS 20000  /* multiply-adds of each chain in one task */
-#define LEAST_RUNS 2
+#define LEAST_RUNS 1
 #define PASSED 33554432 /* bytes that one run goes over at least: a hundred microseconds or more */
 #define APART 320    /* bytes between two arrays, so that they do not meet in one set of a cache */
 

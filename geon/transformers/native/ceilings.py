@@ -31,7 +31,8 @@ from .toolchain import Toolchain, find_toolchain, missing_compiler
 MIXES = ((1, 0), (0, 1), (1, 1), (2, 1), (3, 1))
 SIZES = tuple((32 << 10) << 2 * k for k in range(8))  # 32 KiB to 512 MiB, all arrays together
 STREAMED = 4 << 20  # from here on stores that bypass the caches may be the faster ones
-SECONDS = 0.007  # of each measurement at least
+ROUNDS = 3  # each thing is measured so often, apart in time: what disturbs one may spare another
+SECONDS = 0.0025  # of each measurement at least
 SLACK = 1 << 12  # bytes behind an array of that size which the C may touch
 
 _known: dict[str, Ceilings] = {}
@@ -148,12 +149,16 @@ def _measured(toolchain: Toolchain, text: str, threads: int) -> Ceilings:
             for way in ways
         )
 
-    arithmetic = {
-        element: flops(pool, count, ctypes.c_int32(element), ctypes.c_double(4 * SECONDS))
-        for element in (4, 8)
-    }
-    rates = tuple(tuple(rate(size, mix) for size in sizes) for mix in range(len(MIXES)))
-    return Ceilings(threads, sizes, rates, arithmetic)
+    arithmetic = {4: 0.0, 8: 0.0}
+    rates = [[0.0] * len(sizes) for _ in MIXES]
+    for _ in range(ROUNDS):
+        for mix, row in enumerate(rates):
+            for k, size in enumerate(sizes):
+                row[k] = max(row[k], rate(size, mix))
+            for element, best in arithmetic.items():
+                reached = flops(pool, count, ctypes.c_int32(element), limit)
+                arithmetic[element] = max(best, reached)
+    return Ceilings(threads, sizes, tuple(map(tuple, rates)), arithmetic)
 
 
 def _room() -> int:

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .product_kernels import Shape, micro_kernels, shape
+from .product_kernels import micro_kernels
 from .product_packing import Operand
+from .product_shape import Shape, shape
 from .product_task import FEW, Product, ProductText
 from .product_walk import Dimension, size
 
@@ -63,17 +64,22 @@ def _ordered(product: Product) -> Product:
     )
 
 
+def _is_small(dimensions: Sequence[Dimension], of: Shape) -> bool:
+    """Whether there are known to be fewer indices than a vector has elements twice over."""
+    text = size(dimensions)
+    return text.isdigit() and int(text) < of.panel
+
+
 def _oriented(product: Product, of: Shape) -> Product:
     """The same product with its stores along columns, or with few rows for many columns."""
     if any(d.name == product.store_unit for d in product.rows):
         product = _swapped(product)
     columns, depth = size(product.columns), size(product.summed)
     if columns.isdigit():
-        other = _ordered(_swapped(product))
-        kind = ProductText(other, of).direct
+        swapped = _ordered(_swapped(product))
+        few = ProductText(swapped, of)
         deep = not depth.isdigit() or int(depth) >= 8 * of.vector
-        if kind is not None and deep and int(columns) <= min(of.vector, FEW[kind]):
-            rows = size(product.rows)
-            if not rows.isdigit() or int(rows) > FEW[kind]:
-                return other
+        narrow = int(columns) <= min(of.vector, FEW.get(few.direct or "", 0))
+        if narrow and deep and few.few != "0" and not _is_small(product.rows, of):
+            return swapped
     return _ordered(product)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .product_kernels import GROUP, Shape
+from .product_shape import GROUP, Shape
 from .product_walk import Dimension, address, at, decompose, indent, merged, walk
 
 

@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .product_kernels import GROUP, Shape
 from .product_packing import Operand, Packing
+from .product_shape import GROUP, Shape
 from .product_walk import Dimension, at, decompose, indent, size, times, walk
 
 FEW = {"stream": 32, "dots": 12}
 """Up to so many rows, a right operand in memory is read in place."""
+
+PARTS = 16384
+"""From so many summed indices on, a product of few elements is summed in parts."""
 
 NEAR = 32768
 """A right operand that spans no more bytes than this is read where it lies by register tiles."""
@@ -59,6 +62,7 @@ class ProductText:
         self.direct = self.direct_function()
         self.names = [re.findall(r"[A-Za-z_]\w*", p)[-1] for p in self.parameters]
         self.few = self.few_test()
+        self.in_parts = self.parts_test()
         self.near = self.near_test() if self.direct == "stream" and self.few != "1" else None
 
     def direct_function(self) -> str | None:
@@ -73,7 +77,7 @@ class ProductText:
         limits = []
         if self.direct is None:
             return "0"
-        least = 4 * self.of.panel if self.direct == "stream" else 1
+        least = 3 * self.of.vector if self.direct == "stream" else 1
         for text, holds, test in (
             (
                 self.sizes["rows"],
@@ -109,6 +113,7 @@ class ProductText:
             f"struct {name}_arguments {{",
             *indent([f"{p};" for p in self.parameters]),
             "  struct geon_split split;",
+            f"  {self.of.type} *part_sums;",
             "};",
             *self.functions,
             f"static GEON_QUICK void {name}_task(void *argument, int64_t index) {{",
@@ -133,6 +138,7 @@ class ProductText:
     def caller(self) -> list[str]:
         """The function that cuts the product up and runs its tasks."""
         name, of = self.product.name, self.of
+        elements = of.few_elements if self.in_parts else 0
         values = ", ".join([*(n.strip() for n in self.product.call.split(",") if n.strip())])
         comma = ", " if values else ""
         return [
@@ -140,9 +146,43 @@ class ProductText:
             "if (batches <= 0 || rows <= 0 || columns <= 0) return;",
             f"struct {name}_arguments geon_given = {{{values}{comma}",
             "  geon_split(batches, rows, columns, depth, "
-            f"{of.columns}, {of.depth}, {of.panel}, {self.few}, threads)}};",
+            f"{of.columns}, {of.depth}, {of.panel}, {self.few}, {elements}, threads), NULL}};",
+            *self.parts_start(),
             f"if (geon_given.split.tasks == 1) {name}_task(&geon_given, 0);",
             f"else geon_pool_run({name}_task, &geon_given, geon_given.split.tasks, threads);",
+            *self.parts_end(),
+        ]
+
+    def parts_test(self) -> bool:
+        """Whether there may be few elements with long sums, as far as constant extents say."""
+        known, depth = 1, self.sizes["depth"]
+        for text in (self.sizes[name] for name in ("batches", "rows", "columns")):
+            known *= int(text) if text.isdigit() else 1
+        return known <= self.of.few_elements and (not depth.isdigit() or int(depth) >= PARTS)
+
+    def parts_start(self) -> list[str]:
+        """Memory for the parts' sums."""
+        if not self.in_parts:
+            return []
+        elements = "batches * rows * columns"
+        return [
+            "const int64_t parts = geon_given.split.parts;",
+            f"{self.of.type} part_sums[parts > 1 ? parts * {elements} : 1];",
+            "if (parts > 1) geon_given.part_sums = part_sums;",
+        ]
+
+    def parts_end(self) -> list[str]:
+        """The parts' sums added in order, and stored."""
+        if not self.in_parts:
+            return []
+        elements = "batches * rows * columns"
+        return [
+            "if (parts <= 1) return;",
+            f"for (int64_t e = {elements}; e < parts * {elements}; ++e)",
+            f"  part_sums[e % ({elements})] += part_sums[e];",
+            "for (int64_t batch = 0; batch < batches; ++batch)",
+            f"  {self.product.name}_store(&geon_given, batch, 0, rows, 0, columns,",
+            "    part_sums + batch * rows * columns, columns);",
         ]
 
     def unpack(self) -> list[str]:
@@ -237,17 +277,31 @@ class ProductText:
         return [
             "const int64_t column_start = item % column_blocks * column_block;",
             "const int64_t block_start = item / column_blocks % row_blocks * row_block;",
-            "const int64_t batch = item / column_blocks / row_blocks;",
+            *(
+                [
+                    "const int64_t batch = item / column_blocks / row_blocks % batches;",
+                    "const int64_t part = item / column_blocks / row_blocks / batches;",
+                    "const int64_t depth_first = part * split->part_depth;",
+                    "const int64_t depth_last = depth - depth_first < split->part_depth"
+                    " ? depth : depth_first + split->part_depth;",
+                ]
+                if self.in_parts
+                else [
+                    "const int64_t batch = item / column_blocks / row_blocks;",
+                    "const int64_t depth_first = 0, depth_last = depth;",
+                ]
+            ),
             "(void)batch;",
             *decompose(self.product.batch, "batch"),
             "const int64_t width = columns - column_start < column_block"
             " ? columns - column_start : column_block;",
             "const int64_t block_end = rows - block_start < row_block"
             " ? rows : block_start + row_block;",
-            "for (int64_t depth_start = 0; depth_start == 0 || depth_start < depth;",
+            "for (int64_t depth_start = depth_first;"
+            " depth_start == depth_first || depth_start < depth_last;",
             "     depth_start += depth_block) {",
-            "  const int64_t depth_run = depth - depth_start < depth_block"
-            " ? depth - depth_start : depth_block;",
+            "  const int64_t depth_run = depth_last - depth_start < depth_block"
+            " ? depth_last - depth_start : depth_block;",
             *indent(pack),
             "  for (int64_t row_start = block_start; row_start < block_end;"
             f" row_start += {GROUP}) {{",
@@ -259,7 +313,7 @@ class ProductText:
     def group(self) -> list[str]:
         """One group of rows: packed, multiplied, and stored after the last summed block."""
         of = self.of
-        end = "out, sums_step, depth_start > 0, next);"
+        end = "out, sums_step, depth_start > depth_first, next);"
         packed = f"panels, {of.panel} * depth_run, {of.panel}"
         tiles = [f"geon_tiles_{of.tag}(height, width, depth_run, left, {packed}, {end}"]
         if self.near is not None:
@@ -286,8 +340,8 @@ class ProductText:
             f"{of.type} *const out = sums"
             " + (depth > depth_block ? (row_start - block_start) * sums_step : 0);",
             *tiles,
-            "if (depth_start + depth_run >= depth) {",
-            *indent(self.store()),
+            "if (depth_start + depth_run >= depth_last) {",
+            *indent(self.part_store() if self.in_parts else self.store()),
             "}",
         ]
 
@@ -329,7 +383,19 @@ class ProductText:
         return [
             *(line for flat, dimensions in starts for line in decompose(dimensions, flat)),
             f"geon_{self.direct}_{self.of.tag}(height, width, depth_run, left, left_step,"
-            f" {found.address}, {step}, out, sums_step, depth_start > 0);",
+            f" {found.address}, {step}, out, sums_step, depth_start > depth_first);",
+        ]
+
+    def part_store(self) -> list[str]:
+        """The part's sums put by, or the elements stored where there is one part."""
+        place = "((part * batches + batch) * rows + row_start) * columns + column_start"
+        return [
+            "if (split->parts > 1) {",
+            f"  geon_copy_{self.of.tag}(geon_given->part_sums + {place}, columns,",
+            "    out, sums_step, height, width);",
+            "} else {",
+            *indent(self.store()),
+            "}",
         ]
 
     def store(self) -> list[str]:
@@ -377,5 +443,6 @@ _OWN = frozenset(
     depth_block row_blocks column_blocks direct left_step sums_step near next left_size
     panels_size sums_size staged_size scratch left panels sums staged last item column_start
     block_start width block_end depth_start depth_run row_start height out line row value here
-    deep e d l c r panel first_column some batch""".split()
+    deep e d l part parts part_sums depth_first depth_last c r panel first_column some
+    batch""".split()
 )

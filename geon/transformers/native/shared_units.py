@@ -14,7 +14,8 @@ from .product import micro_kernels
 
 _HIDDEN = '__attribute__((visibility("hidden")))'
 _FUNCTION = re.compile(
-    r"^static (?P<how>__attribute__\(\(noinline[^)]*\)\)) (?P<head>[^{;]*?)\s*\{.*?^\}\n",
+    r"^static (?P<how>(?:GEON_QUICK|__attribute__\(\(.*?\)\)) )?"
+    r"(?P<head>\w[^{;=]*?\))\s*\{.*?^\}\n",
     re.MULTILINE | re.DOTALL,
 )
 _TYPED = re.compile(r"\bgeon_(?:tiles|stream|dots|copy|spread|transpose)_(f\d+)\b")
@@ -33,9 +34,11 @@ def tags(text: str) -> tuple[str, ...]:
 def shared_unit(tag: str, vector_bytes: int) -> str:
     """The unit with all shared functions of one type."""
     text = micro_kernels(_SHARED.format(tag), vector_bytes)
-    exported = _FUNCTION.sub(
-        lambda m: f"{_HIDDEN} {m['head']};\n{m['how']} {m[0][m.start('head') - m.start() :]}", text
+    exported, count = _FUNCTION.subn(
+        lambda m: f"{_HIDDEN} {m['head']};\n{m['how'] or ''}{m[0][m.start('head') - m.start() :]}",
+        text,
     )
+    assert count, "the shared functions of products are written in another way"
     return "\n".join([PRELUDE, exported])
 
 

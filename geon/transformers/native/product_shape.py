@@ -1,0 +1,59 @@
+"""Sizes of the blocks that matrix products are cut into."""
+
+from dataclasses import dataclass
+
+GROUP = 48
+"""Rows of the left operand packed at a time: a multiple of every tile height."""
+
+TAGS = {"float": "f32", "double": "f64"}
+SIZES = {"float": 4, "double": 8}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the blocks a product of one type is cut into, in elements."""
+
+    type: str
+    vector: int
+
+    @property
+    def tag(self) -> str:
+        """What function names end in."""
+        return TAGS[self.type]
+
+    @property
+    def bytes(self) -> int:
+        """The size of one element."""
+        return SIZES[self.type]
+
+    @property
+    def panel(self) -> int:
+        """Columns of one packed panel of the right operand: two vectors."""
+        return 2 * self.vector
+
+    @property
+    def depth(self) -> int:
+        """The most summed indices of one block: twelve rows of it stay in a 32 KB first cache."""
+        return 384 if self.type == "float" else 256
+
+    @property
+    def line(self) -> int:
+        """Distance of two packed rows of the left operand; no multiple of a cache's set stride."""
+        return self.depth + 64 // SIZES[self.type]
+
+    @property
+    def few_elements(self) -> int:
+        """The most elements of a product that is summed in parts: 16 KB of each part."""
+        return 16384 // SIZES[self.type]
+
+    @property
+    def columns(self) -> int:
+        """The most columns of one block: with `depth`, the right operand's share of 400 KB."""
+        return 1024 // SIZES[self.type]
+
+
+def shape(type: str, vector_bytes: int) -> Shape:
+    """Block sizes for accumulation in `type` with vectors of `vector_bytes` (16, 32 or 64)."""
+    if vector_bytes not in (16, 32, 64):
+        raise ValueError(f"vector_bytes is {vector_bytes}; products know 16, 32 and 64")
+    return Shape(type, vector_bytes // SIZES[type])

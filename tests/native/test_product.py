@@ -1,0 +1,525 @@
+"""Matrix products in C: every shape, layout, element and store against NumPy in float64."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geon.transformers.native.product import (
+    Dimension,
+    Operand,
+    Product,
+    micro_kernels,
+    product_text,
+)
+from geon.transformers.native.product_walk import merged
+
+COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler was found")
+
+FLAGS = (
+    "-O2 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fopenmp-simd"
+    " -std=gnu11 -Wall -Wextra -Werror -pthread"
+).split()
+PRELUDE = """\
+#include <stdint.h>
+#include <stddef.h>
+static void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
+                             int64_t count, int32_t threads);
+static void *(*geon_scratch)(size_t bytes);
+"""
+# A pool that starts its threads for every run, and scratch memory that is full of NaN.
+POOL = """\
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+struct run { void (*task)(void *, int64_t); void *argument; int64_t count, next; };
+static int64_t most_scratch;
+static void *scratch(size_t bytes) {
+  static __thread char *memory;
+  static __thread size_t have;
+  if ((int64_t)bytes > most_scratch) most_scratch = (int64_t)bytes;
+  if (have < bytes) {
+    free(memory);
+    memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    have = bytes;
+  }
+  return memset(memory, 0xff, bytes);
+}
+static void *work(void *argument) {
+  struct run *run = argument;
+  for (;;) {
+    int64_t index = __atomic_fetch_add(&run->next, 1, __ATOMIC_RELAXED);
+    if (index >= run->count) return NULL;
+    run->task(run->argument, index);
+  }
+}
+static void pool(void (*task)(void *, int64_t), void *argument, int64_t count, int32_t threads) {
+  struct run run = {task, argument, count, 0};
+  pthread_t other[16];
+  for (int32_t i = 1; i < threads; ++i) pthread_create(other + i, NULL, work, &run);
+  work(&run);
+  for (int32_t i = 1; i < threads; ++i) pthread_join(other[i], NULL);
+}
+__attribute__((constructor)) static void start(void) {
+  geon_scratch = scratch;
+  geon_pool_run = pool;
+}
+int64_t scratch_bytes(void);
+int64_t scratch_bytes(void) { return most_scratch; }
+"""
+DTYPES: dict[str, type[np.floating[Any]]] = {"float": np.float32, "double": np.float64}
+EPSILON = {"float": 2.0**-23, "double": 2.0**-52}
+
+
+def row_major(order: str, lengths: Mapping[str, str]) -> dict[str, str]:
+    """Element strides, as C text, of dimensions that lie in memory in this order."""
+    strides, step = {}, "1"
+    for name in reversed(order):
+        strides[name] = step
+        step = lengths[name] if step == "1" else f"{step} * {lengths[name]}"
+    return strides
+
+
+def offset(texts: Mapping[str, str], strides: Mapping[str, str], names: str) -> str:
+    """The C text of an element's offset."""
+    return " + ".join(f"({texts[n]}) * ({strides[n]})" for n in names) or "0"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One product by letters: `spec` as einsum has it, `memory` the nesting of each array."""
+
+    spec: str
+    lengths: Mapping[str, int]
+    memory: tuple[str, ...] = ()
+    type: str = "float"
+    open: bool = False
+    computed: tuple[bool, bool] = (False, False)
+    from_type: str = ""
+    vector_bytes: int = 64
+    unit: tuple[str | None, ...] = field(default=())
+
+    @property
+    def letters(self) -> tuple[str, str, str]:
+        first, result = self.spec.split("->")
+        left, right = first.split(",")
+        return left, right, result
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        return self.memory or self.letters
+
+    def texts(self) -> dict[str, str]:
+        """The extents as C text."""
+        if self.open:
+            return {name: f"n{i}" for i, name in enumerate(self.lengths)}
+        return {name: str(length) for name, length in self.lengths.items()}
+
+    def product(self, name: str) -> Product:
+        """The product, which stores its values and, in a second array, their halves plus one."""
+        left, right, result = self.letters
+        texts, source = self.texts(), self.from_type or self.type
+        strides = [row_major(order, texts) for order in self.orders]
+
+        def operand(number: int, letters: str) -> Operand:
+            def element(at: Mapping[str, str]) -> tuple[list[str], str]:
+                value = f"x{number}[{offset(at, strides[number], letters)}]"
+                if not self.computed[number]:
+                    return [], value
+                return [f"const {source} t0 = {value} * 2;"], "t0 - 1"
+
+            plain = f"(x{number} + 0)" if not self.computed[number] else None
+            unit = self.unit[number] if self.unit else (self.orders[number] or " ")[-1]
+            return Operand(source, element, plain, strides[number], unit)
+
+        def store(at: Mapping[str, str], value: str) -> list[str]:
+            place = offset(at, strides[2], result)
+            return [f"y0[{place}] = {value};", f"y1[{place}] = {value} / 2 + 1;"]
+
+        def only(letters: Sequence[str]) -> tuple[Dimension, ...]:
+            return tuple(Dimension(letter, texts[letter]) for letter in letters)
+
+        arguments = [f"const {source} *restrict x{i}" for i in range(2)]
+        arguments += [f"{self.type} *restrict y{i}" for i in range(2)]
+        arguments += [f"int64_t {n}" for n in texts.values() if self.open]
+        return Product(
+            name,
+            self.type,
+            only([d for d in left if d in right and d in result]),
+            only([d for d in left if d not in right]),
+            only([d for d in right if d not in left]),
+            only([d for d in left if d in right and d not in result]),
+            operand(0, left),
+            operand(1, right),
+            store,
+            self.unit[2] if self.unit else (self.orders[2] or " ")[-1],
+            ", ".join(arguments),
+            ", ".join(a.split()[-1].replace("*", "").replace("restrict", "") for a in arguments),
+        )
+
+    def inputs(self, seed: int) -> list[np.ndarray]:
+        dtype = DTYPES[self.from_type or self.type]
+        random = np.random.default_rng(seed)
+        return [
+            random.standard_normal([self.lengths[d] for d in order]).astype(dtype)
+            for order in self.orders[:2]
+        ]
+
+    def expected(self, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The product in float64, and the sums of the terms' magnitudes."""
+        wide = [
+            x.astype(np.float64) * 2 - 1 if computed else x.astype(np.float64)
+            for x, computed in zip(inputs, self.computed, strict=True)
+        ]
+        spec = f"{self.orders[0]},{self.orders[1]}->{self.orders[2]}"
+        return np.einsum(spec, *wide), np.einsum(spec, *map(np.abs, wide))
+
+
+def module_text(products: Sequence[Product], vector_bytes: int) -> str:
+    """A whole module with one public function for each product."""
+    body = "\n".join(product_text(product, vector_bytes) for product in products)
+    runs = "".join(
+        f"void run_{p.name}(int32_t threads, {p.arguments});\n"
+        f"void run_{p.name}(int32_t threads, {p.arguments}) {{ {p.name}(threads, {p.call}); }}\n"
+        for p in products
+    )
+    return PRELUDE + micro_kernels(body, vector_bytes) + body + runs + POOL
+
+
+def compile_module(text: str, folder: Path, flags: Sequence[str] = FLAGS) -> ctypes.CDLL:
+    source, target = folder / "module.c", folder / "module.so"
+    source.write_text(text)
+    command = [str(COMPILER), *flags, "-shared", "-fPIC", str(source), "-o", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+    return ctypes.CDLL(str(target))
+
+
+def run_case(
+    library: ctypes.CDLL, name: str, case: Case, inputs: Sequence[np.ndarray], threads: int
+) -> list[np.ndarray]:
+    shape = [case.lengths[d] for d in case.orders[2]]
+    outputs = [np.full(shape, np.nan, DTYPES[case.type]) for _ in range(2)]
+    arguments = [ctypes.c_void_p(a.ctypes.data) for a in (*inputs, *outputs)]
+    lengths = [ctypes.c_int64(n) for n in case.lengths.values()] if case.open else []
+    getattr(library, f"run_{name}")(ctypes.c_int32(threads), *arguments, *lengths)
+    return outputs
+
+
+def check(case: Case, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+    """Within the error of summing in order, of every element and of the second store."""
+    expected, magnitude = case.expected(inputs)
+    depth = prod(case.lengths[d] for d in set("".join(case.letters[:2])) - set(case.letters[2]))
+    bound = (depth + 4) * EPSILON[case.type] * magnitude + 1e-30
+    assert np.all(np.abs(outputs[0] - expected) <= bound), case
+    assert np.array_equal(outputs[1], outputs[0] / 2 + 1), case
+
+
+def sizes(**lengths: int) -> dict[str, int]:
+    return lengths
+
+
+def cases() -> list[Case]:
+    """Shapes around every tile and block, each layout, and elements of every kind."""
+    found = []
+    layouts = [("mk", "kn", "mn"), ("km", "nk", "mn"), ("km", "kn", "nm"), ("mk", "nk", "nm")]
+    shapes = [
+        (1, 1, 1),
+        (0, 5, 3),
+        (3, 0, 5),
+        (5, 3, 0),
+        (1, 300, 100),
+        (2, 17, 333),
+        (7, 401, 65),
+        (12, 8, 32),
+        (13, 9, 31),
+        (32, 100, 300),
+        (33, 385, 47),
+        (49, 769, 33),
+        (100, 70, 10),
+        (97, 33, 257),
+        (500, 3, 70),
+        (128, 64, 128),
+        (61, 1000, 2),
+    ]
+    for number, (m, k, n) in enumerate(shapes):
+        lengths = sizes(m=m, k=k, n=n)
+        for turn, memory in enumerate(layouts):
+            open = (number + turn) % 2 == 0
+            found.append(Case("mk,kn->mn", lengths, memory, open=open))
+        computed = [(True, False), (False, True), (True, True)][number % 3]
+        found.append(Case("mk,kn->mn", lengths, layouts[number % 4], "float", True, computed))
+        found.append(
+            Case("mk,kn->mn", lengths, layouts[(number + 1) % 4], "double", number % 2 == 0)
+        )
+    return found + grouped()
+
+
+def grouped() -> list[Case]:
+    """Several dimensions in a group, batches, absent groups, converted operands, no units."""
+    small = sizes(b=3, p=2, m=5, q=3, n=7, j=4, k=6)
+    found = []
+    for open in (False, True):
+        found += [
+            Case("m,n->mn", sizes(m=20, n=30), open=open),
+            Case("k,k->", sizes(k=5000), open=open),
+            Case("mk,k->m", sizes(m=70, k=400), open=open),
+            Case("mk,k->m", sizes(m=70, k=400), ("km", "k", "m"), open=open),
+            Case("b,b->b", sizes(b=9), open=open),
+            Case("k,k->", sizes(k=140_001), open=open),
+            Case("bmk,bkn->bmn", sizes(b=2, m=9, k=20_000, n=17), ("bkm", "bkn", "bmn"), open=open),
+            Case("mk,kn->mn", sizes(m=2, k=20_000, n=50), computed=(True, False), open=open),
+            Case("bmk,bkn->bmn", sizes(b=9, m=16, k=48, n=32), open=open),
+            Case("bmk,bkn->bmn", sizes(b=9, m=16, k=48, n=32), ("bmk", "bnk", "bmn"), open=open),
+            Case("bmk,bkn->bmn", sizes(b=5, m=50, k=70, n=40), ("mbk", "kbn", "mbn"), open=open),
+            Case("bpmjk,bjkqn->bpmqn", small, open=open),
+            Case("bpmjk,bjkqn->bpmqn", small, ("kpbmj", "nbkjq", "qbmpn"), open=open),
+            Case("bpmjk,bjkqn->bpmqn", small, ("jbmkp", "qjbnk", "nqpbm"), open=open),
+            Case(
+                "bpmjk,bjkqn->bpmqn",
+                small,
+                ("kpbmj", "nbkjq", "qbmpn"),
+                open=open,
+                computed=(True, True),
+            ),
+            Case(
+                "pmjk,jkqn->pmqn",
+                sizes(p=3, m=30, j=3, k=150, q=2, n=45),
+                ("mpkj", "kjqn", "pqmn"),
+                open=open,
+                computed=(False, True),
+            ),
+            Case("mk,kn->mn", sizes(m=30, k=50, n=60), open=open, from_type="float", type="double"),
+            Case(
+                "mk,kn->mn",
+                sizes(m=30, k=500, n=60),
+                open=open,
+                computed=(True, True),
+                unit=(None, None, None),
+            ),
+        ]
+    return found
+
+
+def check_all(every: Sequence[Case], vector_bytes: int, folder: Path) -> None:
+    products = [case.product(f"product{i}") for i, case in enumerate(every)]
+    library = compile_module(module_text(products, vector_bytes), folder)
+    for number, case in enumerate(every):
+        inputs = case.inputs(number)
+        serial = run_case(library, f"product{number}", case, inputs, 1)
+        check(case, inputs, serial)
+        shared = run_case(library, f"product{number}", case, inputs, 3)
+        assert [a.tobytes() for a in serial] == [a.tobytes() for a in shared], case
+    assert library.scratch_bytes() <= 2 << 20
+
+
+@needs_compiler
+def test_every_shape_layout_and_element(tmp_path: Path) -> None:
+    check_all(cases(), 64, tmp_path)
+
+
+@needs_compiler
+@pytest.mark.parametrize("vector_bytes", [16, 32])
+def test_narrower_vectors(vector_bytes: int, tmp_path: Path) -> None:
+    check_all(cases()[vector_bytes // 16 :: 5], vector_bytes, tmp_path)
+
+
+@needs_compiler
+def test_open_lengths_choose_their_way_at_run_time(tmp_path: Path) -> None:
+    """One compiled product serves few rows, narrow results and whole blocks alike."""
+    lengths = [
+        (1, 700, 64),
+        (8, 4000, 100),
+        (32, 9, 500),
+        (33, 9, 500),
+        (130, 400, 5),
+        (5, 5, 5),
+        (300, 800, 300),
+        (3, 40000, 4),
+    ]
+    layouts = [("mk", "kn", "mn"), ("mk", "nk", "mn"), ("km", "kn", "mn")]
+    any_length = sizes(m=1, k=1, n=1)
+    products = [
+        Case("mk,kn->mn", any_length, memory, open=True).product(f"product{i}")
+        for i, memory in enumerate(layouts)
+    ]
+    library = compile_module(module_text(products, 64), tmp_path)
+    for number, memory in enumerate(layouts):
+        for m, k, n in lengths:
+            case = Case("mk,kn->mn", sizes(m=m, k=k, n=n), memory, open=True)
+            inputs = case.inputs(m + k + n)
+            serial = run_case(library, f"product{number}", case, inputs, 1)
+            check(case, inputs, serial)
+            for threads in (2, 5, 16):
+                shared = run_case(library, f"product{number}", case, inputs, threads)
+                assert serial[0].tobytes() == shared[0].tobytes(), (case, threads)
+
+
+@needs_compiler
+def test_special_values_propagate(tmp_path: Path) -> None:
+    """NaN and infinities reach the sums they belong to and no others."""
+    case = Case("mk,kn->mn", sizes(m=20, k=40, n=37))
+    few = Case("mk,kn->mn", sizes(m=3, k=40, n=61))
+    every = [case, few]
+    products = [c.product(f"product{i}") for i, c in enumerate(every)]
+    library = compile_module(module_text(products, 64), tmp_path)
+    for number, one in enumerate(every):
+        left, right = one.inputs(1)
+        left[2, 5], right[7, -1], right[39, 4] = np.nan, np.inf, -np.inf
+        out = run_case(library, f"product{number}", one, [left, right], 1)[0]
+        with np.errstate(invalid="ignore"):
+            expected = left.astype(np.float64) @ right
+        assert np.array_equal(np.isnan(out), np.isnan(expected))
+        assert np.array_equal(np.isposinf(out), np.isposinf(expected))
+        assert np.array_equal(np.isneginf(out), np.isneginf(expected))
+
+
+@needs_compiler
+def test_an_update_in_place_as_the_store(tmp_path: Path) -> None:
+    """The store loads and writes the same array, with a bias of another shape."""
+    base = Case("mk,kn->mn", sizes(m=70, k=90, n=50)).product("update")
+
+    def store(at: Mapping[str, str], value: str) -> list[str]:
+        place = f"{at['m']} * 50 + {at['n']}"
+        return [
+            f"const float t1 = {value} + y1[{at['n']}];",
+            f"y0[{place}] = y0[{place}] - 0.5f * (t1 > 0 ? t1 : 0);",
+        ]
+
+    product = Product(**{**vars(base), "store": store})
+    library = compile_module(module_text([product], 64), tmp_path)
+    random = np.random.default_rng(0)
+    x, w = (
+        random.standard_normal((70, 90), np.float32),
+        random.standard_normal((90, 50), np.float32),
+    )
+    y, bias = random.standard_normal((70, 50), np.float32), random.standard_normal(50, np.float32)
+    expected = y - 0.5 * np.maximum(x.astype(np.float64) @ w + bias, 0)
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (x, w, y, bias)]
+    library.run_update(ctypes.c_int32(2), *pointers)
+    assert np.allclose(y, expected, atol=1e-4)
+
+
+SANITIZED = """\
+static uint64_t state = 1;
+static double next(void) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (double)(int64_t)(state >> 40) / (1 << 23) - 1;
+}
+"""
+
+
+def sanitized_main(every: Sequence[Case]) -> str:
+    """A program that runs each product on arrays of exactly its sizes and sums again plainly."""
+    lines = ["int main(void) {"]
+    for number, case in enumerate(every):
+        strides = [
+            {
+                n: int(eval(s))
+                for n, s in row_major(o, {k: str(v) for k, v in case.lengths.items()}).items()
+            }
+            for o in case.orders
+        ]
+        left, right, result = case.letters
+        counts = [prod(case.lengths[d] for d in order) for order in (*case.orders, case.orders[2])]
+        lines.append("  {")
+        for array, count in zip(("x0", "x1", "y0", "y1"), counts, strict=True):
+            lines.append(f"    {case.type} *{array} = malloc({count} * sizeof *{array});")
+        for array, count in zip(("x0", "x1"), counts, strict=False):
+            lines.append(f"    for (int64_t i = 0; i < {count}; ++i) {array}[i] = next();")
+        lengths = "".join(f", {n}" for n in case.lengths.values()) if case.open else ""
+        lines.append(f"    run_product{number}(2, x0, x1, y0, y1{lengths});")
+        names = [*result, *(d for d in case.lengths if d not in result)]
+        for d in result:
+            lines.append(f"    for (int64_t {d} = 0; {d} < {case.lengths[d]}; ++{d})")
+        lines.append("    { double sum = 0;")
+        for d in names[len(result) :]:
+            lines.append(f"    for (int64_t {d} = 0; {d} < {case.lengths[d]}; ++{d})")
+        places = [
+            " + ".join(f"{d} * {s[d]}" for d in o) or "0"
+            for s, o in zip(strides, (left, right, result), strict=True)
+        ]
+        terms = [f"(x{i}[{places[i]}] * {'2 - 1' if case.computed[i] else '1'})" for i in range(2)]
+        lines.append(f"      sum += (double){terms[0]} * {terms[1]};")
+        lines.append(
+            f"    if (__builtin_fabs(sum - y0[{places[2]}]) > 1e-3) return {number + 1}; }}"
+        )
+        lines.append("    free(x0); free(x1); free(y0); free(y1);\n  }")
+    return "\n".join([*lines, "  return 0;", "}", ""])
+
+
+@needs_compiler
+def test_sanitized_build_reads_and_writes_inside_its_arrays(tmp_path: Path) -> None:
+    every = [
+        Case("mk,kn->mn", sizes(m=61, k=401, n=70)),
+        Case("mk,kn->mn", sizes(m=61, k=401, n=70), ("km", "nk", "mn"), open=True),
+        Case("mk,kn->mn", sizes(m=5, k=37, n=83), open=True),
+        Case("mk,kn->mn", sizes(m=5, k=37, n=83), ("mk", "nk", "mn")),
+        Case("bmk,bkn->bmn", sizes(b=3, m=33, k=20, n=32)),
+        Case("mk,kn->mn", sizes(m=30, k=40, n=50), computed=(True, True), open=True),
+        Case("bpmjk,bjkqn->bpmqn", sizes(b=2, p=2, m=5, q=3, n=7, j=4, k=6), open=True),
+    ]
+    products = [case.product(f"product{i}") for i, case in enumerate(every)]
+    text = module_text(products, 64) + SANITIZED + sanitized_main(every)
+    source, target = tmp_path / "main.c", tmp_path / "main"
+    source.write_text(text)
+    flags = [*FLAGS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command = [str(COMPILER), *flags, str(source), "-o", str(target)]
+    built = subprocess.run(command, capture_output=True, text=True)
+    if built.returncode and "cannot find" in built.stderr:
+        pytest.skip("the compiler has no sanitizer libraries")
+    assert built.returncode == 0, built.stderr[:4000]
+    environment = {"ASAN_OPTIONS": "detect_leaks=0"}
+    done = subprocess.run([str(target)], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, f"case {done.returncode - 1}\n{done.stderr[:4000]}"
+
+
+def test_text_is_deterministic_and_shared_functions_appear_once() -> None:
+    make: Callable[[], str] = lambda: product_text(cases()[4].product("p"), 64)  # noqa: E731
+    assert make() == make()
+    shared = micro_kernels(make() + make(), 64)
+    assert shared == micro_kernels(make(), 64)
+    assert micro_kernels("int x;", 64) == ""
+
+
+def test_a_name_of_the_products_own_is_refused() -> None:
+    product = Product(**{**vars(cases()[4].product("p")), "arguments": "float *panels"})
+    with pytest.raises(ValueError, match="panels"):
+        product_text(product, 64)
+
+
+def test_unknown_vector_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="24"):
+        product_text(cases()[4].product("p"), 24)
+
+
+@pytest.mark.parametrize(
+    ("extents", "strides", "left"),
+    [
+        (("2", "3", "4"), ("12", "4", "1"), 1),
+        (("2", "n0", "4"), ("n0 * 4", "4", "1"), 1),
+        (("2", "n0", "n1"), ("n1*n0", "n1", "1"), 1),
+        (("2", "3", "4"), ("13", "4", "1"), 2),
+        (("2", "3", "4"), ("0", "0", "0"), 1),
+        (("2", "3", "4"), ("0", "4", "1"), 2),
+        (("2", "1", "4"), ("4", "99", "1"), 1),
+        (("1", "1"), ("5", "7"), 1),
+        (("2", "n0 + 1"), ("n0 + 1", "1"), 2),
+    ],
+)
+def test_dimensions_that_strides_cannot_tell_apart_merge(
+    extents: tuple[str, ...], strides: tuple[str, ...], left: int
+) -> None:
+    dimensions = [Dimension(f"d{i}", extent) for i, extent in enumerate(extents)]
+    steps = {f"d{i}": stride for i, stride in enumerate(strides)}
+    assert len(merged(dimensions, steps)[0]) == left

@@ -13,7 +13,8 @@ from hypothesis import given, seed, settings
 import geon
 from geon.__main__ import main
 from geon.op_graph.dtypes import kind
-from geon.op_graph.op_graph import storage_leaves
+from geon.op_graph.op_graph import post_order, storage_leaves
+from geon.transformers.given import open_names
 
 from . import random_identities as identities
 from . import random_moves as moves
@@ -120,6 +121,8 @@ def write_failure(path, case, feeds, lengths, f):
     """The command that runs a failed graph again, once it is written."""
     known = set(storage_leaves(*case.results))
     feeds = {leaf: array for leaf, array in feeds.items() if leaf in known}
+    names = open_names(post_order(case.results))
+    lengths = {name: length for name, length in lengths.items() if name in names}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(geon.dumps(case.results, feeds=feeds, lengths=lengths))
     numpy = f is None or isinstance(f.transformer, geon.NumPyTransformer)

@@ -197,20 +197,31 @@ class Call:
                 self.remember(space, bound, binding, arrays)
             return results
         finally:
-            if space.entry is None:
-                self.free.append(space)
-            else:
-                space.entry.release()
+            self.released(space)
 
     def claimed(self) -> Workspace:
         """Memory that no other call is using."""
-        if self.entry is not None and self.entry.claim():
-            space: Workspace = self.entry.space
-            return space
+        entered = None
         try:
-            return self.free.pop()
+            space = self.free.pop()
+            if space.entry is not None and not space.entry.claim():
+                entered = space
+                space = self.free.pop()
         except IndexError:
-            return Workspace()
+            space = Workspace()
+        if entered is not None:
+            self.free.append(entered)
+        return space
+
+    def released(self, space: Workspace) -> None:
+        """Let other calls use this memory; what has an entry is taken first."""
+        if space.entry is not None:
+            space.entry.release()
+            self.free.append(space)
+        elif self.entry is not None:
+            self.free.appendleft(space)
+        else:
+            self.free.append(space)
 
     def remember(
         self, space: Workspace, bound: Any, binding: Binding, arrays: Sequence[Array]
@@ -226,7 +237,7 @@ class Call:
                     self.make_entry = None
                     return
                 made.claim()
-                made.space, space.entry, self.entry = space, made, made
+                space.entry = self.entry = made
         if space.entry is not None:
             if self.entry_epoch != binding.epoch:
                 space.entry.forget()

@@ -81,7 +81,7 @@ class Entry:
     arrays that can be read where they lie, or that have other shapes than those that were
     remembered, or while another call is inside, and for a kernel that failed what the module gave.
     ``fits(*values)`` says whether they would take these values. What is remembered belongs to one
-    workspace, ``space``: ``claim()`` it (None: a call is inside) before it is used otherwise, and
+    workspace: ``claim()`` it (None: a call is inside) before it is used otherwise, and
     ``release()`` it afterwards. ``checks`` are the kernels that look at data, and fail before
     anything was changed.
     """
@@ -89,7 +89,6 @@ class Entry:
     def __init__(self, made: Gateway, dtypes: Sequence[Any], checks: Container[int]) -> None:
         self.bind, self.checks = made.bind, checks
         self.dtypes = [np.dtype(dtype) for dtype in dtypes]
-        self.space: Any = None
         functions = made.make_entry()
         self.enter, self.enter_into, self.fits, self.claim, self.release = functions[:5]
         self.forget, self._remember, self._taken = functions[5:]

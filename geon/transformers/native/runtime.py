@@ -137,7 +137,7 @@ class Bound:
         self.first = total - len(tail)
         self.pointers = (ctypes.c_void_p * max(total, 1))(*([None] * self.first), *tail)
         self.sizes = (ctypes.c_int64 * max(len(module.lengths), 1))(
-            *(lengths.get(name, 0) for name in module.lengths)
+            *(lengths[name] for name in module.lengths)
         )
         self.report = (ctypes.c_int64 * 4)()
         self.raised: BaseException | None = None

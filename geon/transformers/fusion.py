@@ -67,6 +67,7 @@ class Cluster:
     dot: Op | None = None
     names: tuple[tuple[str, str], ...] = ()
     heavy: int = 0
+    strayed: set[Op] = field(default_factory=set)  # computed at other indices than their own
 
 
 class Use(NamedTuple):
@@ -271,6 +272,10 @@ class _Fusion:
 
     def enter(self, op: Op, cluster: Cluster, result: bool) -> None:
         cluster.inner.add(op)
+        if not all(
+            self.straight(use, cluster) for use in self.within(self.uses.get(op, []), cluster)
+        ):
+            cluster.strayed.add(op)
         cluster.heavy += op.primitive.name in HEAVY
         self.homes.setdefault(op, []).append(cluster)
         if result:
@@ -325,6 +330,10 @@ class _Fusion:
                 return False
         return not any(self.operand(use) and op in self.fed for use in uses)
 
+    def straight(self, use: Use, cluster: Cluster) -> bool:
+        """Whether the user is computed at the cluster's indices, and takes the op at its own."""
+        return use.aligned and use.op not in cluster.strayed and not self.operand(use)
+
     def operand(self, use: Use) -> bool:
         """Whether a use is as an operand of a product."""
         return use.op.primitive.name == "dot" and is_product(use.op)
@@ -332,7 +341,7 @@ class _Fusion:
     def fits_elementwise(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
         if cluster.kind == "library" or self.full(op, cluster):
             return False
-        if not all(use.aligned and not self.operand(use) for use in uses):
+        if not all(self.straight(use, cluster) for use in uses):
             return False
         if cluster.rows is not None and not cluster.rows <= set(op.axes.names):
             return False
@@ -406,7 +415,7 @@ class _Fusion:
         rows = frozenset(op.axes.names)
         if cluster.kind != "nest" or len(cluster.inner) >= BODY or cluster.dot is not None:
             return False
-        if not all(use.aligned for use in uses):
+        if not all(self.straight(use, cluster) for use in uses):
             return False
         if all(frozenset(r.axes.names) == rows for r in cluster.results):
             if cluster.rows not in (None, rows):
@@ -468,6 +477,8 @@ class _Fusion:
             return False
         renamed = uses[0].renamed
         if renamed and (op in self.required or len(self.users(self.uses[op])) > 1):
+            return False
+        if any(use.op in cluster.strayed for use in uses):
             return False
         if not all((use.aligned or renamed) and not use.spread for use in uses):
             return False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +47,27 @@ class Functions(NamedTuple):
     sizes: Callable[..., tuple[list[int], list[tuple[int, int]], int]]
     make_entry: Callable[[Sequence[Any]], Entry | None]
     run_into: Callable[..., tuple[Array, ...]]
+
+
+_prepared = False
+
+
+def prepare() -> None:
+    """Begin to compile what every program of this process needs, beside the user's own work.
+
+    It is there from the cache after the first time. What fails here fails again, and is told,
+    where it is needed.
+    """
+    global _prepared
+    if not _prepared:
+        _prepared = True
+        threading.Thread(target=_prepare, name="geon prepares native code", daemon=True).start()
+
+
+def _prepare() -> None:
+    with contextlib.suppress(GeonError):
+        load_pool()
+        gateway()
 
 
 class NativeProgram:

@@ -17,7 +17,7 @@ from ..target import Arrangement, Layout, Target
 from .emit import make_module
 from .lowering import RULES
 from .objects import shared_object
-from .runtime import NativeProgram
+from .runtime import NativeProgram, prepare
 from .threads import default_threads
 from .toolchain import find_toolchain, missing_compiler, sanitized
 
@@ -63,6 +63,7 @@ class NativeTransformer(Transformer):
         super().__init__()
         self.threads = threads or default_threads()
         self.sanitize = sanitize
+        prepare()
         if sanitize:
             from .sanitizing import require_sanitizer
 

@@ -10,7 +10,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("geon").addoption(
         "--transformer",
         metavar="NAME",
-        help="the transformer that geon.testing tests (default: the one make_transformer() makes)",
+        help="the transformer that geon.testing tests (default: each of geon's own)",
     )
 
 

@@ -11,6 +11,7 @@ import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,8 @@ class Call:
     (relation, left, right, message) to check for each new binding; ``fixed`` are the lengths that
     were asked for. Default lengths are read at the first binding.
 
-    ``enter`` is None until there is an entry that needs no variables; it then gives the results,
-    or NotImplemented for values that need a closer look.
+    ``enter`` is None until there is an entry; it then gives the tuple of results, or NotImplemented
+    for values that need a closer look.
     """
 
     def __init__(
@@ -151,17 +152,12 @@ class Call:
     def entered(self, values: Sequence[Any], out: Any) -> Any:
         """The results by way of the entry; NotImplemented where it does not take these values."""
         if not self.slots:
-            results = self.tried(values, out)
-            return results if results.__class__ is tuple else NotImplemented
-        if not self.entry.fits(*values):
-            return NotImplemented
+            return self.tried(values, out)
         with (Writing if self.writes else Reading)(self.state.gate):
             if self.entry_epoch != self.state.epoch:
                 return NotImplemented  # variables lie elsewhere, or there are none any more
             results = self.tried(values, out)
-            if results.__class__ is not tuple:
-                return self.entry.unfinished(results)
-            if self.state.tentative:
+            if self.state.tentative and results is not NotImplemented:
                 self.state.tentative = []
             return results
 
@@ -242,9 +238,9 @@ class Call:
             if self.entry_epoch != binding.epoch:
                 space.entry.forget()
                 self.entry_epoch = binding.epoch
-            space.entry.remember(bound, [array.shape for array in arrays])
-            if not self.slots:
-                self.enter = space.entry.enter
+            space.entry.remember(bound, [array.shape for array in arrays], binding.epoch)
+            entry = space.entry
+            self.enter = partial(entry.enter_at_rest, self.state) if self.slots else entry.enter
 
     def bind_in(self, space: Workspace, binding: Binding) -> Any:
         """What the program needs under ``binding``, in an arena of at least its size."""

@@ -108,8 +108,10 @@ class Computation:
         call = self._calls.get(())
         if call is not None and call.enter is not None and not (keywords or self.given):
             values = call.enter(*args)
-            if values.__class__ is tuple:
-                return values[0] if self.single and not self.keep else self._structured(values)
+            if values is not NotImplemented:
+                if self.single and values and not self.keep:
+                    return values[0]
+                return self._structured(values)
         return self._called(args, keywords)
 
     def _called(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -143,8 +145,10 @@ class Computation:
     def _structured(self, values: tuple[Any, ...]) -> Any:
         if self.single and not self.keep:
             return values[0] if values else None
+        if len(values) == len(self.results) and not self.keep:
+            return values
         rest = iter(values)
-        results = tuple(next(rest) if isinstance(op, Tensor) else None for op in self.results)
+        results = tuple([next(rest) if isinstance(op, Tensor) else None for op in self.results])
         for op in self.keep:
             self.kept[op] = next(rest)
         return results[0] if self.single else results

@@ -22,7 +22,7 @@ from ..schedule import Kernel
 from .contractions import product_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
-from .nests import nest_text
+from .nests import GRAIN, nest_text
 from .shared_units import called, prototypes, shared_unit, tags
 
 UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
@@ -278,10 +278,9 @@ class _Module:
         kernels = "\n".join(written)
         products = prototypes(called(kernels), self.vector_bytes)
         body = "\n".join([products, *shared, kernels])
-        floor = (
-            FLOOR_DIV if "geon_floor_div" in body or "geon_floor_div" in str(self.statics) else ""
-        )
-        return "\n".join([PRELUDE, definitions(body), floor, POOL, body])
+        own = {"geon_floor_div(": FLOOR_DIV, "geon_grain(": GRAIN}
+        small = [text for name, text in own.items() if name in body]
+        return "\n".join([PRELUDE, definitions(body), *small, POOL, body])
 
     def exported(self, text: str, made: str, name: str) -> str:
         """A kernel whose function other units may call."""

@@ -12,7 +12,7 @@
  * whoever loads this file compares what `describe` reads with what Python says.
  *
  * All of it runs with the interpreter's lock held, except for a module whose work is long. That
- * lock is what makes `busy` safe.
+ * lock is what makes `busy` safe, and what lets short work on variables pass by their gate.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -47,7 +47,10 @@ long long PyLong_AsLongLong(PyObject *number);
 long long PyLong_AsLongLongAndOverflow(PyObject *number, int *overflow);
 void *PyLong_AsVoidPtr(PyObject *number);
 double PyFloat_AsDouble(PyObject *number);
+PyObject *PyObject_GetAttr(PyObject *object, PyObject *name);
 PyObject *PyErr_NoMemory(void);
+void PyErr_Clear(void);
+void PyErr_SetString(PyObject *type, const char *message);
 PyObject *PyErr_Occurred(void);
 void *PyMem_Calloc(size_t count, size_t size);
 void PyMem_Free(void *memory);
@@ -105,6 +108,7 @@ typedef struct {
     int64_t report[4];
     int32_t threads;
     int32_t is_long;
+    PyObject *checks; /* kernels that look at data, and fail before anything was changed */
     PyObject *held;
 } Bound;
 
@@ -114,10 +118,14 @@ typedef struct {
     int count;
     PyObject *bounds[KEPT]; /* capsules, the one that was added last first */
     int64_t taken;
+    int64_t epoch; /* of the variables that the tables point to */
 } Entry;
 
 static const char BOUND[] = "geon bound", ENTRY[] = "geon entry";
 static PyObject *array_type, *float_type, *integer_type, *not_implemented, *none, *empty;
+#define SPACIOUS (1 << 20) /* bytes of a result whose memory is kept: see spacious.py */
+static PyObject *memory_error, *spacious;
+static PyObject *name_gate, *name_epoch, *name_writer, *name_readers;
 static char nothing[64]; /* what pointers to arrays without elements point to */
 
 #define EXPORT __attribute__((visibility("default")))
@@ -146,6 +154,8 @@ static void free_bound(Bound *bound)
     PyMem_Free(bound->values);
     PyMem_Free(bound->pointers);
     PyMem_Free(bound->lengths);
+    if (bound->checks)
+        Py_DecRef(bound->checks);
     if (bound->held)
         Py_DecRef(bound->held);
     PyMem_Free(bound);
@@ -183,8 +193,8 @@ static void *copied(const void *source, size_t size)
     return made;
 }
 
-/* bind(run, inputs, outputs, pointers, their count, lengths, their count, threads, is_long, held):
- * a capsule. The tables are given by address, and copied. */
+/* bind(run, inputs, outputs, pointers, their count, lengths, their count, threads, is_long, checks,
+ * held): a capsule. The tables are given by address, and copied. */
 static PyObject *bind(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     Bound *bound = PyMem_Calloc(1, sizeof *bound);
@@ -211,7 +221,8 @@ static PyObject *bind(PyObject *self, PyObject *const *arguments, Py_ssize_t cou
                             (size_t)PyLong_AsLongLong(arguments[6]) * sizeof(int64_t));
     bound->threads = (int32_t)PyLong_AsLongLong(arguments[7]);
     bound->is_long = (int32_t)PyLong_AsLongLong(arguments[8]);
-    bound->held = new_reference(arguments[9]);
+    bound->checks = new_reference(arguments[9]);
+    bound->held = new_reference(arguments[10]);
     capsule = NULL;
     if (!complete || !bound->values || !bound->pointers || !bound->lengths)
         PyErr_NoMemory();
@@ -336,9 +347,53 @@ static int put_outputs(Bound *bound, PyObject *arrays)
     return 1;
 }
 
-/* Runs the module with the inputs that were put: the tuple of its results, what the module gave
- * where a kernel failed, NULL where there is no memory. `arrays` are those to write, or NULL. */
-static PyObject *execute(Bound *bound, PyObject *arrays)
+/* The number that an attribute is; -1 where it is another object. */
+static int64_t number_of(PyObject *object, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(object, name);
+    int64_t number = found && found->type == integer_type ? PyLong_AsLongLong(found) : -1;
+    if (found)
+        Py_DecRef(found);
+    else
+        PyErr_Clear();
+    return number;
+}
+
+/* Whether variables lie where they lay, and no call is at work on them: whoever passed the gate of
+ * gate.py is counted there. This stays so as long as no other thread can run. */
+static int is_at_rest(PyObject *state, int64_t epoch)
+{
+    int64_t readers = -1;
+    PyObject *writer = NULL, *gate = PyObject_GetAttr(state, name_gate);
+    if (gate) {
+        readers = number_of(gate, name_readers);
+        writer = PyObject_GetAttr(gate, name_writer);
+        Py_DecRef(gate);
+    }
+    if (writer)
+        Py_DecRef(writer);
+    else
+        PyErr_Clear();
+    return readers == 0 && writer == none && number_of(state, name_epoch) == epoch;
+}
+
+/* NotImplemented for a kernel that looked at data and did not like them: the long way says what is
+ * wrong. Another that fails had no memory, and what came before it must not be done again. */
+static PyObject *after_failure(const Bound *bound, int64_t kernel)
+{
+    Py_ssize_t k;
+    for (k = 0; k < PyTuple_Size(bound->checks); k++) {
+        if (PyLong_AsLongLong(PyTuple_GetItem(bound->checks, k)) == kernel)
+            return new_reference(not_implemented);
+    }
+    PyErr_SetString(memory_error, "there is no memory for the work of a kernel");
+    return NULL;
+}
+
+/* Runs the module with the inputs that were put: the tuple of its results, or NotImplemented, or
+ * NULL where there is no memory. `arrays` are those to write, or NULL; with a `state` it is run
+ * only while that is at rest. */
+static PyObject *execute(Bound *bound, PyObject *arrays, PyObject *state, int64_t epoch)
 {
     PyObject *results = PyTuple_New(bound->outputs);
     Py_ssize_t k;
@@ -349,7 +404,8 @@ static PyObject *execute(Bound *bound, PyObject *arrays)
         const Value *value = &bound->values[bound->inputs + k];
         PyObject *array = arrays ? PyTuple_GetItem(arrays, k) : none;
         PyObject *const wanted[] = {value->dims, value->dtype};
-        array = array != none ? new_reference(array) : PyObject_Vectorcall(empty, wanted, 2, NULL);
+        PyObject *const make = value->bytes >= SPACIOUS ? spacious : empty;
+        array = array != none ? new_reference(array) : PyObject_Vectorcall(make, wanted, 2, NULL);
         if (!array) {
             Py_DecRef(results);
             return NULL;
@@ -357,13 +413,17 @@ static PyObject *execute(Bound *bound, PyObject *arrays)
         bound->pointers[bound->inputs + k] = data_of(value, array);
         PyTuple_SetItem(results, k, array);
     }
+    if (state && !is_at_rest(state, epoch)) {
+        Py_DecRef(results);
+        return new_reference(not_implemented);
+    }
     void *thread = bound->is_long ? PyEval_SaveThread() : NULL;
     failed = bound->run(bound->pointers, bound->lengths, bound->threads, bound->report, NULL);
     if (thread)
         PyEval_RestoreThread(thread);
     if (failed) {
         Py_DecRef(results);
-        return PyLong_FromLongLong(failed);
+        return after_failure(bound, failed - 1);
     }
     return results;
 }
@@ -371,7 +431,7 @@ static PyObject *execute(Bound *bound, PyObject *arrays)
 /* Entries ------------------------------------------------------------------------------------- */
 
 static PyObject *try_bounds(Entry *entry, PyObject *const *arguments, Py_ssize_t count,
-                            PyObject *arrays)
+                            PyObject *arrays, PyObject *state)
 {
     PyObject *results;
     int k;
@@ -380,31 +440,39 @@ static PyObject *try_bounds(Entry *entry, PyObject *const *arguments, Py_ssize_t
     entry->busy = 1; /* np.empty may run a finalizer, and that may come here */
     for (k = 0; k < entry->count; k++) {
         Bound *bound = PyCapsule_GetPointer(entry->bounds[k], BOUND);
-        if (matches(bound, arguments, count)) {
-            put_inputs(bound, arguments);
-            if (!arrays || put_outputs(bound, arrays)) {
-                results = execute(bound, arrays);
-                entry->taken++;
-                entry->busy = 0;
-                return results;
-            }
-        }
+        if (!matches(bound, arguments, count) || (state && bound->is_long))
+            continue;
+        put_inputs(bound, arguments);
+        if (arrays && !put_outputs(bound, arrays))
+            continue;
+        results = execute(bound, arrays, state, entry->epoch);
+        entry->taken += results != not_implemented;
+        entry->busy = 0;
+        return results;
     }
     entry->busy = 0;
     return new_reference(not_implemented);
 }
 
-/* enter(*arguments): the tuple of results, or NotImplemented; what the module gave, where it
- * failed. */
+/* enter(*arguments): the tuple of results, or NotImplemented. */
 static PyObject *enter(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    return try_bounds(PyCapsule_GetPointer(self, ENTRY), arguments, count, NULL);
+    return try_bounds(PyCapsule_GetPointer(self, ENTRY), arguments, count, NULL, NULL);
 }
 
 /* enter_into(arrays, *arguments): the same, the results in these arrays where they are not None. */
 static PyObject *enter_into(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
-    return try_bounds(PyCapsule_GetPointer(self, ENTRY), arguments + 1, count - 1, arguments[0]);
+    return try_bounds(PyCapsule_GetPointer(self, ENTRY), arguments + 1, count - 1, arguments[0],
+                      NULL);
+}
+
+/* enter_at_rest(state, *arguments): as enter, for work on variables outside their gate: only what
+ * is short, during which no other thread runs, and while nobody is inside the gate. */
+static PyObject *enter_at_rest(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return try_bounds(PyCapsule_GetPointer(self, ENTRY), arguments + 1, count - 1, NULL,
+                      arguments[0]);
 }
 
 /* fits(*arguments): whether enter would take them, if no call is inside. */
@@ -450,7 +518,8 @@ static PyObject *forget(PyObject *self, PyObject *const *arguments, Py_ssize_t c
     return new_reference(none);
 }
 
-/* remember(bound): take calls that fit this one too; only while it is claimed. */
+/* remember(bound, epoch): take calls that fit this one too; only while it is claimed. All that
+ * are remembered have one epoch. */
 static PyObject *remember(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     Entry *entry = PyCapsule_GetPointer(self, ENTRY);
@@ -458,6 +527,7 @@ static PyObject *remember(PyObject *self, PyObject *const *arguments, Py_ssize_t
     PyObject *dropped = NULL;
     int last = 0;
     (void)count;
+    entry->epoch = PyLong_AsLongLong(arguments[1]);
     while (last < entry->count && entry->bounds[last] != capsule)
         last++;
     if (last == entry->count) {
@@ -495,8 +565,8 @@ static void entry_destructor(PyObject *capsule)
 #define METHOD(function) {#function, function, METH_FASTCALL, NULL}
 #define COUNT(array) (Py_ssize_t)(sizeof array / sizeof *array)
 static PyMethodDef methods[] = {
-    METHOD(enter),   METHOD(enter_into), METHOD(fits),     METHOD(claim),
-    METHOD(release), METHOD(forget),     METHOD(remember), METHOD(taken),
+    METHOD(enter), METHOD(enter_into), METHOD(enter_at_rest), METHOD(fits),  METHOD(claim),
+    METHOD(release), METHOD(forget), METHOD(remember), METHOD(taken),
 };
 
 static PyObject *functions(PyMethodDef *from, Py_ssize_t count, PyObject *self)
@@ -556,14 +626,17 @@ static PyObject *describe(PyObject *self, PyObject *const *arguments, Py_ssize_t
 
 static PyMethodDef globals[] = {METHOD(bind), METHOD(make_entry), METHOD(describe)};
 
-/* Takes (numpy.ndarray, float, int, NotImplemented, None, numpy.empty), which it keeps; gives
- * (bind, make_entry, describe). */
+/* Takes (numpy.ndarray, float, int, NotImplemented, None, numpy.empty, spacious, MemoryError) and the names
+ * of attributes of State and Gate, all of which it keeps; gives (bind, make_entry, describe). */
 PyObject *geon_entry_start(PyObject *objects)
 {
-    PyObject **const kept[] = {&array_type, &float_type, &integer_type, &not_implemented, &none,
-                               &empty};
+    PyObject **const kept[] = {
+        &array_type,   &float_type, &integer_type, &not_implemented, &none,         &empty,
+        &spacious,
+        &memory_error, &name_gate,  &name_epoch,   &name_writer,     &name_readers,
+    };
     Py_ssize_t k;
-    for (k = 0; k < 6; k++)
+    for (k = 0; k < COUNT(kept); k++)
         *kept[k] = new_reference(PyTuple_GetItem(objects, k));
     return functions(globals, COUNT(globals), NULL);
 }

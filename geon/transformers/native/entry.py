@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 
 from .disk_cache import fork_safe_lock
 from .objects import shared_object
+from .spacious import spacious
 from .toolchain import find_toolchain
 
 Array = np.ndarray[Any, Any]
@@ -57,7 +58,8 @@ def _gateway() -> Gateway | None:
     library = ctypes.PyDLL(str(shared_object(toolchain, [text], extra, name="geon-entry")))
     start = library.geon_entry_start
     start.restype, start.argtypes = ctypes.py_object, (ctypes.py_object,)
-    made = Gateway(*start((np.ndarray, float, int, NotImplemented, None, np.empty)))
+    kept = (np.ndarray, float, int, NotImplemented, None, np.empty, spacious, MemoryError)
+    made = Gateway(*start((*kept, "gate", "epoch", "_writer", "_readers")))
     return made if _reads_arrays(made) else None
 
 
@@ -79,36 +81,35 @@ class Entry:
     ``enter(*values)`` gives the tuple of results, ``enter_into(arrays, *values)`` puts them into
     these arrays, those that are None excepted; both give NotImplemented for values that are no
     arrays that can be read where they lie, or that have other shapes than those that were
-    remembered, or while another call is inside, and for a kernel that failed what the module gave.
-    ``fits(*values)`` says whether they would take these values. What is remembered belongs to one
-    workspace: ``claim()`` it (None: a call is inside) before it is used otherwise, and
-    ``release()`` it afterwards. ``checks`` are the kernels that look at data, and fail before
-    anything was changed.
+    remembered, while another call is inside, and where a kernel finds the data wrong. They raise
+    ``MemoryError``. ``enter_at_rest(state, *values)`` is for computations with variables, whose
+    gate it passes by: it takes what is short, while nobody is inside the gate. ``fits(*values)``
+    says whether these values would be taken.
+
+    What is remembered belongs to one workspace: ``claim()`` it (None: a call is inside) before it
+    is used otherwise, and ``release()`` it afterwards.
     """
 
-    def __init__(self, made: Gateway, dtypes: Sequence[Any], checks: Container[int]) -> None:
-        self.bind, self.checks = made.bind, checks
+    def __init__(self, made: Gateway, dtypes: Sequence[Any]) -> None:
+        self.bind = made.bind
         self.dtypes = [np.dtype(dtype) for dtype in dtypes]
         functions = made.make_entry()
-        self.enter, self.enter_into, self.fits, self.claim, self.release = functions[:5]
-        self.forget, self._remember, self._taken = functions[5:]
+        self.enter, self.enter_into, self.enter_at_rest, self.fits = functions[:4]
+        self.claim, self.release, self.forget, self._remember, self._taken = functions[4:]
 
     @property
     def taken(self) -> int:
         """How many calls went this way."""
         return int(self._taken())
 
-    def unfinished(self, given: Any) -> Any:
-        """NotImplemented where the call can be made again, after what ``enter`` gave."""
-        if given is NotImplemented or given - 1 in self.checks:
-            return NotImplemented
-        raise MemoryError("there is no memory for the work of a kernel")
+    def remember(self, bound: Any, shapes: Sequence[tuple[int, ...]], epoch: int) -> None:
+        """Take calls with inputs of these shapes, by the tables of ``bound``; claim it before.
 
-    def remember(self, bound: Any, shapes: Sequence[tuple[int, ...]]) -> None:
-        """Take calls with inputs of these shapes, by the tables of ``bound``; claim it before."""
+        ``epoch`` is that of the variables in these tables.
+        """
         if bound.capsule is None:
             bound.capsule = self.bind(*bound.tables(self.inputs(shapes)))
-        self._remember(bound.capsule)
+        self._remember(bound.capsule, epoch)
 
     def inputs(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[Any, ...], ...]:
         """The inputs as ``entry.c`` takes them."""

@@ -11,8 +11,19 @@ from ..loops import Accumulator, Loop, Nest, Pass
 from ..scalars import LANES
 from .naming import KernelNames, Parameter
 
-TASK_WORK = 1 << 15  # statements in one task: some microseconds, many times what starting it costs
-ALONE = 1 << 17  # statements below which the caller does all by itself
+# How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
+# that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
+# together, of 2**15 statements at least, many times what starting one costs, and of 2**19 at most,
+# so that memory is walked in long stretches.
+GRAIN = """\
+GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
+{
+    const int64_t each = work > 0 ? work : 1, share = (size + 15) / 16;
+    const int64_t least = 1 + (1 << 15) / each, most = 1 + (1 << 19) / each;
+    const int64_t grain = share < least ? least : share < most ? share : most;
+    return size * each < (1 << 17) && size > 0 ? size : grain;
+}
+"""
 PARTS = 256  # the most partial values of a reduction
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 
@@ -216,8 +227,7 @@ class _Writer:
             *self.block_size(),
             f"const int64_t rows = {' * '.join(counts)};",
             f"const int64_t work = {inner};",
-            f"const int64_t few = 1 + {TASK_WORK} / (work > 0 ? work : 1);",
-            f"const int64_t grain = rows * work < {ALONE} ? rows : few;",
+            "const int64_t grain = geon_grain(rows, work);",
             "const int64_t parts = rows > 0 ? (rows + grain - 1) / grain : 0;",
             *self.launch(task, {name: name for name in self.divisors()}),
         ]
@@ -333,8 +343,7 @@ class _Writer:
         )
         lines = [
             f"const int64_t size = {size}, work = {work};",
-            f"int64_t grain = 1 + {TASK_WORK} / (work > 0 ? work : 1);",
-            f"if (size * work < {ALONE}) grain = size > 0 ? size : 1;",
+            "int64_t grain = geon_grain(size, work);",
         ]
         if made.sums:
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "

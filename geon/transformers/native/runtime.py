@@ -20,6 +20,7 @@ from ..memory import Plan
 from ..schedule import Kernel, bytes_of
 from .emit import Module
 from .entry import Entry, gateway, row
+from .spacious import new_result
 from .threads import load_pool
 
 Array = np.ndarray[Any, Any]
@@ -121,7 +122,7 @@ class NativeProgram:
         What prints calls Python, so it always goes the long way.
         """
         made = None if self.shown else gateway()
-        return None if made is None else Entry(made, dtypes, self.checks)
+        return None if made is None else Entry(made, dtypes)
 
     def sizes(self, lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
         """Bytes and lifetimes of arena buffers, and the bytes of results."""
@@ -174,7 +175,7 @@ class Bound:
         """The results, in these arrays; new ones where there is None."""
         results = tuple(
             [
-                np.empty(shape, dtype) if array is None else array
+                new_result(shape, dtype) if array is None else array
                 for array, (shape, dtype) in zip(arrays, self.shapes, strict=True)
             ]
         )
@@ -205,6 +206,7 @@ class Bound:
             len(self.sizes),
             self.threads(),
             work >= LONG,
+            tuple(self.program.checks),
             self.held,
         )
 

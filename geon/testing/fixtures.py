@@ -1,0 +1,62 @@
+"""Fixtures that give a test each transformer in turn; a ``conftest.py`` imports them by name.
+
+``make`` is a function that makes transformers of the tested kind, ``transformer`` a new one.
+Without ``--transformer`` a test that uses them runs once for each of geon's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from geon.transformers.base import BUILT_IN, Transformer, make_transformer, transformer_class
+
+MakeTransformer = Callable[..., Transformer]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what uses a transformer with each of geon's own, unless one was asked for.
+
+    A test that has parameters for ``transformer_name`` keeps them.
+    """
+    asked = metafunc.config.getoption("--transformer", default=None)
+    own = any(
+        "transformer_name" in m.args[0] for m in metafunc.definition.iter_markers("parametrize")
+    )
+    if asked is None and not own and "transformer_name" in metafunc.fixturenames:
+        metafunc.parametrize("transformer_name", [_parameter(name) for name in sorted(BUILT_IN)])
+
+
+def _parameter(name: str) -> object:
+    missing = transformer_class(name).unavailable()
+    if missing is None:
+        return name
+    return pytest.param(name, marks=pytest.mark.skip(reason=f"{name}: {missing}"))
+
+
+@pytest.fixture
+def transformer_name(request: pytest.FixtureRequest) -> str:
+    """The name of the tested kind."""
+    name: str = request.config.getoption("--transformer")
+    return name
+
+
+@pytest.fixture
+def make(transformer_name: str) -> Iterator[MakeTransformer]:
+    """A function that makes a new transformer of the tested kind, closed after the test."""
+    made: list[Transformer] = []
+
+    def new(**options: object) -> Transformer:
+        made.append(make_transformer(transformer_name, **options))
+        return made[-1]
+
+    yield new
+    for transformer in made:
+        transformer.close()
+
+
+@pytest.fixture
+def transformer(make: MakeTransformer) -> Transformer:
+    """A new transformer of the tested kind."""
+    return make()

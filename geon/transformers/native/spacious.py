@@ -1,0 +1,79 @@
+"""Memory for large results, used again once the caller has dropped them.
+
+A result is the caller's alone: its memory comes back here when the array, and everything that looks
+at its memory, is gone. New memory would have to be cleared by the system page by page, which for
+megabytes costs as much as many a kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+SPACIOUS = 1 << 20  # bytes of a result from which it pays; entry.c has the same number
+KEPT_BYTES = 1 << 28  # the most that is kept for later results
+ALIGNMENT = 64  # a line of cache, and the widest vector
+
+_free: deque[Array] = deque()
+
+
+class _Block:
+    """Memory of a result, which goes back when nothing refers to it any more."""
+
+    __slots__ = ("memory",)
+
+    def __init__(self, memory: Array) -> None:
+        self.memory = memory
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.memory.__array_interface__
+
+    def __del__(self) -> None:
+        # No lock: this may run at any time, in any thread. What is kept may pass the bound by the
+        # blocks that are given back at the same moment.
+        memory = self.memory
+        if sum([other.nbytes for other in tuple(_free)]) + memory.nbytes <= KEPT_BYTES:
+            _free.append(memory)
+
+
+def spacious(shape: tuple[int, ...], dtype: Any) -> Array:
+    """A new array of any contents; ``MemoryError`` where there is no memory for it."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = _taken(size)
+    if memory is None:
+        raw = np.empty(size + ALIGNMENT, np.uint8)
+        start = -raw.__array_interface__["data"][0] % ALIGNMENT
+        memory = raw[start : start + size]
+    made: Array = np.asarray(_Block(memory)).view(dtype).reshape(shape)
+    return made
+
+
+def _taken(size: int) -> Array | None:
+    """Memory of exactly this size that is free."""
+    for _ in range(len(_free)):
+        try:
+            memory = _free.popleft()
+        except IndexError:  # another thread took the last
+            return None
+        if memory.nbytes == size:
+            return memory
+        _free.append(memory)
+    return None
+
+
+def new_result(shape: tuple[int, ...], dtype: Any) -> Array:
+    """A new array for a result."""
+    if math.prod(shape) * dtype.itemsize >= SPACIOUS:
+        return spacious(shape, dtype)
+    return np.empty(shape, dtype)
+
+
+def give_back() -> None:
+    """Free all memory that is kept for later results."""
+    _free.clear()

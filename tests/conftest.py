@@ -1,8 +1,22 @@
-"""What holds for the whole session: every plan is verified, and generated tests are repeatable."""
+"""What holds for the whole session: every plan is verified, and generated tests are repeatable.
+
+What computes numbers uses the fixture ``transformer`` (or ``make``), and so runs on each of geon's
+own transformers.
+"""
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, settings
+
+from geon.testing.fixtures import (  # noqa: F401  # pytest finds them by name
+    make,
+    pytest_generate_tests,
+    transformer,
+    transformer_name,
+)
 
 # Before geon compiles anything; `geon.transformers.environment` reads it.
 os.environ["GEON_DEBUG"] = ",".join(
@@ -22,3 +36,16 @@ COMMON = {
 settings.register_profile("short", derandomize=True, max_examples=150, database=None, **COMMON)
 settings.register_profile("long", max_examples=5000, **COMMON)
 settings.load_profile("short")
+
+
+def pytest_configure(config):
+    """Keep compiled code in pytest's own cache and not in the user's."""
+    if "GEON_CACHE" in os.environ:
+        return
+    cache = getattr(config, "cache", None)
+    if cache is not None:
+        folder = cache.mkdir("geon")
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="geon-tests-"))
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ["GEON_CACHE"] = str(folder / "native")

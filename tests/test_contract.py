@@ -1,16 +1,10 @@
 """The programs that the op-graph description writes: what a user may rely on, word for word."""
 
 import numpy as np
-import pytest
 
 import geon as be
 import geon.frontends.base.axis as ax
-
-
-@pytest.fixture
-def transformer():
-    with be.NumPyTransformer() as made:
-        yield made
+from tests.kinds import numpy_only
 
 
 def statements(source):
@@ -66,6 +60,7 @@ def test_a_variable_has_axes_and_an_initial_value(transformer):
 # In place ---------------------------------------------------------------------------------------
 
 
+@numpy_only
 def test_an_intermediate_is_computed_once_and_in_place(transformer):
     x = be.placeholder(axes=be.Axes(ax.N))
     x1 = x + x
@@ -85,6 +80,7 @@ def test_an_intermediate_is_computed_once_and_in_place(transformer):
     assert f.peak_bytes({ax.N: 1000}) == 4000
 
 
+@numpy_only
 def test_every_call_of_an_emitted_program_has_out(transformer):
     x = be.placeholder(axes=be.Axes(ax.C, ax.N))
     w = be.Variable(axes=be.Axes(ax.C), initial_value=1)
@@ -94,6 +90,7 @@ def test_every_call_of_an_emitted_program_has_out(transformer):
     assert all("out=" in call or call.startswith("np.copyto(") for call in calls)
 
 
+@numpy_only
 def test_an_intermediate_that_is_also_requested_is_kept(transformer):
     x = be.placeholder(axes=be.Axes(ax.N))
     x1 = x + x
@@ -118,7 +115,8 @@ def test_set_item_of_a_variable(transformer):
     assert double() is None
     assert double() is None
     np.testing.assert_array_equal(transformer.get(x), [4, 8, 12])
-    assert "np.add(v0, v0, out=v0)" in statements(double.source)  # no copy
+    if transformer.target.name == "numpy":
+        assert "np.add(v0, v0, out=v0)" in statements(double.source)  # no copy
 
 
 def test_set_item_of_a_placeholder_is_seen_later_and_never_by_the_caller(transformer):

@@ -8,20 +8,22 @@ import numpy as np
 import pytest
 
 import geon
+from tests.kinds import numpy_only
 
 PLUS_ONE = """
 import geon
 
 x = geon.placeholder(axes=geon.Axes())
-transformer = geon.NumPyTransformer()
+transformer = geon.make_transformer("NAME")
 plus_one = transformer.computation(x + 1, x)
 for i in range(5):
     print(plus_one(i))
 """
 
 
-def test_the_plus_one_program_prints_what_it_should():
-    done = subprocess.run([sys.executable, "-c", PLUS_ONE], capture_output=True, text=True)
+def test_the_plus_one_program_prints_what_it_should(transformer_name):
+    source = PLUS_ONE.replace("NAME", transformer_name)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.stdout == "1.0\n2.0\n3.0\n4.0\n5.0\n"
 
@@ -46,7 +48,6 @@ updates = [
 ]
 all_updates = geon.doall(updates)
 LENGTHS
-transformer = geon.NumPyTransformer()
 update_fun = transformer.computation([L, W, b, all_updates], alpha, X, YOPTIONS)
 eval_fun = transformer.computation(L, X, YOPTIONS)
 """
@@ -59,7 +60,7 @@ RATE = 0.1
 
 
 @pytest.fixture
-def regression(monkeypatch):
+def regression(monkeypatch, transformer):
     """The program's namespace for one way of giving lengths; default lengths end with the test."""
     monkeypatch.setattr(geon.op_graph.axes, "_defaults", {})
 
@@ -67,7 +68,7 @@ def regression(monkeypatch):
         text = REGRESSION
         for word in ("LENGTHS", "OPTIONS"):
             text = text.replace(word, WAYS[way].get(word, ""))
-        space = {"geon": geon}
+        space = {"geon": geon, "transformer": transformer}
         exec(text, space)
         return SimpleNamespace(**space)
 
@@ -108,6 +109,7 @@ def test_logistic_regression(regression, way):
     assert program.eval_fun(*next(batches(1, seed=1))) < 0.9 * losses[0]
 
 
+@numpy_only
 def test_the_updates_are_made_in_place(regression):
     source = regression().update_fun.source
     assert len([line for line in source.splitlines() if "out=v" in line]) == 2
@@ -141,11 +143,11 @@ def test_batches_of_different_length(regression):
         np.testing.assert_allclose(program.eval_fun(xs, ys), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_a_default_length_can_be_set_again_and_is_read_at_the_first_call(monkeypatch):
+def test_a_default_length_can_be_set_again_and_is_read_at_the_first_call(monkeypatch, make):
     monkeypatch.setattr(geon.op_graph.axes, "_defaults", {})
     axis = geon.Axis("D")
     x = geon.placeholder(axes=axis)
-    transformer = geon.NumPyTransformer()
+    transformer = make()
     first = transformer.computation(geon.sum(x), x)
     axis.length = 3
     assert axis.length == geon.Axis("D").length == 3
@@ -160,12 +162,6 @@ def test_a_default_length_can_be_set_again_and_is_read_at_the_first_call(monkeyp
 # Calls ------------------------------------------------------------------------------------------
 
 N = geon.Axis("N")
-
-
-@pytest.fixture
-def transformer():
-    with geon.NumPyTransformer() as made:
-        yield made
 
 
 def test_results_are_the_callers_own(transformer):
@@ -234,10 +230,10 @@ def test_initializers_run_in_dependency_order(transformer):
     assert (transformer.get(first), transformer.get(second)) == (2, 6)
 
 
-def test_two_transformers_have_values_of_their_own():
+def test_two_transformers_have_values_of_their_own(make):
     v = geon.Variable(initial_value=1)
     step = geon.assign(v, v + 1)
-    with geon.NumPyTransformer() as a, geon.NumPyTransformer() as b:
+    with make() as a, make() as b:
         a.computation(step)()
         assert (a.get(v), b.get(v)) == (2, 1)
 
@@ -257,4 +253,5 @@ def test_make_transformer_is_the_class_of_that_name():
         assert type(made) is geon.NumPyTransformer
         assert isinstance(made, geon.Transformer)
     with geon.make_transformer() as made:
-        assert type(made) is geon.NumPyTransformer
+        compiles = geon.NativeTransformer.unavailable() is None
+        assert type(made) is (geon.NativeTransformer if compiles else geon.NumPyTransformer)

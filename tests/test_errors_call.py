@@ -9,12 +9,6 @@ from tests.places import here
 C, N = geon.Axis("C", 3), geon.Axis("N")
 
 
-@pytest.fixture
-def transformer():
-    with geon.NumPyTransformer() as made:
-        yield made
-
-
 def says(caught, *parts):
     """Every part is in the message."""
     for part in parts:
@@ -292,13 +286,14 @@ def test_an_unknown_transformer():
     says(caught, "'nope'", "numpy", "python -m geon doctor")
 
 
-def test_a_closed_transformer(tmp_path):
+def test_a_closed_transformer(tmp_path, make):
     x = geon.placeholder(C)
     v = geon.Variable(C, initial_value=0)
-    transformer = geon.NumPyTransformer()
+    transformer = make()
     f, g = transformer.computation(x + v, x), transformer.computation(x + 1, x)
     f([1, 2, 3]), g([1, 2, 3])
     transformer.close()
+    writes = transformer.target.name == "numpy"
     for call in (
         lambda: f([1, 2, 3]),
         lambda: g([1, 2, 3]),
@@ -309,7 +304,7 @@ def test_a_closed_transformer(tmp_path):
         transformer.initialize,
         lambda: transformer.save(tmp_path / "file"),
         lambda: transformer.restore(tmp_path / "file"),
-        lambda: transformer.write(tmp_path / "module.py"),
+        *([lambda: transformer.write(tmp_path / "module.py")] if writes else []),
     ):
         with pytest.raises(geon.ClosedError, match="closed; make a new one"):
             call()

@@ -19,12 +19,6 @@ MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 DEEP = 100_000
 
 
-@pytest.fixture
-def transformer():
-    with geon.NumPyTransformer() as made:
-        yield made
-
-
 def says(caught, *parts):
     """Every part is in the message."""
     for part in parts:
@@ -87,7 +81,7 @@ def test_a_computation_larger_than_memory_is_refused_before_allocation(transform
 # Depth ------------------------------------------------------------------------------------------
 
 
-def test_a_graph_of_100_000_ops(monkeypatch):
+def test_a_graph_of_100_000_ops(monkeypatch, make):
     monkeypatch.delenv("GEON_DEBUG", raising=False)  # the verifier is no part of the figure
     before = interned_count()
     x = geon.placeholder(axes=geon.Axis("N"))
@@ -97,7 +91,7 @@ def test_a_graph_of_100_000_ops(monkeypatch):
     y = geon.sum(y)
     d = geon.deriv(y, x)
     assert interned_count() - before > 2 * DEEP
-    with geon.NumPyTransformer() as transformer:
+    with make() as transformer:
         f = transformer.computation([y, d], x)
         value, slope = f([0.5, -0.5])
         assert abs(value) < 1e-6 and slope[0] == slope[1] and 0 < slope[0] < 1
@@ -136,7 +130,7 @@ count = geon.Variable(initial_value=0, name="count")
 value = w
 for _ in range(40):
     value = geon.rename(geon.dot(value, geon.rename(w, {N: "K", K: "M"}), over=K), {"M": "K"}) / 700
-transformer = geon.NumPyTransformer()
+transformer = geon.make_transformer("NAME")
 step = transformer.computation(geon.doall([geon.assign(w, value), geon.assign(count, count + 1)]))
 step()
 before = transformer.get(count)
@@ -159,10 +153,9 @@ print("whole", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
 
 
-def test_ctrl_c_during_a_call_is_deferred_to_its_end():
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(INTERRUPTED)], capture_output=True, text=True
-    )
+def test_ctrl_c_during_a_call_is_deferred_to_its_end(transformer_name):
+    source = textwrap.dedent(INTERRUPTED).replace("NAME", transformer_name)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("whole True\n", 0), done.stderr
 
 

@@ -16,7 +16,7 @@ ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3) / 10
 
 
 @pytest.fixture
-def model():
+def model(transformer):
     """A computation with a variable, an update, a draw, a guard and an unused placeholder."""
     x = geon.placeholder([N, C], name="x")
     w = geon.Variable(axes=[C], initial_value=geon.Random(1).normal([C]), name="w")
@@ -24,10 +24,9 @@ def model():
     noise = geon.Random(2, name="noise").normal([M])
     update = geon.assign(w, w - geon.sum(y[0:2], N))
     unused = geon.placeholder((), name="unused")
-    transformer = geon.NumPyTransformer()
     results = [y, update, noise, geon.tensor_size(noise)]
     f = transformer.computation(results, x, unused, lengths={M: 4})
-    f.w, f.line = w, here(-7)
+    f.w, f.line = w, here(-6)
     return f
 
 
@@ -43,14 +42,13 @@ def dumped(tmp_path):
     return write
 
 
-def test_the_circle(model, dumped):
+def test_the_circle(model, dumped, transformer_name):
     model(ARRAY, 0)
     before = model.transformer.get(model.w)
     path = dumped(model.dumps(ARRAY, unused=1))
     np.testing.assert_array_equal(model.transformer.get(model.w), before)
-    done = subprocess.run(
-        [sys.executable, "-m", "geon", "replay", path], capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", "geon", "replay", path, "--transformer", transformer_name]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     y, _, noise, _ = model(ARRAY, 0)
     for value in (y, noise, model.transformer.get(model.w)):
@@ -66,18 +64,18 @@ def test_a_difference_is_shown(model, dumped, capsys, monkeypatch):
     assert "no difference" not in out
 
 
-def test_a_difference_of_results_alone_is_shown(model, dumped, capsys, monkeypatch):
+def test_a_difference_of_results_alone_is_shown(model, dumped, capsys, monkeypatch, make):
     monkeypatch.setattr(replay, "first_difference", lambda *_: None)
     monkeypatch.setitem(base.BUILT_IN, "wrong", "tests.testing.wrong:WrongMemory")
     x = geon.placeholder([C])
-    f = geon.NumPyTransformer().computation(geon.sum(geon.tanh(x)), x)
+    f = make().computation(geon.sum(geon.tanh(x)), x)
     assert replay.main(dumped(f.dumps(np.arange(3))), "wrong") == 1
     assert "the results differ" in capsys.readouterr().out
 
 
-def test_the_same_error_is_no_difference(dumped, capsys):
+def test_the_same_error_is_no_difference(dumped, capsys, make):
     x, at = geon.placeholder([C]), geon.placeholder([M], "int64")
-    f = geon.NumPyTransformer().computation(geon.gather(x, at, C), x, at)
+    f = make().computation(geon.gather(x, at, C), x, at)
     assert replay.main(dumped(f.dumps(np.zeros(3), [0, 7]))) == 0
     out = capsys.readouterr().out
     assert out.count("raised IndexRangeError") == 2 and "both raise the same error" in out

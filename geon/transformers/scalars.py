@@ -350,19 +350,22 @@ class Scalars:
 
     def _pad(self, block: Block, op: Op, index: Index) -> str:
         x, fill = op.args
+        limited: set[str] = set()
         conditions: list[str] = []
         forms: dict[str, Form] = {}
         for axis, width in zip(x.axes, op.attrs[0], strict=True):
             forms[axis.name] = index[axis.name]
             if width is not None:
                 forms[axis.name] = index[axis.name] + (-width[0])
+                limited.add(axis.name)
                 conditions += self.inside(
                     block, index[axis.name], width[0], axis.expression + width[0]
                 )
-        return self.guarded(block, op, index, conditions, forms, (x, fill))
+        return self.guarded(block, op, index, conditions, forms, limited, (x, fill))
 
     def _update(self, block: Block, op: Op, index: Index) -> str:
         base, value = op.args[0], op.args[1]
+        limited: set[str] = set()
         conditions: list[str] = []
         forms: dict[str, Form] = {}
         for axis, item in zip(base.axes, op.attrs[0], strict=True):
@@ -371,6 +374,7 @@ class Scalars:
                 forms[axis.name] = here
             elif item[0] == "range":
                 _, start, stop, step = item
+                limited.add(axis.name)
                 conditions += self.inside(block, here, start, stop)
                 forms[axis.name] = here + (0 - start)
                 if step != 1:
@@ -386,7 +390,7 @@ class Scalars:
                 )
                 text = self.index_text(block, here)
                 conditions.append(f"{text} == {self.index_text(block, at)}")
-        return self.guarded(block, op, index, conditions, forms, (value, base))
+        return self.guarded(block, op, index, conditions, forms, limited, (value, base))
 
     def guarded(
         self,
@@ -395,19 +399,24 @@ class Scalars:
         index: Index,
         conditions: list[str],
         forms: dict[str, Form],
+        limited: set[str],
         args: tuple[Op, Op],
     ) -> str:
-        """The first argument at ``forms`` where all conditions hold, else the second."""
+        """The first argument at ``forms`` where all conditions hold, else the second.
+
+        Indices along ``limited`` axes may be outside it where they do not: these are held at 0.
+        """
         inner, outer = args
         if not conditions:
             return self.value(block, inner, forms)
         key = tuple([index[n].key for n in op.axes.names])
         flag = self.let(block, ("in", op, key), "_Bool", " && ".join(conditions))
+        whole = {n for n, form in forms.items() if form == index.get(n) and n not in limited}
         safe = {
-            name: form if form == index.get(name) else self.clamped(block, form, flag)
-            for name, form in forms.items()
+            n: forms[n] if n in whole else self.clamped(block, forms[n], flag)
+            for n in inner.axes.names
         }
-        value = self.value(block, inner, {n: safe[n] for n in inner.axes.names})
+        value = self.value(block, inner, safe)
         return f"{flag} ? {value} : {self.value(block, outer, index)}"
 
     def _gather(self, block: Block, op: Op, index: Index) -> str:

@@ -5,15 +5,10 @@ import pytest
 
 import geon
 from geon.errors import ArgumentError, NonFiniteError
+from tests.kinds import numpy_only
 from tests.places import here
 
 C3 = geon.Axis("C", 3)
-
-
-@pytest.fixture
-def transformer():
-    with geon.NumPyTransformer() as made:
-        yield made
 
 
 def checked(transformer, results, *placeholders, **options):
@@ -119,6 +114,7 @@ def test_a_variable_in_place_stays_as_it_was(transformer):
     np.testing.assert_array_equal(transformer.get(w), [1, 1, 3])
 
 
+@numpy_only
 def test_a_new_value_is_checked_once_and_before_it_is_written(transformer):
     w = geon.Variable(axes=C3, initial_value=[1, 2, 3])
     f = checked(transformer, geon.assign(w, w * 2))

@@ -16,12 +16,6 @@ C3 = geon.Axis("C", 3)
 N2 = geon.Axis("N", 2)
 
 
-@pytest.fixture
-def transformer():
-    with geon.NumPyTransformer() as made:
-        yield made
-
-
 def keys(path):
     with safe_open(path, framework="numpy") as file:
         return sorted(file.keys())
@@ -30,7 +24,7 @@ def keys(path):
 class Model:
     """Two named weights, an unnamed counter, a stream and a temporary, with a training step."""
 
-    def __init__(self, transformer=None):
+    def __init__(self, transformer):
         self.stream = geon.Random(11, name="dropout")
         self.w = geon.Variable(
             axes=[C3, N2], initial_value=geon.Random(3, name="first").normal([C3, N2]), name="w"
@@ -43,7 +37,7 @@ class Model:
         loss = geon.sum(y * y)
         updates = [geon.assign(v, v - 0.1 * geon.deriv(loss, v)) for v in loss.variables()]
         updates += [geon.assign(self.count, self.count + 1), geon.assign(self.seen, y)]
-        self.transformer = transformer or geon.NumPyTransformer()
+        self.transformer = transformer
         self.step = self.transformer.computation([loss, *updates], x)
         self.variables = [self.w, self.b, self.count, self.stream.counter]
 
@@ -54,49 +48,51 @@ class Model:
         return [self.transformer.get(v) for v in self.variables]
 
 
-def test_a_round_trip_through_a_second_transformer(tmp_path):
-    model = Model()
+def test_a_round_trip_through_a_second_transformer(make, tmp_path):
+    model = Model(make())
     model.run(4)
     model.transformer.save(tmp_path / "file")
-    again = Model()
+    again = Model(make())
     again.transformer.restore(tmp_path / "file")
     for old, new in zip(model.values(), again.values(), strict=True):
         np.testing.assert_array_equal(old, new)
         assert old.dtype == new.dtype
 
 
-def test_a_resumed_run_continues_with_the_same_draws(tmp_path):
-    whole = Model().run(9)
-    model = Model()
+def test_a_resumed_run_continues_with_the_same_draws(make, tmp_path):
+    whole = Model(make()).run(9)
+    model = Model(make())
     first = model.run(4)
     model.transformer.save(tmp_path / "file")
-    again = Model()
+    again = Model(make())
     again.transformer.restore(tmp_path / "file")
     rest = [float(again.step([1, k])[0]) for k in range(4, 9)]
     assert first + rest == whole
     assert len(set(whole)) > 5
 
 
-def test_a_second_process_continues_the_run(tmp_path):
+def test_a_second_process_continues_the_run(make, transformer_name, tmp_path):
     source = textwrap.dedent("""
         import sys
+        import geon
         from tests.transformers.test_persistence import Model
 
-        model = Model()
-        if sys.argv[1] == "continue":
-            model.transformer.restore(sys.argv[2])
-        for k in map(int, sys.argv[3:]):
+        name, begun, file, *steps = sys.argv[1:]
+        model = Model(geon.make_transformer(name))
+        if begun == "continue":
+            model.transformer.restore(file)
+        for k in map(int, steps):
             print(float(model.step([1, k])[0]).hex())
-        model.transformer.save(sys.argv[2])
+        model.transformer.save(file)
     """)
 
-    def run(*args):
-        command = [sys.executable, "-c", source, args[0], str(tmp_path / "file"), *args[1:]]
+    def run(begun, *steps):
+        command = [sys.executable, "-c", source, transformer_name, begun, tmp_path / "file", *steps]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return [float.fromhex(line) for line in done.stdout.split()]
 
-    assert run("start", "0", "1", "2") + run("continue", "3", "4") == Model().run(5)
+    assert run("start", "0", "1", "2") + run("continue", "3", "4") == Model(make()).run(5)
 
 
 def test_a_file_holds_persistent_variables_under_their_names(transformer, tmp_path):
@@ -136,33 +132,33 @@ def test_a_name_given_later_counts(transformer, tmp_path):
     assert keys(tmp_path / "file") == ["late"]
 
 
-def test_restore_gives_open_axes_their_lengths(transformer, tmp_path):
+def test_restore_gives_open_axes_their_lengths(transformer, tmp_path, make):
     C = geon.Axis("C", "C of restore")
     v = geon.Variable(axes=C, initial_value=0, name="v")
     transformer.set(v, [1, 2, 3])
     transformer.save(tmp_path / "file")
-    with geon.NumPyTransformer() as other:
+    with make() as other:
         other.computation(v + 1)
         other.restore(tmp_path / "file")
         np.testing.assert_array_equal(other.get(v), [1, 2, 3])
         assert other.computation(v * 2)().shape == (3,)
 
 
-def test_restored_variables_need_no_first_value(transformer, tmp_path):
+def test_restored_variables_need_no_first_value(transformer, tmp_path, make):
     def refuse(axes):
         raise AssertionError("restored variables are not initialized")
 
     v = geon.Variable(initial_value=4, name="v")
     transformer.get(v)
     transformer.save(tmp_path / "file")
-    with geon.NumPyTransformer() as other:
+    with make() as other:
         w = geon.Variable(initial_value=refuse, name="v")
         f = other.computation(w + 1)
         other.restore(tmp_path / "file")
         assert f() == 5
 
 
-def test_automatic_names_count_within_a_transformer(tmp_path):
+def test_automatic_names_count_within_a_transformer(tmp_path, make):
     def build(transformer, kinds):
         made = [geon.Variable(axes=axes, initial_value=0, dtype=d) for axes, d in kinds]
         for v in made:
@@ -170,14 +166,14 @@ def test_automatic_names_count_within_a_transformer(tmp_path):
         return made
 
     kinds = [([C3], "float32"), ([], "float32"), ([C3], "int32")]
-    with geon.NumPyTransformer() as one, geon.NumPyTransformer() as two:
+    with make() as one, make() as two:
         build(one, [([], "float32")] * 5)  # of another transformer
         first = build(two, kinds)
         two.set(first[0], [1, 2, 3])
         two.set(first[2], [4, 5, 6])
         two.save(tmp_path / "file")
         assert keys(tmp_path / "file") == ["variable().0", "variable(C).0", "variable(C).1"]
-    with geon.NumPyTransformer() as three:
+    with make() as three:
         again = build(three, kinds)
         three.restore(tmp_path / "file")
         np.testing.assert_array_equal(three.get(again[2]), [4, 5, 6])
@@ -223,10 +219,10 @@ def another(how):
     ],
 )
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_file_of_another_model(transformer, tmp_path, how, words, begun):
+def test_a_file_of_another_model(transformer, tmp_path, how, words, begun, make):
     small(transformer)
     transformer.save(tmp_path / "file")
-    with geon.NumPyTransformer() as other:
+    with make() as other:
         w, n = another(how), geon.Variable(initial_value=1, name="n", dtype="int64")
         other.computation([w, n])
         if begun:
@@ -239,10 +235,10 @@ def test_a_file_of_another_model(transformer, tmp_path, how, words, begun):
         assert (other.get(w) == 5).all()
 
 
-def test_an_extra_entry(transformer, tmp_path):
+def test_an_extra_entry(transformer, tmp_path, make):
     small(transformer)
     transformer.save(tmp_path / "file")
-    with geon.NumPyTransformer() as other:
+    with make() as other:
         n = geon.Variable(initial_value=1, name="n", dtype="int64")
         other.computation(n)
         with pytest.raises(CheckpointError, match="extra entry 'w'"):
@@ -285,14 +281,14 @@ def test_what_is_no_whole_checkpoint(transformer, tmp_path, damage):
     assert transformer.get(n) == 7
 
 
-def test_lengths_that_contradict_other_variables(transformer, tmp_path):
+def test_lengths_that_contradict_other_variables(transformer, tmp_path, make):
     C = geon.Axis("C", "C that contradicts")
     v, w = (geon.Variable(axes=C, initial_value=0, name=name) for name in "vw")
     passing = geon.temporary_tensor(axes=C, initial_value=0, name="passing")
     transformer.computation([v, w])
     transformer.set(v, [1, 2])
     transformer.save(tmp_path / "two")
-    with geon.NumPyTransformer() as other:
+    with make() as other:
         other.computation([v, w, passing])
         other.set(passing, [1, 2, 3])
         with pytest.raises(CheckpointError, match=r"'v' has length 2 along C, but 3 is .*v\("):
@@ -300,7 +296,7 @@ def test_lengths_that_contradict_other_variables(transformer, tmp_path):
         np.testing.assert_array_equal(other.get(v), [0, 0, 0])
 
 
-def test_a_file_whose_entries_contradict_each_other(transformer, tmp_path):
+def test_a_file_whose_entries_contradict_each_other(transformer, tmp_path, make):
     C = geon.Axis("C", "C of two lengths")
     v, w = (geon.Variable(axes=C, initial_value=0, name=name) for name in "vw")
     transformer.computation([v, w])
@@ -312,7 +308,7 @@ def test_a_file_whose_entries_contradict_each_other(transformer, tmp_path):
     )
     arrays = {"v": np.zeros(2, np.float32), "w": np.zeros(3, np.float32)}
     save_file(arrays, tmp_path / "file", metadata)
-    with geon.NumPyTransformer() as other:
+    with make() as other:
         other.computation([v, w])
         with pytest.raises(CheckpointError, match=r"variable w.* length 3 .*2"):
             other.restore(tmp_path / "file")

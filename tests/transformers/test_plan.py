@@ -8,13 +8,9 @@ import pytest
 
 import geon
 from geon.transformers.memory import place_plan
+from tests.kinds import numpy_only
 
 A, B, C, H, K, N = (geon.Axis(name) for name in "ABCHKN")
-
-
-@pytest.fixture
-def transformer():
-    return geon.NumPyTransformer()
 
 
 def lines_of(f):
@@ -34,6 +30,7 @@ def arena_of(f, **lengths):
 # In place ---------------------------------------------------------------------------------------
 
 
+@numpy_only
 def test_a_chain_uses_one_buffer(transformer):
     x = geon.placeholder(axes=N)
     x1 = x + x
@@ -47,6 +44,7 @@ def test_a_chain_uses_one_buffer(transformer):
     np.testing.assert_array_equal(f([1, 2]), [3, 14])
 
 
+@numpy_only
 def test_an_intermediate_that_is_requested_is_kept(transformer):
     x = geon.placeholder(axes=N)
     x1 = x + x
@@ -58,6 +56,7 @@ def test_an_intermediate_that_is_requested_is_kept(transformer):
     np.testing.assert_array_equal(twice, [2, 4])
 
 
+@numpy_only
 def test_an_update_is_made_in_place(transformer):
     w = geon.Variable(axes=C, initial_value=np.ones(3, np.float32))
     g, a = geon.placeholder(axes=C), geon.placeholder()
@@ -68,6 +67,7 @@ def test_an_update_is_made_in_place(transformer):
     np.testing.assert_array_equal(transformer.get(w), [-1, -3, -5])
 
 
+@numpy_only
 def test_momentum_in_place(transformer):
     w = geon.Variable(axes=C, initial_value=np.ones(2, np.float32))
     m = geon.Variable(axes=C, initial_value=np.ones(2, np.float32))
@@ -229,10 +229,10 @@ def layers(x, count):
     return x
 
 
-def test_a_deep_chain_takes_two_buffers(transformer):
+def test_a_deep_chain_takes_two_buffers(transformer, make):
     x = geon.placeholder(axes=[N, H])
     f = transformer.computation(layers(x, 50), x)
-    each = geon.NumPyTransformer().computation(layers(x, 50), x, plan=False)
+    each = make().computation(layers(x, 50), x, plan=False)
     lengths = {"N": 10, "H": 16}
     assert arena_of(f, **lengths) <= 2 * 640
     assert arena_of(each, **lengths) >= 50 * 640
@@ -240,12 +240,12 @@ def test_a_deep_chain_takes_two_buffers(transformer):
     assert f(values).tobytes() == each(values).tobytes()
 
 
-def test_a_training_step_shares_memory(transformer):
+def test_a_training_step_shares_memory(transformer, make):
     x = geon.placeholder(axes=[N, H])
     loss = geon.sum(geon.square(layers(x, 8)))
     steps = [geon.assign(v, v - 0.1 * geon.deriv(loss, v)) for v in loss.variables()]
     f = transformer.computation([loss, geon.doall(steps)], x)
-    each = geon.NumPyTransformer().computation([loss, geon.doall(steps)], x, plan=False)
+    each = make().computation([loss, geon.doall(steps)], x, plan=False)
     lengths = {"N": 64, "H": 16}
     assert arena_of(f, **lengths) < 0.5 * arena_of(each, **lengths)
 
@@ -301,7 +301,7 @@ def test_peak_bytes_with_open_lengths_is_an_upper_bound(transformer):
 # With and without the plan ----------------------------------------------------------------------
 
 
-def test_bits_are_the_same_without_a_plan():
+def test_bits_are_the_same_without_a_plan(make):
     x = geon.placeholder(axes=[N, H])
     w = geon.Variable(axes=[H, C], initial_value=np.linspace(-1, 1, 12).reshape(4, 3))
     y = geon.softmax(geon.tanh(x @ w), normalization_axes=C)
@@ -310,7 +310,7 @@ def test_bits_are_the_same_without_a_plan():
     values = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
     found = []
     for plan in (True, False):
-        transformer = geon.NumPyTransformer()
+        transformer = make()
         f = transformer.computation([y, loss, step], x, plan=plan)
         results = [f(values)[:2] for _ in range(3)]
         found.append([a.tobytes() for pair in results for a in pair])

@@ -11,11 +11,6 @@ from tests.places import here
 N4, C3 = geon.Axis("N", 4), geon.Axis("C", 3)
 
 
-@pytest.fixture
-def transformer():
-    yield geon.NumPyTransformer()
-
-
 def axis(name, request):
     """An open axis whose length no other test sets."""
     return geon.Axis(name, f"{name} of {request.node.name}")
@@ -41,14 +36,14 @@ def test_initial_values(transformer, value, expected):
     assert transformer.get(v).dtype == np.float32
 
 
-def test_an_op_as_initial_value_is_drawn_once(transformer):
+def test_an_op_as_initial_value_is_drawn_once(transformer, make):
     w = geon.Variable(axes=C3, initial_value=geon.Random(3).normal([C3]))
     f = transformer.computation(w * 1)
     first = f()
     np.testing.assert_array_equal(f(), first)
     np.testing.assert_array_equal(transformer.get(w), first)
     assert len(set(first.tolist())) == 3
-    with geon.NumPyTransformer() as other:
+    with make() as other:
         np.testing.assert_array_equal(other.get(w), first)
 
 
@@ -60,12 +55,12 @@ def test_initial_values_that_read_others_come_after_them(transformer):
     np.testing.assert_array_equal(transformer.get(c), transformer.get(a) / transformer.get(b))
 
 
-def test_first_values_do_not_depend_on_which_computation_is_called_first():
+def test_first_values_do_not_depend_on_which_computation_is_called_first(make):
     values = []
     for order in (0, 1):
         stream = geon.Random(5)
         a, b = (geon.Variable(axes=C3, initial_value=stream.normal([C3])) for _ in range(2))
-        with geon.NumPyTransformer() as t:
+        with make() as t:
             calls = [t.computation(a + 0), t.computation(b + 0)]
             calls[order]()
             values.append((t.get(a), t.get(b)))
@@ -214,19 +209,19 @@ def test_open_lengths_from_data(transformer, request):
         f(np.ones((4, 2)))
 
 
-def test_open_lengths_from_lengths(transformer, request):
+def test_open_lengths_from_lengths(transformer, request, make):
     C, D = axis("C", request), axis("D", request)
     v, w = (geon.Variable(axes=a, initial_value=0) for a in (C, D))
     f = transformer.computation([v + 1, geon.assign(w, w + 1)], lengths={C: 3, D: 2})
     np.testing.assert_array_equal(f()[0], [1, 1, 1])
     assert transformer.get(w).shape == (2,)
-    other = geon.NumPyTransformer()
+    other = make()
     other.computation([v + 1, w])
     with pytest.raises(AxisError, match="which nothing gives yet"):
         other.allocate({C: 3})
     other.allocate({C: 3, D: 6})
     assert (other.get(v).shape, other.get(w).shape) == ((3,), (6,))
-    third = geon.NumPyTransformer()
+    third = make()
     third.computation(v + w[0])
     third.initialize(lengths={C: 5, D: 1})
     assert third.get(v).shape == (5,)
@@ -365,9 +360,9 @@ def test_only_variables_have_values(transformer, other):
             attempt()
 
 
-def test_two_transformers_hold_different_values():
+def test_two_transformers_hold_different_values(make):
     v = geon.Variable(initial_value=0)
-    with geon.NumPyTransformer() as one, geon.NumPyTransformer() as two:
+    with make() as one, make() as two:
         one.computation(geon.assign(v, v + 1))()
         assert (one.get(v), two.get(v)) == (1, 0)
 
@@ -375,10 +370,10 @@ def test_two_transformers_hold_different_values():
 # Lifetime ---------------------------------------------------------------------------------------
 
 
-def test_a_closed_transformer_refuses_everything(tmp_path):
+def test_a_closed_transformer_refuses_everything(tmp_path, make):
     v = geon.Variable(initial_value=0)
     x = geon.placeholder()
-    with geon.NumPyTransformer() as t:
+    with make() as t:
         pure, reading = t.computation(x + 1, x), t.computation(v + 1)
         assert (pure(1), reading()) == (2, 1)
         kept = t.get(v)

@@ -19,12 +19,6 @@ from geon.transformers.gate import Gate, Reading, Writing
 SECONDS = 0.6
 
 
-@pytest.fixture
-def transformer():
-    with geon.NumPyTransformer() as made:
-        yield made
-
-
 @pytest.fixture(autouse=True)
 def switch_often():
     before = sys.getswitchinterval()
@@ -54,7 +48,7 @@ def race(*jobs, seconds=SECONDS):
 # Calls side by side -----------------------------------------------------------------------------
 
 
-def test_readers_never_see_half_of_a_write(transformer, tmp_path):
+def test_readers_never_see_half_of_a_write(transformer, tmp_path, make):
     K = geon.Axis("K", 2000)
     p, q = (geon.Variable(axes=K, initial_value=0, name=name) for name in "pq")
     write = transformer.computation(geon.doall([geon.assign(p, p + 1), geon.assign(q, q + 1)]))
@@ -70,7 +64,7 @@ def test_readers_never_see_half_of_a_write(transformer, tmp_path):
 
     def save():
         transformer.save(tmp_path / "file")
-        with geon.NumPyTransformer() as other:
+        with make() as other:
             other.computation([p, q])
             other.restore(tmp_path / "file")
             first, second = other.get(p), other.get(q)
@@ -195,10 +189,10 @@ def test_a_program_is_made_once_for_all_threads_that_wait():
     assert len(made) == 1 and len(set(map(id, found))) == 1
 
 
-def test_two_transformers_side_by_side():
+def test_two_transformers_side_by_side(make):
     x = geon.placeholder()
     v = geon.Variable(initial_value=0)
-    transformers = [geon.NumPyTransformer() for _ in range(4)]
+    transformers = [make() for _ in range(4)]
     adds = [t.computation([v, geon.assign(v, v + x)], x) for t in transformers]
     turns = race(*(lambda f=f, k=k: f(k) for k, f in enumerate(adds)), seconds=0.3)
     for k, (t, count) in enumerate(zip(transformers, turns, strict=True)):
@@ -218,10 +212,10 @@ def test_callables_that_call_computations_while_others_start(transformer):
     assert values == [1, 4, 7, 10] * 2 + [16] * 4
 
 
-def test_closing_while_others_call():
+def test_closing_while_others_call(make):
     v = geon.Variable(axes=geon.Axis("K", 1000), initial_value=0)
     for _ in range(10):
-        t = geon.NumPyTransformer()
+        t = make()
         f = t.computation([geon.sum(v), geon.assign(v, v + 1)])
         f()
 
@@ -311,7 +305,7 @@ INTERRUPTED = """
     y, square = w, geon.cast_axes(w, [K.prime, K.prime.prime])
     for _ in range(40):
         y = geon.tanh(geon.cast_axes(geon.dot(y, square), [K, K.prime]))
-    t = geon.NumPyTransformer()
+    t = geon.make_transformer("{name}")
     effects = [geon.assign(w, w + 0.001 * y), geon.assign(count, count + 1)]
     f = t.computation([geon.sum(y), *(effects if {writing} else [])])
     f()
@@ -344,8 +338,9 @@ INTERRUPTED = """
 
 
 @pytest.mark.parametrize("writing", [True, False])
-def test_an_interrupted_call(writing):
+def test_an_interrupted_call(transformer_name, writing):
     source = textwrap.dedent(INTERRUPTED).replace("{writing}", str(writing))
+    source = source.replace("{name}", transformer_name)
     done = subprocess.run(
         [sys.executable, "-c", source],
         capture_output=True,

@@ -10,12 +10,6 @@ N, C = geon.Axis("N"), geon.Axis("C", 3)
 ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3) / 10
 
 
-@pytest.fixture
-def transformer():
-    """A NumPy transformer."""
-    return geon.NumPyTransformer()
-
-
 def test_every_op_with_its_axes_and_line(transformer):
     x = geon.placeholder([N, C], name="x")
     w = geon.Variable(axes=[C], initial_value=2.0, name="w")

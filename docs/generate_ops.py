@@ -84,7 +84,7 @@ def classes() -> list[str]:
     import geon
 
     sections = []
-    for name in ("Axis", "Axes", "Op", "Random", "Transformer", "Computation"):
+    for name in ("Axis", "Axes", "Op", "Random", "Transformer", "NativeTransformer", "Computation"):
         cls = getattr(geon, name)
         rows = [
             (f"`{member}`" if isinstance(value, property) else call(member, value), doc)

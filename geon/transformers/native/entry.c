@@ -626,14 +626,14 @@ static PyObject *describe(PyObject *self, PyObject *const *arguments, Py_ssize_t
 
 static PyMethodDef globals[] = {METHOD(bind), METHOD(make_entry), METHOD(describe)};
 
-/* Takes (numpy.ndarray, float, int, NotImplemented, None, numpy.empty, spacious, MemoryError) and the names
- * of attributes of State and Gate, all of which it keeps; gives (bind, make_entry, describe). */
+/* Takes (numpy.ndarray, float, int, NotImplemented, None, numpy.empty, spacious, MemoryError) and
+ * the names of attributes of State and Gate, all of which it keeps; gives (bind, make_entry,
+ * describe). */
 PyObject *geon_entry_start(PyObject *objects)
 {
     PyObject **const kept[] = {
-        &array_type,   &float_type, &integer_type, &not_implemented, &none,         &empty,
-        &spacious,
-        &memory_error, &name_gate,  &name_epoch,   &name_writer,     &name_readers,
+        &array_type, &float_type,   &integer_type, &not_implemented, &none,        &empty,
+        &spacious,   &memory_error, &name_gate,    &name_epoch,      &name_writer, &name_readers,
     };
     Py_ssize_t k;
     for (k = 0; k < COUNT(kept); k++)

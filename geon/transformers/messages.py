@@ -10,6 +10,9 @@ from ..op_graph.op_graph import Leaf, Op, post_order
 from .memory import Plan
 from .schedule import bytes_of
 
+# Ops whose values a kernel may compute without memory for them, beside those that have a home.
+COMPUTED = ("elementwise", "reduction", "contraction")
+
 
 def described(op: Op) -> str:
     """What messages about the kernel of an op call it: its place, and in which pass it is."""
@@ -40,7 +43,9 @@ def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:
 def with_largest(error: SizeError, plan: Plan) -> SizeError:
     """An error about the memory of a computation, with the largest value it computes."""
     lengths = error.lengths or {}
-    sizes = {op: evaluate(bytes_of(op), lengths) for op in plan.homes}
+    ops = post_order(plan.schedule.program.roots)
+    passing = [op for op in ops if op.primitive.kind in COMPUTED]
+    sizes = {op: evaluate(bytes_of(op), lengths) for op in (*plan.homes, *passing)}
     if not sizes:
         return error
     op = max(sizes, key=lambda op: sizes[op])

@@ -3,18 +3,13 @@
 import dataclasses
 
 from geon.transformers.native import emit
-from geon.transformers.native.nests import ALONE, TASK_WORK
 from geon.transformers.native.objects import shared_object
 from geon.transformers.native.runtime import NativeProgram
 from geon.transformers.native.transformer import NativeTransformer
 
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
 # it is divided changes no result but for the order in which partial sums are added.
-DIVIDED = {
-    f"1 + {TASK_WORK} /": "1 + 16 /",
-    f"< {ALONE})": "< 64)",
-    "1e5": "1e2",
-}
+DIVIDED = {"1 + (1 << 15) / each": "1 + 16 / each", "< (1 << 17) &&": "< 64 &&", "1e5": "1e2"}
 
 
 class Together:

@@ -125,9 +125,15 @@ class NativeProgram:
         return None if made is None else Entry(made, dtypes)
 
     def sizes(self, lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
-        """Bytes and lifetimes of arena buffers, and the bytes of results."""
+        """Bytes and lifetimes of arena buffers, and the bytes of results.
+
+        Loops that cannot be counted in 64 bits count as the bytes they go over, which are refused.
+        """
         sizes = [evaluate(size, lengths) for size in self.buffers]
-        return sizes, self.lifetimes, sum(evaluate(size, lengths) for size in self.beside)
+        beside = sum(evaluate(size, lengths) for size in self.beside)
+        walks = [math.prod([evaluate(n, lengths) for _, n in space]) for space in self.work]
+        walked = max(walks, default=0)
+        return sizes, self.lifetimes, beside + (4 * walked if 4 * walked >= 2**63 else 0)
 
 
 class Bound:
@@ -247,7 +253,10 @@ class Bound:
 
 def space_of(kernel: Kernel) -> frozenset[tuple[str, int | Length]]:
     """The axes over which a kernel goes, by name and length."""
-    ops = (*kernel.results, *kernel.reads)
+    within = [arg for op in kernel.form.reductions for arg in op.args]
+    if kernel.form.dot is not None:
+        within += kernel.form.dot.args
+    ops = (*kernel.results, *kernel.reads, *within)
     return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
 
 

@@ -283,7 +283,7 @@ def test_read_only_and_fortran_arrays(transformer):
     "wrong",
     [np.zeros(4, np.float32), np.zeros((3, 1), np.float32), np.zeros((), np.float32), ["a"], None,
      np.zeros(3, np.complex64), np.full(3, 1e300), "text", object()],
-    ids=str,
+    ids=lambda value: type(value).__name__ + str(getattr(value, "dtype", "")),
 )  # fmt: skip
 def test_what_does_not_fit_raises_as_before(transformer, wrong):
     f = plus_one(transformer, [A])

@@ -46,7 +46,7 @@ class Together:
         if text not in self.parts:
             suffix = f"_{len(self.parts)}"
             part = Part(plan, linking, width, annotate=False, suffix=suffix, timed=False)
-            part.functions, part.shared = self.functions, self.shared
+            part.together = self
             module = part.make()
             self.bodies.append(module.units[0].removeprefix(emit.LINK))
             self.others.update(dict.fromkeys(module.units[1:]))
@@ -55,6 +55,7 @@ class Together:
 
     def compile(self):
         """Compile the unit."""
+        self.last.functions, self.last.shared = self.functions, self.shared
         kernels = emit._Module.unit(self.last, list(self.functions), True)
         units = [kernels + emit.LINK + "".join(self.bodies), *self.others]
         for usual, small in DIVIDED.items() if self.divided else ():
@@ -79,6 +80,15 @@ def text_of(plan, linking, width):
 
 class Part(emit._Module):
     """A module without its kernels, which all parts share."""
+
+    def called(self, made, number):
+        known = self.together.functions
+        if made.text in known:
+            self.functions[made.text] = known[made.text]
+        line = super().called(made, number)
+        known[made.text] = self.functions[made.text]
+        self.together.shared.setdefault(made.text, dict.fromkeys(made.shared))
+        return line
 
     def units(self):
         return [[]]

@@ -65,6 +65,7 @@ static int64_t geon_now(void)
 }
 
 """
+RUN_LINES = 400
 REPORTED = 4  # numbers that a kernel's failure takes of a report; in a timed module times follow
 FLOOR_DIV = """\
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
@@ -166,16 +167,7 @@ class _Module:
         for number, kernel in enumerate(self.plan.schedule.kernels):
             calls += [*self.call(number, kernel), *self.time(number + 1)]
         groups = self.units()
-        body = [
-            f"{RUN.format(self.suffix)};",
-            RUN.format(self.suffix),
-            "{",
-            "    (void)p; (void)n; (void)threads; (void)report; (void)show;",
-            *(f"    {line}" for line in calls),
-            "    return 0;",
-            "}",
-            "",
-        ]
+        body = self.run(calls)
         others = [self.unit(group, False) for group in groups[1:]]
         first = self.unit(groups[0], len(groups) < 2)
         first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
@@ -183,6 +175,29 @@ class _Module:
         texts = "".join(self.functions)
         others += [shared_unit(tag, self.vector_bytes) for tag in tags(texts)]
         return Module((first, *others), tuple(self.table), tuple(self.lengths))
+
+    def run(self, calls: list[str]) -> list[str]:
+        """The text of ``geon_run``; a long one is several functions, one after another.
+
+        Compilers take more than linear time for a function of many thousand calls.
+        """
+        parts = [calls[k : k + RUN_LINES] for k in range(0, len(calls), RUN_LINES)]
+        lines: list[str] = []
+        if len(parts) > 1:
+            for k, part in enumerate(parts):
+                head = RUN.format(f"{self.suffix}_part_{k}")
+                lines += [f"static __attribute__((noinline)) {head}", *self.body(part)]
+            rest = "(p, n, threads, report, show)"
+            calls = ["int64_t failed;"]
+            for k in range(len(parts)):
+                calls.append(f"if ((failed = geon_run{self.suffix}_part_{k}{rest})) return failed;")
+        head = RUN.format(self.suffix)
+        return [*lines, f"{head};", head, *self.body(calls)]
+
+    def body(self, lines: list[str]) -> list[str]:
+        """The body of a function that has the parameters of ``geon_run``."""
+        unused = "(void)p; (void)n; (void)threads; (void)report; (void)show;"
+        return ["{", *(f"    {line}" for line in [unused, *lines, "return 0;"]), "}", ""]
 
     def time(self, number: int) -> list[str]:
         """The statement that notes the time before kernel ``number``, where times are wanted."""

@@ -213,6 +213,8 @@ def run_compiler(
     import subprocess  # takes a while to import, and is not needed where all is in the cache
 
     environment = environment_of_child(LC_ALL="C")
+    if "asan" in environment.get("LD_PRELOAD", ""):
+        del environment["LD_PRELOAD"]  # it is for this process, and makes compilers thrice as slow
     if _is_zig(command):
         # zig keeps what it builds; its cache must be where ours is, and not in a read-only home.
         zig = str(disk_cache.folder() / "zig")

@@ -45,8 +45,8 @@ def main() -> None:
     parts = [
         "# Kernels: predicted and measured",
         "Made by `python benchmarks/kernel_profiles.py`. `least us` is what the machine's measured "
-        "ceilings allow for the bytes and operations of a kernel, `of ceiling` its share of the time "
-        "taken.",
+        "ceilings allow for the bytes and operations of a kernel, `of ceiling` its share of the "
+        "time taken.",
         f"Machine: {platform.machine()}, Python {platform.python_version()}.",
     ]
     for name in WORKLOADS:

@@ -8,12 +8,13 @@ kernels that read from it; an op joins a kernel only where that stays so, hence 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..op_graph.lengths import product
 from ..op_graph.op_graph import Leaf, Op
-from .groups import Group, same_places, single
+from .fusion_reads import Cluster, Reading
+from .groups import Group, single
 from .layout import ACTING_VIEWS, LaidOut, is_bound
 from .target import Target
 
@@ -37,7 +38,7 @@ LONG = 64  # elements of a row from which a matrix-vector product streams severa
 
 
 @dataclass(eq=False, slots=True)
-class Form:
+class Fused:
     """How a fused kernel computes: ``nest`` or ``product`` (of ``dot``) or ``library``.
 
     ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
@@ -52,22 +53,6 @@ class Form:
 
     def __str__(self) -> str:
         return self.kind if self.rows is None else f"{self.kind} by {', '.join(sorted(self.rows))}"
-
-
-@dataclass(eq=False, slots=True)
-class Cluster:
-    """A kernel in the making."""
-
-    kind: str
-    level: int
-    results: list[Op] = field(default_factory=list)
-    reductions: list[Op] = field(default_factory=list)
-    inner: set[Op] = field(default_factory=set)
-    rows: frozenset[str] | None = None
-    dot: Op | None = None
-    names: tuple[tuple[str, str], ...] = ()
-    heavy: int = 0
-    strayed: set[Op] = field(default_factory=set)  # computed at other indices than their own
 
 
 class Use(NamedTuple):
@@ -146,7 +131,7 @@ class _Fusion:
             if cluster is None:
                 continue
             if cluster.kind == "library":
-                form = Form("library")
+                form = Fused("library")
                 made.append(single(self.laid_out, self.target, op, acted, form))
             elif op is cluster.results[0]:
                 made.append(self.made(cluster))
@@ -490,120 +475,12 @@ class _Fusion:
     def made(self, cluster: Cluster) -> Group:
         """The group of a nest or product: what it reads, needs, and may overwrite."""
         results = tuple(cluster.results)
-        known = set(results)
-        order = _Reading(self, known, cluster)
+        order = Reading(self.laid_out, self.first, cluster)
         for op in results:
             order.walk(op)
         rows = cluster.rows if cluster.reductions or cluster.rows is not None else None
         reductions = tuple(cluster.reductions)
-        form = Form(cluster.kind, rows, cluster.dot, reductions, cluster.names)
+        form = Fused(cluster.kind, rows, cluster.dot, reductions, cluster.names)
         in_place = {op: order.in_place(op) for op in results}
         main = results[0]
         return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, form)
-
-
-class _Reading:
-    """What a cluster reads from memory, and in which pass."""
-
-    def __init__(self, fusion: _Fusion, results: set[Op], cluster: Cluster) -> None:
-        self.fusion, self.results, self.cluster = fusion, results, cluster
-        self.laid_out = fusion.laid_out
-        self.reads: dict[Op, None] = {}
-        self.needs: dict[Op, None] = {}
-        self.loose: set[Op] = set()  # read at other indices than its own
-        self.passes: dict[Op, int] = {}
-        self.seen: dict[tuple[Op, bool], frozenset[Op]] = {}
-        self.last: dict[Op, list[tuple[int, frozenset[str]]]] = {}
-
-    def outside(self, op: Op) -> bool:
-        """Whether ``op`` is read from memory."""
-        if isinstance(op, Leaf) or (is_bound(op) and len(op.axes)):
-            return True
-        return (
-            op in self.fusion.first
-            and op not in self.results
-            and op.primitive.name not in ACTING_VIEWS
-        )
-
-    def walk(self, result: Op) -> None:
-        """Note all that ``result`` reads."""
-        for op in [*(r for r in self.cluster.reductions), result]:
-            self.find_pass(op)
-        for op in [*self.cluster.reductions, result]:
-            below = op.args if op in self.cluster.reductions or op is self.cluster.dot else (op,)
-            level = max((self.passes.get(arg, 0) for arg in below), default=0)
-            shape = frozenset(n for arg in below for n in arg.axes.names)
-            for arg in below:
-                aligned = op is not self.cluster.dot and op.primitive.name != "dot"
-                for value in self.below(arg, aligned):
-                    self.last.setdefault(value, []).append((level, shape))
-
-    def find_pass(self, root: Op) -> None:
-        """The pass in which each op can be computed: one after those of the reductions it reads."""
-        stack = [(root, False)]
-        while stack:
-            op, ready = stack.pop()
-            if op in self.passes:
-                continue
-            if self.outside(op):
-                self.passes[op] = 0
-                continue
-            if not ready:
-                stack.append((op, True))
-                stack += [(arg, False) for arg in op.args]
-                continue
-            level = max((self.passes[arg] for arg in op.args), default=0)
-            self.passes[op] = level + (op in self.cluster.reductions)
-
-    def below(self, root: Op, aligned: bool) -> frozenset[Op]:
-        """The values in memory that computing ``root`` reads in its pass."""
-        stack = [((root, aligned), False)]
-        while stack:
-            key, ready = stack.pop()
-            op, exact = key
-            if key in self.seen:
-                continue
-            if self.outside(op):
-                self.reads[op] = None
-                if not exact:
-                    self.loose.add(op)
-                self.seen[key] = frozenset((op,))
-                continue
-            if op in self.cluster.reductions and op is not root:
-                self.seen[key] = frozenset()
-                continue
-            name = op.primitive.name
-            if name in ACTING_VIEWS:
-                self.needs[op] = None
-            keeps = exact and (
-                name in ("broadcast", "reorder", "copy")
-                or op.primitive.kind == "elementwise"
-                or op in self.cluster.reductions
-                or name in ACTING_VIEWS
-            )
-            if op.primitive.name == "dot":
-                keeps = False
-            inner = [(arg, keeps) for arg in op.args]
-            if not ready:
-                stack.append((key, True))
-                stack += [(each, False) for each in inner]
-                continue
-            self.seen[key] = frozenset().union(*(self.seen[each] for each in inner))
-        return self.seen[root, aligned]
-
-    def in_place(self, result: Op) -> tuple[Op, ...]:
-        """The values whose memory may hold ``result``: each read before its place is written."""
-        level, shape = self.passes[result], frozenset(result.axes.names)
-        found = []
-        for value in self.reads:
-            if is_bound(value) and not isinstance(value, Leaf):
-                continue
-            if value in self.loose or value.dtype is not result.dtype:
-                continue
-            if not value.axes.same_set(result.axes):
-                continue
-            late = self.last.get(value, [])
-            before = all(k < level or (k == level and names == shape) for k, names in late)
-            if before and same_places(self.laid_out, value, result):
-                found.append(value)
-        return tuple(found)

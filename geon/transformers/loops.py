@@ -16,8 +16,7 @@ from ..op_graph.lengths import product
 from ..op_graph.op_graph import Op
 from . import c_expressions
 from .forms import Form, Size, strides, variable
-from .fusion import HEAVY
-from .fusion import Form as Fused
+from .fusion import HEAVY, Fused
 from .scalars import Block, Index, LanesError, Names, Scalars, constant_size
 from .schedule import Kernel
 

@@ -1,0 +1,131 @@
+"""What a fused kernel reads from memory, in which of its passes, and what it may overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..op_graph.op_graph import Leaf, Op
+from .groups import same_places
+from .layout import ACTING_VIEWS, LaidOut, is_bound
+
+
+@dataclass(eq=False, slots=True)
+class Cluster:
+    """A kernel in the making."""
+
+    kind: str
+    level: int
+    results: list[Op] = field(default_factory=list)
+    reductions: list[Op] = field(default_factory=list)
+    inner: set[Op] = field(default_factory=set)
+    rows: frozenset[str] | None = None
+    dot: Op | None = None
+    names: tuple[tuple[str, str], ...] = ()
+    heavy: int = 0
+    strayed: set[Op] = field(default_factory=set)  # computed at other indices than their own
+
+
+class Reading:
+    """What a cluster reads from memory, and in which pass."""
+
+    def __init__(self, laid_out: LaidOut, stored: Mapping[Op, Cluster], cluster: Cluster) -> None:
+        self.laid_out, self.stored, self.cluster = laid_out, stored, cluster
+        self.results = set(cluster.results)
+        self.reads: dict[Op, None] = {}
+        self.needs: dict[Op, None] = {}
+        self.loose: set[Op] = set()  # read at other indices than its own
+        self.passes: dict[Op, int] = {}
+        self.seen: dict[tuple[Op, bool], frozenset[Op]] = {}
+        self.last: dict[Op, list[tuple[int, frozenset[str]]]] = {}
+
+    def outside(self, op: Op) -> bool:
+        """Whether ``op`` is read from memory."""
+        if isinstance(op, Leaf) or (is_bound(op) and len(op.axes)):
+            return True
+        return (
+            op in self.stored and op not in self.results and op.primitive.name not in ACTING_VIEWS
+        )
+
+    def walk(self, result: Op) -> None:
+        """Note all that ``result`` reads."""
+        for op in [*(r for r in self.cluster.reductions), result]:
+            self.find_pass(op)
+        for op in [*self.cluster.reductions, result]:
+            below = op.args if op in self.cluster.reductions or op is self.cluster.dot else (op,)
+            level = max((self.passes.get(arg, 0) for arg in below), default=0)
+            shape = frozenset(n for arg in below for n in arg.axes.names)
+            for arg in below:
+                aligned = op is not self.cluster.dot and op.primitive.name != "dot"
+                for value in self.below(arg, aligned):
+                    self.last.setdefault(value, []).append((level, shape))
+
+    def find_pass(self, root: Op) -> None:
+        """The pass in which each op can be computed: one after those of the reductions it reads."""
+        stack = [(root, False)]
+        while stack:
+            op, ready = stack.pop()
+            if op in self.passes:
+                continue
+            if self.outside(op):
+                self.passes[op] = 0
+                continue
+            if not ready:
+                stack.append((op, True))
+                stack += [(arg, False) for arg in op.args]
+                continue
+            level = max((self.passes[arg] for arg in op.args), default=0)
+            self.passes[op] = level + (op in self.cluster.reductions)
+
+    def below(self, root: Op, aligned: bool) -> frozenset[Op]:
+        """The values in memory that computing ``root`` reads in its pass."""
+        stack = [((root, aligned), False)]
+        while stack:
+            key, ready = stack.pop()
+            op, exact = key
+            if key in self.seen:
+                continue
+            if self.outside(op):
+                self.reads[op] = None
+                if not exact:
+                    self.loose.add(op)
+                self.seen[key] = frozenset((op,))
+                continue
+            if op in self.cluster.reductions and op is not root:
+                self.seen[key] = frozenset()
+                continue
+            name = op.primitive.name
+            if name in ACTING_VIEWS:
+                self.needs[op] = None
+            keeps = exact and (
+                name in ("broadcast", "reorder", "copy")
+                or op.primitive.kind == "elementwise"
+                or op in self.cluster.reductions
+                or name in ACTING_VIEWS
+            )
+            if op.primitive.name == "dot":
+                keeps = False
+            inner = [(arg, keeps) for arg in op.args]
+            if not ready:
+                stack.append((key, True))
+                stack += [(each, False) for each in inner]
+                continue
+            self.seen[key] = frozenset().union(*(self.seen[each] for each in inner))
+        return self.seen[root, aligned]
+
+    def in_place(self, result: Op) -> tuple[Op, ...]:
+        """The values whose memory may hold ``result``: each read before its place is written."""
+        level, shape = self.passes[result], frozenset(result.axes.names)
+        found = []
+        for value in self.reads:
+            if is_bound(value) and not isinstance(value, Leaf):
+                continue
+            if value in self.loose or value.dtype is not result.dtype:
+                continue
+            if not value.axes.same_set(result.axes):
+                continue
+            late = self.last.get(value, [])
+            before = all(k < level or (k == level and names == shape) for k, names in late)
+            if before and same_places(self.laid_out, value, result):
+                found.append(value)
+        return tuple(found)

@@ -1,5 +1,7 @@
 """What calls refuse: arguments, feeds, guards, indices, values, memory; and what they leave."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -241,11 +243,16 @@ def test_index_tensors_outside_an_axis(transformer):
     index, first = geon.placeholder(N, "int64", name="index"), here()
     picked, second = geon.gather(x, index, C), here()
     placed, third = geon.scatter(x, index, 0, C), here()
-    for op, line in ((picked, second), (placed, third)):
+
+    def refused(op, line):  # a function: nothing of the first is alive in the second
         f = transformer.computation(op, x, index)
         with pytest.raises(geon.IndexRangeError) as caught:
             f([1, 2, 3], [0, 5, 1])
         says(caught, "index(N)", first, line, "0 to 5", "length 3", "-3 to 2", "geon.clip")
+
+    for op, line in ((picked, second), (placed, third)):
+        refused(op, line)
+        gc.collect()
 
 
 # Values that are not finite ---------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 import geon
 from geon import __main__ as command
 from geon.transformers import base
+from geon.transformers.base import transformer_class
 from tests.testing.wrong import WrongRow
 
 
@@ -41,9 +42,11 @@ def test_doctor_in_a_process():
     lines = done.stdout.splitlines()
     assert lines[0] == f"geon {geon.__version__}"
     assert any(line.split() == ["ok", "numpy", "usable"] for line in lines)
-    for name in ("native", "pycuda"):
-        (line,) = (line for line in lines if line.split()[1] == name)
-        assert line.startswith("--") and line.endswith("not part of this version of geon")
+    (line,) = (line for line in lines if line.split()[1] == "pycuda")
+    assert line.startswith("--") and line.endswith("not part of this version of geon")
+    (line,) = (line for line in lines if line.split()[1] == "native")
+    missing = transformer_class("native").unavailable()
+    assert line.split()[0] == ("ok" if missing is None else "--")
 
 
 def test_doctor_gives_the_cure(found, capsys):

@@ -19,14 +19,14 @@ OF = 4  # graphs drawn for each that is compiled
 PRODUCTS = [("contractions", False, 0), ("derivatives", False, 0)]
 
 
-def drawn(number):
-    """More than a hundred random graphs: of every part, and some with products of matrices."""
+def drawn(number, each=EACH):
+    """Random graphs: ``each`` of every part, and some with products of matrices."""
     found = []
     for k, part in enumerate(PARTS):
-        found += richest(graphs_of(part, EACH * OF, 1000 * number + k), EACH)
+        found += richest(graphs_of(part, each * OF, 1000 * number + k), each)
     for k, part in enumerate(PRODUCTS):
         cases = graphs_of(part, 100, 1000 * number + 100 + k)
-        found += richest([case for case in cases if has_product(case)], EACH)
+        found += richest([case for case in cases if has_product(case)], each)
     return found
 
 

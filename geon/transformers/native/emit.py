@@ -303,7 +303,7 @@ class _Module:
             if line.startswith("static ") and f" {name}(" in line:
                 head = line.removeprefix("static ").removesuffix("{").rstrip()
                 declared = f'__attribute__((visibility("hidden"))) {head}'
-                self.declarations[text] = declared
+                self.declarations[text] = declared.replace("GEON_QUICK ", "")  # of the definition
                 return made.replace(line, f"{declared};\n{line.removeprefix('static ')}", 1)
         raise AssertionError(f"no function {name} in {made}")
 

@@ -1,0 +1,100 @@
+"""A part of the numeric suite for a process with the address sanitizer; see test_sanitized.py.
+
+Everything is compiled with checks of memory and arithmetic, many computations in one unit, and
+runs on three threads. The first error ends the process.
+"""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.testing import assert_agrees
+from geon.testing.samples import SAMPLES
+from tests.native.test_random_native import compare, drawn
+from tests.native.together import Together
+
+N, M = geon.Axis("N"), geon.Axis("M")
+C, D = geon.Axis("C", 5), geon.Axis("D", 33)
+LENGTHS = [(0, 1), (1, 0), (0, 0), (1, 1), (2, 17), (16, 64), (65, 3), (130, 48)]
+
+
+def samples_of(half):
+    """Every second sample of the conformance suite: results and feeds for all of its dtypes."""
+    for sample in [sample for group in SAMPLES.values() for sample in group][half::2]:
+        results, feeds = [], {}
+        for dtype in sample.dtypes:
+            built, arrays = sample.results(dtype)
+            results += built
+            feeds |= arrays
+        yield results, feeds
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_samples_of_every_row(half):
+    together = Together(divided=True, sanitize=True)
+    transformer = together.transformer(threads=3)
+    cases = list(samples_of(half))
+    for results, feeds in cases:
+        together.add(transformer.computation(results, *feeds))
+    together.compile()
+    for results, feeds in cases:
+        assert_agrees(transformer, results, feeds)
+    assert not together.missed
+
+
+def test_random_graphs():
+    compare(drawn(7, each=3), Together(divided=True, sanitize=True), "sanitized")
+
+
+# Open lengths -----------------------------------------------------------------------------------
+
+
+def graphs():
+    """Computations over open lengths: their results, and the placeholders they read."""
+    x, y = geon.placeholder([N, C]), geon.placeholder([C, M])
+    z, wide = geon.placeholder([N, M]), geon.placeholder([N, D, M])
+    half, at = geon.placeholder([N, M], "bfloat16"), geon.placeholder([N], "int64")
+    last = geon.tensor_size(geon.iota(M))
+    longer, position = geon.pad(z, {M: (0, 1)}), geon.clip(at, 0, last)
+    product = geon.dot(x, y)
+    stream = geon.Random(3)
+    taller = geon.pad(z, {N: (1, 0)})
+    yield [geon.tanh(product + geon.sum(y, C)), geon.dot(x, x, over=N)], [x, y]
+    yield geon.deriv(geon.sum(geon.tanh(product) ** 2), [x, y]), [x, y]
+    yield [geon.dot(wide, geon.rename(wide, {D: "E"}), over=M)], [wide]
+    yield [geon.softmax(longer, normalization_axes=M), z - geon.sum(z, M)], [z]
+    yield [geon.softmax(taller, normalization_axes=N), geon.sum(z, N), geon.prod(z)], [z]
+    yield [geon.reorder(wide, [M, D, N]) * 2, geon.reorder(z, [M, N])], [wide, z]
+    yield [geon.concat([z, taller[::-1]], N), geon.flip(z[:, ::3], M), geon.flatten(longer)], [z]
+    yield [geon.pad(geon.gather(longer, position, M), {N: (2, 5)})], [z, at]
+    yield [geon.scatter(longer, position, geon.sum(z, M), M)], [z, at]
+    yield [geon.sort(z, M), geon.argsort(z, N), geon.cumsum(wide, D)], [z, wide]
+    yield [geon.argmax(longer, M), geon.max(taller, N), *geon.top_k(longer, 1, M)], [z]
+    yield [geon.exp(half) + half, geon.sum(half, M), geon.cast(half, "float16")], [half]
+    yield [stream.normal([N, M]) + z, stream.bits([M])], [z]
+
+
+@pytest.fixture(scope="module")
+def open_lengths():
+    """The computations, compiled in one unit."""
+    together = Together(divided=True, sanitize=True)
+    transformer = together.transformer(threads=3)
+    made = list(graphs())
+    for results, inputs in made:
+        together.add(transformer.computation(results, *inputs))
+    together.compile()
+    yield transformer, made
+    assert not together.missed
+
+
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_open_lengths(open_lengths, lengths):
+    transformer, made = open_lengths
+    sizes = {"N": lengths[0], "M": lengths[1]}
+    random = np.random.default_rng(0)
+    for results, inputs in made:
+        feeds = {}
+        for leaf in inputs:
+            shape = [sizes.get(axis.name, axis.length) for axis in leaf.axes]
+            feeds[leaf] = random.normal(size=shape).astype(leaf.dtype)
+        assert_agrees(transformer, results, feeds)

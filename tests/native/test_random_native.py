@@ -14,7 +14,7 @@ from tests.random_graphs import graphs
 from tests.test_random_graphs import FAILURES, PARTS, THEMES, check, programs
 
 UNITS = 3
-EACH = 5  # graphs of every part in a unit
+EACH = 4  # graphs of every part in a unit
 OF = 4  # graphs drawn for each that is compiled
 PRODUCTS = [("contractions", False, 0), ("derivatives", False, 0)]
 

@@ -8,6 +8,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 import geon
 from geon import Axis, Variable, assign, dot, placeholder
 
@@ -235,7 +237,7 @@ def gelu(sizes: Sizes, data: Data) -> Prepared:
 def plus_one(sizes: Sizes, data: Data) -> Prepared:
     """A scalar array in, another out."""
     x = placeholder()
-    return computed(x + 1, {x: data["x"]}, {})
+    return computed(x + 1, {x: np.asarray(data["x"])}, {})
 
 
 def stencil(sizes: Sizes) -> tuple[Any, list[Any]]:

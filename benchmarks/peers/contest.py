@@ -14,7 +14,7 @@ from .workloads import Workload
 
 TURN = 0.08  # seconds of a contender's turn in a round
 MOST = 5.0  # seconds that one contender may spend in all rounds of a workload
-REST = 0.005  # seconds between turns, for threads of the last one to fall asleep
+REST = 0.25  # seconds: threads of the one before (of OpenBLAS, OpenMP) spin on for a while
 
 
 def differs(ours: Digest, theirs: Digest, rtol: float) -> str | None:

@@ -11,12 +11,15 @@ rounded to float32 before the others are fitted again. "Fit" is that error after
 
 from __future__ import annotations
 
+import numpy as np
+
 from .elementary_text import definitions_of
 
 __all__ = ["EXPONENTIAL_F32"]
 
 # (e^r - 1 - r) / r^2 for |r| <= 0.347; fit of e^r - 1: 1.4e-8.
 _EXP = (0.5, 0.166665435, 0.0416664369, 0.00836655498, 0.00139377324)
+_EXP_DOWN = tuple(float(np.float32(c)) * 2.0**-64 for c in _EXP)
 
 # (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2); fit 6.0e-9.
 _LOG = (
@@ -41,23 +44,33 @@ _ERF_LARGE = (
 
 # x = k log(2) + r, k the nearest integer: adding 1.5 2^23 rounds to one, and its bits hold it. The
 # first part of log(2) has 9 bits, so that its product with k is exact without a fused instruction.
-# Further 254 is twice the bias of exponents: 2^k is made as two factors, for 2^-149 to 2^128.
+# For 2^-149 to 2^128 it takes two factors: the polynomial is 2^64 times too small, half of k + 191
+# is added to its exponent, and the other half is the exponent of a factor, bias included; all of
+# that holds for -150 <= k <= 128. Bounds are set on the bits, as integers: compilers make one
+# instruction of that, but several of a comparison that a NaN must survive; the NaN comes back last.
 EXPONENTIAL_F32 = definitions_of(
     """
-GEON_INLINE float geon_exp_below_89_f32(float x) {
-    float a = x < -104.0f ? -104.0f : x;
-    float shifted = GEON_FMA_F32(a, 1.44269502f, 12583166.0f);
-    float k = shifted - 12583166.0f;
+GEON_INLINE float geon_exp_clamp_f32(float x, uint32_t top) {
+    int32_t below = (int32_t)geon_bits_f32(x);
+    uint32_t bits = (uint32_t)(below < (int32_t)top ? below : (int32_t)top);
+    return geon_of_bits_f32(bits < 0xc2d00000u ? bits : 0xc2d00000u);
+}
+
+GEON_INLINE float geon_exp_inside_f32(float a) {
+    float shifted = GEON_FMA_F32(a, 1.44269502f, 12583103.0f);
+    float k = shifted - 12583103.0f;
     float r = GEON_FMA_F32(k, 2.12194440e-4f, GEON_FMA_F32(k, -0.693359375f, a));
-    float p = EXP_F32<r>;
-    p = GEON_FMA_F32(GEON_FMA_F32(p, r, 1.0f), r, 1.0f);
+    float p = EXP_DOWN_F32<r>;
+    p = GEON_FMA_F32(GEON_FMA_F32(p, r, 0x1p-64f), r, 0x1p-64f);
     uint32_t n = geon_bits_f32(shifted);
     uint32_t half = n >> 1;
-    return p * geon_of_bits_f32(half << 23) * geon_of_bits_f32((n - half) << 23);
+    p = geon_of_bits_f32(geon_bits_f32(p) + (half << 23));
+    return p * geon_of_bits_f32((n - half) << 23);
 }
 
 GEON_INLINE float geon_exp_f32(float x) {
-    return geon_exp_below_89_f32(x > 89.0f ? 89.0f : x);
+    float y = geon_exp_inside_f32(geon_exp_clamp_f32(x, 0x42b20000u));
+    return x != x ? x : y;
 }
 
 GEON_INLINE float geon_expm1_scaled_f32(float a, float scale, uint32_t exponent) {
@@ -71,10 +84,9 @@ GEON_INLINE float geon_expm1_scaled_f32(float a, float scale, uint32_t exponent)
 }
 
 GEON_INLINE float geon_expm1_f32(float x) {
-    float a = x > 89.0f ? 89.0f : x;
-    a = a < -20.0f ? -20.0f : a;
+    float a = geon_exp_clamp_f32(x < -20.0f ? -20.0f : x, 0x42b20000u);
     float y = 2.0f * geon_expm1_scaled_f32(a, 0.5f, 126);
-    return __builtin_fabsf(x) < 0x1p-25f ? x : y;
+    return __builtin_fabsf(x) >= 0x1p-25f ? y : x;
 }
 
 GEON_INLINE float geon_sinh_f32(float x) {
@@ -111,17 +123,19 @@ GEON_INLINE float geon_erf_f32(float x) {
 }
 
 GEON_INLINE float geon_sigmoid_f32(float x) {
-    float z = geon_exp_below_89_f32(x > 40.0f ? 40.0f : x);
-    return z / (1.0f + z);
+    float z = geon_exp_inside_f32(geon_exp_clamp_f32(x, 0x42200000u));
+    float y = z / (1.0f + z);
+    return x != x ? x : y;
 }
 
 GEON_INLINE float geon_softplus_f32(float x) {
-    float z = geon_exp_below_89_f32(-__builtin_fabsf(x));
+    float z = geon_exp_inside_f32(geon_exp_clamp_f32(-__builtin_fabsf(x), 0));
     float s = z / (2.0f + z);
     float w = s * s;
     float p = ATANH_F32<w>;
     s = 2.0f * s;
-    return (x > 0.0f ? x : 0.0f) + GEON_FMA_F32(s * w, p, s);
+    float y = (x > 0.0f ? x : 0.0f) + GEON_FMA_F32(s * w, p, s);
+    return x != x ? x : y;
 }
 
 GEON_INLINE float geon_log_of_parts_f32(float k, float f) {
@@ -175,6 +189,7 @@ GEON_INLINE float geon_atanh_f32(float x) {
 }
 """,
     EXP=_EXP,
+    EXP_DOWN=_EXP_DOWN,
     LOG=_LOG,
     ATANH=_ATANH,
     ERF_SMALL=_ERF_SMALL,

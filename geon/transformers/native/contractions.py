@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
 from ..c_expressions import C_TYPES
-from ..forms import Form, variable
+from ..forms import Form, strides, variable
 from ..scalars import Block, Scalars
 from ..schedule import Kernel
 from .naming import NAME, Function, KernelNames
@@ -57,6 +57,7 @@ class Contraction:
             None if unit is None else self.dimensions[unit].name,
             self.names.declared(),
             ", ".join(p.name for p in self.names.parameters),
+            self.result(),
         )
 
     def only(self, names: object) -> tuple[Dimension, ...]:
@@ -92,6 +93,20 @@ class Contraction:
                 for n in op.axes.names
             }
         return Operand(self.type, element, pointer, strides, unit)
+
+    def result(self) -> Operand | None:
+        """The memory of the product where it is the kernel's one result."""
+        if len(self.kernel.results) != 1 or self.kernel.results[0] is not self.dot:
+            return None
+        order = self.names.order(self.dot)
+        steps = strides(tuple(self.dot.axes[n].expression for n in order))
+        return Operand(
+            self.type,
+            lambda indices: ([], ""),
+            self.names.pointer(self.dot),
+            {self.dimensions[n].name: self.length(s) for n, s in zip(order, steps, strict=True)},
+            self.dimensions[order[-1]].name if order else None,
+        )
 
     def length(self, length: object) -> str:
         return self.names.length(length)  # type: ignore[arg-type]

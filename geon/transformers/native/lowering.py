@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ...op_graph.constants import scalar_value
+from ...op_graph.elementwise import divide, multiply
 from ...op_graph.joining import PAD
 from ...op_graph.lengths import Length
 from ...op_graph.movement import broadcast
 from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern
+from ...op_graph.reductions import MAX, SUM
 from ...op_graph.rewrite import Rules
 from .. import lowering
 
@@ -36,6 +38,27 @@ def update_of_a_constant(op: Op) -> Op | None:
     ]
     placed = broadcast(part, whole)
     return intern(ComputationOp, PAD, (placed, fill), (tuple(widths),), op.axes, op.dtype)
+
+
+@lower.on("divide")
+def softmax(op: Op) -> Op | None:
+    """A softmax divides each row once: exp(x - max(x)) times 1 / sum.
+
+    The sum is at least exp(0) and at most the number of elements, so the reciprocal neither
+    overflows nor loses digits; a product costs a third of a division.
+    """
+    powers, total = op.args
+    if powers.primitive.name != "exp" or total.primitive is not SUM or total.args[0] is not powers:
+        return None
+    shifted = powers.args[0]
+    if shifted.primitive.name != "subtract":
+        return None
+    x, largest = shifted.args
+    if largest.primitive.name == "stop_gradient":
+        largest = largest.args[0]
+    if largest.primitive is not MAX or (largest.args[0], largest.attrs) != (x, total.attrs):
+        return None
+    return multiply.apply(powers, divide.apply(1, total))
 
 
 def _everywhere(op: Op) -> Tensor | None:

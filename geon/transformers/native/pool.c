@@ -7,7 +7,7 @@
  *
  * One 64-bit word, `state`, says all of it: the number of the run (upper 32 bits), the seats left,
  * whether the caller sleeps, and how many workers are inside (lowest 15 bits). What a run is made
- * of (task, argument, count) is written before its seats are, and read by a worker only after it
+ * of (task, argument, shares) is written before its seats are, and read by a worker only after it
  * took one.
  */
 #if defined(__linux__) && !defined(_GNU_SOURCE)
@@ -41,6 +41,8 @@
  * the limits of the shell. */
 #define STACK_BYTES (4u << 20)
 #define LINE 64
+/* Threads beyond so many begin with a share that another has begun. */
+#define MOST_SHARES 64
 
 #define INSIDE ((uint64_t)0x7fff)
 #define ASLEEP ((uint64_t)1 << 15)
@@ -54,11 +56,10 @@ static struct {
     /* What the run is: written by its caller while nobody is inside. */
     geon_task task __attribute__((aligned(LINE)));
     void *argument;
-    int64_t count;
     uint64_t arithmetic;
     int32_t seats; /* how many it began with */
-    /* The next index that nobody has taken, and the word described above. */
-    int64_t next __attribute__((aligned(LINE)));
+    int32_t shares;
+    /* The word described above. */
     uint64_t state __attribute__((aligned(LINE)));
     /* Whether a caller has the pool; the rest is written by that caller. */
     int32_t taken __attribute__((aligned(LINE)));
@@ -75,6 +76,11 @@ static struct {
     int32_t processors; /* threads that can run at once */
     int32_t usual;      /* what geon_get_num_threads says where there is no limit */
 } pool;
+
+/* The next index of each share of the run that nobody has taken. */
+static struct {
+    int64_t next, end;
+} __attribute__((aligned(LINE))) shares[MOST_SHARES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
@@ -126,14 +132,30 @@ static void set_arithmetic(uint64_t control)
 #endif
 }
 
-/* Runs the tasks that nobody has taken, until none is left. */
-static void work(void)
+/* Runs the tasks that nobody has taken, until none is left: those of its own share first, which
+ * are the same from run to run, so that a thread finds in its cache what it wrote there before. */
+static void work(int32_t own)
 {
     geon_task task = pool.task;
     void *argument = pool.argument;
-    int64_t count = pool.count, index;
-    while ((index = ADD(pool.next, 1, RELAXED)) < count)
-        task(argument, index);
+    int64_t index;
+    int32_t count = pool.shares, share = own % count;
+    for (int32_t i = 0; i < count; i++, share = share + 1 < count ? share + 1 : 0) {
+        int64_t end = shares[share].end;
+        while (LOAD(shares[share].next, RELAXED) < end &&
+               (index = ADD(shares[share].next, 1, RELAXED)) < end)
+            task(argument, index);
+    }
+}
+
+/* Cuts the run's tasks into one share of neighbours for each thread. */
+static void cut(int64_t count, int32_t threads)
+{
+    int32_t number = pool.shares = threads < MOST_SHARES ? threads : MOST_SHARES;
+    for (int32_t share = 0; share < number; share++) {
+        shares[share].next = count / number * share + count % number * share / number;
+        shares[share].end = count / number * (share + 1) + count % number * (share + 1) / number;
+    }
 }
 
 /* Whether the worker took a seat of a run that it has not been in. */
@@ -218,7 +240,7 @@ static void *worker(void *argument)
         while (!stay(&last, rank) && !fall_asleep(&last)) {
         }
         set_arithmetic(pool.arithmetic);
-        work();
+        work(rank + 1);
         leave();
     }
     return NULL;
@@ -332,14 +354,13 @@ void geon_pool_run(geon_task task, void *argument, int64_t count, int32_t thread
         threads = pool.workers + 1;
     pool.task = task;
     pool.argument = argument;
-    pool.count = count;
+    cut(count, threads);
     pool.arithmetic = arithmetic();
     STORE(pool.seats, threads - 1, RELAXED);
-    STORE(pool.next, 0, RELAXED);
     pool.run++;
     STORE(pool.state, ((uint64_t)pool.run << RUN_SHIFT) | SEAT * (uint64_t)(threads - 1), SEQ_CST);
     wake(threads - 1);
-    work();
+    work(0);
     finish(threads);
     STORE(pool.taken, 0, RELEASE);
 }

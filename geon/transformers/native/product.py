@@ -16,8 +16,9 @@ from dataclasses import replace
 
 from .product_kernels import micro_kernels
 from .product_packing import Operand
+from .product_parts import FEW, Product
 from .product_shape import Shape, shape
-from .product_task import FEW, Product, ProductText
+from .product_task import ProductText
 from .product_walk import Dimension, size
 
 __all__ = ["Dimension", "Operand", "Product", "micro_kernels", "product_text"]

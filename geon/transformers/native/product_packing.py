@@ -47,6 +47,11 @@ class View:
         return self.strides[self.summed[-1].name] if self.summed else "0"
 
     @property
+    def is_plain(self) -> bool:
+        """Whether lines are one stride apart, and summed indices too."""
+        return len(self.lines) <= 1 and len(self.summed) <= 1
+
+    @property
     def whole(self) -> bool:
         """Whether rows or columns and summed indices are one run of memory."""
         orders = ((*self.lines, *self.summed), (*self.summed, *self.lines))

@@ -66,18 +66,21 @@ def tile_text(of: Shape, height: str, width: int) -> str:
         for c, cell in enumerate(line)
     }
     right = [f"b{c}" for c in range(width)]
+    # Three rows to a pointer: its own place, one line on and two, which processors add for free.
+    moves = ", ".join(f"++left{r}" for r in range(0, rows, 3))
     lines = [
         f"static GEON_QUICK void geon_{height}_{width}_{of.tag}(",
-        f"    int64_t depth, const {of.type} *restrict left, const {of.type} *restrict right,",
-        f"    int64_t step, {of.type} *restrict out, int64_t out_step, int accumulate,",
-        "    const char *next_left, const char *next_right) {",
+        f"    int64_t depth, const {of.type} *restrict left, int64_t line,",
+        f"    const {of.type} *restrict right, int64_t step, {of.type} *restrict out,",
+        "    int64_t out_step, int accumulate, const char *next_left, const char *next_right) {",
+        *(f"  const {of.type} *left{r} = left + {r} * line;" for r in range(0, rows, 3)),
         f"  {vector} {', '.join(places)};",
         "  if (accumulate) {",
         *(f"    {cell} = {place};" for cell, place in places.items()),
         "  } else {",
         f"    {' = '.join(places)} = ({vector}){{0}};",
         "  }",
-        "  for (int64_t k = 0; k < depth; ++k, ++left, right += step) {",
+        f"  for (int64_t k = 0; k < depth; ++k, {moves}, right += step) {{",
         "    __builtin_prefetch(next_left + 64 * k);",
         "    __builtin_prefetch(next_right + 64 * k);",
         f"    {of.type} x;",
@@ -89,7 +92,7 @@ def tile_text(of: Shape, height: str, width: int) -> str:
         *(f"    GEON_HOLD_{upper}({b});" for b in right),
     ]
     for r, line in enumerate(cells):
-        lines.append(f"    x = left[{r * of.line}], a = GEON_SPLAT_{upper}(x);")
+        lines.append(f"    x = left{r // 3 * 3}[{r % 3} * line], a = GEON_SPLAT_{upper}(x);")
         lines += [
             f"    {cell} = GEON_VECTOR_FMA_{upper}(a, {b}, {cell});"
             for cell, b in zip(line, right, strict=True)
@@ -105,22 +108,22 @@ def tiles_text(of: Shape) -> str:
     """
     high, low = heights(of)
     tag, type, vector, panel = of.tag, of.type, of.vector, of.panel
-    call = "(depth, a, b, step, c, out_step, accumulate, next_left, next_right)"
+    call = "(depth, a, line, b, step, c, out_step, accumulate, next_left, next_right)"
     return f"""\
 struct geon_next_{tag} {{
   const {type} *left, *right;
   int64_t left_size, right_size;
 }};
 static GEON_QUICK void geon_tiles_{tag}(
-    int64_t rows, int64_t columns, int64_t depth, const {type} *left, const {type} *right,
-    int64_t panel_step, int64_t step, {type} *out, int64_t out_step, int accumulate,
-    struct geon_next_{tag} next) {{
+    int64_t rows, int64_t columns, int64_t depth, const {type} *left, int64_t line,
+    const {type} *right, int64_t panel_step, int64_t step, {type} *out, int64_t out_step,
+    int accumulate, struct geon_next_{tag} next) {{
   const char *next_left = (const char *)next.left, *next_right = (const char *)next.right;
   const char *const left_end = next_left + next.left_size * {of.bytes};
   const char *const right_end = next_right + next.right_size * {of.bytes};
   for (int64_t row = 0; row < rows;) {{
     const int high = rows - row > {high - low};
-    const {type} *a = left + row * {of.line}, *b = right;
+    const {type} *a = left + row * line, *b = right;
     {type} *c = out + row * out_step;
     for (int64_t column = 0; column < columns;
          column += {panel}, b += panel_step, c += {panel}) {{

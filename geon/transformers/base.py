@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 from collections.abc import Mapping, Sequence
@@ -284,6 +285,17 @@ def transformer_names() -> dict[str, str]:
 
 def transformer_class(name: str) -> type[Transformer]:
     """The class of the transformer called ``name``; ``UnavailableError`` when there is none."""
+    if isinstance(name, str) and name in BUILT_IN:
+        where = BUILT_IN[name]  # without the packages' metadata, which take longer than the module
+    else:
+        where = _entry_point(name)
+    module, _, attribute = where.partition(":")
+    loaded: type[Transformer] = getattr(importlib.import_module(module), attribute)
+    return loaded
+
+
+def _entry_point(name: str) -> str:
+    """Where a third party's transformer is; ``UnavailableError`` when there is none."""
     names = transformer_names()
     if not isinstance(name, str):
         raise ArgumentError(
@@ -294,11 +306,7 @@ def transformer_class(name: str) -> type[Transformer]:
             f"there is no transformer {name!r}; there are {', '.join(sorted(names))}, and "
             "`python -m geon doctor` says which can be used here"
         )
-    import importlib.metadata
-
-    point = importlib.metadata.EntryPoint(name, names[name], GROUP)
-    loaded: type[Transformer] = point.load()
-    return loaded
+    return names[name]
 
 
 def make_transformer(name: str | None = None, **options: Any) -> Transformer:

@@ -296,7 +296,7 @@ def identity(name: str, dtype: str) -> str:
 
 # Definitions --------------------------------------------------------------------------------------
 
-_NAME = re.compile(r"\bgeon_\w+")
+_NAME = re.compile(r"geon_\w+")
 
 
 @cache

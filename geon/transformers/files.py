@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from typing import Any
 
@@ -67,6 +66,8 @@ def writable(what: str, path: str) -> tuple[str, int | None]:
 def replace(what: str, target: str, content: bytes, mode: int | None) -> None:
     """Puts ``content`` at ``target`` in one step: a temporary file, flushed and renamed."""
     folder = os.path.dirname(target)
+    import secrets  # loads OpenSSL, which nothing else here needs
+
     temporary = os.path.join(folder, f".geon-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:

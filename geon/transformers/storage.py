@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import FeedError, GeonError
 from ..op_graph.axes import Axes
-from ..op_graph.constants import number
+from ..op_graph.constants import CONSTANT, constant_value, number
 from ..op_graph.dtypes import UINT64
 from ..op_graph.effects import doall, sequential, without_follows
 from ..op_graph.functional import substitute
@@ -108,6 +108,10 @@ class Variables:
                     self.state.put(slot, value)
                 except FeedError as error:
                     raise FeedError(f"{_called_what(leaf)} does not fit: {error}; {SET}") from error
+            held = _held(leaf)
+            if held is not None:
+                self.state.put(slot, np.broadcast_to(held, slot.array.shape))
+                return
             first = self.first(leaf)
             if first is not None:
                 first()
@@ -152,6 +156,18 @@ class Variables:
             whole = doall(effects) if len(effects) == 1 else sequential(effects)
             self._firsts[leaf] = self.compute(_uncounted(whole))
         return self._firsts.get(leaf)
+
+
+def _held(leaf: Leaf) -> np.ndarray[Any, Any] | None:
+    """The constant that is all of a variable's first value; None where one must be computed."""
+    if len(leaf.initializers) != 1 or leaf.initializers[0].primitive.name != "assign":
+        return None
+    target, value = leaf.initializers[0].args
+    if value.primitive.name == "broadcast" and not value.args[0].axes.names:
+        value = value.args[0]
+    if target is not leaf or value.primitive is not CONSTANT or value.dtype != leaf.dtype:
+        return None
+    return constant_value(value) if value.axes.names in ((), leaf.axes.names) else None
 
 
 def _uncounted(op: Op) -> Op:

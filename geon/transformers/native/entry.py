@@ -54,7 +54,7 @@ def _gateway() -> Gateway | None:
         return None
     text = Path(__file__).with_name("entry.c").read_text("utf-8")
     # The interpreter has the functions that are only declared there.
-    extra = ["-Wl,-undefined,dynamic_lookup"] if sys.platform == "darwin" else []
+    extra = ["-O1", *(["-Wl,-undefined,dynamic_lookup"] if sys.platform == "darwin" else [])]
     library = ctypes.PyDLL(str(shared_object(toolchain, [text], extra, name="geon-entry")))
     start = library.geon_entry_start
     start.restype, start.argtypes = ctypes.py_object, (ctypes.py_object,)

@@ -30,7 +30,7 @@ _QUICK = """\
 
 
 def _collect(text: str, table: dict[str, Callable[[], str]], found: dict[str, str]) -> None:
-    for name in dict.fromkeys(re.findall(r"\bgeon_\w+", text)):
+    for name in dict.fromkeys(re.findall(r"geon_\w+", text)):
         if name in table and name not in found:
             body = table[name]()
             _collect(body.replace(name, ""), table, found)

@@ -18,7 +18,7 @@ _FUNCTION = re.compile(
     r"(?P<head>\w[^{;=]*?\))\s*\{.*?^\}\n",
     re.MULTILINE | re.DOTALL,
 )
-_TYPED = re.compile(r"\bgeon_(?:tiles|stream|dots|copy|spread|transpose)_(f\d+)\b")
+_TYPED = re.compile(r"geon_(?:tiles|stream|dots|copy|spread|transpose)_(f\d+)\b")
 _OWN = re.compile(r"\bgeon_(split|share)\(")  # small, and of no type: each unit has its own
 _SHARED = " ".join(
     f"geon_{name}_{{0}}" for name in ("tiles", "copy", "spread", "transpose", "stream", "dots")
@@ -56,4 +56,4 @@ def prototypes(names: tuple[str, ...], vector_bytes: int) -> str:
 
 def called(text: str) -> tuple[str, ...]:
     """The names of geon's functions that a text mentions, in order."""
-    return tuple(dict.fromkeys(re.findall(r"\bgeon_\w+", text)))
+    return tuple(dict.fromkeys(re.findall(r"geon_\w+", text)))

@@ -70,7 +70,7 @@ def _load() -> Pool:
         raise UnavailableError(missing_compiler())
     text = Path(__file__).with_name("pool.c").read_text("utf-8")
     # Its threads outlive every handle to it, so it may not be unloaded.
-    extra = [f'-DGEON_VERSION="{__version__}"', "-pthread"]
+    extra = [f'-DGEON_VERSION="{__version__}"', "-pthread", "-O1"]
     if sys.platform == "linux":
         extra.append("-Wl,-z,nodelete")
     path = shared_object(toolchain, [text], extra, name=PREFIX)

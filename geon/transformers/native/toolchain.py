@@ -235,15 +235,21 @@ def run_compiler(
 
 def _make(command: tuple[str, ...]) -> Toolchain:
     """Runs a compiler to see what it is and can do; ``_Unusable`` says what it cannot."""
-    status, said, complaint = run_compiler(command, ["--version"])
-    if status != 0 or not said.strip():
-        raise _Unusable(_first(complaint) or f"--version ended with status {status}")
-    flags = _known(command, FLAGS)
-    macros = _macros(command, flags)
-    if "__AVX512F__" in macros:
-        # Without it gcc and clang use half of each vector, for clock rates of older processors.
-        flags = _known(command, (*flags, WIDE))
-    _try(command, flags)
+    from concurrent.futures import ThreadPoolExecutor  # not needed where the disk knows it
+
+    # With all flags at once, which a compiler mostly knows, while the others are asked for.
+    with ThreadPoolExecutor(2) as pool:
+        trial = pool.submit(_try, command, (*FLAGS, WIDE))
+        status, said, complaint = run_compiler(command, ["--version"])
+        if status != 0 or not said.strip():
+            raise _Unusable(_first(complaint) or f"--version ended with status {status}")
+        flags = _known(command, FLAGS)
+        macros = _macros(command, flags)
+        if "__AVX512F__" in macros:
+            # Without it gcc and clang use half of each vector, for clock rates of older processors.
+            flags = _known(command, (*flags, WIDE))
+    if flags != (*FLAGS, WIDE) or trial.exception() is not None:
+        _try(command, flags)
     return Toolchain(command, said.splitlines()[0].strip(), flags, macros, processor())
 
 

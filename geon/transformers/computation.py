@@ -304,7 +304,7 @@ class Computation:
         return explain(self, stage)
 
     def peak_bytes(self, lengths: Mapping[Axis, int] | None = None) -> Any:
-        """Bytes that a call takes beside its inputs and the variables: arena and results.
+        """Bytes that a call takes beside its inputs and the variables: arena, results, kept copies.
 
         Where ``lengths``, defaults or the axes give every length it is what is allocated: the arena
         as it is laid out, the results, and the copies that NumPy is known to make by itself.

@@ -79,6 +79,8 @@ def _plan(f: Computation) -> str:
     for position, kernel in enumerate(plan.schedule.kernels):
         for op in kernel.results or (kernel.op,):
             lines.append(f"{position}: {_short(op)} -> {_where(plan.homes.get(op))}")
+        if kernel.op in plan.kept:
+            lines.append(f"{position}: keeps a packed copy of {plan.kept[kernel.op].size} bytes")
     return "\n".join(lines)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..op_graph.lengths import Length, evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op
@@ -31,13 +32,17 @@ class Home:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
-    """Kernels in order and the home of every value they compute."""
+    """Kernels in order and the home of every value they compute.
+
+    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call.
+    """
 
     schedule: Schedule
     homes: dict[Op, Home]
     buffers: tuple[Buffer, ...]
     last_use: dict[Op, int]
     hidden: tuple[tuple[int, int | Length], ...]
+    kept: dict[Op, Any] = field(default_factory=dict)
 
     @property
     def lifetimes(self) -> list[tuple[int, int]]:
@@ -72,7 +77,7 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
         op: Home("arena", renumbered[home.number]) if home.kind == "arena" else home
         for op, home in homes.items()
     }
-    return Plan(schedule, homes, buffers, last_use, _hidden(schedule))
+    return Plan(schedule, homes, buffers, last_use, _hidden(schedule), _kept(schedule))
 
 
 def _homes(
@@ -151,6 +156,15 @@ def _hidden(schedule: Schedule) -> tuple[tuple[int, int | Length], ...]:
     return tuple(found)
 
 
+def _kept(schedule: Schedule) -> dict[Op, Any]:
+    """The copies that kernels keep from call to call, by kernel."""
+    keeps = schedule.target.keeps
+    if keeps is None:
+        return {}
+    found = ((kernel.op, keeps(schedule, kernel)) for kernel in schedule.kernels)
+    return {op: kept for op, kept in found if kept is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """A plan under given lengths: offsets of the arena's buffers, and bytes."""
@@ -159,11 +173,12 @@ class Placement:
     arena_bytes: int
     result_bytes: int
     hidden_bytes: int
+    kept_bytes: int = 0
 
     @property
     def peak_bytes(self) -> int:
         """What a call takes beside its inputs and the variables."""
-        return self.arena_bytes + self.result_bytes + self.hidden_bytes
+        return self.arena_bytes + self.result_bytes + self.hidden_bytes + self.kept_bytes
 
 
 def place_plan(plan: Plan, lengths: Mapping[str, int]) -> Placement:
@@ -172,7 +187,8 @@ def place_plan(plan: Plan, lengths: Mapping[str, int]) -> Placement:
     offsets, total = place(sizes, plan.lifetimes, plan.schedule.target.alignment)
     results = sum(evaluate(bytes_of(op), lengths) for op in plan.schedule.program.outputs)
     hidden = max((evaluate(size, lengths) for _, size in plan.hidden), default=0)
-    return Placement(tuple(offsets), total, results, hidden)
+    kept = sum(copy.bytes(lengths) for copy in plan.kept.values())
+    return Placement(tuple(offsets), total, results, hidden, kept)
 
 
 def peak(plan: Plan, lengths: Mapping[str, int]) -> int | Length:
@@ -180,9 +196,12 @@ def peak(plan: Plan, lengths: Mapping[str, int]) -> int | Length:
     outputs = plan.schedule.program.outputs
     sizes = [buffer.size for buffer in plan.buffers] + [bytes_of(op) for op in outputs]
     needed = {name for size in sizes for name in names_of(size)}
+    for copy in plan.kept.values():
+        needed |= {name for size in (copy.size, copy.rows) for name in names_of(size)}
     if needed <= set(lengths):
         return place_plan(plan, lengths).peak_bytes
     total: int | Length = 0
-    for size in [*sizes, *(size for _, size in plan.hidden)]:
+    kept = [copy.size for copy in plan.kept.values()]
+    for size in [*sizes, *(size for _, size in plan.hidden), *kept]:
         total = total + size
     return total

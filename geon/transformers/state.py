@@ -45,6 +45,7 @@ class State:
         self.starting: list[Slot] = []
         self.tentative: list[Slot] = []  # got memory in a call that has not succeeded yet
         self.epoch = 0
+        self.version = np.zeros(1, np.int64)  # grows whenever a variable is written
         self.lost: str | None = None
 
     def usable(self) -> None:
@@ -298,6 +299,7 @@ class State:
                 self.allocate(slot, given)
             with Writing(self.gate):
                 self.tentative = []
+                self.version += 1
                 np.copyto(slot.array, array)
                 slot.ready = True
 
@@ -367,6 +369,7 @@ class State:
                         raise self.contradiction(path, slot, dim, size, resolve(dim, lengths))
             with Writing(self.gate):
                 self.tentative = []
+                self.version += 1
                 for slot, array in zip(slots, arrays, strict=True):
                     if slot.array is None:
                         slot.array = array

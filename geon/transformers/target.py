@@ -41,7 +41,9 @@ class Target:
     bytes per element of the first operand that the library takes by itself while a row runs (work
     by blocks of bounded size is not counted). ``contiguous`` names the operands that a row reads
     only in the order of their axes. ``group`` says which ops become one kernel
-    (``groups.Group``), one each where it is None. ``alignment`` is that of arena buffers, in bytes.
+    (``groups.Group``), one each where it is None; ``keeps`` which copy a kernel of a schedule keeps
+    from call to call (an object with ``size`` and ``bytes(lengths)``), None for none. ``alignment``
+    is that of arena buffers, in bytes.
     """
 
     name: str
@@ -52,4 +54,5 @@ class Target:
     raising: frozenset[str] = frozenset({"checked"})
     contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     group: Callable[..., list[Any]] | None = None
+    keeps: Callable[..., Any] | None = None
     alignment: int = 64

@@ -62,7 +62,8 @@ def test_it_says_what_its_arguments_are(transformer):
 def test_variables_are_among_its_arguments(transformer):
     w = geon.Variable([C], initial_value=2.0, name="w", dtype="float64")
     c = transformer.computation(geon.assign(w, w * 2)).c_function
-    (pointer,) = c.pointers
+    pointer, kept = c.pointers
+    assert kept.kind == "kept"
     assert (pointer.kind, pointer.name, pointer.size) == ("variable", "w", 400)
     assert pointer.dtype == np.float64 and c.lengths == () and c.constants == ()
 

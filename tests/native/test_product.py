@@ -36,6 +36,7 @@ PRELUDE = """\
 static void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
                              int64_t count, int32_t threads);
 static void *(*geon_scratch)(size_t bytes);
+struct geon_kept { int64_t *version, seen; void *copy; };
 """
 # A pool that starts its threads for every run, and scratch memory that is full of NaN.
 POOL = """\

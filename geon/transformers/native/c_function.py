@@ -16,7 +16,7 @@ from ...op_graph.op_graph import Op, Tensor
 from ..given import named_lengths
 from ..linking import Linking
 from ..place import place
-from .emit import REPORTED, RUN
+from .emit import KEPT, REPORTED, RUN
 from .runtime import Bound, NativeProgram, address
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ Array = np.ndarray[Any, Any]
 class Pointer:
     """What one entry of the table ``p`` points to: the first of elements that lie without gaps.
 
-    ``kind`` is ``"input"``, ``"result"``, ``"variable"``, ``"constant"`` or ``"buffer"``;
-    ``name`` the user's name of it, or None. Elements lie in the order of ``axes``. A constant has
-    a shape and no axes; a buffer is ``size`` bytes for the function to work in, at a multiple of
-    64, and has neither dtype nor axes. ``size`` is in bytes, an integer or an expression over open
-    lengths.
+    ``kind`` is ``"input"``, ``"result"``, ``"variable"``, ``"constant"``, ``"buffer"`` or
+    ``"kept"``; ``name`` the user's name of it, or None. Elements lie in the order of ``axes``. A
+    constant has a shape and no axes; a buffer is ``size`` bytes for the function to work in, at a
+    multiple of 64, and has neither dtype nor axes. What is kept is the table of packed copies of
+    variables and constants that ``CFunction.table`` makes; it may be NULL. ``size`` is in bytes, an
+    integer or an expression over open lengths.
     """
 
     kind: str
@@ -97,6 +98,8 @@ class CFunction:
             yield Pointer("constant", None, array.dtype, None, array.nbytes)
         for size in self._program.buffers:
             yield Pointer("buffer", None, None, None, size)
+        if KEPT in self._program.module.pointers:
+            yield Pointer("kept", None, None, None, 0)
 
     def arena(self, lengths: Mapping[Axis, int] | None = None) -> Arena:
         """The arena for these lengths of open axes; defaults count where none are given.
@@ -126,8 +129,10 @@ class CFunction:
         """
         computation, program = self._computation, self._program
 
+        version = computation.transformer.state.version
+
         def bind(*bound: Any) -> Table:
-            return Table(Bound(program, lambda: 1, *bound))
+            return Table(Bound(program, lambda: 1, version, *bound))
 
         def run(table: Table, *arrays: Array) -> Table:
             table.feed(arrays)

@@ -58,6 +58,7 @@ class Contraction:
             self.names.declared(),
             ", ".join(p.name for p in self.names.parameters),
             self.result(),
+            self.names.kept is not None,
         )
 
     def only(self, names: object) -> tuple[Dimension, ...]:

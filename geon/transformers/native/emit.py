@@ -8,6 +8,7 @@ their names, and how many threads it may use. Kernels with equal text are one fu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from ...op_graph.constants import Frozen, constant_value
 from ...op_graph.dtypes import name_of
@@ -23,15 +24,10 @@ from .contractions import product_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import GRAIN, nest_text
-from .shared_units import called, prototypes, shared_unit, tags
+from .shared_units import POOL, called, prototypes, shared_unit, tags
 
 UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
 
-POOL = """\
-extern void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
-                             int64_t count, int32_t threads) __attribute__((visibility("hidden")));
-extern void *(*geon_scratch)(size_t bytes) __attribute__((visibility("hidden")));
-"""
 LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
                       int32_t threads);
@@ -65,6 +61,7 @@ static int64_t geon_now(void)
 }
 
 """
+KEPT: Place = ("kept", None)  # the table of copies that are kept, and of the variables' version
 RUN_LINES = 400
 REPORTED = 4  # numbers that a kernel's failure takes of a report; in a timed module times follow
 FLOOR_DIV = """\
@@ -91,6 +88,8 @@ def pointer_table(plan: Plan, linking: Linking) -> list[Place]:
     table += [("leaf", leaf) for leaf in linking.variables]
     table += [("frozen", value) for value in linking.constants]
     table += [("arena", k) for k in range(len(plan.buffers))]
+    if plan.kept or linking.written:
+        table.append(KEPT)
     return table
 
 
@@ -164,6 +163,8 @@ class _Module:
     def make(self) -> Module:
         """All units; the first has ``geon_run``."""
         calls: list[str] = self.time(0)
+        if self.linking.written:
+            calls.append(f"geon_wrote(p[{self.where[KEPT]}]);")
         for number, kernel in enumerate(self.plan.schedule.kernels):
             calls += [*self.call(number, kernel), *self.time(number + 1)]
         groups = self.units()
@@ -240,6 +241,8 @@ class _Module:
             if not isinstance(value, Frozen):
                 return self.static(place[1])
             place = ("frozen", value)
+        if place[0] == "kept":
+            return f"geon_kept_of(p[{self.where[KEPT]}], {cast(int, place[1]) + 1})"
         if place[0] == "show":
             return str(place[1])
         return f"p[{self.where[place]}]"

@@ -64,9 +64,18 @@ class KernelNames:
         self.layouts = plan.schedule.layouts
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
+        self.kept = self.keep()
         self.written = {place_of(plan, op) for op in kernel.results}
         for op in kernel.results:
             self.pointer(op)
+
+    def keep(self) -> Parameter | None:
+        """The copy that the kernel keeps from call to call."""
+        if self.kernel.op not in self.plan.kept:
+            return None
+        return Parameter(
+            "kept", "struct geon_kept", ("kept", list(self.plan.kept).index(self.kernel.op))
+        )
 
     def pointer(self, op: Op) -> str:
         """The typed pointer to the memory of ``op``."""
@@ -108,7 +117,7 @@ class KernelNames:
     def parameters(self) -> list[Parameter]:
         """All parameters, pointers first."""
         lengths = [Parameter(text, "int64_t", name, False) for name, text in self.lengths.items()]
-        return [*self.pointers.values(), *lengths]
+        return [*self.pointers.values(), *([self.kept] if self.kept else []), *lengths]
 
     def declared(self) -> str:
         """The parameter list of the kernel's function."""

@@ -16,9 +16,8 @@ from dataclasses import replace
 
 from .product_kernels import micro_kernels
 from .product_packing import Operand
-from .product_parts import FEW, Product
 from .product_shape import Shape, shape
-from .product_task import ProductText
+from .product_task import Product, ProductText
 from .product_walk import Dimension, size
 
 __all__ = ["Dimension", "Operand", "Product", "micro_kernels", "product_text"]
@@ -78,9 +77,8 @@ def _oriented(product: Product, of: Shape) -> Product:
     columns, depth = size(product.columns), size(product.summed)
     if columns.isdigit():
         swapped = _ordered(_swapped(product))
-        few = ProductText(swapped, of)
         deep = not depth.isdigit() or int(depth) >= 8 * of.vector
-        narrow = int(columns) <= min(of.vector, FEW.get(few.direct or "", 0))
-        if narrow and deep and few.few != "0" and not _is_small(product.rows, of):
+        narrow = int(columns) <= min(of.vector, ProductText(swapped, of).few())
+        if narrow and deep and not _is_small(product.rows, of):
             return swapped
     return _ordered(product)

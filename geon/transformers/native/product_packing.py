@@ -112,6 +112,12 @@ class Packing:
         return view(self.operand, self.of.type, self.batch, self.lines, self.summed)
 
     @property
+    def plain(self) -> View | None:
+        """The operand as memory with one stride for its lines and one for the summed indices."""
+        found = self.view
+        return found if found is not None and found.is_plain else None
+
+    @property
     def along_lines(self) -> bool:
         """Whether elements are best computed along rows or columns."""
         return any(d.name == self.operand.unit for d in self.lines[-1:])
@@ -121,13 +127,11 @@ class Packing:
         """Whether elements are best computed along the summed index."""
         return any(d.name == self.operand.unit for d in self.summed[-1:])
 
-    def staged(self, left: bool) -> str:
-        """How many elements of a further block the packing works in, as C text."""
-        if self.view is not None:
-            return "0"
-        if left:
-            return f"depth_block * {GROUP}" if self.along_lines else "0"
-        return f"{self.of.panel} * depth_block" if self.along_summed else "column_block"
+    def staged(self, left: bool) -> int:
+        """How many elements for each summed index the packing works in."""
+        if self.view is not None or not (self.along_lines if left else self.along_summed):
+            return 0
+        return GROUP if left else self.of.panel
 
     def left(self) -> list[str]:
         """Rows packed side by side."""
@@ -144,13 +148,6 @@ class Packing:
         else:
             lines = self.computed_along_summed("row_start", "height", "left", "left_step")
         return lines
-
-    def left_end(self) -> list[str]:
-        """The last tile's missing rows, of zeros."""
-        return [
-            "for (int64_t r = height; !direct && r % 12; ++r)",
-            f"  __builtin_memset(left + r * {self.of.line}, 0, (size_t)depth_run * sizeof *left);",
-        ]
 
     def right(self) -> list[str]:
         """Columns packed into panels, the last one filled up with zeros."""

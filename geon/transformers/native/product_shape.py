@@ -5,6 +5,24 @@ from dataclasses import dataclass
 GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
 
+FEW = {"stream": 32, "dots": 12}
+"""Up to so many rows, a right operand in memory is read in place."""
+
+NEAR = 32768
+"""An operand's block that spans no more bytes than this is read where it lies by register tiles."""
+
+NARROW = 4
+"""Up to so many panels of columns, packing rows that lie close costs more than it saves."""
+
+KEPT_ROWS = 480
+"""Up to so many rows, a product keeps a packed copy of an operand that stays as it is."""
+
+LEAST_COLUMNS = 64
+"""From so many columns on."""
+
+PANEL = 32
+"""The most columns of a panel, of any type and vector."""
+
 TAGS = {"float": "f32", "double": "f64"}
 SIZES = {"float": 4, "double": 8}
 

@@ -1,34 +1,95 @@
-"""The C functions of one product: the task, what it packs and stores, and the call that runs it."""
+"""The C text of one product: what the driver is told, and the functions only this product has."""
 
 from __future__ import annotations
 
-from .product_block import Blocks
-from .product_shape import GROUP
-from .product_walk import indent
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from .product_packing import Operand, Packing, View, view
+from .product_shape import FEW, Shape
+from .product_walk import Dimension, address, at, decompose, indent, size, walk
 
 
-class ProductText(Blocks):
-    """The text of one product."""
+@dataclass(frozen=True)
+class Product:
+    """C[batch, rows, columns] = sum over summed of left[batch, rows, summed] * right[...].
+
+    `type` is "float" or "double", the type of the sums. `store` makes the C statements that store
+    one element from the indices' texts and the value's; `store_unit` is the dimension along which
+    stores adjoin. `arguments` is the C parameter list that all texts refer to and `call` its names,
+    none of which may be a name of the product's own functions (a `ValueError` says which).
+    With `kept`, an argument of that name says where a packed copy of the right operand is kept.
+    `result` is the memory of a result of that type, where `store` does nothing but write there.
+    """
+
+    name: str
+    type: str
+    batch: tuple[Dimension, ...]
+    rows: tuple[Dimension, ...]
+    columns: tuple[Dimension, ...]
+    summed: tuple[Dimension, ...]
+    left: Operand
+    right: Operand
+    store: Callable[[Mapping[str, str], str], list[str]]
+    store_unit: str | None
+    arguments: str
+    call: str
+    result: Operand | None = None
+    kept: bool = False
+
+
+class ProductText:
+    """The parts of one product's text."""
+
+    def __init__(self, product: Product, of: Shape) -> None:
+        self.product, self.of = product, of
+        self.functions: list[str] = []
+        self.left = Packing(product.left, of, product.batch, product.rows, product.summed)
+        self.right = Packing(product.right, of, product.batch, product.columns, product.summed)
+        self.result = self.plain_result()
+        self.parameters = [p.strip() for p in product.arguments.split(",") if p.strip()]
+        self.names = [re.findall(r"[A-Za-z_]\w*", p)[-1] for p in self.parameters]
+
+    def plain_result(self) -> View | None:
+        """The result as memory that tiles write themselves, if nothing is done on storing."""
+        product = self.product
+        if product.result is None:
+            return None
+        found = view(product.result, self.of.type, product.batch, product.rows, product.columns)
+        return found if found is not None and found.is_plain and found.summed_step == "1" else None
+
+    def few(self) -> int:
+        """Up to how many rows are multiplied by the right operand in place; 0: none are."""
+        found = self.right.plain
+        if found is None:
+            return 0
+        columns, stream = size(self.product.columns), found.line_step == "1"
+        if stream and columns.isdigit() and int(columns) < 3 * self.of.vector:
+            return 0
+        return FEW["stream" if stream else "dots"]
 
     def make(self) -> list[str]:
-        name, product = self.product.name, self.product
-        task, call = self.task(), self.caller()
+        name, product, tag = self.product.name, self.product, self.of.tag
         self.check()
+        fields = self.fields()
         comma = ", " if product.arguments else ""
+        given = [f"const struct {name}_arguments geon_given = {{{product.call}}};"]
         return [
-            f"struct {name}_arguments {{",
-            *indent([f"{p};" for p in self.parameters]),
-            "  struct geon_split split;",
-            f"  {self.of.type} *part_sums;",
-            "};",
+            *(self.struct() if product.arguments else []),
             *self.functions,
-            f"static GEON_QUICK void {name}_task(void *argument, int64_t index) {{",
-            *indent(task),
-            "}",
-            f"static GEON_QUICK void {name}(int32_t threads{comma}{product.arguments}) {{",
-            *indent(call),
+            f"static void {name}(int32_t threads{comma}{product.arguments}) {{",
+            *indent(given if product.arguments else []),
+            f"  const struct geon_product_{tag} geon_told = {{",
+            *indent(fields, 2),
+            "  };",
+            f"  geon_product_{tag}(&geon_told, threads);",
             "}",
         ]
+
+    def struct(self) -> list[str]:
+        fields = indent([f"{p};" for p in self.parameters])
+        return [f"struct {self.product.name}_arguments {{", *fields, "};"]
 
     def check(self) -> None:
         """Raises where a name of the caller's is one that the text declares itself."""
@@ -38,99 +99,123 @@ class ProductText(Blocks):
                 f"a product's argument is named {sorted(clash)[0]!r}, a name of its own"
             )
 
-    def caller(self) -> list[str]:
-        """The function that cuts the product up and runs its tasks."""
-        name, of = self.product.name, self.of
-        elements = of.few_elements if self.in_parts else 0
-        values = ", ".join([*(n.strip() for n in self.product.call.split(",") if n.strip())])
-        comma = ", " if values else ""
-        return [
-            *self.extents(),
-            "if (batches <= 0 || rows <= 0 || columns <= 0) return;",
-            f"struct {name}_arguments geon_given = {{{values}{comma}",
-            "  geon_split(batches, rows, columns, depth, "
-            f"{of.columns}, {of.depth}, {of.panel}, {self.few}, {elements}, threads), NULL}};",
-            *self.parts_start(),
-            f"if (geon_given.split.tasks == 1) {name}_task(&geon_given, 0);",
-            f"else geon_pool_run({name}_task, &geon_given, geon_given.split.tasks, threads);",
-            *self.parts_end(),
-        ]
+    def fields(self) -> list[str]:
+        """What the driver is told."""
+        product = self.product
+        extents = zip(
+            ("batches", "rows", "columns", "depth"),
+            (product.batch, product.rows, product.columns, product.summed),
+            strict=True,
+        )
+        lines = [f".{name} = {size(dimensions)}," for name, dimensions in extents]
+        lines += [f".left = {self.operand(True)},", f".right = {self.operand(False)},"]
+        if self.result is None:
+            lines.append(f".store = {self.store()},")
+        else:
+            lines.append(f".result = {self.result.pointer},")
+            lines.append(f".result_line = {self.result.line_step},")
+        if product.batch:
+            lines.append(f".place = {self.place()},")
+        if product.kept:
+            lines.append(".kept = kept,")
+        return [*lines, ".arguments = &geon_given,"] if product.arguments else lines
 
-    def parts_start(self) -> list[str]:
-        """Memory for the parts' sums."""
-        if not self.in_parts:
-            return []
-        elements = "batches * rows * columns"
-        return [
-            "const int64_t parts = geon_given.split.parts;",
-            f"{self.of.type} part_sums[parts > 1 ? parts * {elements} : 1];",
-            "if (parts > 1) geon_given.part_sums = part_sums;",
-        ]
+    def operand(self, left: bool) -> str:
+        """One operand's part of that."""
+        packing = self.left if left else self.right
+        found = packing.plain
+        if found is None:
+            return f"{{.staged = {packing.staged(left)}, .pack = {self.pack(left)}}}"
+        moves = left or any(found.strides[name] != "0" for name in found.batch)
+        whole = int(found.whole and moves)
+        steps = f".line = {found.line_step}, .summed = {found.summed_step}, .whole = {whole}"
+        return f"{{.at = {found.pointer}, {steps}}}"
 
-    def parts_end(self) -> list[str]:
-        """The parts' sums added in order, and stored."""
-        if not self.in_parts:
-            return []
-        elements = "batches * rows * columns"
-        return [
-            "if (parts <= 1) return;",
-            f"for (int64_t e = {elements}; e < parts * {elements}; ++e)",
-            f"  part_sums[e % ({elements})] += part_sums[e];",
-            "for (int64_t batch = 0; batch < batches; ++batch)",
-            f"  {self.product.name}_store(&geon_given, batch, 0, rows, 0, columns,",
-            "    part_sums + batch * rows * columns, columns);",
-        ]
+    def pack(self, left: bool) -> str:
+        """The function that packs an operand's block, element by element or run by run."""
+        packing, type = (self.left if left else self.right), self.of.type
+        start, count = ("row_start", "height") if left else ("column_start", "width")
+        to, step = ("left", "left_step") if left else ("panels", "depth_block")
+        return self.function(
+            to,
+            f"int64_t {start}, int64_t {count}, int64_t depth_start, int64_t depth_run,"
+            f" {type} *restrict {to}, int64_t {step}, {type} *restrict staged",
+            packing.left() if left else packing.right(),
+        )
 
-    def task(self) -> list[str]:
-        name, type, of = self.product.name, self.of.type, self.of
-        blocks = ("row_block", "column_block", "depth_block", "row_blocks", "column_blocks")
-        staged = [s for s in (self.left.staged(True), self.right.staged(False)) if s != "0"]
-        sizes = {
-            "left": f"direct ? rows * left_step : {GROUP} * {of.line}"
-            if self.few != "0"
-            else f"{GROUP} * {of.line}",
-            "panels": {"0": "column_block * depth_block", "1": "0"}.get(
-                self.few, "direct ? 0 : column_block * depth_block"
-            ),
-            "sums": f"(depth > depth_block ? (row_block + {GROUP - 1}) / {GROUP} : 1)"
-            f" * {GROUP} * sums_step",
-            "staged": " + ".join(staged) or "0",
-        }
-        parts = [part for part in sizes if sizes[part] != "0"]
-        total = " + ".join(f"{part}_size" for part in parts)
-        lines = [
-            f"const struct {name}_arguments *geon_given = argument;",
-            "const struct geon_split *split = &geon_given->split;",
-            *self.unpack(),
-            *self.extents(),
-            *(f"const int64_t {block} = split->{block};" for block in blocks),
-            f"const int direct = {self.few};",
-            f"const int64_t left_step = direct ? depth_block + {of.vector} : {of.line};",
-            f"const int64_t sums_step = column_block + {of.vector};",
+    def place(self) -> str:
+        """The function that gives the offsets of a batch."""
+        views = (self.left.plain, self.right.plain, self.result)
+        lines = []
+        for number, found in enumerate(views):
+            if found is not None:
+                offset = address("0", found.strides, found.batch)
+                lines.append(f"geon_offsets[{number}] = {offset};")
+        return self.function("place", "int64_t *geon_offsets", lines)
+
+    def function(self, part: str, parameters: str, lines: list[str]) -> str:
+        """Adds a function with the product's arguments and the indices of a batch; its name."""
+        name = f"{self.product.name}_{part}"
+        values = [re.findall(r"\w+", parameter)[-1] for parameter in parameters.split(",")]
+        unpacked = [
+            f"{p} = geon_given->{argument}; (void){argument};"
+            for p, argument in zip(self.parameters, self.names, strict=True)
         ]
-        before = "0"
-        for part in parts:
-            lines.append(f"const int64_t {part}_size = (({sizes[part]}) + 63) / 64 * 64;")
-        lines.append(f"{type} *const scratch = geon_scratch((size_t)({total}) * sizeof({type}));")
-        for part in parts:
-            lines.append(f"{type} *const {part} = scratch + {before};")
-            before = f"{part}_size" if before == "0" else f"{before} + {part}_size"
-        return [
-            *lines,
-            "(void)batches;",
-            "const int64_t last = split->items * (index + 1) / split->tasks;",
-            "for (int64_t item = split->items * index / split->tasks; item < last; ++item) {",
-            *indent(self.item()),
+        given = f"const struct {self.product.name}_arguments *geon_given = geon_arguments;"
+        self.functions += [
+            f"static void {name}(",
+            "    const void *geon_arguments, int64_t batch,",
+            f"    {parameters}) {{",
+            "  (void)geon_arguments, (void)batch;",
+            *(f"  (void){value};" for value in values),
+            *indent([given, *unpacked] if unpacked else []),
+            *indent([*decompose(self.product.batch, "batch"), *lines]),
             "}",
         ]
+        return name
+
+    def store(self) -> str:
+        """The caller's statements on every element of the group."""
+        product, type = self.product, self.of.type
+        indices = {d.name: at(d.name) for d in (*product.batch, *product.rows, *product.columns)}
+        inner = product.columns[-1:]
+        here = [f"const int64_t here = {at(d.name)} + e;" for d in inner]
+        here += ["(void)here;" for _ in inner]
+        indices.update({d.name: "here" for d in inner})
+
+        def body(column: str, run: str) -> list[str]:
+            return [
+                "#pragma omp simd",
+                f"for (int64_t e = 0; e < {run}; ++e) {{",
+                *indent(
+                    [
+                        *here,
+                        f"const {type} value = line[{column} + e];",
+                        *product.store(indices, "value"),
+                    ]
+                ),
+                "}",
+            ]
+
+        lines = [
+            "for (int64_t row = 0; row < height; ++row) {",
+            *indent(
+                [
+                    f"const {type} *restrict line = out + row * sums_step;",
+                    *decompose(product.rows, "row_start + row"),
+                    *walk(product.columns, "column_start", "width", body),
+                ]
+            ),
+            "}",
+        ]
+        block = "int64_t row_start, int64_t height, int64_t column_start, int64_t width"
+        return self.function(
+            "store", f"{block}, const {type} *restrict out, int64_t sums_step", lines
+        )
 
 
 _OWN = frozenset(
-    """threads argument index split geon_given batches rows columns depth row_block column_block
-    depth_block row_blocks column_blocks direct left_step sums_step near near_rows straight next
-    rows_at columns_at rows_step panel_step columns_step out_step left_size
-    panels_size sums_size staged_size scratch left panels sums staged last item column_start
-    block_start width block_end depth_start depth_run row_start height out line row value here
-    deep e d l part parts part_sums depth_first depth_last c r panel first_column some
-    batch""".split()
+    """threads batch row_start height column_start width depth_start depth_run left left_step panels
+    depth_block staged first_column some panel out sums_step line row value here deep e d l r c
+    """.split()
 )

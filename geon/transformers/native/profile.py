@@ -158,7 +158,7 @@ class _Work:
         def bind(arena: Array, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
             bound = (arena, offsets, [np.array(each) for each in variables], constants, lengths)
             times = len(self.plan.schedule.kernels) + 1
-            self.table = Table(Bound(self.timed, threads, *bound), times)
+            self.table = Table(Bound(self.timed, threads, None, *bound), times)
             return functions.bind(*bound)
 
         return self.linked(functions._replace(bind=bind))

@@ -16,9 +16,10 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import Length, evaluate
+from ..calls import new_arena
 from ..memory import Plan
 from ..schedule import Kernel, bytes_of
-from .emit import Module
+from .emit import KEPT, Module
 from .entry import Entry, gateway, row
 from .spacious import new_result
 from .threads import load_pool
@@ -95,6 +96,7 @@ class NativeProgram:
         self.work = Counter(map(space_of, plan.schedule.kernels))
         self.buffers = tuple(buffer.size for buffer in plan.buffers)
         self.lifetimes = plan.lifetimes
+        self.kept = tuple(plan.kept.values())
         self.beside = tuple(bytes_of(op) for op in outputs)
         self.results = tuple((op.axes.lengths, op.dtype) for op in outputs)
         self.shown = {
@@ -108,11 +110,11 @@ class NativeProgram:
             if kernel.raises
         }
 
-    def functions(self, threads: Callable[[], int]) -> Functions:
-        """What ``Transformer.link`` takes."""
+    def functions(self, threads: Callable[[], int], version: Array | None = None) -> Functions:
+        """What ``Transformer.link`` takes; ``version`` is that of the transformer's variables."""
 
         def bind(*args: Any) -> Bound:
-            return Bound(self, threads, *args)
+            return Bound(self, threads, version, *args)
 
         return Functions(bind, Bound.run, self.sizes, self.make_entry, Bound.run_into)
 
@@ -143,6 +145,7 @@ class Bound:
         self,
         program: NativeProgram,
         threads: Callable[[], int],
+        version: Array | None,
         arena: Array,
         offsets: Sequence[int],
         variables: Sequence[Array],
@@ -163,6 +166,11 @@ class Bound:
         tail += [
             base + offset if size else nothing for offset, size in zip(offsets, sizes, strict=True)
         ]
+        if KEPT in module.pointers:
+            self.kept = Kept(
+                program, lengths, np.zeros(1, np.int64) if version is None else version
+            )
+            tail.append(address(self.kept.table))
         total = len(module.pointers)
         self.first = total - len(tail)
         self.pointers = (ctypes.c_void_p * max(total, 1))(*([None] * self.first), *tail)
@@ -249,6 +257,22 @@ class Bound:
             )
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
         return error
+
+
+class Kept:
+    """The table of copies that a program keeps from call to call, and their memory.
+
+    A copy is made when its row has not seen the version of what it is of, which never is -1.
+    """
+
+    def __init__(self, program: NativeProgram, lengths: Mapping[str, int], version: Array) -> None:
+        self.version, self.never = version, np.zeros(1, np.int64)
+        self.copies = [new_arena(copy.bytes(lengths)) for copy in program.kept]
+        self.table = np.zeros((1 + len(self.copies), 3), np.int64)
+        self.table[0, 0] = address(version)
+        for line, copy, of in zip(self.table[1:], self.copies, program.kept, strict=True):
+            version = self.never if of.constant else self.version
+            line[:] = address(version), -1, address(copy) if copy.size else 0
 
 
 def space_of(kernel: Kernel) -> frozenset[tuple[str, int | Length]]:

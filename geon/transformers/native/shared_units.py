@@ -11,18 +11,37 @@ from functools import lru_cache
 
 from ..c_functions import PRELUDE
 from .product import micro_kernels
+from .product_driver import product_struct
+from .product_shape import TAGS, shape
 
+POOL = """\
+extern void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
+                             int64_t count, int32_t threads) __attribute__((visibility("hidden")));
+extern void *(*geon_scratch)(size_t bytes) __attribute__((visibility("hidden")));
+/* A copy kept from call to call, as it was when what it is of had that version; NULL: none. The
+   first of a table has the version alone. */
+struct geon_kept {
+    int64_t *version, seen;
+    void *copy;
+};
+GEON_INLINE struct geon_kept *geon_kept_of(void *table, int64_t number)
+{
+    return table ? (struct geon_kept *)table + number : NULL;
+}
+GEON_INLINE void geon_wrote(void *table)
+{
+    if (table)
+        ++*((struct geon_kept *)table)->version;
+}
+"""
 _HIDDEN = '__attribute__((visibility("hidden")))'
 _FUNCTION = re.compile(
     r"^static (?P<how>(?:GEON_QUICK|__attribute__\(\(.*?\)\)) )?"
     r"(?P<head>\w[^{;=]*?\))\s*\{.*?^\}\n",
     re.MULTILINE | re.DOTALL,
 )
-_TYPED = re.compile(r"geon_(?:tiles|stream|dots|copy|spread|transpose)_(f\d+)\b")
-_OWN = re.compile(r"\bgeon_(split|share)\(")  # small, and of no type: each unit has its own
-_SHARED = " ".join(
-    f"geon_{name}_{{0}}" for name in ("tiles", "copy", "spread", "transpose", "stream", "dots")
-)
+_TYPED = re.compile(r"geon_(?:product|copy|spread|transpose)_(f\d+)\b")
+_SHARED = "geon_product_{0} geon_copy_{0} geon_spread_{0} geon_transpose_{0}"
 
 
 def tags(text: str) -> tuple[str, ...]:
@@ -39,19 +58,23 @@ def shared_unit(tag: str, vector_bytes: int) -> str:
         text,
     )
     assert count, "the shared functions of products are written in another way"
-    return "\n".join([PRELUDE, exported])
+    return "\n".join([PRELUDE, POOL, exported])
+
+
+def prototypes(names: tuple[str, ...], vector_bytes: int) -> str:
+    """What a unit declares that calls these functions."""
+    return "".join(_prototype(name, vector_bytes) for name in names if _TYPED.fullmatch(name))
 
 
 @lru_cache(maxsize=64)
-def prototypes(names: tuple[str, ...], vector_bytes: int) -> str:
-    """What a unit declares that calls these functions; ``geon_split`` is its own."""
-    text = micro_kernels(" ".join(names), vector_bytes)
-
-    def declared(found: re.Match[str]) -> str:
-        head = found["head"]
-        return found[0] if _OWN.search(head) else f"{_HIDDEN} {head};\n"
-
-    return _FUNCTION.sub(declared, text)
+def _prototype(name: str, vector_bytes: int) -> str:
+    of = shape(next(type for type, tag in TAGS.items() if name.endswith(tag)), vector_bytes)
+    if name.startswith("geon_product"):
+        told = f"const struct geon_product_{of.tag} *product"
+        return f"{product_struct(of)}{_HIDDEN} void {name}({told}, int32_t threads);\n"
+    text = micro_kernels(name, vector_bytes)
+    heads = (m["head"] for m in _FUNCTION.finditer(text))
+    return f"{_HIDDEN} {next(head for head in heads if f' {name}(' in head)};\n"
 
 
 def called(text: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from ..linking import Linking
 from ..memory import Plan
 from ..target import Arrangement, Layout, Target
 from .emit import make_module
+from .keeping import keeps
 from .lowering import RULES
 from .objects import shared_object
 from .runtime import NativeProgram, prepare
@@ -44,6 +45,7 @@ TARGET = Target(
         "checked": (0,),
     },
     group=group,
+    keeps=keeps,
 )
 
 
@@ -117,7 +119,7 @@ class NativeTransformer(Transformer):
     def make_call(self, computation: Any, pure: Functional, leaves: Sequence[Leaf]) -> Any:
         """A callable from one value for each leaf to the tuple of results."""
         program, linking = computation.compiled(pure, leaves)
-        functions = program.functions(lambda: self.threads)
+        functions = program.functions(lambda: self.threads, self.state.version)
         if self.sanitize:
             from .sanitizing import with_red_zones
 

@@ -6,6 +6,9 @@ values of reductions are the same for any number of them.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from .. import c_expressions
 from ..loops import Accumulator, Loop, Nest, Pass
 from ..scalars import LANES
@@ -25,12 +28,16 @@ GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
 }
 """
 PARTS = 256  # the most partial values of a reduction
+FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
+LONG_ROW = 1 << 16
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 
 
 def nest_text(nest: Nest, names: KernelNames, name: str) -> str:
     """The C functions of a nest; ``name`` is that of the one to call."""
     work = _Writer(nest, names, name)
+    if work.is_few_long_rows():
+        return work.row_after_row()
     if nest.rows or nest.lanes is not None:
         return work.by_rows()
     return work.divided()
@@ -237,6 +244,44 @@ class _Writer:
             [self.head(), "{", *self.indented(main), "}"],
         ])  # fmt: skip
 
+    def is_few_long_rows(self) -> bool:
+        """Whether there are too few rows for all threads, and each is one long pass."""
+        nest, lines = self.nest, self.nest.row.lines
+        rows = [loop.extent for loop in nest.rows if isinstance(loop.extent, int)]
+        if not nest.rows or nest.lanes is not None or len(rows) < len(nest.rows):
+            return False
+        if math.prod(rows) > FEW_ROWS or sum(isinstance(line, Pass) for line in lines) != 1:
+            return False
+        first = lines[0]
+        if not isinstance(first, Pass) or not first.loops or not first.sums:
+            return False
+        length = first.loops[0].extent
+        return not isinstance(length, int) or length >= LONG_ROW
+
+    def row_after_row(self) -> str:
+        """One row at a time, its pass divided."""
+        nest, task = self.nest, f"{self.name}_part"
+        made = nest.row.lines[0]
+        assert isinstance(made, Pass)
+        indices = [Parameter(loop.name, "int64_t", None, False) for loop in nest.rows]
+        extra = self.partial(made) + indices
+        lines = [*self.divide(made, task, [p.name for p in indices])]
+        lines += self.statements(nest.row.lines[1:])
+        for loop in reversed(nest.rows):
+            head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
+            lines = [head, *self.indented(lines), "}"]
+        top = [str(line) for line in nest.top.lines]
+        return self.whole([
+            self.structure(task, extra),
+            self.function(task, self.part(made, top), extra),
+            [self.head(), "{", *self.indented([*top, *lines]), "}"],
+        ])  # fmt: skip
+
+    def partial(self, made: Pass) -> list[Parameter]:
+        """What a task of a divided pass is told: its share, and where partial values go."""
+        parts = (Parameter(f"{t.name}_parts", t.ctype, None) for t in made.sums)
+        return [Parameter("grain", "int64_t", None, False), *parts]
+
     def divisors(self) -> list[str]:
         """What a task needs to know of how the rows are divided."""
         return ["grain", "rows"] + (["block"] if self.nest.lanes is not None else [])
@@ -308,10 +353,7 @@ class _Writer:
         for line in nest.row.lines:
             if isinstance(line, Pass):
                 task = f"{self.name}_part{len(functions) // 2 or ''}"
-                extra = [
-                    Parameter("grain", "int64_t", None, False),
-                    *(Parameter(f"{t.name}_parts", t.ctype, None) for t in line.sums),
-                ]
+                extra = self.partial(line)
                 functions.append(self.structure(task, extra))
                 functions.append(self.function(task, self.part(line, top), extra))
                 main += self.divide(line, task)
@@ -335,8 +377,11 @@ class _Writer:
         lines += [f"{t.name}_parts[task] = {t.name};" for t in made.sums]
         return lines if made.loops or made.sums else [*lines, "(void)task;"]
 
-    def divide(self, made: Pass, task: str) -> list[str]:
-        """The statements that run a pass in parts and combine its partial values in order."""
+    def divide(self, made: Pass, task: str, indices: Sequence[str] = ()) -> list[str]:
+        """The statements that run a pass in parts and combine its partial values in order.
+
+        ``indices`` are variables that the tasks are told.
+        """
         size = self.extent(made.loops[0]) if made.loops else "1"
         work = " * ".join(
             [str(weight_of(made)), *(f"({self.extent(loop)})" for loop in made.loops[1:])]
@@ -351,6 +396,7 @@ class _Writer:
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
         lines += [f"{t.ctype} {t.name}_parts[{PARTS}];" for t in made.sums]
         arrays = {f"{t.name}_parts": f"{t.name}_parts" for t in made.sums}
+        arrays.update({name: name for name in indices})
         lines += self.launch(task, {"grain": "grain", **arrays})
         outside = []
         for t in made.sums:

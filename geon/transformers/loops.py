@@ -17,10 +17,10 @@ from ..op_graph.op_graph import Op
 from . import c_expressions
 from .forms import Form, Size, strides, variable
 from .fusion import HEAVY, Fused
-from .scalars import Block, Index, LanesError, Names, Scalars, constant_size
+from .scalars import Block, Index, LanesError, Names, Scalars
 from .schedule import Kernel
 
-BUFFERED = 4096  # elements of one row of a costly value that are kept between passes
+BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
 
 
 @dataclass(slots=True)
@@ -68,12 +68,22 @@ class Pass:
     stores: list[Store] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An array of one row, filled in one pass and read in later ones."""
+
+    name: str
+    ctype: str
+    size: Size
+
+
 @dataclass(slots=True)
 class Nest:
     """``rows`` (empty where a single pass is divided), then statements and passes in order.
 
     ``top`` are statements that run once in each task; ``lanes`` the loop of the last row axis,
-    which is taken in blocks; ``ending`` what is computed after all partial values were combined.
+    which is taken in blocks; ``ending`` what is computed after all partial values were combined;
+    ``buffers`` what a task declares for its rows.
     """
 
     rows: list[Loop]
@@ -82,6 +92,7 @@ class Nest:
     lanes: Loop | None
     ending: Block
     weight: int
+    buffers: list[Buffer] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +275,7 @@ class _Maker:
             self.index[lanes] = variable("first_lane") + variable("lane")
             self.scalars.depths.update({"first_lane": 1, "lane": 1})
         self.buffered: list[tuple[Op, object, str]] = []
+        self.buffers: list[Buffer] = []
         ending = Block()
         weight = 0
         target = row
@@ -273,7 +285,7 @@ class _Maker:
             if divided and level > 0:
                 target = ending
             weight += self.make_level(level, target, ending, divided, merged)
-        return Nest(row_loops, top, row, self.lane_loop, ending, max(weight, 1))
+        return Nest(row_loops, top, row, self.lane_loop, ending, max(weight, 1), self.buffers)
 
     def loop(self, axes: tuple[str, ...], depth: int) -> Loop:
         name = f"i_{self.number[axes[0]]}" if len(axes) == 1 else f"j_{self.number[axes[0]]}"
@@ -399,8 +411,9 @@ class _Maker:
 
     def keep_costly(self, level: int, inner: tuple[str, ...], row: Block, body: Block) -> list[str]:
         """Statements that keep costly values in a buffer of the row, for later passes."""
-        size = constant_size(product(self.extents[n] for n in inner))
-        if row.lanes is not None or not self.form.rows or size is None or size > BUFFERED:
+        size = product(self.extents[n] for n in inner)
+        long = isinstance(size, int) and size > BUFFERED
+        if row.lanes is not None or not self.form.rows or long:
             return []
         found = []
         form = Form()
@@ -412,7 +425,7 @@ class _Maker:
             if op not in needed or op in self.kernel.results or op in self.scalars.known:
                 continue
             buffer = self.scalars.fresh("w")
-            row.lines.append(f"{c_expressions.C_TYPES[name_of(op.dtype)]} {buffer}[{size}];")
+            self.buffers.append(Buffer(buffer, c_expressions.C_TYPES[name_of(op.dtype)], size))
             place = f"{buffer}[{self.scalars.index_text(body, form, lone=False)}]"
             found.append(f"{place} = {name};")
             self.buffered.append((op, key[1], place))

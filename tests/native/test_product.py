@@ -292,6 +292,12 @@ def plain() -> list[Case]:
         found.append(Case("bmk,bkn->bmn", lengths, memory, plain=True))
         found.append(Case("bmk,bkn->bmn", lengths, memory, open=True, plain=True))
     found.append(Case("bmk,bkn->bmn", sizes(b=2, m=8, k=20_000, n=32), open=True, plain=True))
+    for m, k, n in [(100, 200, 8), (60, 20_000, 3), (96, 1000, 12), (50, 128, 1)]:
+        for memory in [("mk", "kn", "mn"), ("mk", "nk", "mn"), ("km", "kn", "mn")]:
+            lengths = sizes(m=m, k=k, n=n)
+            found.append(Case("mk,kn->mn", lengths, memory, open=True, plain=True))
+            found.append(Case("mk,kn->mn", lengths, memory, "double", True, plain=True))
+    found.append(Case("bmk,bkn->bmn", sizes(b=3, m=90, k=150, n=4), open=True, plain=True))
     return found
 
 

@@ -30,6 +30,7 @@ GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
 PARTS = 256  # the most partial values of a reduction
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
 LONG_ROW = 1 << 16
+ON_STACK = 4096  # elements of an array that a task has on its stack
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 
 
@@ -225,6 +226,7 @@ class _Writer:
             "const int64_t begin = task * grain;",
             "const int64_t end = begin + grain < rows ? begin + grain : rows;",
             *top,
+            *self.buffers(),
             "for (int64_t row = begin; row < end; row++) {",
             *self.indented([*self.row_indices(), *row]),
             "}",
@@ -243,6 +245,30 @@ class _Writer:
             self.function(task, body, extra),
             [self.head(), "{", *self.indented(main), "}"],
         ])  # fmt: skip
+
+    def buffers(self) -> list[str]:
+        """The arrays that each row fills anew: small ones on the stack, others in scratch memory.
+
+        Arrays in scratch memory begin at lines of cache.
+        """
+        lines: list[str] = []
+        large = []
+        for buffer in self.nest.buffers:
+            if isinstance(buffer.size, int) and buffer.size <= ON_STACK:
+                lines.append(f"{buffer.ctype} {buffer.name}[{buffer.size}];")
+            else:
+                large.append(buffer)
+        offset = "0"
+        places = []
+        for buffer in large:
+            places.append(
+                f"{buffer.ctype} *restrict {buffer.name} = (void *)(row_memory + {offset});"
+            )
+            size = f"({self.names.length(buffer.size)}) * (int64_t)sizeof({buffer.ctype})"
+            offset = f"{offset} + ({size} + 63) / 64 * 64"
+        if large:
+            lines += [f"char *const row_memory = geon_scratch((size_t)({offset}));", *places]
+        return lines
 
     def is_few_long_rows(self) -> bool:
         """Whether there are too few rows for all threads, and each is one long pass."""

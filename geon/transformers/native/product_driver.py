@@ -83,7 +83,8 @@ struct geon_operand_{tag} {{
 /* `place` gives the offsets of a batch in the left and the right operand and the result; without
    it there is one batch. `result` is memory that has the sums as they are, rows `result_line`
    apart; else `store` does something with them. `kept` is a copy of the right operand, packed as
-   a whole, or NULL. */
+   a whole, or NULL. One that is `turned` has its operands exchanged, and the result is written
+   across. */
 struct geon_product_{tag} {{
   int64_t batches, rows, columns, depth;
   struct geon_operand_{tag} left, right;
@@ -94,6 +95,7 @@ struct geon_product_{tag} {{
                 int64_t column_start, int64_t width, const {type} *out, int64_t sums_step);
   const void *arguments;
   struct geon_kept *kept;
+  int turned;
 }};
 """
 
@@ -196,6 +198,28 @@ static GEON_QUICK struct geon_next_{tag} geon_find_next_{tag}(const struct geon_
   }}
   return next;
 }}
+/* Offsets of a batch in the left and the right operand and the result. */
+static GEON_QUICK void geon_place_{tag}(
+    const struct geon_product_{tag} *product, int64_t batch, int64_t *offsets) {{
+  offsets[0] = offsets[1] = offsets[2] = 0;
+  if (!product->place) return;
+  product->place(product->arguments, batch, offsets);
+  if (product->turned) {{
+    const int64_t left = offsets[1];
+    offsets[1] = offsets[0];
+    offsets[0] = left;
+  }}
+}}
+/* Sums written to the memory of the result. */
+static GEON_QUICK void geon_write_{tag}(const struct geon_product_{tag} *product, {type} *result,
+    int64_t row, int64_t height, int64_t column, int64_t width, const {type} *out,
+    int64_t sums_step) {{
+  const int64_t line = product->result_line;
+  if (product->turned)
+    geon_transpose_{tag}(result + column * line + row, line, out, sums_step, height, width);
+  else
+    geon_copy_{tag}(result + row * line + column, line, out, sums_step, height, width);
+}}
 /* The group's sums put by as its part's, or handed to the product's own function. */
 static GEON_QUICK void geon_put_{tag}(const struct geon_run_{tag} *run,
     const struct geon_block_{tag} *block, int64_t row_start, int64_t height, const {type} *out) {{
@@ -205,8 +229,8 @@ static GEON_QUICK void geon_put_{tag}(const struct geon_run_{tag} *run,
       * product->rows + row_start) * product->columns + block->column_start, product->columns,
       out, block->sums_step, height, block->width);
   else if (product->result)
-    geon_copy_{tag}(block->result + row_start * product->result_line + block->column_start,
-      product->result_line, out, block->sums_step, height, block->width);
+    geon_write_{tag}(product, block->result, row_start, height, block->column_start, block->width,
+      out, block->sums_step);
   else
     product->store(product->arguments, block->batch, row_start, height, block->column_start,
       block->width, out, block->sums_step);
@@ -272,12 +296,12 @@ static GEON_QUICK void geon_item_{tag}(const struct geon_run_{tag} *run,
   const struct geon_product_{tag} *product = run->product;
   const struct geon_cut_{tag} *cut = &run->cut;
   const struct geon_operand_{tag} *right = &product->right;
-  int64_t offsets[3] = {{0, 0, 0}};
+  int64_t offsets[3];
   block->column_start = item % cut->column_blocks * cut->column_block;
   block->block_start = item / cut->column_blocks % cut->row_blocks * cut->row_block;
   block->batch = item / cut->column_blocks / cut->row_blocks % product->batches;
   block->part = item / cut->column_blocks / cut->row_blocks / product->batches;
-  if (product->place) product->place(product->arguments, block->batch, offsets);
+  geon_place_{tag}(product, block->batch, offsets);
   block->rows_at = product->left.at + offsets[0];
   block->columns_at = right->at + offsets[1];
   block->result = product->result + offsets[2];
@@ -344,7 +368,7 @@ static GEON_QUICK void geon_keep_task_{tag}(void *argument, int64_t index) {{
   const struct geon_product_{tag} *product = run->product;
   const struct geon_cut_{tag} *cut = &run->cut;
   const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
-  int64_t offsets[3] = {{0, 0, 0}};
+  int64_t offsets[3];
   struct geon_block_{tag} block;
   block.batch = index / cut->column_blocks / deep;
   block.column_start = index % cut->column_blocks * cut->column_block;
@@ -353,7 +377,7 @@ static GEON_QUICK void geon_keep_task_{tag}(void *argument, int64_t index) {{
   const int64_t depth = product->depth - block.depth_start;
   block.width = columns < cut->column_block ? columns : cut->column_block;
   block.depth_run = depth < cut->depth_block ? depth : cut->depth_block;
-  if (product->place) product->place(product->arguments, block.batch, offsets);
+  geon_place_{tag}(product, block.batch, offsets);
   block.columns_at = product->right.at + offsets[1];
   block.panels = geon_kept_panels_{tag}(run, &block);
   block.staged = geon_scratch(
@@ -382,18 +406,37 @@ static GEON_QUICK void geon_add_parts_{tag}(const struct geon_run_{tag} *run, in
     run->part_sums[e % elements] += run->part_sums[e];
   for (int64_t batch = 0; batch < product->batches; ++batch) {{
     const {type} *sums = run->part_sums + batch * product->rows * product->columns;
-    int64_t offsets[3] = {{0, 0, 0}};
-    if (product->place) product->place(product->arguments, batch, offsets);
+    int64_t offsets[3];
+    geon_place_{tag}(product, batch, offsets);
     if (product->result)
-      geon_copy_{tag}(product->result + offsets[2], product->result_line, sums, product->columns,
-        product->rows, product->columns);
+      geon_write_{tag}(product, product->result + offsets[2], 0, product->rows, 0,
+        product->columns, sums, product->columns);
     else
       product->store(product->arguments, batch, 0, product->rows, 0, product->columns, sums,
         product->columns);
   }}
 }}
+/* Few columns of many rows are few rows of many columns, which read the operand in place. */
+static GEON_QUICK struct geon_product_{tag} geon_turn_{tag}(
+    const struct geon_product_{tag} *product) {{
+  struct geon_product_{tag} turned = *product;
+  const int can = product->result && !product->left.pack && !product->right.pack;
+  const int64_t most = product->left.line == 1 ? {min(FEW["stream"], of.vector)}
+    : {min(FEW["dots"], of.vector)};
+  if (can && product->columns <= most && product->rows >= {3 * of.vector}
+      && product->depth >= {8 * of.vector}) {{
+    turned.left = product->right;
+    turned.right = product->left;
+    turned.rows = product->columns;
+    turned.columns = product->rows;
+    turned.kept = NULL;
+    turned.turned = 1;
+  }}
+  return turned;
+}}
 static GEON_QUICK void geon_product_{tag}(
-    const struct geon_product_{tag} *product, int32_t threads) {{
+    const struct geon_product_{tag} *told, int32_t threads) {{
+  const struct geon_product_{tag} turned = geon_turn_{tag}(told), *product = &turned;
   const int64_t batches = product->batches, rows = product->rows, columns = product->columns;
   const int in_place = !product->right.pack && rows > 0;
   if (batches <= 0 || rows <= 0 || columns <= 0) return;

@@ -70,7 +70,7 @@ def prototypes(names: tuple[str, ...], vector_bytes: int) -> str:
 def _prototype(name: str, vector_bytes: int) -> str:
     of = shape(next(type for type, tag in TAGS.items() if name.endswith(tag)), vector_bytes)
     if name.startswith("geon_product"):
-        told = f"const struct geon_product_{of.tag} *product"
+        told = f"const struct geon_product_{of.tag} *told"
         return f"{product_struct(of)}{_HIDDEN} void {name}({told}, int32_t threads);\n"
     text = micro_kernels(name, vector_bytes)
     heads = (m["head"] for m in _FUNCTION.finditer(text))

@@ -14,11 +14,14 @@ def cut_text(of: Shape) -> str:
     tag = of.tag
     return f"""\
 /* Blocks of rows and columns, items (blocks of all batches and parts), and tasks, each of
-   neighbouring items. Only `part_depth` enters results, and that follows from the sizes: what has
+   neighbouring items: of the same columns where the right operand is larger than all else, so
+   that each thread reads and packs few of them, else of the same rows, since threads that write
+   parts of the same rows take lines of cache from each other. Only `part_depth` enters results, and that follows from the sizes: what has
    few elements but long sums is summed in parts. */
 struct geon_cut_{tag} {{
   int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
   int64_t parts, part_depth;
+  int by_columns;
 }};
 /* The least block, a multiple of `step`, that cuts `total` into as few as blocks of `most` do. */
 static GEON_QUICK int64_t geon_share_{tag}(
@@ -51,6 +54,7 @@ static GEON_QUICK struct geon_cut_{tag} geon_cut_{tag}(int64_t batches, int64_t 
       column_block = geon_share_{tag}(column_block, column_block / 2, {of.panel});
     else break;
   }}
+  s.by_columns = (double)depth * (double)columns > (double)rows * (double)(depth + columns);
   s.row_block = row_block;
   s.column_block = column_block;
   const int64_t most = few && rows <= 16 ? (rows <= 4 ? 32 : 10) * {of.depth} : {of.depth};
@@ -117,6 +121,7 @@ struct geon_block_{tag} {{
   const {type} *rows_at, *columns_at;
   int64_t left_step, sums_step, batch, part, column_start, width, block_start, block_end;
   int64_t depth_first, depth_last, depth_start, depth_run;
+  int64_t columns_packed; /* the number of the columns whose panels are there; -1: none */
   int near;
 }};
 """
@@ -296,11 +301,15 @@ static GEON_QUICK void geon_item_{tag}(const struct geon_run_{tag} *run,
   const struct geon_product_{tag} *product = run->product;
   const struct geon_cut_{tag} *cut = &run->cut;
   const struct geon_operand_{tag} *right = &product->right;
+  const int64_t blocks = cut->row_blocks * cut->column_blocks, within = item % blocks;
+  const int64_t row = cut->by_columns ? within % cut->row_blocks : within / cut->column_blocks;
+  const int64_t column = cut->by_columns ? within / cut->row_blocks : within % cut->column_blocks;
+  const int64_t number = item / blocks * cut->column_blocks + column;
   int64_t offsets[3];
-  block->column_start = item % cut->column_blocks * cut->column_block;
-  block->block_start = item / cut->column_blocks % cut->row_blocks * cut->row_block;
-  block->batch = item / cut->column_blocks / cut->row_blocks % product->batches;
-  block->part = item / cut->column_blocks / cut->row_blocks / product->batches;
+  block->block_start = row * cut->row_block;
+  block->column_start = column * cut->column_block;
+  block->batch = item / blocks % product->batches;
+  block->part = item / blocks / product->batches;
   geon_place_{tag}(product, block->batch, offsets);
   block->rows_at = product->left.at + offsets[0];
   block->columns_at = right->at + offsets[1];
@@ -321,11 +330,13 @@ static GEON_QUICK void geon_item_{tag}(const struct geon_run_{tag} *run,
     block->near = !run->direct && !run->kept && !right->pack && right->line == 1
       && block->width % {of.vector} == 0
       && block->depth_run * right->summed * {of.bytes} <= {NEAR};
-    if (!run->direct && !run->kept && !block->near) geon_pack_right_{tag}(run, block);
+    if (!run->direct && !run->kept && !block->near && block->columns_packed != number)
+      geon_pack_right_{tag}(run, block);
     for (int64_t row = block->block_start; row < block->block_end; row += {GROUP})
       geon_group_{tag}(run, block, row);
     start += cut->depth_block;
   }} while (start < block->depth_last);
+  block->columns_packed = block->depth_run == block->depth_last - block->depth_first ? number : -1;
 }}
 static GEON_QUICK int64_t geon_lines_{tag}(int64_t elements) {{
   return (elements + 63) / 64 * 64;
@@ -352,6 +363,7 @@ static GEON_QUICK void geon_product_task_{tag}(void *argument, int64_t index) {{
   block.panels = scratch + left;
   block.sums = scratch + left + panels;
   block.staged = scratch + left + panels + sums;
+  block.columns_packed = -1;
   const int64_t last = cut->items * (index + 1) / cut->tasks;
   for (int64_t item = cut->items * index / cut->tasks; item < last; ++item)
     geon_item_{tag}(run, &block, item);

@@ -16,8 +16,8 @@ def cut_text(of: Shape) -> str:
 /* Blocks of rows and columns, items (blocks of all batches and parts), and tasks, each of
    neighbouring items: of the same columns where the right operand is larger than all else, so
    that each thread reads and packs few of them, else of the same rows, since threads that write
-   parts of the same rows take lines of cache from each other. Only `part_depth` enters results, and that follows from the sizes: what has
-   few elements but long sums is summed in parts. */
+   parts of the same rows take lines of cache from each other. Only `part_depth` enters results,
+   and that follows from the sizes: what has few elements but long sums is summed in parts. */
 struct geon_cut_{tag} {{
   int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
   int64_t parts, part_depth;

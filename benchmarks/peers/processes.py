@@ -28,8 +28,10 @@ def environment(threads: int) -> dict[str, str]:
     """The environment of every contender, in which all have the same number of threads."""
     count = str(threads)
     counted = "OMP MKL OPENBLAS BLIS VECLIB_MAXIMUM NUMEXPR NUMBA".split()
+    # Byte code is kept for all: installed packages have theirs already.
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {
-        **os.environ,
+        **kept,
         **{f"{library}_NUM_THREADS": count for library in counted},
         "GEON_THREADS": count,
         "CPU_COUNT": count,  # tinygrad

@@ -117,6 +117,7 @@ class State:
             shape = self.shape(slot, lengths)
             check_size(slot.dtype.itemsize * math.prod(shape), slot.label)
             slot.array = np.zeros(shape, slot.dtype)
+            self.version += 1
             slot.lengths = self.chosen(slot, lengths)
 
     def foreseen(self, slots: Iterable[Slot], lengths: Mapping[str, int]) -> dict[str, int]:

@@ -51,6 +51,16 @@ def test_any_number_of_rows_with_one_program(transformer, weights, rows):
     assert copy == ((100 + 32) * 70 * 4 if 32 < rows <= 480 else 0)
 
 
+def test_all_numbers_of_rows_share_one_copy(transformer, weights):
+    f = layer(transformer, weights)
+    for rows in (40, 41, 300, 40, 20, 41):
+        x = RANDOM.standard_normal((rows, 70)).astype(np.float32)
+        near(f(x), x @ W)
+    program, _ = f.compiled(f.pure, f.placeholders)
+    held = [copy.nbytes for kept in program.copies.values() for copy in kept.copies]
+    assert sorted(held) == [0, (100 + 32) * 70 * 4]
+
+
 def test_a_variable_that_is_set_is_packed_again(transformer, weights):
     f = layer(transformer, weights)
     near(f(X), X @ W)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -97,6 +98,7 @@ class NativeProgram:
         self.buffers = tuple(buffer.size for buffer in plan.buffers)
         self.lifetimes = plan.lifetimes
         self.kept = tuple(plan.kept.values())
+        self.copies: WeakValueDictionary[Any, Kept] = WeakValueDictionary()
         self.beside = tuple(bytes_of(op) for op in outputs)
         self.results = tuple((op.axes.lengths, op.dtype) for op in outputs)
         self.shown = {
@@ -117,6 +119,18 @@ class NativeProgram:
             return Bound(self, threads, version, *args)
 
         return Functions(bind, Bound.run, self.sizes, self.make_entry, Bound.run_into)
+
+    def keep(self, arena: Array, version: Array | None, lengths: Mapping[str, int]) -> Kept:
+        """The copies kept for calls in this arena: one set for all numbers of rows."""
+        if version is None:
+            version = np.zeros(1, np.int64)
+        sizes = tuple(copy.bytes(lengths) for copy in self.kept)
+        key = (id(arena), id(version), sizes)
+        found = self.copies.get(key)
+        if found is None:
+            constant = [copy.constant for copy in self.kept]
+            found = self.copies[key] = Kept(arena, version, sizes, constant)
+        return found
 
     def make_entry(self, dtypes: Sequence[Any]) -> Entry | None:
         """A short way in for inputs of these dtypes; None where there is none here.
@@ -167,9 +181,7 @@ class Bound:
             base + offset if size else nothing for offset, size in zip(offsets, sizes, strict=True)
         ]
         if KEPT in module.pointers:
-            self.kept = Kept(
-                program, lengths, np.zeros(1, np.int64) if version is None else version
-            )
+            self.kept = program.keep(arena, version, lengths)
             tail.append(address(self.kept.table))
         total = len(module.pointers)
         self.first = total - len(tail)
@@ -263,16 +275,20 @@ class Kept:
     """The table of copies that a program keeps from call to call, and their memory.
 
     A copy is made when its row has not seen the version of what it is of, which never is -1.
+    ``arena`` and ``version`` are held so that no others get their identity meanwhile.
     """
 
-    def __init__(self, program: NativeProgram, lengths: Mapping[str, int], version: Array) -> None:
-        self.version, self.never = version, np.zeros(1, np.int64)
-        self.copies = [new_arena(copy.bytes(lengths)) for copy in program.kept]
+    def __init__(
+        self, arena: Array, version: Array, sizes: Sequence[int], constant: Sequence[bool]
+    ) -> None:
+        self.arena, self.version, self.never = arena, version, np.zeros(1, np.int64)
+        self.copies = [new_arena(size) for size in sizes]
         self.table = np.zeros((1 + len(self.copies), 3), np.int64)
         self.table[0, 0] = address(version)
-        for line, copy, of in zip(self.table[1:], self.copies, program.kept, strict=True):
-            version = self.never if of.constant else self.version
-            line[:] = address(version), -1, address(copy) if copy.size else 0
+        for line, copy, never in zip(self.table[1:], self.copies, constant, strict=True):
+            line[:] = address(self.never if never else version), -1, 0
+            if copy.size:
+                line[2] = address(copy)
 
 
 def space_of(kernel: Kernel) -> frozenset[tuple[str, int | Length]]:

@@ -67,7 +67,9 @@ def test_doctor_survives_a_package_that_does_not_load(found, capsys):
 
 
 def test_doctor_fails_where_nothing_is_usable(monkeypatch, capsys):
-    monkeypatch.setattr(base, "transformer_names", lambda: {"numpy": "tests.test_main:Elsewhere"})
+    elsewhere = {"numpy": "tests.test_main:Elsewhere"}
+    monkeypatch.setattr(base, "BUILT_IN", elsewhere)
+    monkeypatch.setattr(base, "transformer_names", lambda: elsewhere)
     assert command.main(["doctor"]) == 1
 
 

@@ -44,6 +44,8 @@ def build_program(pure: Functional, target: Target) -> Program:
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
     simple = rewrite(roots, _rules(target), {})
+    if target.last is not None:
+        simple = rewrite(simple, target.last, {})
     first, second = len(outputs), len(outputs) + len(pure.updates)
     new = [op for op in simple if isinstance(op, Tensor)]
     return Program(

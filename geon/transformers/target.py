@@ -35,7 +35,8 @@ class Arrangement:
 class Target:
     """What a transformer's stages need to know of the machine and its library.
 
-    ``rules`` lower what the target has no row for; ``arrange`` says how a contraction wants its
+    ``rules`` lower what the target has no row for, and ``last`` are applied when those and the
+    stable forms have nothing left to do; ``arrange`` says how a contraction wants its
     operands laid out; ``in_place`` names the rows whose result may take the memory of some
     arguments, by position; ``raising`` the rows that can fail at run time; ``hidden`` gives the
     bytes per element of the first operand that the library takes by itself while a row runs (work
@@ -54,5 +55,6 @@ class Target:
     raising: frozenset[str] = frozenset({"checked"})
     contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     group: Callable[..., list[Any]] | None = None
+    last: RuleSet | None = None
     keeps: Callable[..., Any] | None = None
     alignment: int = 64

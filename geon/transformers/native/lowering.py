@@ -13,6 +13,7 @@ from ...op_graph.rewrite import Rules
 from .. import lowering
 
 lower = Rules("native lowering")
+last = Rules("native, last")
 
 
 @lower.on("update")
@@ -40,12 +41,13 @@ def update_of_a_constant(op: Op) -> Op | None:
     return intern(ComputationOp, PAD, (placed, fill), (tuple(widths),), op.axes, op.dtype)
 
 
-@lower.on("divide")
+@last.on("divide")
 def softmax(op: Op) -> Op | None:
     """A softmax divides each row once: exp(x - max(x)) times 1 / sum.
 
     The sum is at least exp(0) and at most the number of elements, so the reciprocal neither
-    overflows nor loses digits; a product costs a third of a division.
+    overflows nor loses digits; a product costs a third of a division. Last, since a logarithm of
+    the quotient has a form of its own that is exact however far out.
     """
     powers, total = op.args
     if powers.primitive.name != "exp" or total.primitive is not SUM or total.args[0] is not powers:
@@ -73,3 +75,4 @@ def _everywhere(op: Op) -> Tensor | None:
 
 # erf has a C function of its own.
 RULES = lowering.RULES.without(lowering.erf) | lower.done()
+LAST = last.done()

@@ -16,7 +16,7 @@ from ..memory import Plan
 from ..target import Arrangement, Layout, Target
 from .emit import make_module
 from .keeping import keeps
-from .lowering import RULES
+from .lowering import LAST, RULES
 from .objects import shared_object
 from .runtime import NativeProgram, prepare
 from .threads import default_threads
@@ -45,6 +45,7 @@ TARGET = Target(
         "checked": (0,),
     },
     group=group,
+    last=LAST,
     keeps=keeps,
 )
 

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import geon  # noqa: E402  # found from the root
-from benchmarks.peers import geon_work, workloads  # noqa: E402
-from geon.transformers.native.ceilings import ceilings  # noqa: E402
+from benchmarks.peers import geon_work, workloads  # noqa: E402  # as above
+from geon.transformers.native.ceilings import ceilings  # noqa: E402  # as above
 
 WORKLOADS = ("mlp-step", "block-forward", "block-gradient")
 

@@ -176,6 +176,7 @@ class _Fusion:
         return self.repeats(op) and op not in self.origins.get(op, ())
 
     def visit(self, op: Op) -> None:
+        """Give an op to the way that ops of its kind are computed."""
         uses = self.uses.get(op, [])
         name = op.primitive.name
         if is_look(self.laid_out, op):
@@ -256,6 +257,7 @@ class _Fusion:
         return cluster
 
     def enter(self, op: Op, cluster: Cluster, result: bool) -> None:
+        """Compute ``op`` in a cluster, stored by it where it is a ``result``."""
         cluster.inner.add(op)
         if not all(
             self.straight(use, cluster) for use in self.within(self.uses.get(op, []), cluster)
@@ -290,6 +292,7 @@ class _Fusion:
         return [use for use in uses if cluster in self.homes.get(use.op, ())]
 
     def elementwise(self, op: Op, uses: list[Use]) -> None:
+        """Repeat an op in all its users, join one of them, or begin a nest."""
         users = self.users(uses)
         required = op in self.required or self.apart
         if not required and users and self.repeatable(op, uses, users):
@@ -324,6 +327,7 @@ class _Fusion:
         return use.op.primitive.name == "dot" and is_product(use.op)
 
     def fits_elementwise(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
+        """Whether a cluster can compute ``op``, stored or not, at its own indices."""
         if cluster.kind == "library" or self.full(op, cluster):
             return False
         if not all(self.straight(use, cluster) for use in uses):
@@ -354,6 +358,7 @@ class _Fusion:
         return True
 
     def reduction(self, op: Op, uses: list[Use]) -> None:
+        """Let a nest that uses a reduction compute it, or one over the same space, or begin one."""
         users = self.users(uses)
         required = op in self.required or len(users) > 1
         if not self.apart:
@@ -442,6 +447,7 @@ class _Fusion:
         return not long and not few
 
     def contraction(self, op: Op, uses: list[Use]) -> None:
+        """Store a contraction through what one user does with it, or begin a product."""
         users = self.users(uses)
         required = op in self.required or len(users) > 1
         if not self.apart:

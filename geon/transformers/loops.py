@@ -145,6 +145,7 @@ class _Maker:
         return self.levels[root]
 
     def find_items(self) -> list[_Item]:
+        """What is reduced and stored, and in which pass."""
         rows = self.form.rows or frozenset()
         found = []
         for op in self.reductions:
@@ -244,6 +245,7 @@ class _Maker:
         return groups
 
     def mergeable(self, outer: str, inner: str) -> bool:
+        """Whether every offset walks two neighbouring axes as one."""
         variables = [f"i_{self.number[outer]}", f"i_{self.number[inner]}"]
         if any(v in self.scalars.lone for v in variables):
             return False
@@ -339,6 +341,7 @@ class _Maker:
         items: list[_Item],
         groups: list[tuple[str, ...]] | None,
     ) -> Pass:
+        """The loops of one pass with all that is computed in it."""
         body = Block(row)
         loops = [self.loop(axes, 2) for axes in groups or [(n,) for n in inner]]
         made = Pass(loops, body)

@@ -177,6 +177,7 @@ class Scalars:
         return form.text(self.names.length)
 
     def write_division(self, block: Block, name: str) -> None:
+        """Write the quotient or remainder of a split index once, where it is first known."""
         if block.find(name) is not None:
             return
         quotient, form, length, first = self.halves[name]
@@ -234,6 +235,7 @@ class Scalars:
         return found
 
     def computed(self, block: Block, op: Op, index: Index) -> str:
+        """The value of an op that is not in memory, from its arguments."""
         name = op.primitive.name
         dtype = name_of(op.dtype)
         if name == "constant":

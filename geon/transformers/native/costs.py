@@ -75,6 +75,7 @@ class _Work:
         return int(evaluate(op.axes.size, self.lengths))
 
     def cost(self) -> Cost:
+        """Bytes and operations of the kernel."""
         cost = Cost()
         name = self.kernel.op.primitive.name
         if name in ("update", "scatter") and self.kernel.form.kind == "library":
@@ -124,6 +125,7 @@ class _Work:
         return reversed(found)
 
     def count(self, cost: Cost, op: Op, elements: int) -> None:
+        """Add the operations of one op for so many elements."""
         name, dtype = op.primitive.name, op.dtype
         if name == "dot":
             sizes = {axis.name: axis.expression for arg in op.args for axis in arg.axes}

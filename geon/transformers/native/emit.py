@@ -232,6 +232,7 @@ class _Module:
         return f"{name}({arguments});"
 
     def argument(self, parameter: Parameter) -> str:
+        """What ``geon_run`` gives a kernel for one of its parameters."""
         place = parameter.place
         if isinstance(place, str):
             return f"n[{self.lengths.index(place)}]"

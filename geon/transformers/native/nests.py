@@ -137,6 +137,7 @@ class _Writer:
         return body
 
     def start(self, total: Accumulator, lanes: bool) -> list[str]:
+        """The statements before a reduction."""
         first = c_expressions.identity(total.kind, total.dtype)
         if not lanes:
             flag = [f"int {total.spoiled} = 0;"] if total.spoiled else []
@@ -160,6 +161,7 @@ class _Writer:
         return f"{held} |= {total.text} != {total.text};"
 
     def end(self, total: Accumulator, lanes: bool) -> list[str]:
+        """The statements after a reduction: a NaN that was met wins."""
         if not total.spoiled:
             return []
         nan = c_expressions.literal(float("nan"), total.dtype)
@@ -197,6 +199,7 @@ class _Writer:
         return [f"struct {name} {{", *self.indented(fields), "};"]
 
     def launch(self, name: str, extra: dict[str, str]) -> list[str]:
+        """The statements that run a task function on the pool."""
         values = [p.name for p in self.names.parameters]
         fields = [f".{v} = {v}" for v in values] + [f".{k} = {v}" for k, v in extra.items()]
         return [

@@ -66,6 +66,7 @@ def _objects(
     from concurrent.futures import ThreadPoolExecutor  # not needed where all is in the cache
 
     def one(text: str, key: str) -> Path:
+        """The object of one text, compiled where the cache has none."""
         file = f"{key}.o"
         found = disk_cache.find(file)
         if found is not None:

@@ -3,8 +3,9 @@
 A product is cut into items (blocks of rows and columns of one batch), which tasks of the thread
 pool share. An item walks the summed index in blocks: it packs its part of the right operand into
 panels two vectors wide, and for each group of rows packs the left operand's rows and runs register
-tiles over both. Sums stay in the task's scratch memory; when the last block is in, the caller's
-`store` is run once for each element. Every sum is taken in the order of the summed index, or for
+tiles over both; what is small, or kept packed, is read where it lies. Sums stay in the task's
+scratch memory until the last block is in, and the caller's `store` is then run once for each
+element; where it would do no more than store, tiles write the result themselves. Every sum is taken in the order of the summed index, or for
 few rows against a right operand adjacent along it in vector lanes; how many threads there are
 changes nothing.
 """
@@ -71,7 +72,11 @@ def _is_small(dimensions: Sequence[Dimension], of: Shape) -> bool:
 
 
 def _oriented(product: Product, of: Shape) -> Product:
-    """The same product with its stores along columns, or with few rows for many columns."""
+    """The same product with its stores along columns, or with few rows for many columns.
+
+    Few columns that are known only at run time are turned by the driver, where nothing is done on
+    storing: a `store` is text for one order of rows and columns.
+    """
     if any(d.name == product.store_unit for d in product.rows):
         product = _swapped(product)
     columns, depth = size(product.columns), size(product.summed)

@@ -5,66 +5,15 @@ functions of its own for what the driver cannot know: elements computed while th
 offsets of batches, and what is done to each element when it is stored.
 """
 
-from .product_shape import FEW, GROUP, NARROW, NEAR, Shape
-from .product_tiles import heights
+from .product_block import block_text
+from .product_shape import FEW, GROUP, NEAR, Shape
 
 
-def cut_text(of: Shape) -> str:
-    """How a product is cut up."""
-    tag = of.tag
-    return f"""\
-/* Blocks of rows and columns, items (blocks of all batches and parts), and tasks, each of
-   neighbouring items: of the same columns where the right operand is larger than all else, so
-   that each thread reads and packs few of them, else of the same rows, since threads that write
-   parts of the same rows take lines of cache from each other. Only `part_depth` enters results,
-   and that follows from the sizes: what has few elements but long sums is summed in parts. */
-struct geon_cut_{tag} {{
-  int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
-  int64_t parts, part_depth;
-  int by_columns;
-}};
-/* The least block, a multiple of `step`, that cuts `total` into as few as blocks of `most` do. */
-static GEON_QUICK int64_t geon_share_{tag}(
-    int64_t total, int64_t most, int64_t step) {{
-  const int64_t parts = total > most ? (total + most - 1) / most : 1;
-  const int64_t block = ((total + parts - 1) / parts + step - 1) / step * step;
-  return block > 0 ? block : step;
-}}
-static GEON_QUICK struct geon_cut_{tag} geon_cut_{tag}(int64_t batches, int64_t rows,
-    int64_t columns, int64_t depth, int few, int32_t threads) {{
-  struct geon_cut_{tag} s;
-  const int64_t wide = few ? (rows <= 8 ? 8 : 2) * {of.columns} : {of.columns};
-  const int64_t least = few ? {of.columns} : 4 * {of.panel};
-  const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
-  const int64_t wanted = threads > 1 && work > 1e5 ? 4 * (int64_t)threads : 1;
-  int64_t row_block = geon_share_{tag}(rows, 480, 12);
-  int64_t column_block = geon_share_{tag}(columns, wide, {of.panel});
-  const double elements = (double)batches * (double)rows * (double)columns;
-  s.parts = elements <= {of.few_elements} && depth >= 16384 ? depth / 8192 : 1;
-  s.parts = s.parts > 16 ? 16 : s.parts;
-  s.part_depth = ((depth + s.parts - 1) / s.parts + 7) / 8 * 8;
-  for (;;) {{
-    s.row_blocks = (rows + row_block - 1) / row_block;
-    s.column_blocks = (columns + column_block - 1) / column_block;
-    s.items = batches * s.row_blocks * s.column_blocks * s.parts;
-    if (s.items >= wanted || work / (double)s.items < 1e5) break;
-    if (row_block > 96 && (row_block >= column_block || column_block <= least))
-      row_block = geon_share_{tag}(row_block, row_block / 2, 12);
-    else if (column_block > least)
-      column_block = geon_share_{tag}(column_block, column_block / 2, {of.panel});
-    else break;
-  }}
-  s.by_columns = (double)depth * (double)columns > (double)rows * (double)(depth + columns);
-  s.row_block = row_block;
-  s.column_block = column_block;
-  const int64_t most = few && rows <= 16 ? (rows <= 4 ? 32 : 10) * {of.depth} : {of.depth};
-  s.depth_block = geon_share_{tag}(s.parts > 1 ? s.part_depth : depth, most, 8);
-  s.tasks = wanted > 1 ? 2 * wanted : 1;
-  if (work < 2e5 * (double)s.tasks) s.tasks = (int64_t)(work / 2e5) + 1;
-  if (s.tasks > s.items) s.tasks = s.items;
-  return s;
-}}
-"""
+def driver_text(of: Shape) -> str:
+    """All of the driver; what it calls of moves, tiles and rows comes before it."""
+    parts = (_keep_text, _item_text, _task_text, _add_parts_text, _turn_text, _run_text)
+    texts = [product_struct(of), _state_text(of), block_text(of), *(part(of) for part in parts)]
+    return "\n".join(texts)
 
 
 def product_struct(of: Shape) -> str:
@@ -127,162 +76,7 @@ struct geon_block_{tag} {{
 """
 
 
-def _pack_text(of: Shape) -> str:
-    tag, type, panel = of.tag, of.type, of.panel
-    return f"""\
-static GEON_QUICK void geon_pack_left_{tag}(const struct geon_run_{tag} *run,
-    const struct geon_block_{tag} *block, int64_t row_start, int64_t height) {{
-  const struct geon_operand_{tag} *left = &run->product->left;
-  const int64_t depth_start = block->depth_start, depth_run = block->depth_run;
-  const {type} *from = block->rows_at + row_start * left->line + depth_start * left->summed;
-  if (left->pack)
-    left->pack(run->product->arguments, block->batch, row_start, height, depth_start, depth_run,
-               block->left, block->left_step, block->staged);
-  else if (left->summed == 1)
-    geon_copy_{tag}(block->left, block->left_step, from, left->line, height, depth_run);
-  else
-    geon_transpose_{tag}(block->left, block->left_step, from, left->summed, depth_run, height);
-  /* The last tile's missing rows, of zeros. */
-  for (int64_t r = height; !run->direct && r % 12; ++r)
-    __builtin_memset(block->left + r * {of.line}, 0, (size_t)depth_run * sizeof *from);
-}}
-static GEON_QUICK void geon_pack_right_{tag}(const struct geon_run_{tag} *run,
-    const struct geon_block_{tag} *block) {{
-  const struct geon_operand_{tag} *right = &run->product->right;
-  const int64_t depth_start = block->depth_start, depth_run = block->depth_run;
-  if (right->pack) {{
-    right->pack(run->product->arguments, block->batch, block->column_start, block->width,
-                depth_start, depth_run, block->panels, run->cut.depth_block, block->staged);
-    return;
-  }}
-  const {type} *from = block->columns_at + block->column_start * right->line
-    + depth_start * right->summed;
-  int64_t c = 0;
-  if (right->line == 1) {{
-    /* All panels' parts of a row together: a row is one run of memory. */
-    const int64_t whole = block->width / {panel} * {panel};
-    for (int64_t k = 0; k < depth_run; ++k)
-      geon_spread_{tag}(block->panels + k * {panel}, {panel} * depth_run,
-        from + k * right->summed, whole);
-    c = whole;
-  }}
-  for (; c < block->width; c += {panel}) {{
-    const int64_t some = block->width - c < {panel} ? block->width - c : {panel};
-    {type} *panel = block->panels + c * depth_run;
-    if (some < {panel})
-      __builtin_memset(panel, 0, (size_t)depth_run * {panel} * sizeof *panel);
-    if (right->line == 1)
-      geon_copy_{tag}(panel, {panel}, from + c, right->summed, depth_run, some);
-    else
-      geon_transpose_{tag}(panel, {panel}, from + c * right->line, right->line, some, depth_run);
-  }}
-}}
-"""
-
-
-def _group_text(of: Shape) -> str:
-    tag, type, panel = of.tag, of.type, of.panel
-    low = heights(of)[1]
-    return f"""\
-/* What lies in memory behind the blocks at hand, where that may be what is packed next. */
-static GEON_QUICK struct geon_next_{tag} geon_find_next_{tag}(const struct geon_run_{tag} *run,
-    const struct geon_block_{tag} *block, int64_t row_start, int64_t height) {{
-  const struct geon_product_{tag} *product = run->product;
-  const int64_t depth = product->depth, columns = product->columns;
-  struct geon_next_{tag} next = {{block->left, block->left, 0, 0}};
-  if (block->depth_run != depth) return next;
-  if (product->left.whole) {{
-    next.left = block->rows_at + (row_start + height) * depth;
-    next.left_size = height * depth;
-  }}
-  if (product->right.whole && product->batches > 1 && block->width == columns) {{
-    const int64_t rows = block->block_end - block->block_start;
-    next.right_size = depth * columns * height / rows;
-    next.right = block->columns_at + depth * columns
-      + depth * columns * (row_start - block->block_start) / rows;
-  }}
-  return next;
-}}
-/* Offsets of a batch in the left and the right operand and the result. */
-static GEON_QUICK void geon_place_{tag}(
-    const struct geon_product_{tag} *product, int64_t batch, int64_t *offsets) {{
-  offsets[0] = offsets[1] = offsets[2] = 0;
-  if (!product->place) return;
-  product->place(product->arguments, batch, offsets);
-  if (product->turned) {{
-    const int64_t left = offsets[1];
-    offsets[1] = offsets[0];
-    offsets[0] = left;
-  }}
-}}
-/* Sums written to the memory of the result. */
-static GEON_QUICK void geon_write_{tag}(const struct geon_product_{tag} *product, {type} *result,
-    int64_t row, int64_t height, int64_t column, int64_t width, const {type} *out,
-    int64_t sums_step) {{
-  const int64_t line = product->result_line;
-  if (product->turned)
-    geon_transpose_{tag}(result + column * line + row, line, out, sums_step, height, width);
-  else
-    geon_copy_{tag}(result + row * line + column, line, out, sums_step, height, width);
-}}
-/* The group's sums put by as its part's, or handed to the product's own function. */
-static GEON_QUICK void geon_put_{tag}(const struct geon_run_{tag} *run,
-    const struct geon_block_{tag} *block, int64_t row_start, int64_t height, const {type} *out) {{
-  const struct geon_product_{tag} *product = run->product;
-  if (run->part_sums)
-    geon_copy_{tag}(run->part_sums + ((block->part * product->batches + block->batch)
-      * product->rows + row_start) * product->columns + block->column_start, product->columns,
-      out, block->sums_step, height, block->width);
-  else if (product->result)
-    geon_write_{tag}(product, block->result, row_start, height, block->column_start, block->width,
-      out, block->sums_step);
-  else
-    product->store(product->arguments, block->batch, row_start, height, block->column_start,
-      block->width, out, block->sums_step);
-}}
-/* One group of rows: packed, multiplied, and stored after the last summed block. Rows that lie
-   close are read in place where columns are few, and tiles write a result themselves if they are
-   whole. */
-static GEON_QUICK void geon_group_{tag}(const struct geon_run_{tag} *run,
-    const struct geon_block_{tag} *block, int64_t row_start) {{
-  const struct geon_product_{tag} *product = run->product;
-  const struct geon_operand_{tag} *left = &product->left, *right = &product->right;
-  const int64_t width = block->width, depth_run = block->depth_run;
-  const int64_t rest = block->block_end - row_start, height = rest < {GROUP} ? rest : {GROUP};
-  const int more = block->depth_start > block->depth_first;
-  const int whole = !run->direct && height % {low} == 0;
-  const int near_rows = whole && !left->pack && left->summed == 1
-    && width <= {NARROW * panel} && left->line * {GROUP * of.bytes} <= {NEAR};
-  const int straight = whole && product->result && !run->part_sums && width % {of.vector} == 0;
-  {type} *out = straight
-    ? block->result + row_start * product->result_line + block->column_start
-    : block->sums + (product->depth > run->cut.depth_block
-        ? (row_start - block->block_start) * block->sums_step : 0);
-  const int64_t out_step = straight ? product->result_line : block->sums_step;
-  const {type} *in_place = block->columns_at + block->column_start * right->line
-    + block->depth_start * right->summed;
-  if (!near_rows) geon_pack_left_{tag}(run, block, row_start, height);
-  if (run->direct == 1)
-    geon_stream_{tag}(height, width, depth_run, block->left, block->left_step, in_place,
-      right->summed, out, out_step, more);
-  else if (run->direct == 2)
-    geon_dots_{tag}(height, width, depth_run, block->left, block->left_step, in_place,
-      right->line, out, out_step, more);
-  else
-    geon_tiles_{tag}(height, width, depth_run,
-      near_rows ? block->rows_at + row_start * left->line + block->depth_start : block->left,
-      near_rows ? left->line : block->left_step,
-      block->near ? in_place : block->panels,
-      block->near ? {panel} : {panel} * depth_run,
-      block->near ? right->summed : {panel}, out, out_step, more,
-      geon_find_next_{tag}(run, block, row_start, height));
-  if (!straight && block->depth_start + depth_run >= block->depth_last)
-    geon_put_{tag}(run, block, row_start, height, out);
-}}
-"""
-
-
-def _task_text(of: Shape) -> str:
+def _keep_text(of: Shape) -> str:
     tag, type = of.tag, of.type
     return f"""\
 /* Where the panels of a block lie in the kept copy: batches, and in them blocks of summed indices,
@@ -294,6 +88,49 @@ static GEON_QUICK {type} *geon_kept_panels_{tag}(const struct geon_run_{tag} *ru
   return run->kept + (block->batch * product->depth + block->depth_start) * columns
     + block->column_start * block->depth_run;
 }}
+/* Packs one block of summed indices and columns of one batch into the kept copy. */
+static GEON_QUICK void geon_keep_task_{tag}(void *argument, int64_t index) {{
+  const struct geon_run_{tag} *run = argument;
+  const struct geon_product_{tag} *product = run->product;
+  const struct geon_cut_{tag} *cut = &run->cut;
+  const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
+  int64_t offsets[3];
+  struct geon_block_{tag} block;
+  block.batch = index / cut->column_blocks / deep;
+  block.column_start = index % cut->column_blocks * cut->column_block;
+  block.depth_start = index / cut->column_blocks % deep * cut->depth_block;
+  const int64_t columns = product->columns - block.column_start;
+  const int64_t depth = product->depth - block.depth_start;
+  block.width = columns < cut->column_block ? columns : cut->column_block;
+  block.depth_run = depth < cut->depth_block ? depth : cut->depth_block;
+  geon_place_{tag}(product, block.batch, offsets);
+  block.columns_at = product->right.at + offsets[1];
+  block.panels = geon_kept_panels_{tag}(run, &block);
+  block.staged = geon_scratch(
+    (size_t)(product->right.staged * cut->depth_block + cut->column_block) * sizeof({type}));
+  geon_pack_right_{tag}(run, &block);
+}}
+/* The kept copy, made again if what it is of was written since. */
+static GEON_QUICK void geon_keep_{tag}(struct geon_run_{tag} *run, int32_t threads) {{
+  const struct geon_product_{tag} *product = run->product;
+  struct geon_kept *kept = product->kept;
+  const struct geon_cut_{tag} *cut = &run->cut;
+  run->kept = NULL;
+  if (!kept || !kept->copy || run->direct || cut->parts > 1) return;
+  run->kept = kept->copy;
+  if (kept->seen != *kept->version) {{
+    const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
+    const int64_t count = product->batches * deep * cut->column_blocks;
+    geon_pool_run(geon_keep_task_{tag}, run, count, threads);
+    kept->seen = *kept->version;
+  }}
+}}
+"""
+
+
+def _item_text(of: Shape) -> str:
+    tag = of.tag
+    return f"""\
 /* One block of rows and columns of one batch: the summed index block by block. A right operand
    that is small and of whole vectors is read in place. */
 static GEON_QUICK void geon_item_{tag}(const struct geon_run_{tag} *run,
@@ -338,9 +175,16 @@ static GEON_QUICK void geon_item_{tag}(const struct geon_run_{tag} *run,
   }} while (start < block->depth_last);
   block->columns_packed = block->depth_run == block->depth_last - block->depth_first ? number : -1;
 }}
+"""
+
+
+def _task_text(of: Shape) -> str:
+    tag, type = of.tag, of.type
+    return f"""\
 static GEON_QUICK int64_t geon_lines_{tag}(int64_t elements) {{
   return (elements + 63) / 64 * 64;
 }}
+/* Some of a run's items, in scratch memory of the thread's own. */
 static GEON_QUICK void geon_product_task_{tag}(void *argument, int64_t index) {{
   const struct geon_run_{tag} *run = argument;
   const struct geon_product_{tag} *product = run->product;
@@ -371,46 +215,9 @@ static GEON_QUICK void geon_product_task_{tag}(void *argument, int64_t index) {{
 """
 
 
-def _run_text(of: Shape) -> str:
+def _add_parts_text(of: Shape) -> str:
     tag, type = of.tag, of.type
     return f"""\
-/* Packs one block of summed indices and columns of one batch into the kept copy. */
-static GEON_QUICK void geon_keep_task_{tag}(void *argument, int64_t index) {{
-  const struct geon_run_{tag} *run = argument;
-  const struct geon_product_{tag} *product = run->product;
-  const struct geon_cut_{tag} *cut = &run->cut;
-  const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
-  int64_t offsets[3];
-  struct geon_block_{tag} block;
-  block.batch = index / cut->column_blocks / deep;
-  block.column_start = index % cut->column_blocks * cut->column_block;
-  block.depth_start = index / cut->column_blocks % deep * cut->depth_block;
-  const int64_t columns = product->columns - block.column_start;
-  const int64_t depth = product->depth - block.depth_start;
-  block.width = columns < cut->column_block ? columns : cut->column_block;
-  block.depth_run = depth < cut->depth_block ? depth : cut->depth_block;
-  geon_place_{tag}(product, block.batch, offsets);
-  block.columns_at = product->right.at + offsets[1];
-  block.panels = geon_kept_panels_{tag}(run, &block);
-  block.staged = geon_scratch(
-    (size_t)(product->right.staged * cut->depth_block + cut->column_block) * sizeof({type}));
-  geon_pack_right_{tag}(run, &block);
-}}
-/* The kept copy, made again if what it is of was written since. */
-static GEON_QUICK {type} *geon_keep_{tag}(struct geon_run_{tag} *run, int32_t threads) {{
-  const struct geon_product_{tag} *product = run->product;
-  struct geon_kept *kept = product->kept;
-  const struct geon_cut_{tag} *cut = &run->cut;
-  if (!kept || !kept->copy || run->direct || cut->parts > 1) return NULL;
-  run->kept = kept->copy;
-  if (kept->seen != *kept->version) {{
-    const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
-    const int64_t count = product->batches * deep * cut->column_blocks;
-    geon_pool_run(geon_keep_task_{tag}, run, count, threads);
-    kept->seen = *kept->version;
-  }}
-  return run->kept;
-}}
 /* The parts' sums added in order, and stored. */
 static GEON_QUICK void geon_add_parts_{tag}(const struct geon_run_{tag} *run, int64_t elements) {{
   const struct geon_product_{tag} *product = run->product;
@@ -428,6 +235,12 @@ static GEON_QUICK void geon_add_parts_{tag}(const struct geon_run_{tag} *run, in
         product->columns);
   }}
 }}
+"""
+
+
+def _turn_text(of: Shape) -> str:
+    tag = of.tag
+    return f"""\
 /* Few columns of many rows are few rows of many columns, which read the operand in place. */
 static GEON_QUICK struct geon_product_{tag} geon_turn_{tag}(
     const struct geon_product_{tag} *product) {{
@@ -446,6 +259,12 @@ static GEON_QUICK struct geon_product_{tag} geon_turn_{tag}(
   }}
   return turned;
 }}
+"""
+
+
+def _run_text(of: Shape) -> str:
+    tag, type = of.tag, of.type
+    return f"""\
 static GEON_QUICK void geon_product_{tag}(
     const struct geon_product_{tag} *told, int32_t threads) {{
   const struct geon_product_{tag} turned = geon_turn_{tag}(told), *product = &turned;
@@ -464,15 +283,9 @@ static GEON_QUICK void geon_product_{tag}(
   const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
   {type} part_sums[elements > 0 ? run.cut.parts * elements : 1];
   run.part_sums = elements > 0 ? part_sums : NULL;
-  run.kept = geon_keep_{tag}(&run, threads);
+  geon_keep_{tag}(&run, threads);
   if (run.cut.tasks == 1) geon_product_task_{tag}(&run, 0);
   else geon_pool_run(geon_product_task_{tag}, &run, run.cut.tasks, threads);
   if (elements > 0) geon_add_parts_{tag}(&run, elements);
 }}
 """
-
-
-def driver_text(of: Shape) -> str:
-    """All of the driver; what it calls of moves, tiles and rows comes before it."""
-    parts = (_state_text, _pack_text, _group_text, _task_text, _run_text)
-    return "\n".join([product_struct(of), *(part(of) for part in parts)])

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from .product_driver import cut_text, driver_text
+from .product_cut import cut_text
+from .product_driver import driver_text
 from .product_moves import copy_text, spread_text, transpose_text
 from .product_rows import dots_text, stream_text
 from .product_shape import TAGS, Shape, shape

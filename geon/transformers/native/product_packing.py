@@ -194,6 +194,7 @@ class Packing:
         tag = self.of.tag
 
         def move(line: str, lines: str, k: str, ks: str) -> list[str]:
+            """The copy or transpose of one run."""
             major, minor = (line, k) if lines_first else (k, line)
             target = f"{to} + ({major}) * {step} + {minor}"
             line_steps = found.summed_step == "1"

@@ -70,6 +70,7 @@ class ProductText:
         return FEW["stream" if stream else "dots"]
 
     def make(self) -> list[str]:
+        """All of the text, in lines."""
         name, product, tag = self.product.name, self.product, self.of.tag
         self.check()
         fields = self.fields()
@@ -184,6 +185,7 @@ class ProductText:
         indices.update({d.name: "here" for d in inner})
 
         def body(column: str, run: str) -> list[str]:
+            """The statements on one run of columns."""
             return [
                 "#pragma omp simd",
                 f"for (int64_t e = 0; e < {run}; ++e) {{",

@@ -181,6 +181,7 @@ class _Work:
         return self.transformer.threads
 
     def profile(self, values: Sequence[Any], repeats: int) -> Profile:
+        """Medians of so many calls, whole and by kernel."""
         call = self.call()
         calls: list[float] = []
         times: list[list[int]] = []

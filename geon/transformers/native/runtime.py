@@ -98,7 +98,7 @@ class NativeProgram:
         self.buffers = tuple(buffer.size for buffer in plan.buffers)
         self.lifetimes = plan.lifetimes
         self.kept = tuple(plan.kept.values())
-        self.copies: WeakValueDictionary[Any, Kept] = WeakValueDictionary()
+        self.copies: WeakValueDictionary[Any, Copies] = WeakValueDictionary()
         self.beside = tuple(bytes_of(op) for op in outputs)
         self.results = tuple((op.axes.lengths, op.dtype) for op in outputs)
         self.shown = {
@@ -120,7 +120,7 @@ class NativeProgram:
 
         return Functions(bind, Bound.run, self.sizes, self.make_entry, Bound.run_into)
 
-    def keep(self, arena: Array, version: Array | None, lengths: Mapping[str, int]) -> Kept:
+    def keep(self, arena: Array, version: Array | None, lengths: Mapping[str, int]) -> Copies:
         """The copies kept for calls in this arena: one set for all numbers of rows."""
         if version is None:
             version = np.zeros(1, np.int64)
@@ -129,7 +129,7 @@ class NativeProgram:
         found = self.copies.get(key)
         if found is None:
             constant = [copy.constant for copy in self.kept]
-            found = self.copies[key] = Kept(arena, version, sizes, constant)
+            found = self.copies[key] = Copies(arena, version, sizes, constant)
         return found
 
     def make_entry(self, dtypes: Sequence[Any]) -> Entry | None:
@@ -271,7 +271,7 @@ class Bound:
         return error
 
 
-class Kept:
+class Copies:
     """The table of copies that a program keeps from call to call, and their memory.
 
     A copy is made when its row has not seen the version of what it is of, which never is -1.
@@ -282,10 +282,10 @@ class Kept:
         self, arena: Array, version: Array, sizes: Sequence[int], constant: Sequence[bool]
     ) -> None:
         self.arena, self.version, self.never = arena, version, np.zeros(1, np.int64)
-        self.copies = [new_arena(size) for size in sizes]
-        self.table = np.zeros((1 + len(self.copies), 3), np.int64)
+        self.arrays = [new_arena(size) for size in sizes]
+        self.table = np.zeros((1 + len(self.arrays), 3), np.int64)
         self.table[0, 0] = address(version)
-        for line, copy, never in zip(self.table[1:], self.copies, constant, strict=True):
+        for line, copy, never in zip(self.table[1:], self.arrays, constant, strict=True):
             line[:] = address(self.never if never else version), -1, 0
             if copy.size:
                 line[2] = address(copy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
@@ -16,7 +17,7 @@ from .interning import lock as _lock
 from .interning import table as _table
 from .lengths import Length
 from .nodes import Node, Notes, slot_setter
-from .operators import TensorOperators
+from .operators import IDENTITY, TensorOperators
 from .registry import Primitive
 from .sites import user_site
 
@@ -141,6 +142,15 @@ class VoidOp(Op):
 
     __slots__ = ()
 
+    # As for tensors, so that == of ops is never a bool: it builds an op, or raises.
+    def __eq__(self, other: object) -> NoReturn:
+        self._refuse("compared by == or !=: it has no elements", IDENTITY)
+
+    def __ne__(self, other: object) -> NoReturn:
+        self._refuse("compared by == or !=: it has no elements", IDENTITY)
+
+    __hash__ = object.__hash__
+
 
 class Guard:
     """An assumption about lengths that only data can confirm, checked before each call.
@@ -250,7 +260,7 @@ def intern(
 
     ``arranged`` marks an op whose axes are not in the order that its arguments give them.
     """
-    key = (primitive, attrs, *args) if attrs else (primitive, *args)
+    key = (primitive, attrs, *map(id, args)) if attrs else (primitive, *map(id, args))
     if arranged:
         key = (axes, *key)
     found = lookup(key)
@@ -274,11 +284,20 @@ def insert(key: tuple[Any, ...], op: OpT) -> OpT:
 
 
 def intern_elementwise(
-    primitive: Primitive, args: tuple[Op, ...], axes: Axes, dtype: DType
+    key: tuple[Any, ...],
+    primitive: Primitive,
+    args: tuple[Op, ...],
+    axes: Axes,
+    dtype: DType,
+    weak: bool = False,
+    guards: tuple[Guard, ...] = (),
 ) -> ComputationOp:
-    """``intern`` for an elementwise op without attributes that was just looked up in vain."""
-    op = _build(ComputationOp, primitive, args, (), axes, dtype, False, False, ())
-    return insert((primitive, *args), op)
+    """``intern`` for an elementwise op without attributes that was just looked up in vain.
+
+    ``key`` is (primitive, ids of arguments).
+    """
+    op = _build(ComputationOp, primitive, args, (), axes, dtype, weak, False, guards)
+    return insert(key, op)
 
 
 def _build(
@@ -324,7 +343,7 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
     The arguments of an elementwise op may lack axes that those replaced had, or have them in
     another order, as long as together they have all axes of the op.
     """
-    if op.args == args and dtype is None:
+    if dtype is None and same_ops(op.args, args):
         return op
     effect = op.effectful and not any(arg.effectful for arg in op.args)
     arranged = op.primitive.kind == "elementwise" and not _in_order(op.axes, args)
@@ -340,6 +359,11 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
         guards=op.guards,
         arranged=arranged,
     )
+
+
+def same_ops(left: tuple[Op, ...], right: tuple[Op, ...]) -> bool:
+    """Whether both hold the same ops in the same order."""
+    return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
 
 
 def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:

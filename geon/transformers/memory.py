@@ -84,7 +84,7 @@ def _homes(
     schedule: Schedule, positions: dict[Op, int], last_use: dict[Op, int], reuse: bool
 ) -> dict[Op, Home]:
     """The home of each kernel's result; walked backwards, so that a dying input can join it."""
-    results = {op: k for k, op in enumerate(schedule.program.outputs)}
+    results: dict[Op, int] = {op: k for k, op in enumerate(schedule.program.outputs)}
     reads = _leaf_reads(schedule)
     calm = 1 + max((k for k, kernel in enumerate(schedule.kernels) if kernel.raises), default=-1)
     homes: dict[Op, Home] = {}

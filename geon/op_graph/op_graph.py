@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -366,6 +366,26 @@ def same_ops(left: tuple[Op, ...], right: tuple[Op, ...]) -> bool:
     return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
 
 
+def among(op: Op, ops: Iterable[Op]) -> bool:
+    """Whether ``op`` itself is one of ``ops``, which ``in`` would compare by ``==``."""
+    return any(other is op for other in ops)
+
+
+class Same:
+    """``op`` as a key, or as a part of one: equal where it is the same op."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.op is self.op
+
+    def __hash__(self) -> int:
+        return hash(self.op)
+
+
 def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
     """Whether joining the arguments gives these axes in this order."""
     if args[0].axes is axes:
@@ -374,7 +394,7 @@ def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
     return tuple(names) == axes.names
 
 
-def post_order(roots: Iterable[Op], known: Container[Op] = ()) -> list[Op]:
+def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = frozenset()) -> list[Op]:
     """Every op the roots depend on, each once, arguments before users; iterative.
 
     Ops in ``known`` and what is only below them are left out.

@@ -60,8 +60,8 @@ def _reflected(name: str) -> Callable[[Any, Any], Tensor]:
 
 
 IDENTITY = (
-    "== and != compare elements, also where `in`, index, count or remove look through a list or "
-    "tuple; `x is y` tells whether both are the same op"
+    "== and != compare elements, also where Python searches a list or tuple (in, index, remove); "
+    "`x is y` tells whether both are the same op"
 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..op_graph.dtypes import kind, name_of
 from ..op_graph.lengths import product
-from ..op_graph.op_graph import Op
+from ..op_graph.op_graph import Op, among
 from . import c_expressions
 from .forms import Form, Size, strides, variable
 from .fusion import HEAVY, Fused
@@ -32,7 +32,7 @@ class Loop:
     extent: Size
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Accumulator:
     """A reduction in a pass: ``text`` is combined into ``name``; ``spoiled`` notes a NaN."""
 
@@ -95,7 +95,7 @@ class Nest:
     buffers: list[Buffer] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Item:
     """A store or reduction, with the pass it belongs to and the axes its loops go over."""
 
@@ -388,7 +388,7 @@ class _Maker:
         name = f"{total.name}[lane]" if row.lanes is not None else total.name
         self.scalars.depths[total.name] = 1
         self.scalars.known[total.op] = lambda index: name
-        if total.op in self.kernel.results:
+        if among(total.op, self.kernel.results):
             self.store_row(row, [_Item(total.op, False, 0, ())])
 
     # What later passes use again ----------------------------------------------------------------
@@ -422,10 +422,10 @@ class _Maker:
         form = Form()
         for name, step in zip(inner, strides(tuple(self.extents[n] for n in inner)), strict=True):
             form = form + self.index[name].times(step)
-        needed = self.later_needs(level)
+        needed = {id(op): op for op in self.later_needs(level)}
         for key, name in list(body.names.items()):
-            op = key[0] if isinstance(key, tuple) else None
-            if op not in needed or op in self.kernel.results or op in self.scalars.known:
+            op = needed.get(key[0]) if isinstance(key, tuple) else None
+            if op is None or among(op, self.kernel.results) or op in self.scalars.known:
                 continue
             buffer = self.scalars.fresh("w")
             self.buffers.append(Buffer(buffer, c_expressions.C_TYPES[name_of(op.dtype)], size))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..op_graph.lengths import Length, evaluate, names_of
-from ..op_graph.op_graph import Leaf, Op
+from ..op_graph.op_graph import Leaf, Op, among
 from .place import place
 from .schedule import Schedule, bytes_of
 
@@ -21,7 +21,7 @@ class Buffer:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Home:
     """Where a value lives: ``arena`` buffer number, ``result`` number, or a ``variable``."""
 
@@ -138,7 +138,7 @@ def _may_join(
     if home.leaf is None:
         return True
     late = [k for k in reads.get(home.leaf, ()) if k >= made]
-    if any(k > made for k in late) or (late and home.leaf not in producer.in_place[value]):
+    if any(k > made for k in late) or (late and not among(home.leaf, producer.in_place[value])):
         return False
     return made >= calm
 

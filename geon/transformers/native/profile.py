@@ -147,7 +147,7 @@ class _Work:
             plan = computation.make_plan(build_program(pure, transformer.target))
             return plan, timed_program(transformer, plan, self.linking)
 
-        self.plan, self.timed = computation._stage(("timed", *given), make)
+        self.plan, self.timed = computation._stage(("timed", *map(id, given)), make)
         self.table: Table
 
     def call(self) -> Callable[..., Any]:

@@ -27,13 +27,17 @@ OPEN, CLOSE = "reveal_type(", ")"
 
 @dataclass(frozen=True)
 class Asked:
-    """An operand: where it stands, and whether it is ``compared``, ``searched`` or ``keyed``."""
+    """An operand: where it stands, and whether it is ``compared``, ``searched`` or ``keyed``.
+
+    What is ``sought`` has the place of the operand that is searched for it.
+    """
 
     line: int
     column: int
     end_line: int
     end_column: int
     how: str
+    within: tuple[int, int] | None = None
 
 
 def operands(tree: ast.AST) -> Iterator[Asked]:
@@ -49,6 +53,7 @@ def operands(tree: ast.AST) -> Iterator[Asked]:
                     yield from (_asked(left, "compared"), _asked(right, "compared"))
                 elif isinstance(operator, (ast.In, ast.NotIn)):
                     yield _asked(right, "searched")
+                    yield _asked(left, "sought", (right.lineno, right.col_offset))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in SEARCHES:
                 yield _asked(node.func.value, "searched")
@@ -75,9 +80,10 @@ def _left_out(tree: ast.AST) -> Iterator[ast.AST]:
             yield from (line.value for line in node.body if isinstance(line, ast.Assign))
 
 
-def _asked(node: ast.expr, how: str) -> Asked:
+def _asked(node: ast.expr, how: str, within: tuple[int, int] | None = None) -> Asked:
     assert node.end_lineno is not None and node.end_col_offset is not None
-    return Asked(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, how)
+    place = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+    return Asked(*place, how, within)
 
 
 def marked(source: str) -> tuple[str, dict[tuple[int, int], Asked]]:
@@ -115,13 +121,23 @@ def comparisons(package: Path, scratch: Path) -> list[str]:
     command += ["--ignore-missing-imports", "--hide-error-context", package.name]
     run = subprocess.run(command, cwd=scratch, capture_output=True, text=True)
     assert "Revealed type" in run.stdout, run.stdout[-2000:] + run.stderr
-    found = []
+    types: dict[tuple[str, int, int], str] = {}
+    asked: list[tuple[str, Asked, str]] = []
     for note in filter(None, map(NOTE.match, run.stdout.splitlines())):
         file, line, column, shown = note.groups()
-        operand = places[Path(file)].get((int(line), int(column)))
-        assert operand is not None, note.group()
-        if compares_ops(shown, operand.how):
-            found.append(f"{file}:{line}: {operand.how}: {shown}")
+        operand = places[Path(file)][int(line), int(column)]
+        asked.append((file, operand, shown))
+        if operand.how == "searched":
+            types[file, operand.line, operand.column] = shown
+    found = []
+    for file, operand, shown in asked:
+        if operand.within is None:
+            compares = compares_ops(shown, operand.how)
+        else:  # in a container whose elements mypy does not know
+            searched = types.get((file, *operand.within))
+            compares = searched in ("Any", "object") and compares_ops(shown, "compared")
+        if compares:
+            found.append(f"{file}:{operand.line}: {operand.how}: {shown}")
     return found
 
 

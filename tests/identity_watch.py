@@ -1,8 +1,8 @@
 """A watch over all tests: ``==`` or ``!=`` of ops that geon itself asks for fails.
 
 Inside geon ops are compared with ``is``. What asks is found out by the frame that asks, whether it
-wrote ``==`` or searched or compared something that holds ops. Where Python finds the same op first it
-does not ask: what may compare ops only sometimes is found by their types, in ``compared``.
+wrote ``==`` or searched or compared something that holds ops. Where Python finds the same op first
+it does not ask: what compares ops only sometimes is found by types, in ``compared``.
 """
 
 from __future__ import annotations

@@ -117,7 +117,8 @@ class _Maker:
     def __init__(self, kernel: Kernel, names: Names, lanes: bool) -> None:
         self.kernel, self.names, self.wants_lanes = kernel, names, lanes
         self.form: Fused = kernel.form
-        self.reductions = self.form.reductions
+        self.reductions: tuple[Op, ...] = self.form.reductions
+        self.reduced = set(self.reductions)
         self.extents: dict[str, Size] = {}
         for op in (*kernel.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
@@ -138,7 +139,7 @@ class _Maker:
                 self.levels[op] = 0
             elif ready:
                 level = max((self.levels[arg] for arg in op.args), default=0)
-                self.levels[op] = level + (op in self.reductions)
+                self.levels[op] = level + (op in self.reduced)
             else:
                 stack.append((op, True))
                 stack += [(arg, False) for arg in op.args]
@@ -154,7 +155,7 @@ class _Maker:
             self.level(op)
             found.append(_Item(op, True, max(self.level(arg) for arg in op.args), inner))
         for op in self.kernel.results:
-            if op not in self.reductions:
+            if op not in self.reduced:
                 inner = tuple(n for n in self.names.order(op) if n not in rows)
                 found.append(_Item(op, False, self.level(op), inner))
         return found
@@ -403,7 +404,7 @@ class _Maker:
             seen = set(stack)
             while stack:
                 op = stack.pop()
-                if self.names.stored(op) or op in self.reductions:
+                if self.names.stored(op) or op in self.reduced:
                     continue
                 if op.primitive.name in HEAVY and self.level(op) <= level:
                     found.add(op)

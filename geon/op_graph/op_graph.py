@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from ..errors import SymbolicError
+from ..errors import DTypeError, SymbolicError
 from .axes import Axes
 from .dtypes import DType
 from .interning import Entry, forget
@@ -142,14 +142,20 @@ class VoidOp(Op):
 
     __slots__ = ()
 
-    # As for tensors, so that == of ops is never a bool: it builds an op, or raises.
+    # As of tensors, == and != of effects are no bool: they would build an op, and raise.
     def __eq__(self, other: object) -> NoReturn:
-        self._refuse("compared by == or !=: it has no elements", IDENTITY)
+        self._refuse_comparison()
 
     def __ne__(self, other: object) -> NoReturn:
-        self._refuse("compared by == or !=: it has no elements", IDENTITY)
+        self._refuse_comparison()
 
     __hash__ = object.__hash__
+
+    def _refuse_comparison(self) -> NoReturn:
+        raise DTypeError(
+            f"{self} (made at {self.file_info}) is run for its effect and has no elements to "
+            f"compare\n{IDENTITY}"
+        )
 
 
 class Guard:
@@ -361,7 +367,7 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
     )
 
 
-def same_ops(left: tuple[Op, ...], right: tuple[Op, ...]) -> bool:
+def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
     """Whether both hold the same ops in the same order."""
     return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
 

@@ -32,13 +32,14 @@ def _binary(name: str, depth: int = 1) -> Callable[[Any, Any], Tensor]:
 
     The operator was written ``depth`` frames above the method.
     """
+    find = table.get
     row: Any = None  # rows are made after the class of tensors
 
     def method(x: Any, y: Any) -> Tensor:
         nonlocal row
         if row is None:
             row = PRIMITIVES[name]
-        entry = table.get((row, id(x), id(y)))
+        entry = find((row, id(x), id(y)))
         if entry is not None:
             op: Any = entry()
             # An op built by geon.outer lacks the check that its operands share an axis.

@@ -18,7 +18,7 @@ from .constants import number
 from .dtypes import UINT64
 from .elementwise import add
 from .lengths import Length
-from .op_graph import Leaf, Op, Tensor, VoidOp, post_order, with_args
+from .op_graph import Leaf, Op, Tensor, VoidOp, among, post_order, same_ops, with_args
 from .sites import set_override
 from .slicing import _slice, _update
 
@@ -188,7 +188,7 @@ def _visit_sequential(op: Op, env: Env) -> Step:
     value: Op = op
     for element in op.args:
         value, effects = yield _visit(element, env)
-        prints += tuple(p for p in effects.prints if p not in prints)
+        prints += tuple(p for p in effects.prints if not among(p, prints))
         if effects.sets:
             values = dict(env.values)
             for leaf, records in effects.sets.items():
@@ -207,7 +207,7 @@ _STEPS = {
 
 
 def _rebuilt(op: Op, args: tuple[Op, ...]) -> Op:
-    if args == op.args:
+    if same_ops(args, op.args):
         return op
     outer = set_override(op._site)
     try:
@@ -266,7 +266,7 @@ def _union(left: Effects, right: Effects) -> Effects:
                         "geon.sequential([first, second]), or assign to parts that do not overlap"
                     )
         sets[leaf] = known + new
-    prints = left.prints + tuple(p for p in right.prints if p not in left.prints)
+    prints = left.prints + tuple(p for p in right.prints if not among(p, left.prints))
     return Effects(sets, prints)
 
 
@@ -277,7 +277,7 @@ def _overlap(left: tuple[Op, ...], right: tuple[Op, ...]) -> bool:
     for a, b in zip(left[0].attrs[0], right[0].attrs[0], strict=True):
         if _apart(a, b):
             return False
-    same = left[0].attrs[0] == right[0].attrs[0] and left[0].args[1:] == right[0].args[1:]
+    same = left[0].attrs[0] == right[0].attrs[0] and same_ops(left[0].args[1:], right[0].args[1:])
     return _overlap(left[1:], right[1:]) if same else True
 
 

@@ -1,4 +1,9 @@
-"""The intern table: one live op for each primitive, attributes and arguments."""
+"""The intern table: one live op for each primitive, attributes and arguments.
+
+A key names the arguments by ``id``, never by themselves: a dict compares keys whose hashes are
+equal, and ``==`` of two tensors builds an op. An id is enough, because an op that is alive keeps
+its arguments alive; an entry whose op has died counts for nothing, whoever has those ids now.
+"""
 
 from __future__ import annotations
 

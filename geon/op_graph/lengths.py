@@ -58,7 +58,7 @@ class Length:
         return Length, (self.terms,)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Length) and self.terms == other.terms
+        return self.terms == other.terms if isinstance(other, Length) else NotImplemented
 
     def __hash__(self) -> int:
         return self._hash

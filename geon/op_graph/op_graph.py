@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from ..errors import SymbolicError
+from ..errors import DTypeError, SymbolicError
 from .axes import Axes
 from .dtypes import DType
 from .interning import Entry, forget
@@ -16,7 +17,7 @@ from .interning import lock as _lock
 from .interning import table as _table
 from .lengths import Length
 from .nodes import Node, Notes, slot_setter
-from .operators import TensorOperators
+from .operators import IDENTITY, TensorOperators
 from .registry import Primitive
 from .sites import user_site
 
@@ -141,6 +142,21 @@ class VoidOp(Op):
 
     __slots__ = ()
 
+    # As of tensors, == and != of effects are no bool: they would build an op, and raise.
+    def __eq__(self, other: object) -> NoReturn:
+        self._refuse_comparison()
+
+    def __ne__(self, other: object) -> NoReturn:
+        self._refuse_comparison()
+
+    __hash__ = object.__hash__
+
+    def _refuse_comparison(self) -> NoReturn:
+        raise DTypeError(
+            f"{self} (made at {self.file_info}) is run for its effect and has no elements to "
+            f"compare\n{IDENTITY}"
+        )
+
 
 class Guard:
     """An assumption about lengths that only data can confirm, checked before each call.
@@ -250,7 +266,7 @@ def intern(
 
     ``arranged`` marks an op whose axes are not in the order that its arguments give them.
     """
-    key = (primitive, attrs, *args) if attrs else (primitive, *args)
+    key = (primitive, attrs, *map(id, args)) if attrs else (primitive, *map(id, args))
     if arranged:
         key = (axes, *key)
     found = lookup(key)
@@ -274,11 +290,20 @@ def insert(key: tuple[Any, ...], op: OpT) -> OpT:
 
 
 def intern_elementwise(
-    primitive: Primitive, args: tuple[Op, ...], axes: Axes, dtype: DType
+    key: tuple[Any, ...],
+    primitive: Primitive,
+    args: tuple[Op, ...],
+    axes: Axes,
+    dtype: DType,
+    weak: bool = False,
+    guards: tuple[Guard, ...] = (),
 ) -> ComputationOp:
-    """``intern`` for an elementwise op without attributes that was just looked up in vain."""
-    op = _build(ComputationOp, primitive, args, (), axes, dtype, False, False, ())
-    return insert((primitive, *args), op)
+    """``intern`` for an elementwise op without attributes that was just looked up in vain.
+
+    ``key`` is (primitive, ids of arguments).
+    """
+    op = _build(ComputationOp, primitive, args, (), axes, dtype, weak, False, guards)
+    return insert(key, op)
 
 
 def _build(
@@ -324,7 +349,7 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
     The arguments of an elementwise op may lack axes that those replaced had, or have them in
     another order, as long as together they have all axes of the op.
     """
-    if op.args == args and dtype is None:
+    if dtype is None and same_ops(op.args, args):
         return op
     effect = op.effectful and not any(arg.effectful for arg in op.args)
     arranged = op.primitive.kind == "elementwise" and not _in_order(op.axes, args)
@@ -342,6 +367,31 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
     )
 
 
+def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
+    """Whether both hold the same ops in the same order."""
+    return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
+
+
+def among(op: Op, ops: Iterable[Op]) -> bool:
+    """Whether ``op`` itself is one of ``ops``, which ``in`` would compare by ``==``."""
+    return any(other is op for other in ops)
+
+
+class Same:
+    """``op`` as a key, or as a part of one: equal where it is the same op."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.op is self.op
+
+    def __hash__(self) -> int:
+        return hash(self.op)
+
+
 def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
     """Whether joining the arguments gives these axes in this order."""
     if args[0].axes is axes:
@@ -350,7 +400,7 @@ def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
     return tuple(names) == axes.names
 
 
-def post_order(roots: Iterable[Op], known: Container[Op] = ()) -> list[Op]:
+def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = frozenset()) -> list[Op]:
     """Every op the roots depend on, each once, arguments before users; iterative.
 
     Ops in ``known`` and what is only below them are left out.

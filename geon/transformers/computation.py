@@ -23,7 +23,7 @@ from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional, functional, substitute
 from ..op_graph.leaves import placeholder
 from ..op_graph.lengths import names_of
-from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order, storage_leaves
+from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from .cache import program, structure_key
 from .calls import arrange, explained
 from .destinations import Destinations
@@ -92,7 +92,9 @@ class Computation:
         effects = [op for op in self.results if op.effectful]
         self.guards = _guards([*order, *post_order(effects, set(order))])
         self._lock = threading.RLock()
-        self._calls: dict[tuple[Op, ...], Any] = {}
+        self._calls: dict[
+            tuple[int, ...], Any
+        ] = {}  # by the ids of the ops of keep= that are given
         self._plans: dict[Any, Any] = {}
 
     # Calling ------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ class Computation:
         if not isinstance(op, Op):
             raise ArgumentError(f"value takes a tensor of keep=[...], not {op!r}")
         if op not in self.kept:
-            known = op in self.keep
+            known = among(op, self.keep)
             raise ArgumentError(
                 f"{op} (made at {op.file_info}) "
                 + ("has no value yet: call the computation" if known else "is not in keep=[...]")
@@ -172,7 +174,7 @@ class Computation:
         """
         if not isinstance(op, Op):
             raise ArgumentError(f"override takes a tensor of keep=[...], not {op!r}")
-        if op not in self.keep:
+        if not among(op, self.keep):
             raise ArgumentError(f"{op} (made at {op.file_info}) is not in keep=[...]")
         if value is None:
             self.given.pop(op, None)
@@ -181,10 +183,11 @@ class Computation:
 
     def _call_for(self, given: tuple[Op, ...]) -> Any:
         # No lock: linking takes the transformer's, which whoever initializes variables holds.
-        found = self._calls.get(given)
+        key = tuple(map(id, given))
+        found = self._calls.get(key)
         if found is None:
             pure, leaves = self._overridden(given)
-            found = self._calls.setdefault(given, self.transformer.make_call(self, pure, leaves))
+            found = self._calls.setdefault(key, self.transformer.make_call(self, pure, leaves))
         return found
 
     def _overridden(self, given: tuple[Op, ...]) -> tuple[Functional, tuple[Leaf, ...]]:
@@ -202,7 +205,9 @@ class Computation:
                 known[op if kept[op] is None else kept[op]] = stand
             return _replaced(self.pure, known), (*self.placeholders, *stands)
 
-        made: tuple[Functional, tuple[Leaf, ...]] = self._stage(("overridden", *given), make)
+        made: tuple[Functional, tuple[Leaf, ...]] = self._stage(
+            ("overridden", *map(id, given)), make
+        )
         return made
 
     def _explained(self, error: GeonError, given: tuple[Op, ...]) -> Exception:
@@ -222,15 +227,16 @@ class Computation:
 
     def _check_placeholders(self) -> None:
         for number, leaf in enumerate(self.placeholders):
-            if leaf in self.placeholders[:number]:
+            if among(leaf, self.placeholders[:number]):
                 raise ArgumentError(
                     f"computation was given the placeholder {leaf} (made at {leaf.file_info}) "
                     "twice; list it once and feed it once"
                 )
 
     def _refuse_missing(self, order: list[Op]) -> None:
+        listed = set(self.placeholders)
         for op in order:
-            if isinstance(op, Leaf) and not op.info.stored and op not in self.placeholders:
+            if isinstance(op, Leaf) and not op.info.stored and op not in listed:
                 raise ArgumentError(
                     f"the results depend on the placeholder {op} (made at {op.file_info}), which "
                     "is not among the computation's placeholders: add it to "
@@ -315,8 +321,8 @@ class Computation:
         from .memory import peak
 
         given = named_lengths(lengths, self.open_names, "lengths")
-        lengths = {**default_lengths(), **self.lengths, **given}
-        return peak(self.plan, lengths, self.transformer.threads)
+        known = {**default_lengths(), **self.lengths, **given}
+        return peak(self.plan, known, self.transformer.threads)
 
     def trace(self, *args: Any, **keywords: Any) -> list[Any]:
         """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows."""

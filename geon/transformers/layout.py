@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..op_graph.elementwise import copy
-from ..op_graph.op_graph import Leaf, NO_AXES, Op, Tensor, post_order, with_args
+from ..op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops, with_args
 from ..op_graph.sites import set_override
 from .program import Program
 from .target import Layout, Target
@@ -89,7 +89,7 @@ class _State:
                 args = self.operands(op, args)
             elif op.primitive.name in self.target.contiguous and not is_choice(op):
                 args = self.contiguous(args, self.target.contiguous[op.primitive.name])
-            made = op if args == op.args else with_args(op, args)
+            made = op if same_ops(args, op.args) else with_args(op, args)
             if op._notes is not None and made is not op and op.name is not None:
                 made._set_name(op.name)
         finally:

@@ -55,7 +55,10 @@ class Block:
         self.work = 0  # about how many statements of a processor the ops in it take
 
     def find(self, key: Any) -> str | None:
-        """The name of what was computed under ``key``, here or further out."""
+        """The name of what was computed under ``key``, here or further out.
+
+        Keys name ops by ``id``, since equal hashes would compare ops by ``==``.
+        """
         block: Block | None = self
         while block is not None:
             if key in block.names:
@@ -226,7 +229,7 @@ class Scalars:
 
     def load(self, block: Block, op: Op, index: Index) -> str:
         """The element of ``op`` read from memory."""
-        key = (op, tuple([index[n].key for n in op.axes.names]))
+        key = (id(op), tuple([index[n].key for n in op.axes.names]))
         found = block.find(key)
         if found is None:
             block = block.at(self.depth([index[n] for n in op.axes.names]))
@@ -245,7 +248,7 @@ class Scalars:
             return c_expressions.literal(scalar_value(op), dtype)
         if name == "length":
             return f"(({c_expressions.C_TYPES[dtype]})({self.names.length(op.attrs[0])}))"
-        key = (op, tuple([index[n].key for n in op.axes.names]))
+        key = (id(op), tuple([index[n].key for n in op.axes.names]))
         found = block.find(key)
         if found is not None:
             return found
@@ -346,7 +349,9 @@ class Scalars:
             last = k == len(op.args) - 1
             form = index[along] + (0 - start)
             conditions = self.inside(block, index[along], start, end)
-            flag = self.let(block, ("in", op, k, index[along]), "_Bool", " && ".join(conditions))
+            flag = self.let(
+                block, ("in", id(op), k, index[along]), "_Bool", " && ".join(conditions)
+            )
             place = self.clamped(block, form, flag)
             value = self.value(block, arg, {**index, along: place})
             chosen.append(value if last else f"{flag} ? {value} : ")
@@ -416,7 +421,7 @@ class Scalars:
         if not conditions:
             return self.value(block, inner, forms)
         key = tuple([index[n].key for n in op.axes.names])
-        flag = self.let(block, ("in", op, key), "_Bool", " && ".join(conditions))
+        flag = self.let(block, ("in", id(op), key), "_Bool", " && ".join(conditions))
         whole = {n for n, form in forms.items() if form == index.get(n) and n not in limited}
         safe = {
             n: forms[n] if n in whole else self.clamped(block, forms[n], flag)

@@ -1,9 +1,9 @@
 """How a pass of a loop nest accumulates its reductions, as C.
 
-A sum of floats is taken in blocks: the terms of a block are added in the sum's own dtype, the sums of
-blocks in float64. So its error does not grow with the number of terms, and the order of additions
-follows from lengths (and the width of vectors) alone. Other reductions have no such error: they keep
-one running value.
+A sum of floats is taken in blocks: the terms of a block are added in the sum's own dtype, the sums
+of blocks in float64. So its error does not grow with the number of terms, and the order of
+additions follows from lengths (and the width of vectors) alone. Other reductions have no such
+error: they keep one running value.
 """
 
 from __future__ import annotations
@@ -184,7 +184,9 @@ class Accumulation:
                     line = f"{total.name}[lane] = ({total.ctype}){wide(total)}[lane];"
                     found.append(f"{LANE_LOOP} {line}")
                 else:
-                    found.append(f"const {total.ctype} {total.name} = ({total.ctype}){wide(total)};")
+                    found.append(
+                        f"const {total.ctype} {total.name} = ({total.ctype}){wide(total)};"
+                    )
             if total.spoiled:
                 nan = c_expressions.literal(float("nan"), total.dtype)
                 if self.lanes:

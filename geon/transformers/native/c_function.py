@@ -61,8 +61,9 @@ class CFunction:
     """The C function of a computation: ``address``, ``signature`` and what to call it with.
 
     It takes the table ``p`` of pointers that ``pointers`` describes, the open lengths ``n`` in the
-    order of ``lengths``, how many threads it may use (no more than its arena is for), four integers to report a failure in, and
-    for a computation that prints a function that is given each value (else NULL). It returns 0,
+    order of ``lengths``, how many threads it may use (no more than its arena is for), four integers
+    to report a failure in, and for a computation that prints a function that is given each value
+    (else NULL). It returns 0,
     or 1 + the number of the kernel that found positions out of range or values that are not finite;
     variables are then as they were. Pointers to arrays without elements must be readable too.
 
@@ -107,9 +108,7 @@ class CFunction:
         if KEPT in self._program.module.pointers:
             yield Pointer("kept", None, None, None, 0)
 
-    def arena(
-        self, lengths: Mapping[Axis, int] | None = None, threads: int | None = None
-    ) -> Arena:
+    def arena(self, lengths: Mapping[Axis, int] | None = None, threads: int | None = None) -> Arena:
         """The arena for these lengths of open axes, and calls on at most so many threads.
 
         Defaults count where no lengths are given, and the transformer's threads. Raises

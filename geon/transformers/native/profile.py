@@ -147,7 +147,7 @@ class _Work:
             plan = computation.make_plan(build_program(pure, transformer.target))
             return plan, timed_program(transformer, plan, self.linking)
 
-        self.plan, self.timed = computation._stage(("timed", *given), make)
+        self.plan, self.timed = computation._stage(("timed", *map(id, given)), make)
         self.table: Table
 
     def call(self) -> Callable[..., Any]:
@@ -215,7 +215,9 @@ class _Work:
         # The fastest ones are those that other programs disturbed least.
         outside = min(calls) - 1e-9 * min(each[-1] - each[0] for each in times)
         call_seconds = statistics.median(calls)
-        return Profile(tuple(rows), call_seconds, max(outside, 0.0), self.transformer.threads, repeats, found)
+        return Profile(
+            tuple(rows), call_seconds, max(outside, 0.0), self.transformer.threads, repeats, found
+        )
 
 
 def timed_program(transformer: NativeTransformer, plan: Plan, linking: Linking) -> NativeProgram:

@@ -73,8 +73,8 @@ class Call:
     placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose old
     value counts and those that get a new one; ``constants`` the large arrays; ``guards`` has
     (relation, left, right, message) to check for each new binding; ``fixed`` are the lengths that
-    were asked for; ``alignment`` is that of the arena and its buffers, in bytes. Default lengths are
-    read at the first binding.
+    were asked for; ``alignment`` is that of the arena and its buffers, in bytes. Default lengths
+    are read at the first binding.
 
     ``enter`` is None until there is an entry; it then gives the tuple of results, or NotImplemented
     for values that need a closer look.

@@ -33,7 +33,8 @@ def verify_plan(plan: Plan) -> None:
 
     Every value read was written and is still whole; nothing is overwritten that a later kernel, a
     result or a variable needs, neither by values nor by what kernels work in; no write of a
-    variable comes before a read of its old value, and nothing that can raise after one; results and variables hold their values at the end.
+    variable comes before a read of its old value, and nothing that can raise after one; results
+    and variables hold their values at the end.
     """
     names: set[str] = set()
     for op in post_order(plan.schedule.program.roots):

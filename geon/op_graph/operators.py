@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import AxisError, SymbolicError
-from .interning import table
+from .interning import local, table
 from .registry import PRIMITIVES
 from .sites import user_site
 
@@ -30,7 +30,7 @@ def _binary(name: str, x: Any, y: Any) -> Tensor:
     """The op of a binary operator; the one that is alive already is found with one look-up."""
     row: Any = PRIMITIVES[name]
     try:
-        entry = table.get((row, x, y))
+        entry = table.get((row, x, y)) if local.own is None else None
     except TypeError:  # an array or a list has no hash
         entry = None
     if entry is not None:
@@ -39,7 +39,7 @@ def _binary(name: str, x: Any, y: Any) -> Tensor:
         if op is not None and op.axes is x.axes:
             frame = _getframe(2)
             site = op._site
-            if site[0] is not frame.f_code or site[1] != frame.f_lasti:
+            if site[0] is not frame.f_code or site[1] != frame.f_lasti or op._notes is not None:
                 op.note_site(user_site(2))
             return op  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
     made: Tensor = row(x, y)

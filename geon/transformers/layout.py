@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..op_graph.elementwise import copy
+from ..op_graph.nodes import carry_lines, carry_notes
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
 from ..op_graph.sites import set_override
 from .program import Program
@@ -76,8 +77,8 @@ class _State:
             elif op.primitive.name in self.target.contiguous:
                 args = self.contiguous(args, self.target.contiguous[op.primitive.name])
             made = op if args == op.args else with_args(op, args)
-            if op._notes is not None and made is not op and op.name is not None:
-                made._set_name(op.name)
+            carry_lines(op, made)
+            carry_notes(op, made)
         finally:
             set_override(outer)
         self.new[op] = made

@@ -113,9 +113,7 @@ class NativeTransformer(Transformer):
         """The C function that calls of a computation run."""
         from .c_function import CFunction
 
-        return CFunction(
-            computation, *computation.compiled(computation.pure, computation.placeholders)
-        )
+        return CFunction(computation, *computation.compiled(computation.pure, computation.inputs))
 
     def make_call(self, computation: Any, pure: Functional, leaves: Sequence[Leaf]) -> Any:
         """A callable from one value for each leaf to the tuple of results."""

@@ -18,6 +18,7 @@ from ...op_graph.axes import Axes
 from ...op_graph.constants import Frozen, constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, as_text, names_of, product
+from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import NO_AXES, Leaf, Op
 from ..layout import is_bound
 from ..memory import Home, Plan
@@ -350,7 +351,7 @@ def _sizes(plan: Plan) -> list[Line]:
 def _comment(text: str, op: Op | None) -> str:
     if op is None:
         return text
-    named = f"{op.name}: " if op.name else ""
+    named = f"{shown_name(op)}: " if op.name else ""
     note = f"{named}{op.primitive.name} {op.axes}  {op.file_info}"
     return f"{text}  # {note}".replace("\n", " ").replace("\r", " ")
 

@@ -43,7 +43,8 @@ class Target:
     by blocks of bounded size is not counted). ``contiguous`` names the operands that a row reads
     only in the order of their axes. ``group`` says which ops become one kernel
     (``groups.Group``), one each where it is None; ``keeps`` which copy a kernel of a schedule keeps
-    from call to call (an object with ``size`` and ``bytes(lengths)``), None for none. ``alignment``
+    from call to call (an object with ``size`` and ``bytes(lengths)``), None for none; ``lacks``
+    which entries of its tables an op of a lowered program needs and they have not. ``alignment``
     is that of arena buffers, in bytes.
     """
 
@@ -57,4 +58,5 @@ class Target:
     group: Callable[..., list[Any]] | None = None
     last: RuleSet | None = None
     keeps: Callable[..., Any] | None = None
+    lacks: Callable[[Op], list[str]] = lambda op: []
     alignment: int = 64

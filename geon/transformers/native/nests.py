@@ -27,6 +27,8 @@ GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
     return size * each < (1 << 17) && size > 0 ? size : grain;
 }
 """
+# What OpenMP calls the reductions whose partial values may be kept in vector lanes.
+SIGNS = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
 PARTS = 256  # the most partial values of a reduction
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
 LONG_ROW = 1 << 16
@@ -174,8 +176,7 @@ class _Writer:
 
     def clauses(self, sums: list[Accumulator]) -> str:
         """What tells the compiler that partial values of these may be kept in vector lanes."""
-        signs = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
-        found = [f"reduction({signs[t.kind]}:{t.name})" for t in sums]
+        found = [f"reduction({SIGNS[t.kind]}:{t.name})" for t in sums]
         found += [f"reduction(|:{t.spoiled})" for t in sums if t.spoiled]
         return " " + " ".join(found) if found else ""
 

@@ -14,6 +14,7 @@ from ..fusion import LIBRARY, group
 from ..linking import Linking
 from ..memory import Plan
 from ..target import Arrangement, Layout, Target
+from .completeness import lacks
 from .emit import make_module
 from .keeping import keeps
 from .lowering import LAST, RULES
@@ -47,6 +48,7 @@ TARGET = Target(
     group=group,
     last=LAST,
     keeps=keeps,
+    lacks=lacks,
 )
 
 

@@ -49,6 +49,7 @@ def test_the_length_is_a_number_in_the_text(transformer):
     assert not re.search(opened, code(alone.source), re.DOTALL)
     if transformer.target.name == "native":
         assert everywhere.c_function.lengths and not alone.c_function.lengths
+        assert all(isinstance(pointer.size, int) for pointer in alone.c_function.pointers)
     assert alone.linking.text != everywhere.linking.text
     for op in post_order(alone.program.roots):
         lengths = [*op.axes.lengths, *(b for g in op.guards for b in (g.left, g.right))]

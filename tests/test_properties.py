@@ -149,6 +149,8 @@ def test_marks(make):
     assert not y.is_output
     with make() as transformer:
         transformer.computation(y, x)
+    assert not y.is_output and not (x + v).is_output
+    y.add_tags("out")
     assert y.is_output and not x.is_output
 
 

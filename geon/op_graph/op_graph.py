@@ -9,14 +9,16 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from ..errors import DTypeError, SymbolicError
+from ..errors import DTypeError, GuardError, SymbolicError
 from .axes import Axes
 from .dtypes import DType
 from .interning import Entry, forget
+from .interning import local as _local
 from .interning import lock as _lock
 from .interning import table as _table
 from .lengths import Length
-from .nodes import Node, Notes, slot_setter
+from .lengths import given as given_length
+from .nodes import Node, Notes, carry_lines, carry_notes, shown_name, slot_setter
 from .operators import IDENTITY, TensorOperators
 from .registry import Primitive
 from .sites import user_site
@@ -99,7 +101,7 @@ class Op(Node):
 
     @property
     def is_output(self) -> bool:
-        """Whether it carries the tag ``out``, which a computation gives the results asked of it."""
+        """Whether it carries the tag ``out``, which users give; computing an op adds no tag."""
         return "out" in self.tags
 
     def variables(self) -> list[Tensor]:
@@ -111,7 +113,7 @@ class Op(Node):
         return [op for op in storage_leaves(self) if not op.info.stored]
 
     def __str__(self) -> str:
-        label = self.name or self.primitive.name
+        label = shown_name(self) or self.primitive.name
         return f"{label}{self.axes}"
 
     def __repr__(self) -> str:
@@ -175,6 +177,15 @@ class Guard:
         """Whether the assumption holds for these two integers."""
         return left == right if self.relation == "==" else left <= right
 
+    def refuse_broken(self, lengths: Mapping[str, int], given: str) -> None:
+        """Raise ``GuardError`` where these lengths, which ``given`` describes, break it."""
+        left, right = given_length(self.left, lengths), given_length(self.right, lengths)
+        if isinstance(left, int) and isinstance(right, int) and not self.holds(left, right):
+            raise GuardError(
+                f"{self.meaning}\nwith {given}: {self.left} {self.relation} {self.right} is "
+                f"needed, and {left} {self.relation} {right} is false"
+            )
+
 
 class LeafInfo:
     """What a storage leaf is: a placeholder, or a variable with its flags and first value."""
@@ -199,6 +210,8 @@ class Leaf(Tensor):
     """A placeholder or variable: unique, never interned, with a serial number that is stable."""
 
     __slots__ = ("info",)
+
+    _unique = True
 
     info: LeafInfo
 
@@ -239,7 +252,13 @@ VOID_DTYPE: DType = np.dtype("V0")
 
 
 def lookup(key: tuple[Any, ...]) -> Op | None:
-    """The live op interned under ``key``, with this call's line added to its notes; or None."""
+    """The live op interned under ``key``, with this call's line added to its notes; or None.
+
+    What computations make notes no lines.
+    """
+    own = _local.own
+    if own is not None:
+        return own.found(key)
     entry = _table.get(key)
     if entry is not None:
         op = entry()
@@ -278,13 +297,15 @@ def intern(
 
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
     """Put a new op into the table under its key; the one there, if another thread was first."""
-    entry = Entry(op, forget)
+    own = _local.own
+    table = _table if own is None else own.entries
+    entry = Entry(op, forget if own is None else own.forget)
     entry.key = key
     with _lock:
-        known = _table.get(key)
+        known = table.get(key)
         found = None if known is None else known()
         if found is None:
-            _table[key] = entry
+            table[key] = entry
             return op
     return found  # type: ignore[return-value]  # a key belongs to one class
 
@@ -390,6 +411,39 @@ class Same:
 
     def __hash__(self) -> int:
         return hash(self.op)
+
+
+def copy_op(
+    op: OpT,
+    args: tuple[Op, ...],
+    attrs: tuple[Any, ...],
+    axes: Axes,
+    guards: tuple[Guard, ...],
+    notes: Notes | None,
+) -> OpT:
+    """The same primitive on other arguments, with these notes.
+
+    One that is there already gets the lines, names and tags of both.
+    """
+    effect = op.effectful and not any(arg.effectful for arg in op.args)
+    arranged = op.primitive.kind == "elementwise" and not _in_order(axes, args)
+    key = (op.primitive, attrs, *map(id, args)) if attrs else (op.primitive, *map(id, args))
+    if arranged:
+        key = (axes, *key)
+    made = _build(type(op), op.primitive, args, attrs, axes, op.dtype, op.weak, effect, guards)
+    _put_notes(made, None if notes is None else notes.copy())
+    found = insert(key, made)
+    if found is not made:
+        carry_lines(made, found)
+        carry_notes(made, found)
+    return found
+
+
+def copy_leaf(leaf: Leaf, axes: Axes) -> Leaf:
+    """A leaf over ``axes`` that stands for another, and has its name and tags."""
+    made = make_leaf(leaf.primitive, axes, leaf.dtype, leaf.info)
+    _put_notes(made, leaf.notes())
+    return made
 
 
 def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError, SymbolicError
 from .dtypes import is_number
-from .interning import table
+from .interning import local, table
 from .registry import PRIMITIVES
 from .sites import user_site
 
@@ -46,7 +46,8 @@ def _binary(name: str, depth: int = 1) -> Callable[[Any, Any], Tensor]:
             if op is not None and op.axes is x.axes:
                 frame = _getframe(depth)
                 site = op._site
-                if site[0] is not frame.f_code or site[1] != frame.f_lasti:
+                here = site[0] is frame.f_code and site[1] == frame.f_lasti
+                if local.own is None and (not here or op._notes is not None):
                     op.note_site(user_site(depth))
                 return op  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
         made: Tensor = row(x, y)

@@ -378,9 +378,8 @@ class _Maker:
             text, what = c_expressions.expression("multiply", [dtype, dtype], dtype, [x, y]), "sum"
         else:
             arg, what = op.args[0], op.primitive.name
-            text = self.scalars.value(body, arg, self.index_of(arg))
-            if arg.dtype is not op.dtype:
-                text = c_expressions.cast(name_of(arg.dtype), dtype, text)
+            element = self.scalars.value(body, arg, self.index_of(arg))
+            text = c_expressions.ELEMENTS[what](name_of(arg.dtype), dtype, element)
         name = self.scalars.fresh("s")
         spoiled = f"{name}_nan" if what in ("max", "min") and kind(op.dtype) == "f" else None
         return Accumulator(op, name, c_expressions.C_TYPES[dtype], what, dtype, text, spoiled)

@@ -258,8 +258,8 @@ class Scalars:
             text = c_expressions.cast(
                 "int64", dtype, f"({self.index_text(block, index[op.axes.names[0]])})"
             )
-        elif name in ("concat", "pad", "update", "gather"):
-            text = getattr(self, f"_{name}")(block, op, index)
+        elif name in CHOOSING:
+            text = CHOOSING[name](self, block, op, index)
         elif name == "cast":
             x = self.value(block, op.args[0], index)
             text = c_expressions.cast(name_of(op.args[0].dtype), dtype, x)
@@ -272,30 +272,39 @@ class Scalars:
 
     def through(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
         """The indices of the argument of a look, from the indices of the look."""
-        name, have = op.primitive.name, op.args[0].axes
-        if name in ("broadcast", "reorder"):
-            return {n: index[n] for n in have.names}
-        if name == "rename":
-            return {old: index[new] for old, new in zip(have.names, op.axes.names, strict=True)}
-        if name == "flip":
-            flipped = op.attrs[0]
-            return {
-                a.name: index[a.name].times(-1) + (a.expression - 1)
-                if a.name in flipped
-                else index[a.name]
-                for a in have
-            }
-        if name == "flatten":
-            names, axis = op.attrs
-            parts = self.split(index[axis.name], [have[n].expression for n in names])
-            merged = dict(zip(names, parts, strict=True))
-            return {n: merged[n] if n in merged else index[n] for n in have.names}
-        if name == "unflatten":
-            old, axes = op.attrs
-            form = Form()
-            for step, axis in zip(strides(axes.lengths), axes, strict=True):
-                form = form + index[axis.name].times(step)
-            return {n: form if n == old else index[n] for n in have.names}
+        return THROUGH[op.primitive.name](self, block, op, index)
+
+    def _same(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        return {n: index[n] for n in op.args[0].axes.names}
+
+    def _renamed(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        pairs = zip(op.args[0].axes.names, op.axes.names, strict=True)
+        return {old: index[new] for old, new in pairs}
+
+    def _flipped(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        flipped = op.attrs[0]
+        return {
+            a.name: index[a.name].times(-1) + (a.expression - 1)
+            if a.name in flipped
+            else index[a.name]
+            for a in op.args[0].axes
+        }
+
+    def _flattened(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        names, axis = op.attrs
+        have = op.args[0].axes
+        parts = self.split(index[axis.name], [have[n].expression for n in names])
+        merged = dict(zip(names, parts, strict=True))
+        return {n: merged[n] if n in merged else index[n] for n in have.names}
+
+    def _unflattened(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        old, axes = op.attrs
+        form = Form()
+        for step, axis in zip(strides(axes.lengths), axes, strict=True):
+            form = form + index[axis.name].times(step)
+        return {n: form if n == old else index[n] for n in op.args[0].axes.names}
+
+    def _cut(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
         return self.sliced(block, op, index, 1)
 
     def sliced(self, block: Block, op: Op, index: Index, first: int) -> dict[str, Form]:
@@ -437,6 +446,24 @@ class Scalars:
             block, places, x.axes[along].expression, {n: index[n] for n in places.axes.names}
         )
         return self.value(block, x, {n: at if n == along else index[n] for n in x.axes.names})
+
+
+# The indices of the argument of each look, and the element of ops that choose by index.
+THROUGH: dict[str, Callable[[Scalars, Block, Op, Index], dict[str, Form]]] = {
+    "broadcast": Scalars._same,
+    "reorder": Scalars._same,
+    "rename": Scalars._renamed,
+    "flip": Scalars._flipped,
+    "flatten": Scalars._flattened,
+    "unflatten": Scalars._unflattened,
+    "slice": Scalars._cut,
+}
+CHOOSING: dict[str, Callable[[Scalars, Block, Op, Index], str]] = {
+    "concat": Scalars._concat,
+    "pad": Scalars._pad,
+    "update": Scalars._update,
+    "gather": Scalars._gather,
+}
 
 
 def constant_size(length: Size) -> int | None:

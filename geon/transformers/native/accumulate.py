@@ -19,6 +19,8 @@ from ..scalars import LANES
 # 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.
 CHAIN = 32
 
+# How OpenMP names a reduction whose partial values a loop keeps in vector lanes.
+SIGNS = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
 Lines = list[str]
 BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # stand for the bounds of a block
 LANE_LOOP = "for (int64_t lane = 0; lane < lanes; lane++)"
@@ -88,8 +90,7 @@ class Accumulation:
         """What tells the compiler that partial values of these may be kept in vector lanes."""
         if self.lanes:
             return ""
-        signs = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
-        found = [f"reduction({signs[t.kind]}:{t.name})" for t in self.sums]
+        found = [f"reduction({SIGNS[t.kind]}:{t.name})" for t in self.sums]
         found += [f"reduction(|:{t.spoiled})" for t in self.sums if t.spoiled]
         return " " + " ".join(found) if found else ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import ArgumentError, FeedError
 from ...op_graph.axes import Axes, Axis, default_lengths
 from ...op_graph.lengths import Length
-from ...op_graph.op_graph import Op, Tensor
+from ...op_graph.op_graph import Op
 from ..given import named_lengths
 from ..linking import Linking
 from ..place import place
@@ -95,9 +95,10 @@ class CFunction:
         linking, computation = self._linking, self._computation
         for leaf in linking.inputs:
             yield _pointer("input", leaf)
-        results = [op for op in computation.results if isinstance(op, Tensor)]
-        for op in (*results, *computation.keep):
-            yield _pointer("result", op)
+        wanted = (*computation.results, *computation.keep)
+        for op, made in zip(wanted, computation.pure.outputs, strict=True):
+            if made is not None:
+                yield replace(_pointer("result", made), name=op.name)
         for leaf in linking.variables:
             yield _pointer("variable", leaf)
         for array in self.constants:

@@ -13,6 +13,7 @@ from typing import cast
 from ...op_graph.constants import Frozen, constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
+from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op, Same, post_order
 from ..c_expressions import C_TYPES, definitions, literal
 from ..c_functions import PRELUDE
@@ -266,7 +267,7 @@ class _Module:
             return []
         found = []
         for op in kernel.results or (kernel.op,):
-            named = f"{op.name}: " if op.name else ""
+            named = f"{shown_name(op)}: " if op.name else ""
             text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
             found.append(f"/* {comment(text)} */")
         return found

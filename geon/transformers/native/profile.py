@@ -14,10 +14,10 @@ import numpy as np
 
 from ...errors import ArgumentError, AxisError, IndexRangeError, NonFiniteError, SizeError
 from ...op_graph.dtypes import name_of
+from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
 from ..linking import Linking
 from ..memory import Plan
-from ..program import build_program
 from ..schedule import Kernel
 from .c_function import Table
 from .ceilings import Ceilings, ceilings
@@ -144,7 +144,7 @@ class _Work:
         self.program, self.linking = computation.compiled(pure, leaves)
 
         def make() -> tuple[Plan, NativeProgram]:
-            plan = computation.make_plan(build_program(pure, transformer.target))
+            plan = computation.make_plan(computation._make_program(pure))
             return plan, timed_program(transformer, plan, self.linking)
 
         self.plan, self.timed = computation._stage(("timed", *map(id, given)), make)
@@ -257,7 +257,7 @@ def _row(
 
 
 def _computed(op: Op) -> str:
-    label = f"{op.name}: {op.primitive.name}" if op.name else op.primitive.name
+    label = f"{shown_name(op)}: {op.primitive.name}" if op.name else op.primitive.name
     return f"{label} {op.axes} {name_of(op.dtype)}"
 
 

@@ -14,11 +14,11 @@ from .dtypes import (
     FLOAT32,
     INT64,
     DType,
+    common_dtype,
+    exact_dtype,
     is_number,
     kind,
     number_dtype,
-    promote,
-    weak_meets,
 )
 from .lengths import Length
 from .op_graph import (
@@ -35,6 +35,7 @@ from .op_graph import (
 )
 from .registry import Primitive
 from .sites import describe, user_site
+from .weak import strengthen
 
 Resolution = tuple[tuple[DType, ...], DType, bool]
 
@@ -210,17 +211,6 @@ def _coerce(arg: Any, target: DType, weak: bool) -> Tensor:
     return number(arg, target, weak)
 
 
-def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
-    """``x`` in ``dtype``: constants are converted here, others get a cast."""
-    from .constants import scalar_value
-    from .elementwise import cast, cast_weak
-
-    value = scalar_value(x) if x.weak else None
-    if value is not None:
-        return number(value, dtype, weak)
-    return cast_weak(x, dtype) if weak else cast(x, dtype)
-
-
 def refuse_unshared(what: str, args: Sequence[Any]) -> None:
     """Raise ``AxisError`` when two non-scalar tensors among ``args`` share no axis."""
     tensors = [arg for arg in args if isinstance(arg, Tensor) and arg.axes is not NO_AXES]
@@ -327,7 +317,7 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
         return (BOOL, *chosen), dtype, weak
     if rule == "logical":
         return (BOOL,) * len(args), BOOL, False
-    common = _common(args)
+    common = common_dtype(args)
     if rule == "numeric" and common is BOOL:
         common = INT64
     elif rule == "float" and kind(common) != "f":
@@ -336,23 +326,8 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
         if kind(common) == "f" or (rule == "integer" and common is BOOL):
             raise DTypeError(f"it takes integers, not {common.name}; geon.cast the operand")
     if rule in ("compare", "predicate"):
-        return (common,) * len(args), BOOL, False
+        return (exact_dtype(common) if weak else common,) * len(args), BOOL, False
     return (common,) * len(args), common, weak
-
-
-def _common(args: tuple[tuple[DType, bool], ...]) -> DType:
-    strong = [dtype for dtype, weak in args if not weak]
-    common: DType | None = None
-    for dtype in strong:
-        common = dtype if common is None else promote(common, dtype)
-    for dtype, weak in args:
-        if weak:
-            if common is None:
-                common = dtype
-            else:
-                common = weak_meets(dtype, common) if strong else promote(common, dtype)
-    assert common is not None
-    return common
 
 
 def elementwise(
@@ -366,6 +341,7 @@ def elementwise(
     rule: str = "numeric",
     sympy: str | None = None,
     domain: tuple[tuple[float, float], ...] = (),
+    carriers: tuple[int, ...] | None = None,
 ) -> Elementwise:
     """A new elementwise row."""
     row = Elementwise(
@@ -379,6 +355,7 @@ def elementwise(
         rule=rule,
         sympy=sympy,
         domain=domain or ((-2.0, 2.0),) * arity,
+        carriers=carriers,
     )
     object.__setattr__(row, "__doc__", doc)
     object.__setattr__(row, "__name__", name)

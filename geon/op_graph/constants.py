@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..errors import AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
-from .dtypes import FLOAT64, DType, as_dtype, check_number, is_number, kind, number_dtype
+from .dtypes import (
+    DEFAULTS,
+    DType,
+    as_dtype,
+    check_number,
+    common_dtype,
+    exact_dtype,
+    is_number,
+    kind,
+    number_dtype,
+)
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
 
@@ -58,7 +69,7 @@ def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tenso
 
 def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) -> Tensor:
     """A constant over ``axes`` from an array of their shape; the array is copied and frozen."""
-    dtype = number_dtype(array.item()) if weak else array.dtype
+    dtype = DEFAULTS[kind(array.dtype)] if weak else array.dtype
     copy = np.array(array, stored_dtype(dtype, weak), order="C", copy=True)
     if copy.nbytes <= SMALL_BYTES:
         value: Any = copy.tobytes()
@@ -72,17 +83,43 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
 
 def stored_dtype(dtype: DType, weak: bool) -> DType:
     """The dtype a constant is stored in: a weak float keeps the precision Python gave it."""
-    return FLOAT64 if weak and kind(dtype) == "f" else dtype
+    return exact_dtype(dtype) if weak else dtype
 
 
 def constant_value(op: Op) -> np.ndarray[Any, Any]:
     """The array a constant op holds (read-only)."""
+    array = _stored(op).astype(op.dtype, copy=False)
+    array.setflags(write=False)
+    return array
+
+
+def _stored(op: Op) -> np.ndarray[Any, Any]:
+    """The array a constant op holds, as exact as it was given."""
     value = op.attrs[0]
     if isinstance(value, Frozen):
         return value.array
     shape = tuple(int(axis.expression) for axis in op.axes)  # type: ignore[arg-type]
-    stored = np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3]))
-    return stored.reshape(shape).astype(op.dtype, copy=False)
+    return np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3])).reshape(shape)
+
+
+def is_weak_constant(op: Op) -> bool:
+    """Whether ``op`` is a constant made of Python numbers."""
+    return op.primitive is CONSTANT and op.weak
+
+
+def converted(op: Op, dtype: DType, weak: bool = False) -> Tensor:
+    """The weak constant ``op`` in ``dtype``; ``DTypeError`` where a number does not fit."""
+    value = scalar_value(op)
+    if value is not None:
+        return number(value, dtype, weak)
+    array = _stored(op)
+    wanted = stored_dtype(dtype, weak)
+    finite = array[np.isfinite(array)]
+    if finite.size:
+        check_number(finite.min().item(), wanted)
+        check_number(finite.max().item(), wanted)
+    with np.errstate(all="ignore"):
+        return array_constant(array.astype(wanted), op.axes, weak)
 
 
 def scalar_value(op: Op) -> bool | int | float | None:
@@ -111,9 +148,10 @@ def constant(
     """A constant from a number, an array or a nested list.
 
     ``axes`` give an array its axes, one for each dimension, with its lengths; an open axis takes
-    the array's length. A number with ``axes`` is that number everywhere. A number without a
-    ``dtype`` stays weak, as it is in ``x + 1``; floats in a list are float32, integers int64.
-    Raises ``AxisError`` when axes are missing or do not fit.
+    the array's length. A number with ``axes`` is that number everywhere. Python numbers without a
+    ``dtype``, in lists too, stay weak, as they are in ``x + 1``: they take the dtype of what they
+    meet, and are float32 and int64 where that is nothing. Raises ``AxisError`` when axes are
+    missing or do not fit.
     """
     if is_number(value) and axes is None:
         made = (
@@ -122,21 +160,23 @@ def constant(
             else number(value, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
-    array = to_array(value, dtype)
+    array, weak = to_array(value, dtype)
     if array.ndim == 0 and axes is not None:
         from .movement import broadcast
 
-        made = broadcast(array_constant(array, NO_AXES), as_axes(axes))
+        made = broadcast(array_constant(array, NO_AXES, weak), as_axes(axes))
     else:
-        made = array_constant(array, fit_axes(array, axes))
+        made = array_constant(array, fit_axes(array, axes), weak)
     return annotate(made, name, tags, follows)
 
 
-def to_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
-    """An array or nested list as a NumPy array of one of geon's dtypes.
+def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]:
+    """A number, array or nested list as a NumPy array of one of geon's dtypes, and whether weak.
 
-    Raises ``DTypeError`` for ragged lists, for masked elements, and where ``dtype`` would lose more
-    than precision.
+    Weak are Python numbers and lists of nothing else; NumPy's arrays and scalars have their dtype,
+    and give it to the numbers in a list with them. Raises ``DTypeError`` for ragged lists, for
+    masked elements, for integers that no dtype holds, and where ``dtype`` would lose more than
+    precision.
     """
     if isinstance(value, np.ma.MaskedArray) and value.mask.any():
         raise DTypeError("an array has masked elements: fill them first, with array.filled(value)")
@@ -147,10 +187,34 @@ def to_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if array.dtype == object:
         raise DTypeError(f"{value!r} is no rectangular array of numbers")
     if dtype is not None:
-        return _held(array, as_dtype(dtype))
-    if not isinstance(value, (np.ndarray, np.generic)) and array.dtype == np.float64:
-        return array.astype(np.float32)
-    return array.astype(as_dtype(array.dtype), copy=False)
+        return _held(array, as_dtype(dtype)), False
+    if isinstance(value, (np.ndarray, np.generic)):
+        return array.astype(as_dtype(array.dtype), copy=False), False
+    elements = _elements(value)
+    types = set(map(type, elements))
+    if types <= {bool, int, float}:
+        if array.dtype.kind == "f" and types and float not in types:
+            raise DTypeError(f"no integer dtype holds all of the numbers in {value!r}")
+        return array, array.dtype != np.uint64
+    return array.astype(_dtype_of(elements, array.dtype), copy=False), False
+
+
+def _elements(value: Any) -> list[Any]:
+    """What a nested list holds, or the value itself."""
+    level = [value]
+    while level and isinstance(level[0], (list, tuple)):
+        level = list(chain.from_iterable(level))
+    return level
+
+
+def _dtype_of(elements: list[Any], found: DType) -> DType:
+    """The dtype that NumPy's scalars and arrays give a list; ``found`` where none are there."""
+    own = {element.dtype for element in elements if isinstance(element, (np.ndarray, np.generic))}
+    described = [(as_dtype(dtype), False) for dtype in own]
+    if described:
+        described += [(number_dtype(e), True) for e in elements if is_number(e)]
+        return common_dtype(described)
+    return as_dtype(found)
 
 
 def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
@@ -217,11 +281,11 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         raise DTypeError(
             f"{value!r} of type {type(value).__name__} is no tensor, number, array or list"
         )
-    array = to_array(value)
+    array, weak = to_array(value)
     if array.ndim == 0:
-        return array_constant(array, NO_AXES)
+        return array_constant(array, NO_AXES, weak)
     if isinstance(near, Tensor) and near.axes.lengths == array.shape:
-        return array_constant(array, near.axes)
+        return array_constant(array, near.axes, weak)
     there = f" beside {near} (made at {near.file_info})" if isinstance(near, Tensor) else ""
     raise AxisError(
         f"an array of shape {array.shape}{there} has no axes; "

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import AssignError, AxisError, DTypeError
-from .build import strengthen
 from .constants import as_tensor
 from .movement import FLIP, broadcast, flip
 from .op_graph import (
@@ -22,6 +21,7 @@ from .op_graph import (
 )
 from .registry import Primitive
 from .slicing import SLICE, forwards
+from .weak import strengthen
 
 ASSIGN = Primitive("assign", "effect", "Puts a value into a variable, placeholder or slice of one.")
 DOALL = Primitive("doall", "effect", "Runs effects, none of which sees another.")
@@ -30,6 +30,7 @@ SEQUENTIAL = Primitive(
     "effect",
     "Runs ops in order, each seeing the effects of those before; has the value of the last.",
     attributes=("follows",),
+    carriers=(-1,),
 )
 PRINT = Primitive(
     "print",

@@ -10,13 +10,13 @@ import numpy as np
 from ..errors import ArgumentError, AxisError
 from .axes import Axes, Axis
 from .build import meet, own_axis
-from .constants import as_tensor
-from .dtypes import promote
-from .elementwise import cast
+from .constants import as_tensor, number
+from .dtypes import is_number
 from .lengths import Length
 from .movement import broadcast, expand, reorder
 from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
 from .registry import Primitive
+from .weak import in_dtype, meet_together, put_into
 
 Array = np.ndarray[Any, Any]
 
@@ -56,7 +56,7 @@ def concat(
     Axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` when one
     lacks the axis or another axis differs.
     """
-    xs = [as_tensor(x) for x in tensors]
+    xs = _tensors(tensors)
     if not xs:
         raise AxisError("concat needs at least one tensor")
     first = xs[0]
@@ -71,10 +71,7 @@ def concat(
             )
     if all(isinstance(_difference(x, axis), int) for x in xs):
         own_axis(first, axis, "concat")
-    dtype = first.dtype
-    for x in xs[1:]:
-        dtype = promote(dtype, x.dtype)
-    xs = [cast(reorder(x, Axes(*(x.axes[n] for n in first.axes.names))), dtype) for x in xs]
+    xs = [reorder(x, Axes(*(x.axes[n] for n in first.axes.names))) for x in xs]
     if len(xs) == 1:
         return annotate(xs[0], name, tags, follows)
     total: int | Length = 0
@@ -82,8 +79,16 @@ def concat(
         total = total + x.axes[axis.name].expression
     _, guards = join_others("concat", xs, axis.name)
     axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
-    made = intern(ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, guards=guards)
+    dtype, weak = xs[0].dtype, xs[0].weak
+    made = intern(
+        ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, weak=weak, guards=guards
+    )
     return annotate(made, name, tags, follows)
+
+
+def _tensors(values: Sequence[Any]) -> list[Tensor]:
+    """Tensors, numbers and arrays as tensors in the dtype they meet in."""
+    return meet_together([v if is_number(v) else as_tensor(v) for v in values])[0] if values else []
 
 
 def _difference(x: Tensor, axis: Axis) -> int | Length | None:
@@ -116,7 +121,7 @@ def stack(
 
     An open ``axis`` takes that length.
     """
-    xs = [as_tensor(x) for x in tensors]
+    xs = _tensors(tensors)
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
             f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors; "
@@ -155,7 +160,8 @@ def _pad_transpose(g: Tensor, op: Op, i: int) -> Tensor:
         return g[inner]
     from .reductions import sum_to
 
-    border = _pad(broadcast(as_tensor(0.0), x.axes), op.attrs[0], 1.0, g)
+    zeros = broadcast(number(0.0, g.dtype), x.axes)
+    border = _pad(zeros, op.attrs[0], number(1.0, g.dtype))
     return sum_to(g * border, NO_AXES)
 
 
@@ -169,15 +175,16 @@ PAD = Primitive(
 )
 
 
-def _pad(x: Tensor, widths: tuple[Any, ...], value: Any, like: Tensor) -> Tensor:
-    x, value = cast(x, like.dtype), cast(as_tensor(value), like.dtype)
+def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
     axes = Axes(
         *(
             axis if width is None else axis.with_length(axis.expression + width[0] + width[1])
             for axis, width in zip(x.axes, widths, strict=True)
         )
     )
-    made: Tensor = intern(ComputationOp, PAD, (x, value), (widths,), axes, x.dtype)
+    made: Tensor = intern(
+        ComputationOp, PAD, (x, value), (widths,), axes, x.dtype, weak=x.weak and value.weak
+    )
     return made
 
 
@@ -209,8 +216,9 @@ def pad(
             raise AxisError(f"pad: the width of {axis.name!r} must be two counts >= 0, not {width}")
         table[along] = both
     if mode == "constant":
-        fill = cast(as_tensor(value), x.dtype)
-        made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill, x) if table else x
+        x, fill = put_into(x, value if is_number(value) else as_tensor(value))
+        fill = in_dtype(fill, x.dtype)
+        made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill) if table else x
     elif mode in ("edge", "reflect"):
         from .indexing import pad_by_gather
 

@@ -124,7 +124,7 @@ def _initial_tensor(value: Any, axes: Any, dtype: Any) -> Tensor:
         return value
     if dtype is None and isinstance(value, (list, tuple)):
         dtype = "float32"  # Python numbers are weak in a list too
-    array = to_array(value, dtype)
+    array, _ = to_array(value, dtype)
     if array.ndim == 0:
         return constant(value) if dtype is None else constant(value, dtype=dtype)
     return constant(array, axes)
@@ -137,8 +137,8 @@ def _default_dtype(given: Any, first: Any) -> Any:
 
 
 def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
-    from .build import strengthen
     from .movement import broadcast
+    from .weak import strengthen
 
     if first.dtype is not dtype and not first.weak and isinstance(first, ComputationOp):
         if np.dtype(first.dtype).kind != dtype.kind and first.dtype.name != "bfloat16":

@@ -102,6 +102,9 @@ def _infer(primitive: Primitive, row: Row, args: Args, attrs: Args, weak: bool) 
     if "weak" in primitive.attributes or what == "length":
         said = what == "length" or attrs[primitive.attributes.index("weak")]
         need(weak is said, f"{what} that is {'weak' if weak else 'not weak'}")
+    elif weak:
+        strong = [args[i] for i in primitive.carrying(args) if not args[i].weak]
+        need(args != () and not strong, f"a weak {what} of {[*map(str, strong)] or 'nothing'}")
     inferred = row.infer(args, attrs)
     if primitive in WITHOUT_IDENTITY:
         need(args[0].axes.only(attrs[0]).size != 0, f"{what} over no elements has no value")
@@ -143,7 +146,8 @@ def _constant(args: Args, attrs: Args) -> Inferred:
     if isinstance(value, Frozen):
         array = value.array
         need(array.shape == axes.lengths, f"an array of shape {array.shape} over {axes}")
-        need(array.dtype == dtype, f"an array of {array.dtype} as {dtype.name}")
+        stored = stored_dtype(dtype, attrs[3])
+        need(array.dtype == stored, f"an array of {array.dtype} as {stored.name}")
         need(size > SMALL_BYTES, f"{size} bytes, which are few, in an array")
     else:
         need(size <= SMALL_BYTES, f"{size} bytes, which are many, outside an array")

@@ -318,8 +318,10 @@ def make_leaf(primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo) ->
     return leaf
 
 
-def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
-    """The same primitive, attributes, axes and dtype (unless given) on other arguments.
+def with_args(
+    op: OpT, args: tuple[Op, ...], dtype: DType | None = None, weak: bool | None = None
+) -> OpT:
+    """The same primitive, attributes, axes, dtype and weakness (unless given) on other arguments.
 
     The arguments of an elementwise op may lack axes that those replaced had, or have them in
     another order, as long as together they have all axes of the op.
@@ -335,7 +337,7 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
         op.attrs,
         op.axes,
         op.dtype if dtype is None else dtype,
-        weak=op.weak,
+        weak=op.weak if weak is None else weak,
         effect=effect,
         guards=op.guards,
         arranged=arranged,
@@ -405,6 +407,19 @@ def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:
     if tags:
         op.add_tags(tags)
     return op
+
+
+def carry_notes(old: Op, new: Op) -> None:
+    """Let the names and tags of ``old`` find ``new``, which keeps a name of its own."""
+    notes = old._notes
+    if notes is not None and new.primitive.kind != "leaf":
+        shown = new.name
+        for name in notes.names:
+            new._set_name(name)
+        if shown is not None or notes.name is None:
+            new._set_name(shown)
+        if notes.tags:
+            new.add_tags(notes.tags)
 
 
 def interned_count() -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import RewriteError
-from .op_graph import Op, post_order, with_args
+from .op_graph import Op, carry_notes, post_order, with_args
 from .sites import set_override
 
 Rule = Callable[[Op], "Op | None"]
@@ -97,7 +97,7 @@ class _Driver:
                 set_override(op._site)
                 new = self.fixed_point(new)
             if new is not op and op._notes is not None:
-                _carry_notes(op, new)
+                carry_notes(op, new)
             known[op] = new
             known.setdefault(new, new)
         return [known[root] for root in roots]
@@ -149,16 +149,3 @@ class _Driver:
             f"the rules of {self.rules.name!r} do not end: {previous!r} became {op!r}, after "
             f"{LOOP_GUARD} steps or while its own replacement was worked out"
         )
-
-
-def _carry_notes(old: Op, new: Op) -> None:
-    """Let the names and tags of ``old`` find ``new``, which keeps a name of its own."""
-    notes = old._notes
-    if notes is not None and new.primitive.kind != "leaf":
-        shown = new.name
-        for name in notes.names:
-            new._set_name(name)
-        if shown is not None or notes.name is None:
-            new._set_name(shown)
-        if notes.tags:
-            new.add_tags(notes.tags)

@@ -9,8 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .build import strengthen
-from .constants import array_constant, as_tensor, constant_value, is_constant, scalar_value
+from .constants import (
+    array_constant,
+    as_tensor,
+    constant_value,
+    converted,
+    is_constant,
+    scalar_value,
+)
 from .dtypes import kind
 from .elementwise import (
     add,
@@ -31,6 +37,7 @@ from .op_graph import NO_AXES, Op, Tensor, with_args
 from .reductions import sum_over
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet, rewrite
+from .weak import strengthen
 
 
 def _is(op: Op, name: str) -> bool:
@@ -115,6 +122,12 @@ def stabilise(x: Op) -> Op:
 # Simpler forms ----------------------------------------------------------------------------------
 
 simpler = Rules("simplify")
+
+
+@simpler.on("constant")
+def settled(op: Op) -> Op | None:
+    """Weak numbers in a list that met no dtype have the default one of their kind."""
+    return converted(op, op.dtype) if op.weak and op.axes is not NO_AXES else None
 
 
 @simpler.on("stop_gradient")

@@ -35,7 +35,7 @@ from .op_graph import (
 )
 from .registry import Primitive
 from .sites import describe, user_site
-from .weak import strengthen
+from .weak import named_error, strengthen
 
 Resolution = tuple[tuple[DType, ...], DType, bool]
 
@@ -157,7 +157,7 @@ class Elementwise(Primitive):
             try:
                 found = resolve(self.rule, described)
             except DTypeError as error:
-                raise self._named(error, args) from None
+                raise named_error(error, self.name, args) from None
             self.resolved[described] = found
         return found
 
@@ -171,15 +171,7 @@ class Elementwise(Primitive):
         try:
             return tuple([_coerce(arg, target, weak) for arg, target in pairs])
         except DTypeError as error:
-            raise self._named(error, given) from None
-
-    def _named(self, error: DTypeError, args: Sequence[Any]) -> DTypeError:
-        """The error with the op and its operands."""
-        shown = ", ".join(
-            f"{a} {a.dtype.name} (made at {a.file_info})" if isinstance(a, Tensor) else repr(a)
-            for a in args
-        )
-        return DTypeError(f"{self.name} of {shown}: {error}")
+            raise named_error(error, self.name, given) from None
 
     @property
     def __signature__(self) -> Any:

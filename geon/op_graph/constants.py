@@ -184,19 +184,25 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
         array = np.asarray(value)
     except ValueError as error:
         raise DTypeError(f"{value!r} is no rectangular array of numbers: {error}") from None
+    listed = None if isinstance(value, (np.ndarray, np.generic)) else _elements(value)
+    plain = listed is not None and all(map(is_number, listed))
+    if listed and plain and array.dtype.kind in "ufO" and float not in set(map(type, listed)):
+        array = _large(value, listed)
     if array.dtype == object:
         raise DTypeError(f"{value!r} is no rectangular array of numbers")
     if dtype is not None:
         return _held(array, as_dtype(dtype)), False
-    if isinstance(value, (np.ndarray, np.generic)):
-        return array.astype(as_dtype(array.dtype), copy=False), False
-    elements = _elements(value)
-    types = set(map(type, elements))
-    if types <= {bool, int, float}:
-        if array.dtype.kind == "f" and types and float not in types:
-            raise DTypeError(f"no integer dtype holds all of the numbers in {value!r}")
-        return array, array.dtype != np.uint64
-    return array.astype(_dtype_of(elements, array.dtype), copy=False), False
+    if plain and array.dtype != np.uint64:
+        return array, True
+    own = as_dtype(array.dtype) if listed is None else _dtype_of(listed, array.dtype)
+    return array.astype(own, copy=False), False
+
+
+def _large(value: Any, listed: list[int]) -> np.ndarray[Any, Any]:
+    """A list of integers that are not all int64 numbers, as uint64."""
+    if min(listed) < 0 or max(listed) >> 64:
+        raise DTypeError(f"no integer dtype holds {min(listed)} and {max(listed)} of {value!r}")
+    return np.asarray(value, np.uint64)
 
 
 def _elements(value: Any) -> list[Any]:
@@ -207,14 +213,14 @@ def _elements(value: Any) -> list[Any]:
     return level
 
 
-def _dtype_of(elements: list[Any], found: DType) -> DType:
+def _dtype_of(listed: list[Any], found: DType) -> DType:
     """The dtype that NumPy's scalars and arrays give a list; ``found`` where none are there."""
-    own = {element.dtype for element in elements if isinstance(element, (np.ndarray, np.generic))}
-    described = [(as_dtype(dtype), False) for dtype in own]
-    if described:
-        described += [(number_dtype(e), True) for e in elements if is_number(e)]
-        return common_dtype(described)
-    return as_dtype(found)
+    own = {value.dtype for value in listed if isinstance(value, (np.ndarray, np.generic))}
+    numbers = {number_dtype(value) for value in listed if is_number(value)}
+    if not own:
+        return as_dtype(found)
+    weak = [(dtype, True) for dtype in numbers]
+    return common_dtype([*((as_dtype(dtype), False) for dtype in own), *weak])
 
 
 def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:

@@ -234,7 +234,7 @@ def scatter(
     if mode not in ("set", "add"):
         raise AxisError(f"scatter: mode {mode!r} is neither 'set' nor 'add'")
     along = axis_of(x, axis, "scatter").name
-    x, value = put_into(x, value if is_number(value) else as_tensor(value))
+    x, value = put_into("scatter", x, value if is_number(value) else as_tensor(value))
     if value.dtype is not x.dtype:
         raise DTypeError(
             f"scatter: the value {value} is {value.dtype.name} (made at {value.file_info}) and {x} "

@@ -56,7 +56,7 @@ def concat(
     Axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` when one
     lacks the axis or another axis differs.
     """
-    xs = _tensors(tensors)
+    xs = _tensors("concat", tensors)
     if not xs:
         raise AxisError("concat needs at least one tensor")
     first = xs[0]
@@ -86,9 +86,10 @@ def concat(
     return annotate(made, name, tags, follows)
 
 
-def _tensors(values: Sequence[Any]) -> list[Tensor]:
+def _tensors(what: str, values: Sequence[Any]) -> list[Tensor]:
     """Tensors, numbers and arrays as tensors in the dtype they meet in."""
-    return meet_together([v if is_number(v) else as_tensor(v) for v in values])[0] if values else []
+    given = [value if is_number(value) else as_tensor(value) for value in values]
+    return meet_together(what, given) if given else []
 
 
 def _difference(x: Tensor, axis: Axis) -> int | Length | None:
@@ -121,7 +122,7 @@ def stack(
 
     An open ``axis`` takes that length.
     """
-    xs = _tensors(tensors)
+    xs = _tensors("stack", tensors)
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
             f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors; "
@@ -216,7 +217,7 @@ def pad(
             raise AxisError(f"pad: the width of {axis.name!r} must be two counts >= 0, not {width}")
         table[along] = both
     if mode == "constant":
-        x, fill = put_into(x, value if is_number(value) else as_tensor(value))
+        x, fill = put_into("pad", x, value if is_number(value) else as_tensor(value))
         fill = in_dtype(fill, x.dtype)
         made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill) if table else x
     elif mode in ("edge", "reflect"):

@@ -102,9 +102,6 @@ def _infer(primitive: Primitive, row: Row, args: Args, attrs: Args, weak: bool) 
     if "weak" in primitive.attributes or what == "length":
         said = what == "length" or attrs[primitive.attributes.index("weak")]
         need(weak is said, f"{what} that is {'weak' if weak else 'not weak'}")
-    elif weak:
-        strong = [args[i] for i in primitive.carrying(args) if not args[i].weak]
-        need(args != () and not strong, f"a weak {what} of {[*map(str, strong)] or 'nothing'}")
     inferred = row.infer(args, attrs)
     if primitive in WITHOUT_IDENTITY:
         need(args[0].axes.only(attrs[0]).size != 0, f"{what} over no elements has no value")

@@ -13,7 +13,6 @@ from .constants import (
     array_constant,
     as_tensor,
     constant_value,
-    converted,
     is_constant,
     scalar_value,
 )
@@ -122,12 +121,6 @@ def stabilise(x: Op) -> Op:
 # Simpler forms ----------------------------------------------------------------------------------
 
 simpler = Rules("simplify")
-
-
-@simpler.on("constant")
-def settled(op: Op) -> Op | None:
-    """Weak numbers in a list that met no dtype have the default one of their kind."""
-    return converted(op, op.dtype) if op.weak and op.axes is not NO_AXES else None
 
 
 @simpler.on("stop_gradient")

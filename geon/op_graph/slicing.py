@@ -195,7 +195,7 @@ def update(
     """
     x = as_tensor(x)
     items, flipped, positions, axes, guards = parse(x, at, first=2)
-    x, value = put_into(x, value if is_number(value) else as_tensor(value, near=x))
+    x, value = put_into("update", x, value if is_number(value) else as_tensor(value, near=x))
     if value.dtype is not x.dtype:
         raise DTypeError(
             f"update: {value} (made at {value.file_info}) is {value.dtype.name} and {x} (made at "

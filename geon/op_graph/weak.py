@@ -136,33 +136,55 @@ def _keep(op: Op, dtype: DType, made: Op) -> None:
 
 def _forget(entry: Entry) -> None:
     with _lock:
-        if _built.get(entry.key) is entry:  # type: ignore[call-overload]  # a key of two
-            del _built[entry.key]  # type: ignore[arg-type]
+        if _built.get(entry.key) is entry:
+            del _built[entry.key]
 
 
-def meet_together(values: Sequence[Any]) -> tuple[list[Tensor], bool]:
-    """Tensors and numbers as tensors in the dtype they meet in, and whether they are weak all."""
+def named_error(error: DTypeError, what: str, operands: Sequence[Any]) -> DTypeError:
+    """The error with the op that was to be made and its operands."""
+    shown = ", ".join(
+        f"{a} {a.dtype.name} (made at {a.file_info})" if isinstance(a, Tensor) else repr(a)
+        for a in operands
+    )
+    return DTypeError(f"{what} of {shown}: {error}")
+
+
+def meet_together(what: str, values: Sequence[Any]) -> list[Tensor]:
+    """Tensors and numbers as tensors in the dtype they meet in, weak where all are.
+
+    Raises ``DTypeError``, which names ``what`` is made of them, where there is none or a number
+    does not fit it.
+    """
     described = [
-        (v.dtype, v.weak) if isinstance(v, Op) else (number_dtype(v), True) for v in values
+        (v.dtype, v.weak) if isinstance(v, Tensor) else (number_dtype(v), True) for v in values
     ]
-    dtype, weak = common_dtype(described), all(is_weak for _, is_weak in described)
-    return [
-        strengthen(v, dtype, weak) if isinstance(v, Tensor) else number(v, dtype, weak)
-        for v in values
-    ], weak
+    weak = all(is_weak for _, is_weak in described)
+    try:
+        dtype = common_dtype(described)
+        return [_met(v, dtype, weak) for v in values]
+    except DTypeError as error:
+        raise named_error(error, what, values) from None
 
 
-def put_into(x: Tensor, value: Any) -> tuple[Tensor, Tensor]:
+def _met(value: Any, dtype: DType, weak: bool) -> Tensor:
+    if isinstance(value, Tensor):
+        return strengthen(value, dtype, weak)
+    return number(value, dtype, weak)
+
+
+def put_into(what: str, x: Tensor, value: Any) -> tuple[Tensor, Tensor]:
     """``x`` and a tensor or number that is to stand among its elements: a weak one in its dtype.
 
-    A weak ``x`` takes the dtype of the value. Two dtypes stay as they are.
+    A weak ``x`` takes the dtype of the value. Two dtypes stay as they are. Raises as
+    ``meet_together``.
     """
     if x.weak:
-        (x, value), _ = meet_together([x, value])
-    elif not isinstance(value, Tensor):
-        value = number(value, x.dtype)
-    elif value.weak:
-        value = strengthen(value, x.dtype)
+        x, value = meet_together(what, [x, value])
+    elif not isinstance(value, Tensor) or value.weak:
+        try:
+            value = _met(value, x.dtype, False)
+        except DTypeError as error:
+            raise named_error(error, what, [x, value]) from None
     return x, value
 
 

@@ -20,6 +20,7 @@ from .dtypes import (
     kind,
     number_dtype,
 )
+from .labelled import dim_names
 from .lengths import Length
 from .op_graph import (
     NO_AXES,
@@ -126,6 +127,7 @@ class Elementwise(Primitive):
                 f"{self.name} takes {self.arity} operand{'s' * (self.arity > 1)}, not {len(args)}"
             )
         if self.arity > 1:
+            args = tuple([arg if dim_names(arg) is None else as_tensor(arg) for arg in args])
             refuse_unshared(self.name, args)
         return self.apply(*args)
 

@@ -21,6 +21,7 @@ from .dtypes import (
     kind,
     number_dtype,
 )
+from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
 
@@ -148,10 +149,11 @@ def constant(
     """A constant from a number, an array or a nested list.
 
     ``axes`` give an array its axes, one for each dimension, with its lengths; an open axis takes
-    the array's length. A number with ``axes`` is that number everywhere. Python numbers without a
-    ``dtype``, in lists too, stay weak, as they are in ``x + 1``: they take the dtype of what they
-    meet, and are float32 and int64 where that is nothing. Raises ``AxisError`` when axes are
-    missing or do not fit.
+    the array's length. Labelled data, such as xarray's, are matched with ``axes`` by the names of
+    their dims, and have axes of these names where none are given. A number with ``axes`` is that
+    number everywhere. Python numbers without a ``dtype``, in lists too, stay weak, as they are in
+    ``x + 1``: they take the dtype of what they meet, and are float32 and int64 where that is
+    nothing. Raises ``AxisError`` when axes are missing or do not fit.
     """
     if is_number(value) and axes is None:
         made = (
@@ -160,6 +162,10 @@ def constant(
             else number(value, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
+    dims = dim_names(value)
+    if dims is not None:
+        axes = _own_axes(dims, value) if axes is None else as_axes(axes)
+        value = by_name(value, axes.names if dims and axes else (), "constant", AxisError)
     array, weak = to_array(value, dtype)
     if array.ndim == 0 and axes is not None:
         from .movement import broadcast
@@ -168,6 +174,16 @@ def constant(
     else:
         made = array_constant(array, fit_axes(array, axes), weak)
     return annotate(made, name, tags, follows)
+
+
+def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
+    """The axes that the dims of labelled data are; None for a scalar."""
+    if not all(isinstance(name, str) for name in dims):
+        raise AxisError(
+            f"the dims {dims} are not all strings, as names of axes are; give them names with "
+            ".rename({...}), or axes with geon.constant(data.values, axes=[...])"
+        )
+    return Axes(*map(Axis, dims, np.shape(value))) if dims else None
 
 
 def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]:
@@ -180,6 +196,7 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
     """
     if isinstance(value, np.ma.MaskedArray) and value.mask.any():
         raise DTypeError("an array has masked elements: fill them first, with array.filled(value)")
+    refuse_list(value, "a tensor", AxisError)
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -275,7 +292,7 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
     """``value`` as a tensor: a tensor itself, a number, or an array.
 
     An array of one or more dimensions takes the axes of the tensor ``near`` it, whose shape it
-    must have.
+    must have. Labelled data have axes of the names of their dims.
     """
     if isinstance(value, Tensor):
         return value
@@ -283,6 +300,8 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         raise DTypeError(f"{value.primitive.name} (made at {value.file_info}) has no value to use")
     if is_number(value):
         return number(value, number_dtype(value), True)
+    if dim_names(value) is not None:
+        return constant(value)
     if not isinstance(value, (np.ndarray, np.generic, list, tuple)):
         raise DTypeError(
             f"{value!r} of type {type(value).__name__} is no tensor, number, array or list"

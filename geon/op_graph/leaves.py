@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError
+from ..errors import AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
 from .constants import as_tensor, constant, fit_axes, number, to_array
 from .dtypes import INT64, as_dtype
+from .labelled import by_name, dim_names
 from .lengths import Length
 from .op_graph import (
     NO_AXES,
@@ -77,12 +78,19 @@ def variable(
 ) -> Leaf:
     """A tensor that a transformer stores over ``axes`` and that ``assign`` changes.
 
-    ``initial_value`` is a number, an array, a callable that is given the axes (with lengths) and
-    returns one of these, or a tensor such as a random draw; ``initializers`` are further ops run
-    when it is initialized. ``trainable`` ones are listed by ``variables()``; ``persistent`` ones
-    are in checkpoints. Without ``axes`` it has those of an initial tensor, or is a scalar. The
-    dtype is float32 unless given, or that of the initial tensor or array.
+    ``initial_value`` is a number, an array (labelled data go by name), a callable that is given
+    the axes (with lengths) and returns one of these, or a tensor such as a random draw;
+    ``initializers`` are further ops run when it is initialized. ``trainable`` ones are listed by
+    ``variables()``; ``persistent`` ones are in checkpoints. Without ``axes`` it has those of an
+    initial tensor or of labelled data, or is a scalar. The dtype is float32 unless given, or that
+    of the initial tensor or array.
     """
+    if dim_names(initial_value) and axes is not None:
+        over = as_axes(axes)
+        what = f"the initial value of a variable over {over}"
+        initial_value = by_name(initial_value, over.names, what, AxisError)
+    elif dim_names(initial_value) is not None:
+        initial_value = constant(initial_value, dtype=dtype)
     first = initial_value
     if first is not None and not callable(first):
         if isinstance(first, np.ndarray) and first.ndim and axes is not None:

@@ -127,7 +127,8 @@ class Elementwise(Primitive):
                 f"{self.name} takes {self.arity} operand{'s' * (self.arity > 1)}, not {len(args)}"
             )
         if self.arity > 1:
-            args = tuple([arg if dim_names(arg) is None else as_tensor(arg) for arg in args])
+            if any(not isinstance(arg, (Tensor, float, int)) for arg in args):
+                args = tuple([arg if dim_names(arg) is None else as_tensor(arg) for arg in args])
             refuse_unshared(self.name, args)
         return self.apply(*args)
 

@@ -106,7 +106,7 @@ def _differentiable(x: Any, what: str, role: str) -> Tensor:
 
 def _refuse_weak(ys: Sequence[Tensor], wanted: Sequence[Tensor], what: str) -> None:
     """Raise for a weak target that was built once more in the dtypes it met, so is not there."""
-    weak = [x for x in wanted if x.weak and x.args]
+    weak = [x for x in wanted if x.weak and (x.args or x.axes is not NO_AXES)]
     below = set(post_order(ys)) if weak else ()
     for x in weak:
         if x not in below:

@@ -56,7 +56,7 @@ def concat(
     Axes are in the order of the first tensor; dtypes are promoted. Raises ``AxisError`` when one
     lacks the axis or another axis differs.
     """
-    xs = _tensors("concat", tensors)
+    xs = [as_tensor(x) for x in tensors]
     if not xs:
         raise AxisError("concat needs at least one tensor")
     first = xs[0]
@@ -71,25 +71,20 @@ def concat(
             )
     if all(isinstance(_difference(x, axis), int) for x in xs):
         own_axis(first, axis, "concat")
-    xs = [reorder(x, Axes(*(x.axes[n] for n in first.axes.names))) for x in xs]
+    _, guards = join_others("concat", xs, axis.name)
+    met = meet_together("concat", xs)
+    xs = [reorder(x, Axes(*(x.axes[n] for n in first.axes.names))) for x in met]
     if len(xs) == 1:
         return annotate(xs[0], name, tags, follows)
     total: int | Length = 0
     for x in xs:
         total = total + x.axes[axis.name].expression
-    _, guards = join_others("concat", xs, axis.name)
     axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
     dtype, weak = xs[0].dtype, xs[0].weak
     made = intern(
         ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, weak=weak, guards=guards
     )
     return annotate(made, name, tags, follows)
-
-
-def _tensors(what: str, values: Sequence[Any]) -> list[Tensor]:
-    """Tensors, numbers and arrays as tensors in the dtype they meet in."""
-    given = [value if is_number(value) else as_tensor(value) for value in values]
-    return meet_together(what, given) if given else []
 
 
 def _difference(x: Tensor, axis: Axis) -> int | Length | None:
@@ -122,24 +117,33 @@ def stack(
 
     An open ``axis`` takes that length.
     """
-    xs = _tensors("stack", tensors)
+    xs = [x if is_number(x) else as_tensor(x) for x in tensors]
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
             f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors; "
             "give an open axis or one of that length"
         )
     for x in xs:
-        if not x.axes.same_set(xs[0].axes):
+        if not _axes(x).same_set(_axes(xs[0])):
             raise AxisError(
-                f"stack: {xs[0]} (made at {xs[0].file_info}) and {x} (made at {x.file_info}) must "
-                "have the same axes; geon.broadcast one of them"
+                f"stack: {_shown(xs[0])} and {_shown(x)} must have the same axes; geon.broadcast "
+                "one of them"
             )
-    if xs:
+    if xs and _axes(xs[0]) is not NO_AXES:
         join_others("stack", xs, axis.name)
+    xs = meet_together("stack", xs) if xs else xs
     one = axis.with_length(1)
     return concat(
         [expand(x, one, position) for x in xs], one, name=name, tags=tags, follows=follows
     )
+
+
+def _axes(x: Any) -> Axes:
+    return x.axes if isinstance(x, Tensor) else NO_AXES
+
+
+def _shown(x: Any) -> str:
+    return f"{x} (made at {x.file_info})" if isinstance(x, Tensor) else repr(x)
 
 
 # Pad --------------------------------------------------------------------------------------------

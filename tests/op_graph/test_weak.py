@@ -210,8 +210,9 @@ def test_a_rule_of_the_users_gives_weak_inputs_a_derivative_or_not():
     np.testing.assert_allclose(found, [0.1**2 + 0.1, 0.9**2 + 0.1, 0.1**2 + 0.1], rtol=3e-16)
 
 
-def test_a_weak_target_of_a_derivative_is_refused_where_its_values_went_elsewhere():
-    rate = chosen()
+@pytest.mark.parametrize("target", [chosen, numbers])
+def test_a_weak_target_of_a_derivative_is_refused_where_its_values_went_elsewhere(target):
+    rate = target()
     assert geon.deriv(geon.sum(rate * rate), rate).axes is rate.axes
     loss = geon.sum(X["float64"] * rate)
     for derive in (
@@ -223,6 +224,15 @@ def test_a_weak_target_of_a_derivative_is_refused_where_its_values_went_elsewher
             derive()
     known = geon.cast(rate, "float64")
     assert geon.deriv(geon.sum(X["float64"] * known), known).dtype.name == "float64"
+
+
+def test_a_mismatch_of_axes_names_what_the_user_made():
+    x, y = X["float64"], geon.placeholder(geon.Axis("N", 5), "int64", name="y")
+    for join in (lambda: geon.stack([x, y], S), lambda: geon.stack([y, x], S)):
+        with pytest.raises(geon.AxisError, match=r"y\(N:5\) made at"):
+            join()
+    with pytest.raises(geon.AxisError, match=r"0\.1 and float64\(N:3\) \(made at"):
+        geon.stack([0.1, x], S)
 
 
 SMALL = geon.placeholder(N, "int8", name="small")

@@ -75,7 +75,7 @@ def refuse_list(value: Any, what: str, error: type[AxisError | FeedError]) -> No
     if value.__class__ not in (list, tuple):
         return
     level = value
-    while level:
+    while level and not isinstance(level[0], (int, float)):  # beside a number stand scalars alone
         types = set(map(type, level))
         for kind in types:
             if hasattr(kind, "dims") and hasattr(kind, "__array__"):

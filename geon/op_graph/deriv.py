@@ -21,7 +21,7 @@ from .reductions import sum_to
 from .rewrite import rewrite
 from .simplify import STABLE
 from .sites import set_override
-from .weak import strengthen
+from .weak import strengthen, without_effect
 
 
 def deriv(y: Any, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any:
@@ -105,17 +105,10 @@ def _differentiable(x: Any, what: str, role: str) -> Tensor:
 
 
 def _refuse_weak(ys: Sequence[Tensor], wanted: Sequence[Tensor], what: str) -> None:
-    """Raise for a weak target that was built once more in the dtypes it met, so is not there."""
-    weak = [x for x in wanted if x.weak and (x.args or x.axes is not NO_AXES)]
-    below = set(post_order(ys)) if weak else ()
-    for x in weak:
-        if x not in below:
-            raise DerivativeError(
-                f"{what}: {x} (made at {x.file_info}) is of Python numbers alone, so what it meets "
-                f"has its value in a dtype of their own, and {ys[0]} (made at {ys[0].file_info}) "
-                "does not depend on it; give it a dtype before it is used, for example with "
-                'geon.cast(x, "float32")'
-            )
+    for x in wanted:
+        reason = without_effect(x, ys)
+        if reason is not None:
+            raise DerivativeError(f"{what}: {reason}")
 
 
 _marks = itertools.count()

@@ -15,7 +15,16 @@ from .constants import converted, is_weak_constant, number
 from .dtypes import DType, common_dtype, exact_dtype, kind, number_dtype
 from .interning import Entry
 from .interning import lock as _lock
-from .op_graph import ComputationOp, Op, Tensor, carry_notes, intern, with_args
+from .op_graph import (
+    NO_AXES,
+    ComputationOp,
+    Op,
+    Tensor,
+    carry_notes,
+    intern,
+    post_order,
+    with_args,
+)
 from .registry import PRIMITIVES
 from .sites import set_override
 
@@ -186,6 +195,20 @@ def put_into(what: str, x: Tensor, value: Any) -> tuple[Tensor, Tensor]:
         except DTypeError as error:
             raise named_error(error, what, [x, value]) from None
     return x, value
+
+
+def without_effect(x: Op, results: Sequence[Op]) -> str | None:
+    """Why nothing that is done to a weak ``x`` changes ``results``; None where they depend on it.
+
+    What met ``x`` depends on what was built of it, or on a number that all share.
+    """
+    if not x.weak or (x.axes is NO_AXES and not x.args) or x in post_order(results):
+        return None
+    return (
+        f"{x} (made at {x.file_info}) is of Python numbers alone, so what it meets has its value in "
+        f"a dtype of its own, and {results[0]} (made at {results[0].file_info}) does not depend on "
+        'it; give it a dtype before it is used, for example with geon.cast(x, "float32")'
+    )
 
 
 def in_dtype(x: Tensor, dtype: DType) -> Tensor:

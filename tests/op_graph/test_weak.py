@@ -226,6 +226,19 @@ def test_a_weak_target_of_a_derivative_is_refused_where_its_values_went_elsewher
     assert geon.deriv(geon.sum(X["float64"] * known), known).dtype.name == "float64"
 
 
+def test_an_override_that_would_change_nothing_is_refused(transformer):
+    x, rate = X["float64"], chosen()
+    f = transformer.computation(x * rate, x, YES, keep=[rate])
+    f([1.0] * 3, [True, False, True])
+    np.testing.assert_array_equal(f.value(rate), np.array([0.1, 0.9, 0.1], np.float32))
+    with pytest.raises(geon.ArgumentError, match=r"Python numbers alone.*geon\.cast"):
+        f.override(rate, [1.0, 2.0, 3.0])
+    known = geon.cast(rate, "float64")
+    f = transformer.computation(x * known, x, YES, keep=[known])
+    f.override(known, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(f([1.0] * 3, [True] * 3), [1.0, 2.0, 3.0])
+
+
 def test_a_mismatch_of_axes_names_what_the_user_made():
     x, y = X["float64"], geon.placeholder(geon.Axis("N", 5), "int64", name="y")
     for join in (lambda: geon.stack([x, y], S), lambda: geon.stack([y, x], S)):

@@ -205,8 +205,8 @@ def without_effect(x: Op, results: Sequence[Op]) -> str | None:
     if not x.weak or (x.axes is NO_AXES and not x.args) or x in post_order(results):
         return None
     return (
-        f"{x} (made at {x.file_info}) is of Python numbers alone, so what it meets has its value in "
-        f"a dtype of its own, and {results[0]} (made at {results[0].file_info}) does not depend on "
+        f"{x} (made at {x.file_info}) is of Python numbers alone, so what it meets has its value "
+        f"in a dtype of its own, and {results[0]} (made at {results[0].file_info}) does not depend on "
         'it; give it a dtype before it is used, for example with geon.cast(x, "float32")'
     )
 

@@ -206,8 +206,8 @@ def without_effect(x: Op, results: Sequence[Op]) -> str | None:
         return None
     return (
         f"{x} (made at {x.file_info}) is of Python numbers alone, so what it meets has its value "
-        f"in a dtype of its own, and {results[0]} (made at {results[0].file_info}) does not depend on "
-        'it; give it a dtype before it is used, for example with geon.cast(x, "float32")'
+        f"in a dtype of its own, and {results[0]} (made at {results[0].file_info}) does not depend "
+        'on it; give it a dtype before it is used, for example with geon.cast(x, "float32")'
     )
 
 

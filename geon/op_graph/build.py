@@ -14,12 +14,13 @@ from .dtypes import (
     FLOAT32,
     INT64,
     DType,
+    common_dtype,
+    exact_dtype,
     is_number,
     kind,
     number_dtype,
-    promote,
-    weak_meets,
 )
+from .labelled import dim_names
 from .lengths import Length
 from .op_graph import (
     NO_AXES,
@@ -33,6 +34,7 @@ from .op_graph import (
 )
 from .registry import Primitive
 from .sites import describe, user_site
+from .weak import named_error, strengthen
 
 Resolution = tuple[tuple[DType, ...], DType, bool]
 
@@ -126,6 +128,8 @@ class Elementwise(Primitive):
                 f"{self.name} takes {self.arity} operand{'s' * (self.arity > 1)}, not {len(args)}"
             )
         if self.arity > 1:
+            if any(not isinstance(arg, (Tensor, float, int)) for arg in args):
+                args = tuple([arg if dim_names(arg) is None else as_tensor(arg) for arg in args])
             refuse_unshared(self.name, args)
         return self.apply(*args)
 
@@ -155,7 +159,7 @@ class Elementwise(Primitive):
             try:
                 found = resolve(self.rule, described)
             except DTypeError as error:
-                raise self._named(error, args) from None
+                raise named_error(error, self.name, args) from None
             self.resolved[described] = found
         return found
 
@@ -168,21 +172,13 @@ class Elementwise(Primitive):
                 for arg in args
             ]
         except DTypeError as error:
-            raise self._named(error, args) from None
+            raise named_error(error, self.name, args) from None
         targets, _, weak = self._resolve(given)
         pairs = zip(given, targets, strict=True)
         try:
             return tuple([_coerce(arg, target, weak) for arg, target in pairs])
         except DTypeError as error:
-            raise self._named(error, given) from None
-
-    def _named(self, error: DTypeError, args: Sequence[Any]) -> DTypeError:
-        """The error with the op and its operands."""
-        shown = ", ".join(
-            f"{a} {a.dtype.name} (made at {a.file_info})" if isinstance(a, Tensor) else repr(a)
-            for a in args
-        )
-        return DTypeError(f"{self.name} of {shown}: {error}")
+            raise named_error(error, self.name, given) from None
 
     @property
     def __signature__(self) -> Any:
@@ -212,17 +208,6 @@ def _coerce(arg: Any, target: DType, weak: bool) -> Tensor:
             return arg
         return strengthen(arg, target, weak)
     return number(arg, target, weak)
-
-
-def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
-    """``x`` in ``dtype``: constants are converted here, others get a cast."""
-    from .constants import scalar_value
-    from .elementwise import cast, cast_weak
-
-    value = scalar_value(x) if x.weak else None
-    if value is not None:
-        return number(value, dtype, weak)
-    return cast_weak(x, dtype) if weak else cast(x, dtype)
 
 
 def refuse_unshared(what: str, args: Sequence[Any]) -> None:
@@ -331,7 +316,7 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
         return (BOOL, *chosen), dtype, weak
     if rule == "logical":
         return (BOOL,) * len(args), BOOL, False
-    common = _common(args)
+    common = common_dtype(args)
     if rule == "numeric" and common is BOOL:
         common = INT64
     elif rule == "float" and kind(common) != "f":
@@ -340,23 +325,8 @@ def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
         if kind(common) == "f" or (rule == "integer" and common is BOOL):
             raise DTypeError(f"it takes integers, not {common.name}; geon.cast the operand")
     if rule in ("compare", "predicate"):
-        return (common,) * len(args), BOOL, False
+        return (exact_dtype(common) if weak else common,) * len(args), BOOL, False
     return (common,) * len(args), common, weak
-
-
-def _common(args: tuple[tuple[DType, bool], ...]) -> DType:
-    strong = [dtype for dtype, weak in args if not weak]
-    common: DType | None = None
-    for dtype in strong:
-        common = dtype if common is None else promote(common, dtype)
-    for dtype, weak in args:
-        if weak:
-            if common is None:
-                common = dtype
-            else:
-                common = weak_meets(dtype, common) if strong else promote(common, dtype)
-    assert common is not None
-    return common
 
 
 def elementwise(
@@ -370,6 +340,7 @@ def elementwise(
     rule: str = "numeric",
     sympy: str | None = None,
     domain: tuple[tuple[float, float], ...] = (),
+    carriers: tuple[int, ...] | None = None,
 ) -> Elementwise:
     """A new elementwise row."""
     row = Elementwise(
@@ -383,6 +354,7 @@ def elementwise(
         rule=rule,
         sympy=sympy,
         domain=domain or ((-2.0, 2.0),) * arity,
+        carriers=carriers,
     )
     object.__setattr__(row, "__doc__", doc)
     object.__setattr__(row, "__name__", name)

@@ -36,6 +36,7 @@ from .movement import reorder
 from .op_graph import Tensor, annotate
 from .reductions import reduced_names
 from .special import erf
+from .weak import in_dtype
 
 HALVES = ("float16", "bfloat16")
 
@@ -43,7 +44,7 @@ HALVES = ("float16", "bfloat16")
 def _floating(x: Any) -> Tensor:
     """``x``, or float32 for integers and bool."""
     x = as_tensor(x)
-    return x if kind(x.dtype) == "f" else cast(x, FLOAT32)
+    return x if kind(x.dtype) == "f" else in_dtype(x, FLOAT32)
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -68,7 +69,7 @@ def mean(
     x = as_tensor(x)
     total = reductions.sum(_wide(x), reduction_axes, out_axes=out_axes)
     made = total / tensor_size(x, reduction_axes, out_axes=out_axes)
-    return _named(cast(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
+    return _named(in_dtype(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
 
 
 def variance(
@@ -87,7 +88,7 @@ def variance(
     """
     x = _floating(x)
     made = _variance(x, "variance", reduction_axes, out_axes, correction)
-    return _named(cast(made, x.dtype), name)
+    return _named(in_dtype(made, x.dtype), name)
 
 
 def std(
@@ -104,7 +105,7 @@ def std(
     """
     x = _floating(x)
     made = _root(_variance(x, "std", reduction_axes, out_axes, correction))
-    return _named(cast(made, x.dtype), name)
+    return _named(in_dtype(made, x.dtype), name)
 
 
 def _variance(x: Tensor, what: str, reduction_axes: Any, out_axes: Any, correction: int) -> Tensor:
@@ -131,7 +132,7 @@ def squared_L2(
     """
     x = as_tensor(x)
     made = _squared_L2(x, reduction_axes, out_axes)
-    return _named(cast(made, sum_dtype(x.dtype)), name)
+    return _named(in_dtype(made, sum_dtype(x.dtype)), name)
 
 
 def L2_norm(
@@ -143,11 +144,11 @@ def L2_norm(
     """
     x = as_tensor(x)
     made = _root(_floating(_squared_L2(x, reduction_axes, out_axes)))
-    return _named(cast(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
+    return _named(in_dtype(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
 
 
 def _squared_L2(x: Tensor, reduction_axes: Any, out_axes: Any) -> Tensor:
-    wide = cast(_wide(x), sum_dtype(_wide(x).dtype))
+    wide = in_dtype(_wide(x), sum_dtype(_wide(x).dtype))
     return reductions.sum(square(wide), reduction_axes, out_axes=out_axes)
 
 

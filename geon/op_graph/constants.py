@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..errors import AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
-from .dtypes import FLOAT64, DType, as_dtype, check_number, is_number, kind, number_dtype
+from .dtypes import (
+    DEFAULTS,
+    DType,
+    as_dtype,
+    check_number,
+    common_dtype,
+    exact_dtype,
+    is_number,
+    kind,
+    number_dtype,
+)
 from .interning import local
+from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
 
@@ -60,7 +72,7 @@ def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tenso
 
 def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) -> Tensor:
     """A constant over ``axes`` from an array of their shape; the array is copied and frozen."""
-    dtype = number_dtype(array.item()) if weak else array.dtype
+    dtype = DEFAULTS[kind(array.dtype)] if weak else array.dtype
     copy = np.array(array, stored_dtype(dtype, weak), order="C", copy=True)
     if copy.nbytes <= SMALL_BYTES:
         value: Any = copy.tobytes()
@@ -74,17 +86,43 @@ def array_constant(array: np.ndarray[Any, Any], axes: Axes, weak: bool = False) 
 
 def stored_dtype(dtype: DType, weak: bool) -> DType:
     """The dtype a constant is stored in: a weak float keeps the precision Python gave it."""
-    return FLOAT64 if weak and kind(dtype) == "f" else dtype
+    return exact_dtype(dtype) if weak else dtype
 
 
 def constant_value(op: Op) -> np.ndarray[Any, Any]:
     """The array a constant op holds (read-only)."""
+    array = _stored(op).astype(op.dtype, copy=False)
+    array.setflags(write=False)
+    return array
+
+
+def _stored(op: Op) -> np.ndarray[Any, Any]:
+    """The array a constant op holds, as exact as it was given."""
     value = op.attrs[0]
     if isinstance(value, Frozen):
         return value.array
     shape = tuple(int(axis.expression) for axis in op.axes)  # type: ignore[arg-type]
-    stored = np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3]))
-    return stored.reshape(shape).astype(op.dtype, copy=False)
+    return np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3])).reshape(shape)
+
+
+def is_weak_constant(op: Op) -> bool:
+    """Whether ``op`` is a constant made of Python numbers."""
+    return op.primitive is CONSTANT and op.weak
+
+
+def converted(op: Op, dtype: DType, weak: bool = False) -> Tensor:
+    """The weak constant ``op`` in ``dtype``; ``DTypeError`` where a number does not fit."""
+    value = scalar_value(op)
+    if value is not None:
+        return number(value, dtype, weak)
+    array = _stored(op)
+    wanted = stored_dtype(dtype, weak)
+    finite = array[np.isfinite(array)]
+    if finite.size:
+        check_number(finite.min().item(), wanted)
+        check_number(finite.max().item(), wanted)
+    with np.errstate(all="ignore"):
+        return array_constant(array.astype(wanted), op.axes, weak)
 
 
 def scalar_value(op: Op) -> bool | int | float | None:
@@ -113,9 +151,11 @@ def constant(
     """A constant from a number, an array or a nested list.
 
     ``axes`` give an array its axes, one for each dimension, with its lengths; an open axis takes
-    the array's length. A number with ``axes`` is that number everywhere. A number without a
-    ``dtype`` stays weak, as it is in ``x + 1``; floats in a list are float32, integers int64.
-    Raises ``AxisError`` when axes are missing or do not fit.
+    the array's length. Labelled data, such as xarray's, are matched with ``axes`` by the names of
+    their dims, and have axes of these names where none are given. A number with ``axes`` is that
+    number everywhere. Python numbers without a ``dtype``, in lists too, stay weak, as they are in
+    ``x + 1``: they take the dtype of what they meet, and are float32 and int64 where that is
+    nothing. Raises ``AxisError`` when axes are missing or do not fit.
     """
     if is_number(value) and axes is None:
         made = (
@@ -124,35 +164,82 @@ def constant(
             else number(value, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
-    array = to_array(value, dtype)
+    dims = dim_names(value)
+    if dims is not None:
+        axes = _own_axes(dims, value) if axes is None else as_axes(axes)
+        value = by_name(value, axes.names if dims and axes else (), "constant", AxisError)
+    array, weak = to_array(value, dtype)
     if array.ndim == 0 and axes is not None:
         from .movement import broadcast
 
-        made = broadcast(array_constant(array, NO_AXES), as_axes(axes))
+        made = broadcast(array_constant(array, NO_AXES, weak), as_axes(axes))
     else:
-        made = array_constant(array, fit_axes(array, axes))
+        made = array_constant(array, fit_axes(array, axes), weak)
     return annotate(made, name, tags, follows)
 
 
-def to_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
-    """An array or nested list as a NumPy array of one of geon's dtypes.
+def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
+    """The axes that the dims of labelled data are; None for a scalar."""
+    if not all(isinstance(name, str) for name in dims):
+        raise AxisError(
+            f"the dims {dims} are not all strings, as names of axes are; give them names with "
+            ".rename({...}), or axes with geon.constant(data.values, axes=[...])"
+        )
+    return Axes(*map(Axis, dims, np.shape(value))) if dims else None
 
-    Raises ``DTypeError`` for ragged lists, for masked elements, and where ``dtype`` would lose more
-    than precision.
+
+def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]:
+    """A number, array or nested list as a NumPy array of one of geon's dtypes, and whether weak.
+
+    Weak are Python numbers and lists of nothing else; NumPy's arrays and scalars have their dtype,
+    and give it to the numbers in a list with them. Raises ``DTypeError`` for ragged lists, for
+    masked elements, for integers that no dtype holds, and where ``dtype`` would lose more than
+    precision.
     """
     if isinstance(value, np.ma.MaskedArray) and value.mask.any():
         raise DTypeError("an array has masked elements: fill them first, with array.filled(value)")
+    refuse_list(value, "a tensor", AxisError)
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise DTypeError(f"{value!r} is no rectangular array of numbers: {error}") from None
+    listed = None if isinstance(value, (np.ndarray, np.generic)) else _elements(value)
+    plain = listed is not None and all(map(is_number, listed))
+    if listed and plain and array.dtype.kind in "ufO" and float not in set(map(type, listed)):
+        array = _large(value, listed)
     if array.dtype == object:
         raise DTypeError(f"{value!r} is no rectangular array of numbers")
     if dtype is not None:
-        return _held(array, as_dtype(dtype))
-    if not isinstance(value, (np.ndarray, np.generic)) and array.dtype == np.float64:
-        return array.astype(np.float32)
-    return array.astype(as_dtype(array.dtype), copy=False)
+        return _held(array, as_dtype(dtype)), False
+    if plain and array.dtype != np.uint64:
+        return array, True
+    own = as_dtype(array.dtype) if listed is None else _dtype_of(listed, array.dtype)
+    return array.astype(own, copy=False), False
+
+
+def _large(value: Any, listed: list[int]) -> np.ndarray[Any, Any]:
+    """A list of integers that are not all int64 numbers, as uint64."""
+    if min(listed) < 0 or max(listed) >> 64:
+        raise DTypeError(f"no integer dtype holds {min(listed)} and {max(listed)} of {value!r}")
+    return np.asarray(value, np.uint64)
+
+
+def _elements(value: Any) -> list[Any]:
+    """What a nested list holds, or the value itself."""
+    level = [value]
+    while level and isinstance(level[0], (list, tuple)):
+        level = list(chain.from_iterable(level))
+    return level
+
+
+def _dtype_of(listed: list[Any], found: DType) -> DType:
+    """The dtype that NumPy's scalars and arrays give a list; ``found`` where none are there."""
+    own = {value.dtype for value in listed if isinstance(value, (np.ndarray, np.generic))}
+    numbers = {number_dtype(value) for value in listed if is_number(value)}
+    if not own:
+        return as_dtype(found)
+    weak = [(dtype, True) for dtype in numbers]
+    return common_dtype([*((as_dtype(dtype), False) for dtype in own), *weak])
 
 
 def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
@@ -207,7 +294,7 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
     """``value`` as a tensor: a tensor itself, a number, or an array.
 
     An array of one or more dimensions takes the axes of the tensor ``near`` it, whose shape it
-    must have.
+    must have. Labelled data have axes of the names of their dims.
     """
     if isinstance(value, Tensor):
         return value
@@ -215,15 +302,17 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         raise DTypeError(f"{value.primitive.name} (made at {value.file_info}) has no value to use")
     if is_number(value):
         return number(value, number_dtype(value), True)
+    if dim_names(value) is not None:
+        return constant(value)
     if not isinstance(value, (np.ndarray, np.generic, list, tuple)):
         raise DTypeError(
             f"{value!r} of type {type(value).__name__} is no tensor, number, array or list"
         )
-    array = to_array(value)
+    array, weak = to_array(value)
     if array.ndim == 0:
-        return array_constant(array, NO_AXES)
+        return array_constant(array, NO_AXES, weak)
     if isinstance(near, Tensor) and near.axes.lengths == array.shape:
-        return array_constant(array, near.axes)
+        return array_constant(array, near.axes, weak)
     there = f" beside {near} (made at {near.file_info})" if isinstance(near, Tensor) else ""
     raise AxisError(
         f"an array of shape {array.shape}{there} has no axes; "

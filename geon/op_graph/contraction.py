@@ -9,13 +9,14 @@ import numpy as np
 
 from ..errors import AxisError
 from .axes import Axes, as_axes
-from .build import join, own_axis, strengthen
+from .build import join, own_axis
 from .constants import as_tensor
-from .dtypes import promote, sum_dtype, weak_meets
-from .elementwise import cast, multiply
+from .dtypes import common_dtype, sum_dtype
+from .elementwise import multiply
 from .movement import broadcast
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
+from .weak import strengthen
 
 Array = np.ndarray[Any, Any]
 
@@ -92,20 +93,14 @@ def dot(
                 )
             own_axis(x, axis, "dot")
             own_axis(y, axis, "dot")
-    if not x.weak or not y.weak:
-        x, y = _meet_dtypes(x, y)
+    x, y = _meet_dtypes(x, y)
     return annotate(contract_two(x, y, names), name, tags, follows)
 
 
 def _meet_dtypes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    if x.weak:
-        dtype = weak_meets(x.dtype, y.dtype)
-    elif y.weak:
-        dtype = weak_meets(y.dtype, x.dtype)
-    else:
-        dtype = promote(x.dtype, y.dtype)
-    dtype = sum_dtype(dtype)
-    return strengthen(x, dtype), strengthen(y, dtype)
+    dtype = sum_dtype(common_dtype([(x.dtype, x.weak), (y.dtype, y.weak)]))
+    weak = x.weak and y.weak
+    return strengthen(x, dtype, weak), strengthen(y, dtype, weak)
 
 
 def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
@@ -119,8 +114,11 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
     joined, guards = join("dot", (x, y))
     axes = joined.without(names)
     dtype = sum_dtype(x.dtype)
-    x, y = cast(x, dtype), cast(y, dtype)
-    made: Tensor = intern(ComputationOp, DOT, (x, y), (names,), axes, dtype, guards=guards)
+    weak = x.weak and y.weak
+    x, y = strengthen(x, dtype, weak), strengthen(y, dtype, weak)
+    made: Tensor = intern(
+        ComputationOp, DOT, (x, y), (names,), axes, dtype, weak=weak, guards=guards
+    )
     return made
 
 

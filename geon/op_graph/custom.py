@@ -7,14 +7,14 @@ from functools import update_wrapper
 from typing import Any
 
 from ..errors import DerivativeError
-from .build import strengthen
 from .constants import as_tensor
 from .deriv import sweep
 from .dtypes import kind
-from .elementwise import add
+from .elementwise import add, cast
 from .movement import broadcast
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
 from .registry import Primitive
+from .weak import strengthen
 
 Backward = Callable[..., Sequence[Any]]
 
@@ -49,7 +49,9 @@ class CustomDeriv:
                 "return one tensor"
             )
         args = (value, *tensors)
-        return intern(ComputationOp, CUSTOM, args, (self,), value.axes, value.dtype)
+        return intern(
+            ComputationOp, CUSTOM, args, (self,), value.axes, value.dtype, weak=value.weak
+        )
 
 
 def _called(function: Any) -> str:
@@ -97,6 +99,8 @@ def _checked(op: Op, i: int, x: Op, part: Any) -> Tensor:
         raise _wrong(
             op, f"returned {part} over the axes {part.axes} {where} whose axes are {x.axes}"
         )
+    if x.weak:  # what was built of it has the dtype it met
+        part = cast(part, x.dtype)
     if part.dtype is not x.dtype:
         raise _wrong(op, f"returned {part} of dtype {part.dtype.name} {where} of another dtype")
     return broadcast(part, x.axes)
@@ -141,4 +145,5 @@ CUSTOM = Primitive(
     pull=_pull,
     push=_push,
     attributes=("rule",),
+    carriers=(0,),
 )

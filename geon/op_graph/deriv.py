@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from ..errors import AxisError, DerivativeError, DTypeError
-from .build import strengthen
 from .constants import as_tensor, is_constant, scalar_value
 from .dtypes import kind
 from .elementwise import add, cast, copy, multiply, negative
@@ -22,6 +21,7 @@ from .reductions import sum_to
 from .rewrite import rewrite
 from .simplify import STABLE
 from .sites import set_override
+from .weak import strengthen, without_effect
 
 
 def deriv(y: Any, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any:
@@ -40,6 +40,7 @@ def deriv(y: Any, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any:
     if unreached == "raise":
         wanted = [_differentiable(v, "deriv", "x") for v in wanted]
     given = _seed(y, seed)
+    _refuse_weak([y], wanted, "deriv")
     (body,), targets, original = _prepared([y], wanted)
     cotangents = sweep(body, given, targets)
     results = [
@@ -68,6 +69,7 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
         raise DerivativeError(f"jvp: {len(wanted)} tensors but {len(directions)} tangents")
     wanted = [_differentiable(v, "jvp", "x") for v in wanted]
     ys = [_differentiable(v, "jvp", "y") for v in _listed(y)]
+    _refuse_weak(ys, wanted, "jvp")
     bodies, targets, original = _prepared(ys, wanted)
     tangents: dict[Op, Tensor] = {}
     for v, target, t in zip(wanted, targets, directions, strict=True):
@@ -100,6 +102,13 @@ def _differentiable(x: Any, what: str, role: str) -> Tensor:
         )
     tensor: Tensor = x
     return tensor
+
+
+def _refuse_weak(ys: Sequence[Tensor], wanted: Sequence[Tensor], what: str) -> None:
+    for x in wanted:
+        reason = without_effect(x, ys)
+        if reason is not None:
+            raise DerivativeError(f"{what}: {reason}")
 
 
 _marks = itertools.count()

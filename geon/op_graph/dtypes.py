@@ -8,6 +8,7 @@ one (bool < integer < float), else the default of their own kind.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -105,6 +106,29 @@ def promote(left: DType, right: DType) -> DType:
 def weak_meets(weak: DType, strong: DType) -> DType:
     """The dtype a weak operand (of the default dtype of its kind) and a strong one meet in."""
     return strong if _RANK[kind(weak)] <= _RANK[kind(strong)] else weak
+
+
+def common_dtype(described: Iterable[tuple[DType, bool]]) -> DType:
+    """The dtype in which values described by (dtype, whether weak) meet; ``DTypeError`` if none."""
+    described = list(described)
+    common: DType | None = None
+    for dtype, weak in described:
+        if not weak:
+            common = dtype if common is None else promote(common, dtype)
+    strong = common is not None
+    for dtype, weak in described:
+        if weak:
+            if common is None:
+                common = dtype
+            else:
+                common = weak_meets(dtype, common) if strong else promote(common, dtype)
+    assert common is not None
+    return common
+
+
+def exact_dtype(dtype: DType) -> DType:
+    """The dtype that holds weak values of the default ``dtype`` of their kind as Python does."""
+    return FLOAT64 if kind(dtype) == "f" else dtype
 
 
 def number_dtype(value: bool | int | float) -> DType:

@@ -22,6 +22,7 @@ from ..errors import DumpError
 from .axes import Axes, Axis
 from .canonical import canonical, graph_hash
 from .dump_values import FORMAT, integer, write_array, write_axes, write_length, write_value
+from .labelled import by_name
 from .loads import Case, loads, loads_case
 from .op_graph import Leaf, Op, Tensor, same_ops
 from .sites import resolve
@@ -50,7 +51,8 @@ def dumps(
     writer = _Writer(notes)
     writer.write(ops)
     for leaf, array in _fed(feeds or {}, writer.lines_of):
-        writer.put({"feed": writer.lines_of[leaf], "array": write_array(np.asarray(array))})
+        given = np.asarray(by_name(array, leaf.axes.names, f"dumps: {leaf}"))
+        writer.put({"feed": writer.lines_of[leaf], "array": write_array(given)})
     if lengths:
         writer.put({"lengths": _open_lengths(lengths)})
     writer.put({"results": [writer.lines_of[op] for op in ops]})

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import AssignError, AxisError, DTypeError
-from .build import strengthen
 from .constants import as_tensor
+from .dtypes import is_number
 from .movement import FLIP, broadcast, flip
 from .op_graph import (
     NO_AXES,
@@ -22,6 +22,7 @@ from .op_graph import (
 )
 from .registry import Primitive
 from .slicing import SLICE, forwards
+from .weak import put_into
 
 ASSIGN = Primitive("assign", "effect", "Puts a value into a variable, placeholder or slice of one.")
 DOALL = Primitive("doall", "effect", "Runs effects, none of which sees another.")
@@ -30,6 +31,7 @@ SEQUENTIAL = Primitive(
     "effect",
     "Runs ops in order, each seeing the effects of those before; has the value of the last.",
     attributes=("follows",),
+    carriers=(-1,),
 )
 PRINT = Primitive(
     "print",
@@ -75,9 +77,8 @@ def assign(
         )
     follows = (*target.follows, *_before(follows))
     target = without_follows(target)  # type: ignore[assignment]  # storage is a tensor
-    value = as_tensor(value, near=target)
-    if value.weak:
-        value = strengthen(value, target.dtype)
+    given = value if is_number(value) else as_tensor(value, near=target)
+    value = put_into("assign", target, given)[1]
     if value.dtype is not target.dtype:
         raise DTypeError(
             f"assign: {value} (made at {value.file_info}) is {value.dtype.name} and {target} (made "

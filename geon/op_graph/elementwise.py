@@ -10,15 +10,18 @@ partial and None for zero everywhere. Conventions at special points, each tested
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from ..errors import DTypeError
 from .build import Elementwise, elementwise
 from .constants import as_tensor, scalar_value
-from .dtypes import DType, as_dtype, kind
+from .dtypes import as_dtype, kind
 from .op_graph import ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
+from .weak import strengthen
 
 Array = np.ndarray[Any, Any]
 POSITIVE = ((0.2, 3.0),)
@@ -287,6 +290,7 @@ where = elementwise(
     transpose=_where_transpose,
     arity=3,
     rule="select",
+    carriers=(1, 2),
 )
 isnan = elementwise("isnan", "Whether x is not a number.", np.isnan, (None,), rule="predicate")
 isinf = elementwise("isinf", "Whether x is infinite.", np.isinf, (None,), rule="predicate")
@@ -358,14 +362,12 @@ def cast(
     source, target = as_tensor(x), as_dtype(dtype)
     if source.dtype is target and not source.weak:
         return annotate(source, name, tags, follows)
+    if source.weak and kind(target) == "f":
+        with suppress(DTypeError):  # too large a number, which is infinite when it is cast
+            return annotate(strengthen(source, target), name, tags, follows)
     attrs = (target.name, False)
     made = intern(ComputationOp, CAST, (source,), attrs, source.axes, target)
     return annotate(made, name, tags, follows)
-
-
-def cast_weak(x: Tensor, dtype: DType) -> Tensor:
-    """``x``, which is weak, in ``dtype`` and still weak: a length beside a Python float."""
-    return intern(ComputationOp, CAST, (x,), (dtype.name, True), x.axes, dtype, weak=True)
 
 
 def stop_gradient(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:

@@ -14,12 +14,12 @@ from math import gcd
 from typing import Any
 
 from ..errors import OrderError
-from .constants import number
+from .constants import converted, is_weak_constant, number
 from .dtypes import UINT64
 from .elementwise import add
 from .lengths import Length
 from .nodes import made_at
-from .op_graph import Leaf, Op, Tensor, VoidOp, among, post_order, same_ops, with_args
+from .op_graph import NO_AXES, Leaf, Op, Tensor, VoidOp, among, post_order, same_ops, with_args
 from .sites import set_override
 from .slicing import _slice, _update
 
@@ -99,7 +99,9 @@ def functional(results: Iterable[Op]) -> Functional:
         leaf: _landed(leaf, records) for leaf, records in effects.sets.items() if leaf.info.stored
     }
     made = Functional(tuple(outputs), updates, effects.prints)
-    return Functional(made.outputs, {**updates, **_counters(made)}, made.prints)
+    order = post_order(made.roots)
+    made = Functional(made.outputs, {**updates, **_counters(order, updates)}, made.prints)
+    return _settled(made, order)
 
 
 def pure_value(y: Tensor) -> Tensor:
@@ -111,14 +113,29 @@ def pure_value(y: Tensor) -> Tensor:
     return value
 
 
-def _counters(made: Functional) -> dict[Leaf, Tensor]:
+def _settled(made: Functional, order: list[Op]) -> Functional:
+    """Lists of Python numbers that met no dtype in the default one of their kind."""
+    lists = [op for op in order if is_weak_constant(op) and op.axes is not NO_AXES]
+    if not lists:
+        return made
+    known: dict[Any, Any] = {op: converted(op, op.dtype) for op in lists}
+    for root in made.roots:
+        substitute(root, known)
+    return Functional(
+        tuple([None if op is None else known[op] for op in made.outputs]),
+        {leaf: known[op] for leaf, op in made.updates.items()},
+        tuple([known[op] for op in made.prints]),
+    )
+
+
+def _counters(order: list[Op], updates: dict[Leaf, Tensor]) -> dict[Leaf, Tensor]:
     """The call counter of every stream drawn from, advanced by one."""
     counters: dict[Leaf, Tensor] = {}
-    for op in post_order(made.roots):
+    for op in order:
         if op.primitive.name == "random_bits":
             counter = op.args[0]
             # A counter that was assigned explicitly is as it was assigned.
-            if isinstance(counter, Leaf) and counter not in {**counters, **made.updates}:
+            if isinstance(counter, Leaf) and counter not in {**counters, **updates}:
                 counters[counter] = add.apply(counter, number(1, UINT64))
     return counters
 

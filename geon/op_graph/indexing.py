@@ -10,13 +10,14 @@ from ..errors import AxisError, DTypeError, IndexRangeError
 from .axes import Axes, Axis
 from .build import meet
 from .constants import as_tensor
-from .dtypes import INT64, kind
+from .dtypes import INT64, is_number, kind
 from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, where
 from .leaves import iota, length_value
 from .movement import broadcast
 from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
 from .ordered import axis_of
 from .registry import Primitive
+from .weak import put_into, strengthen
 
 Array = np.ndarray[Any, Any]
 
@@ -131,6 +132,7 @@ GATHER = Primitive(
     reference=_gather_reference,
     transpose=_gather_transpose,
     attributes=("axis",),
+    carriers=(0,),
 )
 SCATTER = Primitive(
     "scatter",
@@ -139,6 +141,7 @@ SCATTER = Primitive(
     reference=_scatter_reference,
     transpose=_scatter_transpose,
     attributes=("axis", "mode"),
+    carriers=(0, 2),
 )
 CHECKED = Primitive(
     "checked",
@@ -152,14 +155,17 @@ CHECKED = Primitive(
 def _gather(x: Op, index: Op, axis: str) -> Tensor:
     guards = _shared_guards("gather", x, index, axis)
     axes = gathered_axes(x.axes, index.axes, axis)
-    made: Tensor = intern(ComputationOp, GATHER, (x, index), (axis,), axes, x.dtype, guards=guards)
+    made: Tensor = intern(
+        ComputationOp, GATHER, (x, index), (axis,), axes, x.dtype, weak=x.weak, guards=guards
+    )
     return made
 
 
 def _scatter(x: Op, index: Op, value: Op, axis: str, mode: str) -> Tensor:
     guards = _shared_guards("scatter", x, index, axis)
+    args, weak = (x, index, value), x.weak and value.weak
     made: Tensor = intern(
-        ComputationOp, SCATTER, (x, index, value), (axis, mode), x.axes, x.dtype, guards=guards
+        ComputationOp, SCATTER, args, (axis, mode), x.axes, x.dtype, weak=weak, guards=guards
     )
     return made
 
@@ -180,7 +186,7 @@ def _index(index: Any, what: str) -> Tensor:
             f"{what}: the index {index} (made at {index.file_info}) is {index.dtype.name}, not an "
             "integer dtype; geon.cast it, or use geon.where for a mask"
         )
-    return cast(index, INT64)
+    return strengthen(index, INT64)
 
 
 def gather(
@@ -228,11 +234,7 @@ def scatter(
     if mode not in ("set", "add"):
         raise AxisError(f"scatter: mode {mode!r} is neither 'set' nor 'add'")
     along = axis_of(x, axis, "scatter").name
-    value = as_tensor(value)
-    if value.weak:
-        from .build import strengthen
-
-        value = strengthen(value, x.dtype)
+    x, value = put_into("scatter", x, value if is_number(value) else as_tensor(value))
     if value.dtype is not x.dtype:
         raise DTypeError(
             f"scatter: the value {value} is {value.dtype.name} (made at {value.file_info}) and {x} "

@@ -10,13 +10,13 @@ import numpy as np
 from ..errors import ArgumentError, AxisError
 from .axes import Axes, Axis
 from .build import meet, own_axis
-from .constants import as_tensor
-from .dtypes import promote
-from .elementwise import cast
+from .constants import as_tensor, number
+from .dtypes import is_number
 from .lengths import Length
 from .movement import broadcast, expand, reorder
 from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
 from .registry import Primitive
+from .weak import in_dtype, meet_together, put_into
 
 Array = np.ndarray[Any, Any]
 
@@ -71,18 +71,19 @@ def concat(
             )
     if all(isinstance(_difference(x, axis), int) for x in xs):
         own_axis(first, axis, "concat")
-    dtype = first.dtype
-    for x in xs[1:]:
-        dtype = promote(dtype, x.dtype)
-    xs = [cast(reorder(x, Axes(*(x.axes[n] for n in first.axes.names))), dtype) for x in xs]
+    _, guards = join_others("concat", xs, axis.name)
+    met = meet_together("concat", xs)
+    xs = [reorder(x, Axes(*(x.axes[n] for n in first.axes.names))) for x in met]
     if len(xs) == 1:
         return annotate(xs[0], name, tags, follows)
     total: int | Length = 0
     for x in xs:
         total = total + x.axes[axis.name].expression
-    _, guards = join_others("concat", xs, axis.name)
     axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
-    made = intern(ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, guards=guards)
+    dtype, weak = xs[0].dtype, xs[0].weak
+    made = intern(
+        ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, weak=weak, guards=guards
+    )
     return annotate(made, name, tags, follows)
 
 
@@ -116,24 +117,33 @@ def stack(
 
     An open ``axis`` takes that length.
     """
-    xs = [as_tensor(x) for x in tensors]
+    xs = [x if is_number(x) else as_tensor(x) for x in tensors]
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
             f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors; "
             "give an open axis or one of that length"
         )
     for x in xs:
-        if not x.axes.same_set(xs[0].axes):
+        if not _axes(x).same_set(_axes(xs[0])):
             raise AxisError(
-                f"stack: {xs[0]} (made at {xs[0].file_info}) and {x} (made at {x.file_info}) must "
-                "have the same axes; geon.broadcast one of them"
+                f"stack: {_shown(xs[0])} and {_shown(x)} must have the same axes; geon.broadcast "
+                "one of them"
             )
-    if xs:
+    if xs and _axes(xs[0]) is not NO_AXES:
         join_others("stack", xs, axis.name)
+    xs = meet_together("stack", xs) if xs else xs
     one = axis.with_length(1)
     return concat(
         [expand(x, one, position) for x in xs], one, name=name, tags=tags, follows=follows
     )
+
+
+def _axes(x: Any) -> Axes:
+    return x.axes if isinstance(x, Tensor) else NO_AXES
+
+
+def _shown(x: Any) -> str:
+    return f"{x} (made at {x.file_info})" if isinstance(x, Tensor) else repr(x)
 
 
 # Pad --------------------------------------------------------------------------------------------
@@ -155,7 +165,8 @@ def _pad_transpose(g: Tensor, op: Op, i: int) -> Tensor:
         return g[inner]
     from .reductions import sum_to
 
-    border = _pad(broadcast(as_tensor(0.0), x.axes), op.attrs[0], 1.0, g)
+    zeros = broadcast(number(0.0, g.dtype), x.axes)
+    border = _pad(zeros, op.attrs[0], number(1.0, g.dtype))
     return sum_to(g * border, NO_AXES)
 
 
@@ -169,15 +180,16 @@ PAD = Primitive(
 )
 
 
-def _pad(x: Tensor, widths: tuple[Any, ...], value: Any, like: Tensor) -> Tensor:
-    x, value = cast(x, like.dtype), cast(as_tensor(value), like.dtype)
+def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
     axes = Axes(
         *(
             axis if width is None else axis.with_length(axis.expression + width[0] + width[1])
             for axis, width in zip(x.axes, widths, strict=True)
         )
     )
-    made: Tensor = intern(ComputationOp, PAD, (x, value), (widths,), axes, x.dtype)
+    made: Tensor = intern(
+        ComputationOp, PAD, (x, value), (widths,), axes, x.dtype, weak=x.weak and value.weak
+    )
     return made
 
 
@@ -209,8 +221,9 @@ def pad(
             raise AxisError(f"pad: the width of {axis.name!r} must be two counts >= 0, not {width}")
         table[along] = both
     if mode == "constant":
-        fill = cast(as_tensor(value), x.dtype)
-        made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill, x) if table else x
+        x, fill = put_into("pad", x, value if is_number(value) else as_tensor(value))
+        fill = in_dtype(fill, x.dtype)
+        made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill) if table else x
     elif mode in ("edge", "reflect"):
         from .indexing import pad_by_gather
 

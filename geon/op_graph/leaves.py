@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError
+from ..errors import AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
 from .constants import as_tensor, constant, fit_axes, number, to_array
 from .dtypes import INT64, as_dtype
+from .labelled import by_name, dim_names
 from .lengths import Length
 from .op_graph import (
     NO_AXES,
@@ -77,12 +78,19 @@ def variable(
 ) -> Leaf:
     """A tensor that a transformer stores over ``axes`` and that ``assign`` changes.
 
-    ``initial_value`` is a number, an array, a callable that is given the axes (with lengths) and
-    returns one of these, or a tensor such as a random draw; ``initializers`` are further ops run
-    when it is initialized. ``trainable`` ones are listed by ``variables()``; ``persistent`` ones
-    are in checkpoints. Without ``axes`` it has those of an initial tensor, or is a scalar. The
-    dtype is float32 unless given, or that of the initial tensor or array.
+    ``initial_value`` is a number, an array (labelled data go by name), a callable that is given
+    the axes (with lengths) and returns one of these, or a tensor such as a random draw;
+    ``initializers`` are further ops run when it is initialized. ``trainable`` ones are listed by
+    ``variables()``; ``persistent`` ones are in checkpoints. Without ``axes`` it has those of an
+    initial tensor or of labelled data, or is a scalar. The dtype is float32 unless given, or that
+    of the initial tensor or array.
     """
+    if dim_names(initial_value) and axes is not None:
+        over = as_axes(axes)
+        what = f"the initial value of a variable over {over}"
+        initial_value = by_name(initial_value, over.names, what, AxisError)
+    elif dim_names(initial_value) is not None:
+        initial_value = constant(initial_value, dtype=dtype)
     first = initial_value
     if first is not None and not callable(first):
         if isinstance(first, np.ndarray) and first.ndim and axes is not None:
@@ -124,7 +132,7 @@ def _initial_tensor(value: Any, axes: Any, dtype: Any) -> Tensor:
         return value
     if dtype is None and isinstance(value, (list, tuple)):
         dtype = "float32"  # Python numbers are weak in a list too
-    array = to_array(value, dtype)
+    array, _ = to_array(value, dtype)
     if array.ndim == 0:
         return constant(value) if dtype is None else constant(value, dtype=dtype)
     return constant(array, axes)
@@ -137,8 +145,8 @@ def _default_dtype(given: Any, first: Any) -> Any:
 
 
 def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
-    from .build import strengthen
     from .movement import broadcast
+    from .weak import strengthen
 
     if first.dtype is not dtype and not first.weak and isinstance(first, ComputationOp):
         if np.dtype(first.dtype).kind != dtype.kind and first.dtype.name != "bfloat16":

@@ -143,7 +143,8 @@ def _constant(args: Args, attrs: Args) -> Inferred:
     if isinstance(value, Frozen):
         array = value.array
         need(array.shape == axes.lengths, f"an array of shape {array.shape} over {axes}")
-        need(array.dtype == dtype, f"an array of {array.dtype} as {dtype.name}")
+        stored = stored_dtype(dtype, attrs[3])
+        need(array.dtype == stored, f"an array of {array.dtype} as {stored.name}")
         need(size > SMALL_BYTES, f"{size} bytes, which are few, in an array")
     else:
         need(size <= SMALL_BYTES, f"{size} bytes, which are many, outside an array")

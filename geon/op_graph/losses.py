@@ -7,11 +7,11 @@ from typing import Any
 
 from ..errors import AxisError
 from . import reductions
-from .build import strengthen
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
-from .elementwise import cast, log
+from .elementwise import log
 from .op_graph import Tensor, annotate
+from .weak import in_dtype, strengthen
 
 
 def cross_entropy_binary(
@@ -69,9 +69,9 @@ def _operands(y: Any, t: Any) -> tuple[Tensor, Tensor]:
     """Both as floats."""
     y, t = as_tensor(y, near=t), as_tensor(t, near=y)
     if kind(y.dtype) != "f":
-        y = cast(y, FLOAT32)
+        y = in_dtype(y, FLOAT32)
     if kind(t.dtype) != "f":
-        t = strengthen(t, y.dtype) if t.weak else cast(t, y.dtype)
+        t = strengthen(t, y.dtype, t.weak and y.weak)
     return y, t
 
 

@@ -254,7 +254,14 @@ def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
     size = product(x.axes[n].expression for n in names)
     guards = meet("flatten", axis.name, (size, x), (axis.expression, x))
     made: Tensor = intern(
-        ComputationOp, FLATTEN, (x,), (names, axis), Axes(axes), x.dtype, guards=tuple(guards)
+        ComputationOp,
+        FLATTEN,
+        (x,),
+        (names, axis),
+        Axes(axes),
+        x.dtype,
+        weak=x.weak,
+        guards=tuple(guards),
     )
     return made
 
@@ -281,6 +288,7 @@ def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
         (axis.name, axes),
         Axes(new),
         x.dtype,
+        weak=x.weak,
         guards=tuple(guards),
     )
     return made

@@ -364,8 +364,10 @@ def make_leaf(primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo) ->
     return leaf
 
 
-def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
-    """The same primitive, attributes, axes and dtype (unless given) on other arguments.
+def with_args(
+    op: OpT, args: tuple[Op, ...], dtype: DType | None = None, weak: bool | None = None
+) -> OpT:
+    """The same primitive, attributes, axes, dtype and weakness (unless given) on other arguments.
 
     The arguments of an elementwise op may lack axes that those replaced had, or have them in
     another order, as long as together they have all axes of the op.
@@ -381,7 +383,7 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
         op.attrs,
         op.axes,
         op.dtype if dtype is None else dtype,
-        weak=op.weak,
+        weak=op.weak if weak is None else weak,
         effect=effect,
         guards=op.guards,
         arranged=arranged,

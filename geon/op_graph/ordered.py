@@ -11,11 +11,12 @@ from .axes import Axes, Axis
 from .build import own_axis
 from .constants import as_tensor
 from .dtypes import INT64, sum_dtype
-from .elementwise import cast, equal, less, less_equal, where
+from .elementwise import equal, less, less_equal, where
 from .lengths import Length
 from .movement import cast_axes
 from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
 from .registry import Primitive
+from .weak import exact, in_dtype
 
 Array = np.ndarray[Any, Any]
 
@@ -131,9 +132,9 @@ def _running(
 ) -> Tensor:
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
-    x = cast(x, sum_dtype(x.dtype))
+    x = in_dtype(x, sum_dtype(x.dtype))
     attrs = (along.name, bool(exclusive), bool(reverse))
-    made = intern(ComputationOp, row, (x,), attrs, x.axes, x.dtype)
+    made = intern(ComputationOp, row, (x,), attrs, x.axes, x.dtype, weak=x.weak)
     return annotate(made, *notes)
 
 
@@ -163,7 +164,7 @@ def sort(x: Any, axis: Axis | None = None, *, descending: bool = False,
 
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
-    made = intern(ComputationOp, SORT, (x,), (along.name,), x.axes, x.dtype)
+    made = intern(ComputationOp, SORT, (x,), (along.name,), x.axes, x.dtype, weak=x.weak)
     return annotate(flip(made, along) if descending else made, name, tags, follows)
 
 
@@ -173,7 +174,7 @@ def argsort(
     """The int64 positions that sort ``x`` in ascending order along ``axis``, ties in order."""
     x = as_tensor(x)
     along = axis_of(x, axis, "argsort")
-    made = intern(ComputationOp, ARGSORT, (x,), (along.name,), x.axes, INT64)
+    made = intern(ComputationOp, ARGSORT, (exact(x),), (along.name,), x.axes, INT64)
     return annotate(made, name, tags, follows)
 
 
@@ -195,6 +196,6 @@ def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
         raise AxisError(meaning)
     axes = [a.with_length(k) if a is along else a for a in x.axes]
     positions: Tensor = intern(
-        ComputationOp, TOP_K, (x,), (along.name, k), Axes(axes), INT64, guards=guards
+        ComputationOp, TOP_K, (exact(x),), (along.name, k), Axes(axes), INT64, guards=guards
     )
     return gather(x, positions, along), positions

@@ -24,6 +24,7 @@ from .movement import broadcast, flatten, reorder
 from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
 from .ordered import cumprod
 from .registry import Primitive
+from .weak import exact, in_dtype
 
 Array = np.ndarray[Any, Any]
 
@@ -137,6 +138,7 @@ ARGMIN = Primitive(
     reference=_index_reference(np.argmin),
     attributes=("reduced",),
 )
+CHOOSING = (ANY, ALL, ARGMAX, ARGMIN)  # their result is a choice, in a dtype of its own
 WITHOUT_IDENTITY = (MAX, MIN, ARGMAX, ARGMIN)
 
 
@@ -165,13 +167,16 @@ def _result_dtype(row: Primitive, x: Tensor) -> DType:
 
 def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
     if not names and row not in (ARGMAX, ARGMIN):
-        return cast(x, _result_dtype(row, x))
+        return in_dtype(x, _result_dtype(row, x))
     guards: tuple[Guard, ...] = ()
     if row in WITHOUT_IDENTITY:
         guards = _non_empty(row, x, names)
     axes = x.axes.without(names)
     dtype = _result_dtype(row, x)
-    made: Tensor = intern(ComputationOp, row, (x,), (names,), axes, dtype, guards=guards)
+    weak = x.weak and row not in CHOOSING
+    if row in (ARGMAX, ARGMIN):
+        x = exact(x)
+    made: Tensor = intern(ComputationOp, row, (x,), (names,), axes, dtype, weak=weak, guards=guards)
     return made
 
 

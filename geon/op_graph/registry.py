@@ -43,6 +43,9 @@ class Primitive:
     - ``pull`` and ``push``: of a row whose ops carry a rule of the user's: ``pull(g, op)`` is the
       cotangent of every argument, ``push(op, moving, found)`` the tangent of the result from those
       ``found`` of the arguments with the positions ``moving``.
+
+    ``carriers`` are the positions of the arguments that have the dtype of the result where that is
+    theirs: all where not said, -1 for the last; others are conditions and positions.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Primitive:
     pull: Callable[[Tensor, Op], Sequence[Tensor | None]] | None = None
     push: Callable[[Op, list[int], dict[Op, Tensor]], Tensor | None] | None = None
     attributes: tuple[str, ...] = ()
+    carriers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -65,6 +69,13 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
+
+    def carrying(self, args: Sequence[Op]) -> Sequence[int]:
+        """The positions among ``args`` of those whose dtype the result has."""
+        count = len(args)
+        if self.carriers is None:
+            return range(count)
+        return [i % count for i in self.carriers]
 
     @property
     def differentiable(self) -> bool:

@@ -9,8 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .build import strengthen
-from .constants import array_constant, as_tensor, constant_value, is_constant, scalar_value
+from .constants import (
+    array_constant,
+    as_tensor,
+    constant_value,
+    is_constant,
+    scalar_value,
+)
 from .dtypes import kind
 from .elementwise import (
     add,
@@ -31,6 +36,7 @@ from .op_graph import NO_AXES, Op, Tensor, same_ops, with_args
 from .reductions import sum_over
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet, rewrite
+from .weak import strengthen
 
 
 def _is(op: Op, name: str) -> bool:

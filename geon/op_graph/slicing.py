@@ -12,13 +12,14 @@ from ..errors import AxisError, DTypeError, IndexRangeError
 from .axes import Axes, Axis
 from .build import own_axis
 from .constants import as_tensor
-from .dtypes import kind
+from .dtypes import is_number, kind
 from .elementwise import cast
 from .lengths import Length, floor_divide
 from .movement import FLIP, broadcast, flip
 from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
 from .registry import Primitive
 from .sites import describe, user_site
+from .weak import put_into
 
 Array = np.ndarray[Any, Any]
 
@@ -84,6 +85,7 @@ SLICE = Primitive(
     reference=_slice_reference,
     transpose=_slice_transpose,
     attributes=("items",),
+    carriers=(0,),
 )
 UPDATE = Primitive(
     "update",
@@ -92,6 +94,7 @@ UPDATE = Primitive(
     reference=_update_reference,
     transpose=_update_transpose,
     attributes=("items",),
+    carriers=(0, 1),
 )
 
 
@@ -126,8 +129,9 @@ def _update(
     shift: int = 0,
 ) -> Tensor:
     attrs = (_shifted(items, shift),)
+    args, weak = (x, value, *positions), x.weak and value.weak
     made: Tensor = intern(
-        ComputationOp, UPDATE, (x, value, *positions), attrs, x.axes, x.dtype, guards=guards
+        ComputationOp, UPDATE, args, attrs, x.axes, x.dtype, weak=weak, guards=guards
     )
     return made
 
@@ -191,11 +195,7 @@ def update(
     """
     x = as_tensor(x)
     items, flipped, positions, axes, guards = parse(x, at, first=2)
-    value = as_tensor(value, near=x)
-    if value.weak:
-        from .build import strengthen
-
-        value = strengthen(value, x.dtype)
+    x, value = put_into("update", x, value if is_number(value) else as_tensor(value, near=x))
     if value.dtype is not x.dtype:
         raise DTypeError(
             f"update: {value} (made at {value.file_info}) is {value.dtype.name} and {x} (made at "

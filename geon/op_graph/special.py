@@ -13,10 +13,11 @@ import numpy as np
 from ..errors import DerivativeError
 from .build import elementwise
 from .constants import as_tensor
-from .dtypes import kind
-from .elementwise import cast, exp, square
+from .dtypes import FLOAT32, kind
+from .elementwise import exp, square
 from .op_graph import ComputationOp, Tensor, annotate, intern
 from .registry import Primitive
+from .weak import in_dtype
 
 Array = np.ndarray[Any, Any]
 
@@ -74,9 +75,9 @@ def polygamma(
     if not isinstance(n, int) or isinstance(n, bool) or n < 0:
         raise DerivativeError(f"polygamma needs an integer order of at least 0, not {n!r}")
     x = as_tensor(x)
-    if kind(x.dtype) != "f" or x.weak:
-        x = cast(x, "float32" if kind(x.dtype) != "f" else x.dtype)
-    made = intern(ComputationOp, POLYGAMMA, (x,), (n,), x.axes, x.dtype)
+    if kind(x.dtype) != "f":
+        x = in_dtype(x, FLOAT32)
+    made = intern(ComputationOp, POLYGAMMA, (x,), (n,), x.axes, x.dtype, weak=x.weak)
     return annotate(made, name, tags, follows)
 
 

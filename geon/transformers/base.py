@@ -126,7 +126,10 @@ class Transformer:
             }
         return Call(
             functions,
-            [(input_label(leaf), leaf.dtype, dims_of(leaf.axes)) for leaf in linking.inputs],
+            [
+                (input_label(leaf), leaf.dtype, leaf.axes.names, dims_of(leaf.axes))
+                for leaf in linking.inputs
+            ],
             list(slots.values()),
             [slots[leaf] for leaf in linking.read],
             [slots[leaf] for leaf in linking.written] if writes else [],

@@ -69,9 +69,9 @@ class Call:
 
     ``functions`` are the program's bind, run and sizes. A program that has a shorter way in has
     two more: one that makes this way, an ``entry`` for inputs of given dtypes (or None), and one
-    that runs it with arrays for its results. ``inputs`` has (label, dtype, dims) for each
-    placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose old
-    value counts and those that get a new one; ``constants`` the large arrays; ``guards`` has
+    that runs it with arrays for its results. ``inputs`` has (label, dtype, axis names, dims) for
+    each placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose
+    old value counts and those that get a new one; ``constants`` the large arrays; ``guards`` has
     (relation, left, right, message) to check for each new binding; ``fixed`` are the lengths that
     were asked for, and ``specialization`` says which of them are all that the program can do;
     ``alignment`` is that of the arena and its buffers, in bytes. Default lengths are read at the
@@ -84,7 +84,7 @@ class Call:
     def __init__(
         self,
         functions: Sequence[Callable[..., Any]],
-        inputs: Sequence[tuple[str, Any, Sequence[Any]]],
+        inputs: Sequence[tuple[str, Any, Sequence[str], Sequence[Any]]],
         slots: Sequence[Slot],
         read: Sequence[Slot],
         writes: Sequence[Slot],
@@ -107,8 +107,10 @@ class Call:
         self.inputs, self.slots, self.read, self.writes = inputs, slots, read, writes
         self.constants, self.guards, self.fixed, self.state = constants, guards, fixed, state
         self.alignment = alignment
-        self.feeds = [make_feed(np.dtype(dtype), dims, label) for label, dtype, dims in inputs]
-        self.open = any(not isinstance(d, int) for _, _, dims in inputs for d in dims)
+        self.feeds = [
+            make_feed(np.dtype(dtype), axes, dims, label) for label, dtype, axes, dims in inputs
+        ]
+        self.open = any(not isinstance(d, int) for *_, dims in inputs for d in dims)
         self.lock = threading.Lock()
         self.defaults: dict[str, int] | None = None
         self.bindings: dict[tuple[Any, ...], Binding] = {}
@@ -246,7 +248,7 @@ class Call:
         """
         with self.lock:
             if self.entry is None and self.make_entry is not None:
-                made = self.make_entry([dtype for _, dtype, _ in self.inputs])
+                made = self.make_entry([dtype for _, dtype, *_ in self.inputs])
                 if made is None:
                     self.make_entry = None
                     return
@@ -322,7 +324,7 @@ class Call:
         held = [(s.label, s.dims, s.array.shape) for s in self.slots if s.array is not None]
         given = [
             (label, dims, array.shape)
-            for (label, _, dims), array in zip(self.inputs, arrays, strict=True)
+            for (label, _, _, dims), array in zip(self.inputs, arrays, strict=True)
         ]
         sizes = [(s.label, name, size) for s in self.slots for name, size in s.lengths.items()]
         sizes += [

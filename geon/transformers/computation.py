@@ -27,6 +27,7 @@ from ..op_graph.leaves import placeholder
 from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from ..op_graph.sites import describe, user_site
+from ..op_graph.weak import without_effect
 from .cache import program, structure_key
 from .calls import arrange, explained
 from .destinations import Destinations
@@ -224,8 +225,11 @@ class Computation:
             raise ArgumentError(f"{op} (made at {op.file_info}) is not in keep=[...]")
         if value is None:
             self.given.pop(op, None)
-        else:
-            self.given[op] = value
+            return
+        reason = without_effect(op, self.results)
+        if reason is not None:
+            raise ArgumentError(f"override: {reason}")
+        self.given[op] = value
 
     def _call_for(self, given: tuple[Op, ...]) -> Any:
         # No lock: linking takes the transformer's, which whoever initializes variables holds.

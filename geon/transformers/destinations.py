@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, FeedError
+from ..op_graph.labelled import dim_names, labels
 from ..op_graph.lengths import evaluate
 from ..op_graph.op_graph import Op, Tensor
 
@@ -84,6 +85,13 @@ def _check(op: Op, array: Any) -> None:
         raise ArgumentError(
             f"out= was given an array for the effect {op} (made at {op.file_info}), which has no "
             "value; give None for it"
+        )
+    dims = dim_names(array)
+    if dims is not None:
+        raise ArgumentError(
+            f"out= was given {labels(dims, np.shape(array))} for {_label(op)}, whose elements are "
+            f"written by position; give the .values of an array with the dims "
+            f"({', '.join(op.axes.names)}), in that order"
         )
     if not isinstance(array, np.ndarray):
         raise ArgumentError(

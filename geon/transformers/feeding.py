@@ -1,6 +1,6 @@
 """Feeding: a user's value becomes an array of the placeholder's dtype, or an error says why not.
 
-This file imports NumPy and geon's errors alone: its text is part of the modules that
+This file imports NumPy, geon's errors and ``labelled`` alone: its text is part of the modules that
 ``Transformer.write`` makes.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FeedError
+from ..op_graph.labelled import by_name
 
 Array = np.ndarray[Any, np.dtype[Any]]
 READABLE = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
@@ -32,11 +33,15 @@ def scalar_range(dtype: np.dtype[Any]) -> tuple[tuple[type, ...], float, float]:
     return (), 0, -1
 
 
-def make_feed(dtype: np.dtype[Any], dims: Sequence[Any], label: str) -> Callable[[Any], Array]:
+def make_feed(
+    dtype: np.dtype[Any], names: Sequence[str], dims: Sequence[Any], label: str
+) -> Callable[[Any], Array]:
     """A function that takes a user's value to an array of ``dtype`` with ``len(dims)`` dimensions.
 
-    Integers in ``dims`` are lengths to have; others are taken from the data. A contiguous array of
-    the dtype is used as it is. ``FeedError`` names ``label``, what was given and what is needed.
+    Labelled data are brought into the order of ``names``, those of the axes; bare arrays go by
+    position. Integers in ``dims`` are lengths to have; others are taken from the data. A contiguous
+    array of the dtype is used as it is. ``FeedError`` names ``label``, what was given and what is
+    needed.
     """
     ndim = len(dims)
     fixed = [(position, n) for position, n in enumerate(dims) if isinstance(n, int)]
@@ -49,7 +54,7 @@ def make_feed(dtype: np.dtype[Any], dims: Sequence[Any], label: str) -> Callable
             return array(value, dtype)
         made: Array = value
         if made.__class__ is not np.ndarray or made.dtype != dtype:
-            made = convert(value, dtype, label)
+            made = convert(by_name(value, names, label), dtype, label)
         if made.ndim != ndim or any(made.shape[k] != n for k, n in fixed):
             raise FeedError(
                 f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}: one "

@@ -287,7 +287,7 @@ class State:
         with self.lock:
             self.usable()
             dims = slot.dims if slot.array is None else slot.array.shape
-            array = make_feed(slot.dtype, dims, slot.label)(value)
+            array = make_feed(slot.dtype, slot.axes, dims, slot.label)(value)
             if slot.array is None:
                 given = dict(open_sizes(slot.dims, array.shape))
                 try:
@@ -296,7 +296,7 @@ class State:
                     raise FeedError(
                         f"{slot.label} was given an array of shape {array.shape}: {error}"
                     ) from None
-                make_feed(slot.dtype, shape, slot.label)(array)
+                make_feed(slot.dtype, slot.axes, shape, slot.label)(array)
                 self.allocate(slot, given)
             with Writing(self.gate):
                 self.tentative = []

@@ -15,6 +15,7 @@ from ..op_graph.dtypes import UINT64
 from ..op_graph.effects import doall, sequential, without_follows
 from ..op_graph.functional import substitute
 from ..op_graph.interning import OwnTable, within
+from ..op_graph.labelled import by_name
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
 from .dims import Dim
@@ -139,7 +140,9 @@ class Variables:
                 "initial_value"
             )
         try:
-            array = np.asarray(value)
+            array = np.asarray(by_name(value, axes.names, what))
+        except FeedError:
+            raise
         except Exception as error:
             raise FeedError(
                 f"{what} gave {type(value).__name__}, which is no array: {error}; {SET}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..op_graph.interpret import interpret
+from ..op_graph.labelled import by_name
 from ..op_graph.op_graph import Leaf, Op, post_order
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def trace(f: Computation, args: Sequence[Any], keywords: Mapping[str, Any]) -> l
     inputs raises before it computes.
     """
     known, lengths = at_entry(f, args, keywords)
-    overridden = {op: np.asarray(value) for op, value in f.given.items()}
+    overridden = {
+        op: np.asarray(by_name(value, op.axes.names, f"the override of {op}"))
+        for op, value in f.given.items()
+    }
     computed = interpret(f.pure.roots, {**known, **overridden}, lengths)
     return [TraceEntry(op, computed[op]) for op in post_order(f.pure.roots)]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, evaluate, product
-from ...op_graph.op_graph import Leaf, Op
+from ...op_graph.op_graph import Leaf, Op, among
 from ..c_expressions import C_TYPES
 from ..forms import Size
 from ..fusion import HEAVY
@@ -80,7 +80,7 @@ class _Sketch:
             return True
         if is_bound(op):
             return bool(len(op.axes))
-        return op in self.computed and op not in self.kernel.results
+        return op in self.computed and not among(op, self.kernel.results)
 
 
 def _of_rows(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> Scratch | None:

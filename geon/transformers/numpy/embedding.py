@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import ModuleType
 
 from ... import errors
-from ...op_graph import philox
+from ...op_graph import labelled, philox
 from .. import calls, checkpoint, dims, feeding, files, gate, place, slot, state, written
 from . import long_sums, runtime
 
@@ -18,6 +18,7 @@ LIBRARY = (
     place,
     philox,
     dims,
+    labelled,
     feeding,
     gate,
     files,

@@ -202,13 +202,14 @@ class _Module:
             for guard in computation.guards
         ]
         inputs = [
-            f"({input_label(leaf)!r}, {dtype_text(leaf.dtype)}, {_dims(leaf.axes)}),"
+            f"({input_label(leaf)!r}, {dtype_text(leaf.dtype)}, {leaf.axes.names!r}, "
+            f"{_dims(leaf.axes)}),"
             for leaf in linking.inputs
         ]
         return [
             "rt.Call(",
             f"    _program_{program}(),",
-            *_listed(inputs, "inputs: label, dtype, lengths"),
+            *_listed(inputs, "inputs: label, dtype, axes, lengths"),
             f"    {self.chosen(linking.stored(linking.variables))},  # variables",
             f"    {self.chosen(linking.stored(linking.read))},  # those that are read",
             f"    {self.chosen(linking.stored(linking.written))},  # those that are written",
@@ -274,7 +275,7 @@ class _Module:
         slot, array, call = self.variables.slot(leaf), "None,", ["None,"]
         if callable(leaf.initial_value):
             value = self.variables.called(leaf, self.transformer.state.shape(slot, {}))
-            kept = feeding.make_feed(slot.dtype, value.shape, slot.label)(value)
+            kept = feeding.make_feed(slot.dtype, slot.axes, value.shape, slot.label)(value)
             array = f"_constants[{self.constant(Frozen(kept))}],"
         first = self.firsts.get(leaf)
         if first is not None:

@@ -224,8 +224,6 @@ def gelu_slope(x: Any, ops: Any) -> Any:
 
 def sigmoid(x: Any, ops: Any) -> Any:
     """Return 1 / (1 + exp(-x))."""
-    if _single(x):
-        return ops.cast(sigmoid(_double(x, ops), ops), "float32")
     z = ops.exp(-ops.absolute(x))
     return ops.where(x > 0.0, 1.0, z) / (1.0 + z)
 

@@ -77,7 +77,7 @@ GEON_INLINE @real geon_erfc_@s(@real x) {
     y = GEON_FMA_@K(y, p + low, y) * first * second;
     @real small = GEON_FMA_@K(x, ERF_SMALL_@K<z>, x);
     y = x > 0.0@ ? y : 2.0@ - y;
-    return a < 0.5@ ? 1.0@ - small : y;
+    return a < 0.65@ ? 1.0@ - small : y;
 }
 
 GEON_INLINE @real geon_erfcx_@s(@real x) {
@@ -88,10 +88,10 @@ GEON_INLINE @real geon_erfcx_@s(@real x) {
     @real z = a * a;
     @real p = geon_exp_parts_@s(z, geon_product_error_@s(a, a, z), &first, &second);
     @real small = GEON_FMA_@K(x, ERF_SMALL_@K<z>, x);
-    @real factor = a < 0.5@ ? 1.0@ - small : 2.0@;
+    @real factor = a < 0.65@ ? 1.0@ - small : 2.0@;
     p = GEON_FMA_@K(factor, p, factor) * first * second;
     y = x < 0.0@ ? p - y : y;
-    return a < 0.5@ ? p : y;
+    return a < 0.65@ ? p : y;
 }
 
 GEON_INLINE @real geon_mills_@s(@real a, @real *low) {
@@ -172,9 +172,14 @@ GEON_INLINE @real geon_sigmoid_slope_@s(@real x) {
     return GEON_FMA_@K(y, p, y) * first * second;
 }
 
-GEON_INLINE @real geon_gated_@s(@real x, @real a, @real p, @real first, @real second) {
-    @real y = (x > 0.0@ ? x : a) / (1.0@ + (1.0@ + p) * first * second);
-    return __builtin_copysign@c(x > 0.0@ ? y : GEON_FMA_@K(y, p, y) * first * second, x);
+GEON_INLINE @real geon_held_@s(@real x, @uint lowest) {
+    @uint bits = geon_bits_@s(x);
+    return geon_of_bits_@s(bits < lowest ? bits : lowest);
+}
+
+GEON_INLINE @real geon_gated_@s(@real x, @real a, @real p, @real limit) {
+    @real y = a * p / (@RAISED_ONE + p);
+    return x <= limit ? y : x;
 }
 
 GEON_INLINE @real geon_gated_slope_@s(@real x, @real w, @real low, @real p, @real first, @real second) {
@@ -185,10 +190,14 @@ GEON_INLINE @real geon_gated_slope_@s(@real x, @real w, @real low, @real p, @rea
 }
 
 GEON_INLINE @real geon_silu_@s(@real x) {
-    @real a = __builtin_fabs@c(x), first, second;
-    a = a > -@EXP_END ? -@EXP_END : a;
-    @real p = geon_exp_parts_@s(-a, 0.0@, &first, &second);
-    return geon_gated_@s(x, a, p, first, second);
+    @real a = geon_held_@s(x, @SILU_LOWEST);
+    @real shifted = GEON_FMA_@K(a, @LOG2E, @RAISED);
+    @real k = shifted - @RAISED;
+    @real r = GEON_FMA_@K(k, @LN2_LOW, GEON_FMA_@K(k, @LN2_HIGH, a));
+    @real p = EXP_@K<r>;
+    p = GEON_FMA_@K(GEON_FMA_@K(p, r, 1.0@), r, 1.0@);
+    p = geon_of_bits_@s(geon_bits_@s(p) + (geon_bits_@s(shifted) << @MANTISSA));
+    return geon_gated_@s(x, a, p, @SILU_LIMIT);
 }
 
 GEON_INLINE @real geon_silu_slope_@s(@real x) {
@@ -211,10 +220,20 @@ GEON_INLINE @real geon_cubic_parts_@s(@real a, @real *first, @real *second) {
 }
 
 GEON_INLINE @real geon_gelu_tanh_@s(@real x) {
-    @real a = __builtin_fabs@c(x), first, second;
-    a = a > @CUBIC_END ? @CUBIC_END : a;
-    @real p = geon_cubic_parts_@s(a, &first, &second);
-    return geon_gated_@s(x, a, p, first, second);
+    @real a = geon_held_@s(x, @CUBIC_LOWEST);
+    @real z = a * a;
+    @real w = GEON_FMA_@K(@CUBIC2, z, @LINEAR2);
+    @real low = GEON_FMA_@K(@CUBIC2_LOW, z, @LINEAR2_LOW);
+    low = GEON_FMA_@K(@CUBIC2, geon_product_error_@s(a, a, z), low);
+    low = low + geon_sum_error_@s(@CUBIC2, z, @LINEAR2, w);
+    @real shifted = GEON_FMA_@K(a, w, @RAISED);
+    @real k = shifted - @RAISED;
+    @real r = geon_product_error_@s(a, w, k);
+    r = GEON_FMA_@K(a, low, r);
+    @real p = EXP2_@K<r>;
+    p = GEON_FMA_@K(p, r, 1.0@);
+    p = geon_of_bits_@s(geon_bits_@s(p) + (geon_bits_@s(shifted) << @MANTISSA));
+    return geon_gated_@s(x, a, p, @CUBIC_LIMIT);
 }
 
 GEON_INLINE @real geon_gelu_tanh_slope_@s(@real x) {
@@ -238,6 +257,14 @@ GEON_INLINE @real geon_erfinv_near_@s(@real a) {
 """
 
 _SINGLE = """
+GEON_INLINE float geon_sum_error_f32(float x, float y, float z, float sum) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    return __builtin_fmaf(x, y, z - sum);
+#else
+    return (float)((double)x * (double)y + ((double)z - (double)sum));
+#endif
+}
+
 GEON_INLINE float geon_product_error_f32(float x, float y, float product) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
     return __builtin_fmaf(x, y, -product);
@@ -255,6 +282,15 @@ GEON_INLINE float geon_erfinv_f32(float x) {
 # Without fused instructions the factors are split in parts of 26 and 27 bits (Dekker, 1971). A
 # step of Halley's method takes erfinv from 8 digits to all: erf(y) is as flat there as exp(-y^2).
 _DOUBLE = """
+GEON_INLINE double geon_sum_error_f64(double x, double y, double z, double sum) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    return __builtin_fma(x, y, z - sum);
+#else
+    double product = x * y;
+    return (product + (z - sum)) + geon_product_error_f64(x, y, product);
+#endif
+}
+
 GEON_INLINE double geon_product_error_f64(double x, double y, double product) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
     return __builtin_fma(x, y, -product);
@@ -301,6 +337,17 @@ _NUMBERS: dict[str, tuple[float, float]] = {
     "LINEAR_WHOLE": (1.5957691216057308, 1.5957691216057308),
     "CUBIC": (0.07135481387376785, tails.CUBIC),
     "CUBIC_LOW": (2.3988323959931355e-09, tails.CUBIC_LOW),
+    # In powers of two: the factors of x and x^3, in two parts as above.
+    "LINEAR2": (2.3022079467773438, 2.3022081981443137),
+    "LINEAR2_LOW": (2.513669811391339e-07, 1.1233558506659262e-14),
+    "CUBIC2": (0.10294324159622192, 0.1029432395800235),
+    "CUBIC2_LOW": (-2.016198436410503e-09, -5.978177400718744e-18),
+    # 1.5 2^23 + 40 and 1.5 2^52 + 80: powers are 2^40 and 2^80 times too large, so that the product
+    # with x is normal where the result is not.
+    "RAISED": (12582952.0, 6755399441055824.0),
+    "RAISED_ONE": (2.0**40, 2.0**80),
+    "SILU_LIMIT": (17.5, 37.5),
+    "CUBIC_LIMIT": (5.25, 7.5),
     "CUBIC_THRICE": (3 * tails.CUBIC, 3 * tails.CUBIC),
     "ROOT_CENTRE": (3.0, 4.0),
 }
@@ -312,11 +359,18 @@ def _written(dtype: str) -> str:
     words = {"real": "float", "s": "f32", "K": "F32", "uint": "uint32_t", "c": "f"}
     if not single:
         words = {"real": "double", "s": "f64", "K": "F64", "uint": "uint64_t", "c": ""}
+    words["SILU_LOWEST"] = "0xc2e00000u" if single else "0xc087c00000000000u"  # -112, -760
+    words["CUBIC_LOWEST"] = "0xc1300000u" if single else "0xc03599999999999au"  # -11, -21.6
     words["MANTISSA"] = "23" if single else "52"
     for name, values in _NUMBERS.items():
         words[name] = f"({values[not single]:#.{9 if single else 17}g}{words['c']})"
     text = re.sub(r"(?<=\d)@(?!\w)", words["c"], _TEXT)
     return re.sub(r"@(\w+)", lambda at: words[at[1]], text)
+
+
+def _exp2(exponential: Sequence[float]) -> list[float]:
+    """(2^r - 1) / r in r, from (e^r - 1 - r) / r^2."""
+    return [math.log(2), *(c * math.log(2) ** (k + 2) for k, c in enumerate(exponential))]
 
 
 def _normal_small(erf_small: Sequence[float]) -> list[float]:
@@ -331,6 +385,7 @@ def _defined(
     return definitions_of(
         more.strip() + "\n\n" + _written(dtype).strip(),
         EXP=exponential,
+        EXP2=_exp2(exponential),
         ERFCX=tails.ERFCX[dtype],
         MILLS=tails.MILLS[dtype],
         ERF_SMALL=erf_small,

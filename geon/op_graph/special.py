@@ -116,10 +116,11 @@ def density(x: Tensor) -> Tensor:
 def _hazard(x: Tensor) -> Tensor:
     """The density over the distribution function: the derivative of ``log_ndtr``."""
     below = less_equal.apply(x, 0)
+    far = less.apply(x, -(2.0**30))  # where it is -x, and erfcx near its end
     # Each form is computed where it holds alone: elsewhere it would be 0 / 0, or its slope.
-    low, high = where(below, x, 0), minimum(where(below, 0, x), 64)
+    low, high = where(below, where(far, 0, x), 0), minimum(where(below, 0, x), 64)
     scaled = math.sqrt(2 / math.pi) / erfcx((-1 / math.sqrt(2)) * low)
-    return where(below, scaled, density(high) / ndtr(high))
+    return where(far, -x, where(below, scaled, density(high) / ndtr(high)))
 
 
 def _erfinv_slope(out: Tensor, x: Tensor) -> Tensor:

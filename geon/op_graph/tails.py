@@ -6,21 +6,26 @@ the same plan with the same polynomials.
 
 For a >= 0 all rests on erfcx(a) = exp(a^2) erfc(a), a polynomial in 1 / (a + k) (after Schonfelder,
 1978) which is as insensitive to an error of a as can be. What multiplies it, exp(-a^2), is
-sensitive: there the product comes with its rounding error (Dekker, 1971), and float32 takes the
-exponential in float64. An exponential is applied in two equal factors, so that a subnormal result
-is rounded once. An argument is held where the result has reached its limit.
+sensitive: there the product comes with its rounding error (Dekker, 1971), and an exponential is
+applied in two factors, so that a subnormal result is rounded once. For small a the
+polynomial would lose what 1 - erf(a) keeps. An argument is held where the result has reached its
+limit. float32 is computed in float64, with shorter polynomials and none of these precautions.
 
 Coefficients were fitted here with the Remez exchange in 40-digit arithmetic, lowest power first;
-"fit" is the largest relative error before rounding. The first nine
+"fit" is the largest relative error before rounding. The first eight
+of the polynomials for erfcx are rounded up or down so that the errors of all cancel best. The first nine
 of the polynomials for erfcx are rounded up or down so that the errors of all cancel best. The first nine
 of the polynomials for erfcx are rounded up or down so that the errors of all cancel best. The error of every function is in its test.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from .approximations import _ERF_SMALL, erf
 
 __all__ = [
     "erfc",
@@ -79,16 +84,18 @@ MILLS_F32 = (
     *(-3.3646993e-05,),
 )
 
-# -erfcx'(a) / q^2 in t = 1 - 8 q, q = 1 / (a + 4), a >= 0; fit 4.5e-19.
+# -erfcx'(a) / (q erfcx(a)) in t = 1 - 4 q, q = 1 / (a + 2), a >= 0; fit 2.9e-18.
 ERFCX_SLOPE = (
-    *(2.072544390081373, -3.499514862692238, 3.9421876007354206, -3.486821676764972),
-    *(2.524312625589407, -1.5023547128964643, 0.7192609777574207, -0.2598568719448974),
-    *(0.05753713053720586, 0.0017409379152880193, -0.006950519172310049, 0.002165377692184081),
-    *(0.00019792687134106748, -0.0003297819306893054, 4.9079819078722045e-05),
-    *(3.634771793218031e-05, -1.3164020002463718e-05, -3.632484668124566e-06),
-    *(2.438637609316315e-06, 3.675047956762149e-07, -4.1786031147621984e-07),
-    *(-4.174512572248303e-08, 6.81860521425949e-08, 5.0587979207039545e-09),
-    *(-9.389694911009154e-09, -4.2016519392725485e-10, 7.653891608645186e-10),
+    *(1.6726432239776567, -0.7673298376614649, -0.04600021700974525, 0.18017758815900825),
+    *(0.004633935321749584, -0.05467829412942144, -0.005867086212731105, 0.017590662369046536),
+    *(0.004893135073323512, -0.0051257585105046076, -0.0028546899188513692),
+    *(0.0010605187222512196, 0.0012695404533204092, 9.946367970491996e-06),
+    *(-0.0004207236731877175, -0.00013906656901950887, 8.732110240900424e-05),
+    *(7.298741059025518e-05, 1.2206160420082444e-09, -2.0288556047108846e-05),
+    *(-7.428948020920107e-06, 1.7126868220479304e-06, 2.23857269236305e-06),
+    *(1.0688359641495228e-06, 1.3558766230304504e-07, -4.895963272625928e-07),
+    *(-3.0050860601107115e-07, 8.955887896890657e-08, 9.276633323667124e-08),
+    *(-6.183259625143603e-09, -1.070910830659045e-08),
 )
 
 # erfinv(x) / x in w - 2.5, w = -log(1 - x^2), for w < 5; fit 5.6e-9.
@@ -115,6 +122,9 @@ MILLS = {"float32": MILLS_F32, "float64": MILLS_F64}
 ERFINV_FAR = {"float32": ERFINV_FAR_F32, "float64": ERFINV_FAR_F64}
 ROOT_CENTRE = {"float32": 3.0, "float64": 4.0}
 
+# erf(x) / x and (Phi(x) - 1/2) / x in x^2.
+ERF_SMALL = tuple(_ERF_SMALL[::-1])
+NORMAL_SMALL = tuple(c * 0.5**k * math.sqrt(0.125) for k, c in enumerate(ERF_SMALL))
 DENSITY = 0.3989422804014327  # 1 / sqrt(2 pi)
 # sqrt(8 / pi) x + 0.044715 sqrt(8 / pi) x^3, of which the sigmoid is the tanh form of Phi: the
 # constants in two parts, the first of LINEAR short enough for LINEAR - w to be exact.
@@ -124,47 +134,74 @@ CUBIC, CUBIC_LOW = 0.07135481627260025, -6.175149918155315e-19
 ERFC_END, NORMAL_END, GROWTH_END, EXP_END, CUBIC_END = 28.0, 40.0, 27.0, 1500.0, 22.0
 
 
-def exp_product(x: Any, y: Any, ops: Any) -> Any:
+def _for_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The formula, which is for float64 and told whether ``short`` polynomials serve."""
+
+    @functools.wraps(formula)
+    def both(*args: Any) -> Any:
+        *xs, ops = args
+        if str(xs[-1].dtype) != "float32":
+            return formula(*xs, ops, False)
+        wide = [x if isinstance(x, int) else ops.cast(x, "float64") for x in xs]
+        return ops.cast(formula(*wide, ops, True), "float32")
+
+    return both
+
+
+@_for_float32
+def exp_product(x: Any, y: Any, ops: Any, short: bool) -> Any:
     """Return exp(x y), whose product is not rounded."""
-    if _single(x):
-        product = _double(x, ops) * _double(y, ops)
-        return ops.cast(ops.exp(product), "float32")
     product = x * y
+    if short:
+        return ops.exp(product)
     low = _product_error(x, y, product)
     low = ops.where(ops.absolute(low) < 1.0, low, 0.0)  # not of what is out of range
     half = ops.exp(0.5 * ops.minimum(ops.maximum(product, -EXP_END), EXP_END))
     return (half + half * low) * half
 
 
-def erfc(x: Any, ops: Any) -> Any:
+@_for_float32
+def erfc(x: Any, ops: Any, short: bool) -> Any:
     """Return 1 - erf(x) with all digits of its tail."""
-    a = ops.minimum(ops.absolute(x), ERFC_END)
-    tail = _vanishing(_erfcx_above(a), a, a, ops)
-    return ops.where(x > 0.0, tail, 2.0 - tail)
+    size = ops.absolute(x)
+    a = ops.minimum(size, ERFC_END)
+    tail = _vanishing(*_erfcx_above(a, ops, short), a, a, ops, short)
+    value = ops.where(x > 0.0, tail, 2.0 - tail)
+    return value if short else ops.where(size < 0.5, 1.0 - x * _polynomial(x * x, ERF_SMALL), value)
 
 
-def erfcx(x: Any, ops: Any) -> Any:
+@_for_float32
+def erfcx(x: Any, ops: Any, short: bool) -> Any:
     """Return exp(x^2) erfc(x)."""
-    above = _erfcx_above(ops.absolute(x))
-    a = ops.minimum(ops.maximum(-x, 0.0), GROWTH_END)
-    return ops.where(x < 0.0, _growing(a, ops) - above, above)
+    size = ops.absolute(x)
+    above, low = _erfcx_above(size, ops, short)
+    above = above + above * low
+    if short:
+        a = ops.minimum(ops.maximum(-x, 0.0), GROWTH_END)
+        return ops.where(x < 0.0, 2.0 * ops.exp(a * a) - above, above)
+    a = ops.minimum(size, GROWTH_END)
+    near = size < 0.5
+    factor = ops.where(near, 1.0 - x * _polynomial(x * x, ERF_SMALL), 2.0)
+    z = a * a
+    half = ops.exp(0.5 * z)
+    grown = (half * (factor + factor * _product_error(a, a, z))) * half
+    return ops.where(near, grown, ops.where(x < 0.0, grown - above, above))
 
 
-def erfcx_derivative(n: int, x: Any, ops: Any) -> Any:
+@_for_float32
+def erfcx_derivative(n: int, x: Any, ops: Any, short: bool) -> Any:
     """Return the n-th derivative of erfcx, n >= 1.
 
-    The first is a polynomial in 1 / (x + 4) for x >= 0. Others follow from the recurrence
-    E(n) = 2 x E(n - 1) + 2 (n - 1) E(n - 2) below 2, where for x > 0 each order costs a factor of
-    at most six in accuracy, and above from the continued fraction of the repeated integrals of
-    erfc (Abramowitz and Stegun 7.2.5; backwards, after Gautschi, 1967). float32 is computed in
-    float64.
+    The first is erfcx(x) / (x + 2) times a polynomial in 1 / (x + 2) for x >= 0. Others follow from
+    the recurrence E(n) = 2 x E(n - 1) + 2 (n - 1) E(n - 2) below 2, where for x > 0 each order
+    costs a factor of at most six in accuracy, and above from the continued fraction of the repeated
+    integrals of erfc (Abramowitz and Stegun 7.2.5; backwards, after Gautschi, 1967).
     """
-    if _single(x):
-        return ops.cast(erfcx_derivative(n, _double(x, ops), ops), "float32")
-    q = 1.0 / (ops.maximum(x, 0.0) + 4.0)
-    above = -(_polynomial(1.0 - 8.0 * q, ERFCX_SLOPE) * q) * q
+    a, low = ops.maximum(x, 0.0), ops.minimum(x, 0.0)
+    q = 1.0 / (a + 2.0)
+    t = ops.where(a < 2.0, 2.0 * ops.minimum(a, 2.0) * q - 1.0, 1.0 - 4.0 * q)
     before = erfcx(x, ops)
-    low = ops.minimum(x, 0.0)
+    above = -((_polynomial(t, ERFCX_SLOPE) * q) * before)
     value = ops.where(x < 0.0, 2.0 * (low * before) - 2.0 / math.sqrt(math.pi), above)
     if n == 1:
         return value
@@ -173,53 +210,63 @@ def erfcx_derivative(n: int, x: Any, ops: Any) -> Any:
     return ops.where(x < 2.0, value, _far_derivative(n, ops.maximum(x, 2.0), ops))
 
 
-def ndtr(x: Any, ops: Any) -> Any:
+@_for_float32
+def ndtr(x: Any, ops: Any, short: bool) -> Any:
     """Return the standard normal distribution function."""
-    tail = _ndtr_below(ops.minimum(ops.absolute(x), NORMAL_END), ops)
+    tail = _ndtr_below(ops.absolute(x), ops, short)
     return ops.where(x > 0.0, 1.0 - tail, tail)
 
 
-def log_ndtr(x: Any, ops: Any) -> Any:
+@_for_float32
+def log_ndtr(x: Any, ops: Any, short: bool) -> Any:
     """Return the logarithm of the standard normal distribution function."""
     a = ops.absolute(x)
-    tail = _ndtr_below(ops.minimum(a, NORMAL_END), ops)
-    mills = _mills(a)
-    if _single(x):
-        a, tail, mills = (_double(v, ops) for v in (a, tail, mills))
-    value = ops.where(x > 0.0, ops.log1p(-tail), ops.log(mills) - 0.5 * a * a)
-    return ops.cast(value, "float32") if _single(x) else value
+    mills, low = _mills(a, ops, short)
+    above = ops.log1p(-_ndtr_below(a, ops, short))
+    below = ops.log(mills) + low - 0.5 * a * a
+    if not short:
+        below = ops.where(a < 0.75, ops.log(_ndtr_near(-a)), below)
+    return ops.where(x > 0.0, above, below)
 
 
-def erfinv(x: Any, ops: Any) -> Any:
+@_for_float32
+def erfinv(x: Any, ops: Any, short: bool) -> Any:
     """Return the inverse of erf: a polynomial, and for float64 a step of Halley's method."""
-    single = _single(x)
-    a = ops.absolute(_double(x, ops) if single else x)
+    a = ops.absolute(x)
     w = -ops.log((1.0 - a) * (1.0 + a))
     far = _polynomial(ops.sqrt(w) - 4.0, ERFINV_FAR_F64)
     y = a * ops.where(w < 5.0, _polynomial(w - 2.5, ERFINV), far)
-    if not single:
-        from .approximations import erf
-
+    if not short:
         off = ops.where(a < 0.5, erf(y, ops) - a, (1.0 - a) - erfc(y, ops))
         step = off * (0.5 * math.sqrt(math.pi)) * ops.exp(y * y)
         y = y - step / (1.0 + y * step)
     y = ops.where(ops.equal(a, 1.0), math.inf, y)
-    y = ops.cast(y, "float32") if single else y
     return ops.where(x > 0.0, y, ops.where(x < 0.0, -y, x + y * 0.0))
 
 
-def gelu(x: Any, ops: Any) -> Any:
+@_for_float32
+def gelu(x: Any, ops: Any, short: bool) -> Any:
     """Return x times the standard normal distribution function."""
-    a = ops.minimum(ops.absolute(x), NORMAL_END)
-    tail = _vanishing(-(a * _mills(a)), 0.5 * a, a, ops)
-    return ops.where(x >= 0.0, x + tail, tail)
+    size = ops.absolute(x)
+    a = ops.minimum(size, NORMAL_END)
+    mills, low = _mills(a, ops, short)
+    tail = _vanishing(-(a * mills), low, 0.5 * a, a, ops, short)
+    value = ops.where(x >= 0.0, x + tail, tail)
+    return value if short else ops.where(size < 0.75, x * _ndtr_near(x), value)
 
 
-def gelu_slope(x: Any, ops: Any) -> Any:
+@_for_float32
+def gelu_slope(x: Any, ops: Any, short: bool) -> Any:
     """Return the derivative of gelu: Phi(x) + x phi(x)."""
-    a = ops.minimum(ops.absolute(x), NORMAL_END)
-    tail = _vanishing(_mills(a) - DENSITY * a, 0.5 * a, a, ops)
-    return ops.where(x > 0.0, 1.0 - tail, tail)
+    size = ops.absolute(x)
+    a = ops.minimum(size, NORMAL_END)
+    mills, low = _mills(a, ops, short)
+    tail = _vanishing(mills + mills * low - DENSITY * a, 0.0, 0.5 * a, a, ops, short)
+    value = ops.where(x > 0.0, 1.0 - tail, tail)
+    if short:
+        return value
+    near = _ndtr_near(x) + x * (DENSITY * ops.exp(-0.5 * (a * a)))
+    return ops.where(size < 0.75, near, value)
 
 
 def sigmoid(x: Any, ops: Any) -> Any:
@@ -228,55 +275,46 @@ def sigmoid(x: Any, ops: Any) -> Any:
     return ops.where(x > 0.0, 1.0, z) / (1.0 + z)
 
 
-def sigmoid_slope(x: Any, ops: Any) -> Any:
+@_for_float32
+def sigmoid_slope(x: Any, ops: Any, short: bool) -> Any:
     """Return the derivative of sigmoid."""
-    if _single(x):
-        return ops.cast(sigmoid_slope(_double(x, ops), ops), "float32")
     z = ops.exp(-ops.absolute(x))
-    return z / ops.square(1.0 + z)
+    return z / _square_above(z, short)
 
 
-def silu(x: Any, ops: Any) -> Any:
+@_for_float32
+def silu(x: Any, ops: Any, short: bool) -> Any:
     """Return x sigmoid(x)."""
-    if _single(x):
-        return ops.cast(silu(_double(x, ops), ops), "float32")
     return _gated(x, EXP_END, ops.exp(-0.5 * ops.absolute(x)), ops)
 
 
-def silu_slope(x: Any, ops: Any) -> Any:
+@_for_float32
+def silu_slope(x: Any, ops: Any, short: bool) -> Any:
     """Return the derivative of silu."""
-    if _single(x):
-        return ops.cast(silu_slope(_double(x, ops), ops), "float32")
     a = ops.minimum(ops.absolute(x), EXP_END)
-    return _gated_slope(x, a, ops.exp(-0.5 * a), ops)
+    return _gated_slope(x, a, 0.0, ops.exp(-0.5 * a), ops, short)
 
 
-def gelu_tanh(x: Any, ops: Any) -> Any:
+@_for_float32
+def gelu_tanh(x: Any, ops: Any, short: bool) -> Any:
     """Return x sigmoid(u), u = sqrt(8 / pi) (x + 0.044715 x^3)."""
-    if _single(x):
-        return ops.cast(gelu_tanh(_double(x, ops), ops), "float32")
     a = ops.minimum(ops.absolute(x), CUBIC_END)
-    return _gated(x, CUBIC_END, _half_of_cubic(a, ops), ops)
+    return _gated(x, CUBIC_END, _half_of_cubic(a, ops, short), ops)
 
 
-def gelu_tanh_slope(x: Any, ops: Any) -> Any:
+@_for_float32
+def gelu_tanh_slope(x: Any, ops: Any, short: bool) -> Any:
     """Return the derivative of gelu_tanh."""
-    if _single(x):
-        return ops.cast(gelu_tanh_slope(_double(x, ops), ops), "float32")
     a = ops.minimum(ops.absolute(x), CUBIC_END)
-    w = a * (LINEAR + (3 * CUBIC) * (a * a))
-    return _gated_slope(x, w, _half_of_cubic(a, ops), ops)
+    z = a * a
+    slope = (LINEAR + LINEAR_LOW) + (3 * CUBIC) * z
+    w, low = a * slope, 0.0
+    if not short:
+        low = _product_error(a, slope, w) + a * ((3 * CUBIC) * _product_error(a, a, z))
+    return _gated_slope(x, w, low, _half_of_cubic(a, ops, short), ops, short)
 
 
 # Parts --------------------------------------------------------------------------------------------
-
-
-def _single(x: Any) -> bool:
-    return str(x.dtype) == "float32"
-
-
-def _double(x: Any, ops: Any) -> Any:
-    return ops.cast(x, "float64")
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
@@ -286,23 +324,45 @@ def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
     return total
 
 
-def _erfcx_above(a: Any) -> Any:
-    """Return erfcx(a) for a >= 0, infinity included."""
-    dtype = str(a.dtype)
-    k = MILLS_END[dtype] * math.sqrt(0.5)
-    q = 1.0 / (a + k)
-    return q * _polynomial(1.0 - (2 * k) * q, ERFCX[dtype])
+def _erfcx_above(a: Any, ops: Any, short: bool) -> tuple[Any, Any]:
+    """Return erfcx(a) for a >= 0, infinity included, and its relative error to be added."""
+    k = MILLS_END["float32" if short else "float64"] * math.sqrt(0.5)
+    return _of_inverse(a, k, ERFCX, ops, short)
 
 
-def _mills(a: Any) -> Any:
-    """Return erfcx(a / sqrt(2)) / 2: what multiplies exp(-a^2 / 2) in Phi(-a)."""
-    dtype = str(a.dtype)
-    q = 1.0 / (a + MILLS_END[dtype])
-    return q * _polynomial(1.0 - (2 * MILLS_END[dtype]) * q, MILLS[dtype])
+def _mills(a: Any, ops: Any, short: bool) -> tuple[Any, Any]:
+    """Return erfcx(a / sqrt(2)) / 2, which times exp(-a^2 / 2) is Phi(-a), and its error."""
+    return _of_inverse(a, MILLS_END["float32" if short else "float64"], MILLS, ops, short)
 
 
-def _ndtr_below(a: Any, ops: Any) -> Any:
-    return _vanishing(_mills(a), 0.5 * a, a, ops)
+def _of_inverse(
+    a: Any, k: float, tables: dict[str, tuple[float, ...]], ops: Any, short: bool
+) -> tuple[Any, Any]:
+    """Return q P(1 - 2 k q), q = 1 / (a + k), and the relative error of q."""
+    s = a + k
+    q = 1.0 / s
+    if short:
+        return q * _polynomial(1.0 - (2 * k) * q, tables["float32"]), 0.0
+    held = ops.minimum(a, 1e18)
+    off = ops.where(a < k, held - (s - k), k - (s - held))
+    low = -(_product_error(s, q, 1.0) + off * q)
+    low = ops.where(a < 1e18, low, 0.0)
+    slope = ops.where(a < k, 2.0 * held, -2.0 * k)
+    t = (slope * q + ops.where(a < k, -1.0, 1.0)) + slope * (q * low)
+    return q * _polynomial(t, tables["float64"]), low
+
+
+def _ndtr_near(x: Any) -> Any:
+    """Return Phi(x) for |x| < 3/4."""
+    return 0.5 + x * _polynomial(x * x, NORMAL_SMALL)
+
+
+def _ndtr_below(a: Any, ops: Any, short: bool) -> Any:
+    """Return Phi(-a) for a >= 0."""
+    held = ops.minimum(a, NORMAL_END)
+    mills, low = _mills(held, ops, short)
+    tail = _vanishing(mills, low, 0.5 * held, held, ops, short)
+    return tail if short else ops.where(a < 0.75, _ndtr_near(-a), tail)
 
 
 def _product_error(x: Any, y: Any, product: Any) -> Any:
@@ -318,36 +378,28 @@ def _upper(x: Any) -> Any:
     return c - (c - x)
 
 
-def _vanishing(factor: Any, x: Any, y: Any, ops: Any) -> Any:
-    """Return factor exp(-x y), the product not rounded."""
-    if _single(factor):
-        z = _double(x, ops) * _double(y, ops)
-        return ops.cast(_double(factor, ops) * ops.exp(-z), "float32")
+def _vanishing(factor: Any, low: Any, x: Any, y: Any, ops: Any, short: bool) -> Any:
+    """Return factor (1 + low) exp(-x y), the product not rounded."""
     z = x * y
-    half = ops.exp(-0.5 * z)
-    return (half * (factor - factor * _product_error(x, y, z))) * half
+    if short:
+        return factor * ops.exp(-z)
+    near = ops.minimum(z, 690.0)
+    error = low - _product_error(x, y, z)
+    return (ops.exp(-near) * (factor + factor * error)) * ops.exp(near - z)
 
 
-def _growing(a: Any, ops: Any) -> Any:
-    """Return 2 exp(a^2), the square not rounded."""
-    if _single(a):
-        wide = _double(a, ops)
-        return ops.cast(2.0 * ops.exp(wide * wide), "float32")
-    z = a * a
-    half = ops.exp(0.5 * z)
-    return (half * (2.0 + 2.0 * _product_error(a, a, z))) * half
-
-
-def _half_of_cubic(a: Any, ops: Any) -> Any:
+def _half_of_cubic(a: Any, ops: Any, short: bool) -> Any:
     """Return exp(-u / 2), u = LINEAR a + CUBIC a^3 with more digits than float64 has."""
     z = a * a
     product = CUBIC * z
     w = LINEAR + product
+    u = a * w
+    half = ops.exp(-0.5 * u)
+    if short:
+        return half
     low = ((LINEAR - w) + product) + _product_error(CUBIC, z, product)
     low = low + (CUBIC * _product_error(a, a, z) + (LINEAR_LOW + CUBIC_LOW * z))
-    u = a * w
     low = a * low + _product_error(a, w, u)
-    half = ops.exp(-0.5 * u)
     return half - half * (0.5 * low)
 
 
@@ -357,11 +409,17 @@ def _gated(x: Any, end: float, half: Any, ops: Any) -> Any:
     return ops.where(x > 0.0, y, (y * half) * half)
 
 
-def _gated_slope(x: Any, w: Any, half: Any, ops: Any) -> Any:
-    """Return the derivative of x sigmoid(u), where w is x u' and half is exp(-|u| / 2)."""
+def _gated_slope(x: Any, w: Any, low: Any, half: Any, ops: Any, short: bool) -> Any:
+    """Return the derivative of x sigmoid(u), w + low is |x| u' and half is exp(-|u| / 2)."""
     z = half * half
-    y = (((1.0 - w) + z) / ops.square(1.0 + z) * half) * half
+    y = (((1.0 - w) + (z - low)) / _square_above(z, short) * half) * half
     return ops.where(x > 0.0, 1.0 - y, y)
+
+
+def _square_above(z: Any, short: bool) -> Any:
+    """Return (1 + z)^2, its sum not rounded."""
+    d = 1.0 + z
+    return d * d if short else d * d + 2.0 * d * (z - (d - 1.0))
 
 
 def _far_derivative(n: int, x: Any, ops: Any) -> Any:

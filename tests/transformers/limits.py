@@ -2,7 +2,8 @@
 
 A line says how geon builds it, its value and slope in mpmath numbers, both far out (``FAR`` and
 beyond, infinities included) where every exponential has vanished from float64, and which terms of
-the slope cancel at a root of it. ``test_limits`` makes its tests from the table.
+the slope cancel at a root of it. No slope is given where it is not a float function of x alone
+(elu's is chosen, NaN and all) or underflows on the way (atan's square). ``test_limits`` makes its tests from the table.
 """
 
 from collections.abc import Callable
@@ -25,9 +26,9 @@ class Line:
 
     build: Callable
     value: Callable
-    slope: Callable
+    slope: Callable | None
     far: Callable
-    far_slope: Callable
+    far_slope: Callable | None
     term: Callable | None = None
 
 
@@ -99,9 +100,8 @@ LINES = {
     "expm1": Line(geon.expm1, CONTEXT.expm1, exp, lambda x: CONTEXT.inf if x > 0 else sign(x),
                   lambda x: CONTEXT.inf if x > 0 else nothing(x)),
     "elu": Line(geon.elu, lambda x: x if x > 0 else CONTEXT.expm1(x),
-                lambda x: exp(x) if x <= 0 else 1, lambda x: x if x > 0 else sign(x), step),
-    "atan": Line(geon.atan, CONTEXT.atan, lambda x: 1 / (1 + x * x), CONTEXT.atan,
-                 lambda x: 1 / (1 + x * x)),
+                None, lambda x: x if x > 0 else sign(x), None),
+    "atan": Line(geon.atan, CONTEXT.atan, None, CONTEXT.atan, None),
     "tanh": Line(geon.tanh, CONTEXT.tanh, tanh_slope, sign, nothing),
     "sigmoid": Line(geon.sigmoid, logistic, lambda x: logistic(x) * logistic(-x), step, nothing),
     "softplus": Line(geon.softplus, lambda x: log1p(exp(x)), logistic, hinge, step),

@@ -48,10 +48,10 @@ def exact(name, dtype):
         if math.isnan(x):
             rows.append((number, number, number))
         elif abs(x) > FAR:
-            slope = line.far_slope(number)
+            slope = line.far_slope(number) if line.far_slope else number
             rows.append((line.far(number), slope, slope))
         else:
-            slope = line.slope(number)
+            slope = line.slope(number) if line.slope else number
             rows.append((line.value(number), slope, line.term(number) if line.term else slope))
     return list(zip(*rows, strict=True))
 
@@ -106,7 +106,7 @@ def test_value_on_the_whole_line(name, dtype, target):
 
 @pytest.mark.parametrize("target", ["native", "numpy"])
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", [name for name, line in LINES.items() if line.slope])
 def test_slope_on_the_whole_line(name, dtype, target):
     assert_exact(name, dtype, target, 1)
 

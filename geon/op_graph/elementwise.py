@@ -56,7 +56,7 @@ def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
 
 def _sigmoid(x: Array) -> Array:
     small = np.exp(-np.abs(x))
-    return np.where(x > 0, 1, small) / (1 + small)
+    return np.asarray(np.where(x > 0, 1, small) / (1 + small))
 
 
 def _sigmoid_slope(x: Array) -> Array:
@@ -239,8 +239,9 @@ sinh = elementwise("sinh", "Hyperbolic sine.", np.sinh, (lambda out, x: cosh(x),
                    sympy="sinh(x)")  # fmt: skip
 cosh: Elementwise = elementwise("cosh", "Hyperbolic cosine.", np.cosh, (lambda out, x: sinh(x),),
                                 rule="float", sympy="cosh(x)")  # fmt: skip
-tanh = elementwise("tanh", "Hyperbolic tangent.", np.tanh, (lambda out, x: 4 * sigmoid_slope(2 * x),),
-                   rule="float", sympy="tanh(x)")  # fmt: skip
+tanh = elementwise("tanh", "Hyperbolic tangent.", np.tanh,
+                   (lambda out, x: 4 * sigmoid_slope(2 * x),), rule="float",
+                   sympy="tanh(x)")  # fmt: skip
 asinh = elementwise("asinh", "Inverse hyperbolic sine.", np.arcsinh,
                     (lambda out, x: rsqrt(1 + square(x)),), rule="float",
                     sympy="asinh(x)")  # fmt: skip

@@ -12,10 +12,8 @@ polynomial would lose what 1 - erf(a) keeps. An argument is held where the resul
 limit. float32 is computed in float64, with shorter polynomials and none of these precautions.
 
 Coefficients were fitted here with the Remez exchange in 40-digit arithmetic, lowest power first;
-"fit" is the largest relative error before rounding. The first eight
-of the polynomials for erfcx are rounded up or down so that the errors of all cancel best. The first nine
-of the polynomials for erfcx are rounded up or down so that the errors of all cancel best. The first nine
-of the polynomials for erfcx are rounded up or down so that the errors of all cancel best. The error of every function is in its test.
+"fit" is the largest relative error before rounding. The first nine of the polynomials for erfcx are
+rounded up or down so that the errors of all cancel best. Errors are in ``tests/transformers``.
 """
 
 from __future__ import annotations
@@ -353,7 +351,7 @@ def _of_inverse(
 
 
 def _ndtr_near(x: Any) -> Any:
-    """Return Phi(x) for |x| < 3/4."""
+    """Return Phi(x) for |x| < 0.9."""
     return 0.5 + x * _polynomial(x * x, NORMAL_SMALL)
 
 
@@ -362,7 +360,7 @@ def _ndtr_below(a: Any, ops: Any, short: bool) -> Any:
     held = ops.minimum(a, NORMAL_END)
     mills, low = _mills(held, ops, short)
     tail = _vanishing(mills, low, 0.5 * held, held, ops, short)
-    return tail if short else ops.where(a < 0.75, _ndtr_near(-a), tail)
+    return tail if short else ops.where(a < 0.9, _ndtr_near(-a), tail)
 
 
 def _product_error(x: Any, y: Any, product: Any) -> Any:

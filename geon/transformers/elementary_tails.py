@@ -13,8 +13,9 @@ instructions, as in ``elementary_f32``. Three habits keep every digit of a tail:
 x sigmoid(x) have the same property.
 
 Fits are weighted by the relative error of the function, found by Remez's exchange in 40 digits.
-Largest errors over a million arguments are in the tests; on a machine with fused multiply-adds
-they are 2 to 3 ulp.
+Over two million float32 the error is at most 3.8 ulp for log_ndtr, 3.4 for gelu, ndtr and erfinv,
+3.2 for erfc and erfcx, 3.2 for silu and 2.8 for gelu's tanh form; over thousands of float64 at most
+2.9. Without fused multiply-adds polynomials round twice a step: up to 4.7 in float32.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ GEON_INLINE @real geon_log_ndtr_@s(@real x) {
     tail = tail * first * second;
     low = a < 0.75@ ? 0.0@ : low;
     tail = a < 0.75@ ? geon_ndtr_near_@s(-a) : tail;
-    return x > 0.0@ ? geon_log1p_@s(-tail) - low / (1.0@ - tail) : below;
+    @real above = geon_log1p_@s(-tail) - low / (1.0@ - tail);
+    return x > 0.0@ ? -__builtin_fabs@c(above) : below;
 }
 
 GEON_INLINE @real geon_gelu_@s(@real x) {
@@ -179,10 +181,11 @@ GEON_INLINE @real geon_held_@s(@real x, @uint lowest) {
 
 GEON_INLINE @real geon_gated_@s(@real x, @real a, @real p, @real limit) {
     @real y = a * p / (@RAISED_ONE + p);
-    return x <= limit ? y : x;
+    return limit >= x ? y : x;
 }
 
-GEON_INLINE @real geon_gated_slope_@s(@real x, @real w, @real low, @real p, @real first, @real second) {
+GEON_INLINE @real geon_gated_slope_@s(
+    @real x, @real w, @real low, @real p, @real first, @real second) {
     @real z = (1.0@ + p) * first * second;
     @real y = ((1.0@ - w) + (z - low)) / geon_square_above_@s(z);
     y = GEON_FMA_@K(y, p, y) * first * second;
@@ -314,8 +317,8 @@ GEON_INLINE double geon_erfinv_f64(double x) {
 
 
 # Numbers of the text for float32 and float64. The ends are where results have reached their limits;
-# the parts of LINEAR and CUBIC are those of ``tails``, the first of LINEAR short enough for LINEAR - w
-# to be exact.
+# the parts of LINEAR and CUBIC are those of ``tails``, the first of LINEAR short enough for
+# LINEAR - w to be exact.
 _NUMBERS: dict[str, tuple[float, float]] = {
     "LOG2E": (1.44269502, 1.4426950408889634),
     "SHIFT": (12583166.0, 6755399441057790.0),

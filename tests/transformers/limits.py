@@ -3,7 +3,8 @@
 A line says how geon builds it, its value and slope in mpmath numbers, both far out (``FAR`` and
 beyond, infinities included) where every exponential has vanished from float64, and which terms of
 the slope cancel at a root of it. No slope is given where it is not a float function of x alone
-(elu's is chosen, NaN and all) or underflows on the way (atan's square). ``test_limits`` makes its tests from the table.
+(elu's is chosen, NaN and all) or underflows on the way (atan's square). ``test_limits`` makes its
+tests from the table.
 """
 
 from collections.abc import Callable

@@ -2,8 +2,8 @@
 
 For every line of ``limits.LINES``, transformer and float dtype: value and derivative are at most
 4 ulp off, of a half 1, at floats of all sizes and around 0, subnormal results included. Where the
-two terms of a slope cancel, at its root, no relative error can be promised: there the ulp is that of
-the larger term, which is the slope's own size elsewhere.
+two terms of a slope cancel, at its root, no relative error can be promised: there the ulp is that
+of the larger term, which is the slope's own size elsewhere.
 """
 
 import functools
@@ -95,6 +95,21 @@ def assert_exact(name, dtype, target, which):
         f"{error[worst]} ulp at {points(dtype)[worst]}: {got[worst]} for "
         f"{CONTEXT.nstr(wanted[which][worst], 20)}"
     )
+
+
+@pytest.mark.parametrize("target", ["native", "numpy"])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", LINES)
+def test_a_limit_is_reached_exactly(name, dtype, target):
+    """Far out, where value or slope is -1, 0, 1 or 2 to all digits of the dtype, it is that."""
+    x = np.abs(points(dtype).astype(np.float64)) > FAR
+    for which in (0, 1) if LINES[name].slope else (0,):
+        wanted = exact(name, dtype)[which]
+        limits = x & np.array([number in (-1, 0, 1, 2) for number in wanted])
+        assert limits.any() or name == "atan"
+        expected = [float(n) for n, chosen in zip(wanted, limits, strict=True) if chosen]
+        got = computed(name, dtype, target)[which][limits]
+        np.testing.assert_array_equal(got.astype(np.float64), expected)
 
 
 @pytest.mark.parametrize("target", ["native", "numpy"])

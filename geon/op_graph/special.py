@@ -80,14 +80,16 @@ def normal_below(x: Any) -> Any:
     """The normal distribution function of an mpmath number."""
     import mpmath
 
-    return mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+    return mpmath.mpf(x > 0) if abs(x) > 1e4 else mpmath.erfc(-x / mpmath.sqrt(2)) / 2
 
 
 def _log_ndtr(x: Any) -> Any:
     import mpmath
 
-    if x < -1e8:
-        return -x * x / 2 - mpmath.log(-x) if mpmath.isfinite(x) else -mpmath.inf
+    if mpmath.isinf(x):
+        return min(x, mpmath.mpf(0))
+    if x < -1e4:
+        return -x * x / 2 - mpmath.log(-x) - mpmath.log(2 * mpmath.pi) / 2 - 1 / x**2
     return mpmath.log1p(-normal_below(-x)) if x > 0 else mpmath.log(normal_below(x))
 
 

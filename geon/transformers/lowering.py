@@ -34,7 +34,8 @@ def erf(op: Op) -> Op | None:
 def _through_formula(op: Op) -> Op | None:
     """A formula of ``tails``."""
     formula: Callable[..., Op] = getattr(tails, op.primitive.name)
-    return formula(*op.args, GEON_OPS)
+    args = op.args if len(op.args) == 1 else [broadcast(arg, op.axes) for arg in op.args]
+    return formula(*args, GEON_OPS)
 
 
 # Rows that NumPy lacks, each with a formula under its name.

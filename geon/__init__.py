@@ -146,7 +146,17 @@ from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
 from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum
 from .op_graph.slicing import update
-from .op_graph.special import digamma, erf, lgamma, polygamma
+from .op_graph.special import (
+    digamma,
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    lgamma,
+    log_ndtr,
+    ndtr,
+    polygamma,
+)
 from .version import __version__
 
 if _TYPE_CHECKING:

@@ -20,6 +20,7 @@ NAMES = """
 placeholder Variable variable constant persistent_tensor temporary_tensor iota Random Axis Axes
 add subtract multiply divide floordivide mod power negative absolute sign reciprocal square sqrt
 rsqrt exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 erf
+erfc erfcx ndtr log_ndtr erfinv
 lgamma polygamma digamma sigmoid maximum minimum where less less_equal greater greater_equal equal
 not_equal logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor
 bitwise_not left_shift right_shift floor ceil round trunc isnan isinf isfinite cast stop_gradient

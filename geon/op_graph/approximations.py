@@ -154,16 +154,18 @@ _LARGEST_ORDER = 120  # above it, coefficients of the reflection come near the e
 
 
 def erf(x: Any, ops: Any) -> Any:
-    """Return the error function of `x`; at most 1.8 ulp off in float64, 7 ulp in float32.
+    """Return the error function of `x`; at most 1.8 ulp off in float64, 1.2 ulp in float32.
 
     float64: x P(x^2) below 0.85, else 1 - exp(-x^2) P(1 / (|x| + 2.5)), after Abramowitz and
     Stegun 7.1.26 and Cody (1969), with fitted coefficients. float32: one rational function in x^2
-    without an exponential, never above 1 in size. Infinities give -1 and 1, NaN gives NaN.
+    without an exponential, computed in float64 and never above 1 in size. Infinities give -1 and 1,
+    NaN gives NaN.
     """
     if str(x.dtype) == "float32":
-        s = ops.minimum(x * x, _SINGLE_ERF_END**2)
-        quotient = x * _horner(s, _SINGLE_ERF_NUMERATOR) / _horner(s, _SINGLE_ERF_DENOMINATOR)
-        return ops.maximum(ops.minimum(quotient, 1.0), -1.0)
+        wide = ops.cast(x, "float64")
+        s = ops.minimum(wide * wide, _SINGLE_ERF_END**2)
+        quotient = wide * _horner(s, _SINGLE_ERF_NUMERATOR) / _horner(s, _SINGLE_ERF_DENOMINATOR)
+        return ops.cast(ops.maximum(ops.minimum(quotient, 1.0), -1.0), "float32")
     size = ops.absolute(x)
     s = x * x
     small = x * _horner(s, _ERF_SMALL)

@@ -6,11 +6,10 @@ count as float32 wherever a fraction can come out; float16 and bfloat16 accumula
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..errors import ArgumentError, AxisError, DTypeError
-from . import reductions
+from . import activations, reductions
 from .axes import Axes, Axis, as_axes
 from .build import Elementwise
 from .constants import as_tensor
@@ -24,7 +23,6 @@ from .elementwise import (
     log,
     maximum,
     minimum,
-    sigmoid,
     sqrt,
     square,
     stop_gradient,
@@ -35,7 +33,6 @@ from .leaves import iota, tensor_size
 from .movement import reorder
 from .op_graph import Tensor, annotate
 from .reductions import reduced_names
-from .special import erf
 from .weak import in_dtype
 
 HALVES = ("float16", "bfloat16")
@@ -261,11 +258,9 @@ def gelu(x: Any, *, approximate: str = "none", name: str | None = None) -> Tenso
     """
     x = as_tensor(x)
     if approximate == "none":
-        made = 0.5 * x * (1 + erf(x / math.sqrt(2)))
+        made = activations.gelu(x)
     elif approximate == "tanh":
-        # (1 + tanh(u)) / 2 is sigmoid(2 u), which does not cancel for a very negative u.
-        scale = 2 * math.sqrt(2 / math.pi)
-        made = x * sigmoid(x * (scale + 0.044715 * scale * square(x)))
+        made = activations.gelu_tanh(x)
     else:
         raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'")
     return _named(made, name)
@@ -273,8 +268,7 @@ def gelu(x: Any, *, approximate: str = "none", name: str | None = None) -> Tenso
 
 def silu(x: Any, *, name: str | None = None) -> Tensor:
     """x * sigmoid(x)."""
-    x = as_tensor(x)
-    return _named(x * sigmoid(x), name)
+    return activations.silu(x, name=name)
 
 
 # Combining --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import AxisError, DerivativeError, DTypeError
 from .constants import as_tensor, is_constant, scalar_value
-from .dtypes import kind
+from .dtypes import FLOAT32, HALVES, kind, name_of
 from .elementwise import add, cast, copy, multiply, negative
 from .functional import pure_value, substitute
 from .movement import broadcast
@@ -246,6 +246,8 @@ def _pull(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
 
 def _times_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
     if callable(partial):
+        if _is_function_of_halves(op):
+            return _times_wide_partial(op, i, partial, g)
         partial = partial(op, *_full(op))
     if partial is None:
         return None
@@ -261,6 +263,20 @@ def _times_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
     if is_constant(g, 1.0):
         return strengthen(as_tensor(float(partial)), g.dtype)
     return negative.apply(g) if partial == -1.0 else multiply.apply(g, float(partial))
+
+
+def _is_function_of_halves(op: Op) -> bool:
+    """Whether a target computes it in float32: not arithmetic, whose partials are its operands."""
+    rule = getattr(op.primitive, "rule", "float")
+    return rule == "float" and name_of(op.dtype) in HALVES and not getattr(op, "weak", False)
+
+
+def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
+    """As ``_times_partial``, computed in float32 as the function itself is, and rounded once."""
+    wide = with_args(op, tuple(cast(arg, FLOAT32) for arg in op.args), FLOAT32)
+    value = partial(wide, *_full(wide))
+    made = _times_partial(wide, i, value, g if is_constant(g, 1.0) else cast(g, FLOAT32))
+    return None if made is None else cast(made, op.dtype)
 
 
 def _full(op: Op) -> list[Any]:

@@ -28,7 +28,8 @@ FLOAT64 = np.dtype("float64")
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float16", "bfloat16", "float32", "float64")
+HALVES = ("float16", "bfloat16")
+FLOATS = (*HALVES, "float32", "float64")
 DTYPES = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
 
 DEFAULTS = {"b": BOOL, "i": INT64, "f": FLOAT32}

@@ -5,6 +5,7 @@ partial and None for zero everywhere. Conventions at special points, each tested
 
 - ``maximum`` and ``minimum`` share the derivative of a tie equally; ``absolute`` has 0 at 0;
 - ``power`` has derivative 0 in x where y is 0, and 0 in y where x is 0;
+- the slopes of ``sigmoid`` and ``tanh`` do not subtract the limit: they keep all digits far out;
 - ``floor``, ``ceil``, ``round``, ``trunc``, ``sign`` and comparisons have derivative zero.
 """
 
@@ -57,7 +58,12 @@ def _where_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
 
 
 def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x > 0, 1, small) / (1 + small))
+
+
+def _sigmoid_slope(x: Array) -> Array:
+    return _sigmoid(x) * _sigmoid(-x)
 
 
 def _rounding(round_float: np.ufunc) -> Any:
@@ -194,9 +200,17 @@ sigmoid = elementwise(
     "sigmoid",
     "1 / (1 + exp(-x)).",
     _sigmoid,
-    (lambda out, x: out * (1 - out),),
+    (lambda out, x: sigmoid_slope(x),),
     rule="float",
     sympy="1 / (1 + exp(-x))",
+)
+sigmoid_slope: Elementwise = elementwise(
+    "sigmoid_slope",
+    "The derivative of ``geon.sigmoid``, sigmoid(x) sigmoid(-x).",
+    _sigmoid_slope,
+    (lambda out, x: out * (sigmoid(-x) - sigmoid(x)),),
+    rule="float",
+    sympy="exp(-x) / (1 + exp(-x)) ** 2",
 )
 softplus = elementwise(
     "softplus",
@@ -228,8 +242,9 @@ sinh = elementwise("sinh", "Hyperbolic sine.", np.sinh, (lambda out, x: cosh(x),
                    sympy="sinh(x)")  # fmt: skip
 cosh: Elementwise = elementwise("cosh", "Hyperbolic cosine.", np.cosh, (lambda out, x: sinh(x),),
                                 rule="float", sympy="cosh(x)")  # fmt: skip
-tanh = elementwise("tanh", "Hyperbolic tangent.", np.tanh, (lambda out, x: 1 - square(out),),
-                   rule="float", sympy="tanh(x)")  # fmt: skip
+tanh = elementwise("tanh", "Hyperbolic tangent.", np.tanh,
+                   (lambda out, x: 4 * sigmoid_slope(2 * x),), rule="float",
+                   sympy="tanh(x)")  # fmt: skip
 asinh = elementwise("asinh", "Inverse hyperbolic sine.", np.arcsinh,
                     (lambda out, x: rsqrt(1 + square(x)),), rule="float",
                     sympy="asinh(x)")  # fmt: skip

@@ -132,7 +132,7 @@ def _cast(args: Args, attrs: Args) -> Inferred:
 
 
 def _polygamma(args: Args, attrs: Args) -> Inferred:
-    need(kind(args[0].dtype) == "f", f"polygamma of {args[0].dtype.name}")
+    need(kind(args[0].dtype) == "f", f"a special function of {args[0].dtype.name}")
     return _same(args, attrs)
 
 
@@ -373,6 +373,7 @@ ROWS: dict[str, Row] = {
     "stop_gradient": Row(1, (is_flag,), _same),
     "copy": Row(1, (is_layout, is_count), _same),
     "polygamma": Row(1, (is_count,), _polygamma),
+    "erfcx_derivative": Row(1, (is_count,), _polygamma),
     **{name: Row(1, (is_names,), _reduction(PRIMITIVES[name])) for name in REDUCTIONS},
     "cumsum": Row(1, (is_name, is_flag, is_flag), _along),
     "cumprod": Row(1, (is_name, is_flag, is_flag), _along),

@@ -36,6 +36,7 @@ from .op_graph import NO_AXES, Op, Tensor, same_ops, with_args
 from .reductions import sum_over
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet, rewrite
+from .special import erf, erfc, log_ndtr, ndtr
 from .weak import strengthen
 
 
@@ -89,6 +90,36 @@ def log_of_one_minus_sigmoid(op: Op) -> Op | None:
     inner = op.args[0]
     if _is(inner, "subtract") and is_constant(inner.args[0], 1) and _is(inner.args[1], "sigmoid"):
         return _over(-softplus(inner.args[1].args[0]), op)
+    return None
+
+
+@stable.on("log")
+def log_of_ndtr(op: Op) -> Op | None:
+    """log(ndtr(x)) is log_ndtr(x)."""
+    inner = op.args[0]
+    return _over(log_ndtr(inner.args[0]), op) if _is(inner, "ndtr") else None
+
+
+@stable.on("subtract")
+def one_minus_erf(op: Op) -> Op | None:
+    """1 - erf(x) is erfc(x), 1 - erfc(x) is erf(x) and 1 - ndtr(x) is ndtr(-x)."""
+    one, inner = op.args
+    if is_constant(one, 1):
+        if _is(inner, "erf"):
+            return _over(erfc(inner.args[0]), op)
+        if _is(inner, "erfc"):
+            return _over(erf(inner.args[0]), op)
+        if _is(inner, "ndtr"):
+            return _over(ndtr(-_tensor(inner.args[0])), op)
+    return None
+
+
+@stable.on("add")
+def one_plus_erf(op: Op) -> Op | None:
+    """1 + erf(x) is erfc(-x)."""
+    for one, inner in (op.args, op.args[::-1]):
+        if is_constant(one, 1) and _is(inner, "erf"):
+            return _over(erfc(-_tensor(inner.args[0])), op)
     return None
 
 

@@ -13,6 +13,7 @@ from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, kind
 from geon.op_graph.op_graph import Leaf, Tensor
 from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.special import erfcx_derivative
 
 Array = np.ndarray[Any, Any]
 
@@ -266,6 +267,13 @@ def _others() -> list[Sample]:
             "three orders",
             [[A, B]],
             lambda x: [geon.polygamma(n, abs(x) + 1) for n in range(3)],
+            dtypes=("float32", "float64"),
+        ),
+        sample(
+            "erfcx_derivative",
+            "three orders",
+            [[A, B]],
+            lambda x: [erfcx_derivative(n, x) for n in (1, 2, 3)],
             dtypes=("float32", "float64"),
         ),
         sample("iota", "along an axis", [[A]], lambda x: x + geon.cast(geon.iota(A), x.dtype),

@@ -49,7 +49,8 @@ ELEMENTARY_ROWS = {
     name: name
     for name in (
         "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh"
-        " atanh atan2 erf"
+        " atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_slope gelu gelu_slope"
+        " gelu_tanh gelu_tanh_slope silu silu_slope"
     ).split()
 }
 COMPARISONS = {
@@ -89,6 +90,7 @@ FLOAT_ROWS = {
     "isfinite": "__builtin_fabs{c}({0}) < __builtin_inf{c}()",
     **{row: f"geon_{name}_{{suffix}}({{0}})" for row, name in ELEMENTARY_ROWS.items()},
     "atan2": "geon_atan2_{suffix}({0}, {1})",
+    "exp_product": "geon_exp_product_{suffix}({0}, {1})",
 }
 INTEGER_ROWS = {
     **ARITHMETIC,

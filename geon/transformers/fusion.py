@@ -25,7 +25,8 @@ LIBRARY = frozenset(
 )
 HEAVY = frozenset(
     "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh "
-    "atanh atan2 erf power floordivide mod".split()
+    "atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_slope gelu gelu_slope "
+    "gelu_tanh gelu_tanh_slope silu silu_slope power floordivide mod".split()
 )
 ONCE = frozenset({"pad", "concat", "gather", "slice", "flatten"})  # repeated only for one use
 BODY = 96  # ops in one kernel: longer bodies compile slowly and spill registers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ..op_graph import approximations
+from ..op_graph import approximations, tails
 from ..op_graph.axes import Axes, Axis
 from ..op_graph.dtypes import FLOAT32, name_of
 from ..op_graph.elementwise import add, cast, less, where
@@ -28,6 +29,25 @@ lower = Rules("lower")
 def erf(op: Op) -> Op | None:
     """erf as a rational approximation; see ``approximations``."""
     return approximations.erf(op.args[0], GEON_OPS)
+
+
+def _through_formula(op: Op) -> Op | None:
+    """A formula of ``tails``."""
+    formula: Callable[..., Op] = getattr(tails, op.primitive.name)
+    args = op.args if len(op.args) == 1 else [broadcast(arg, op.axes) for arg in op.args]
+    return formula(*args, GEON_OPS)
+
+
+# Rows that NumPy lacks, each with a formula under its name.
+TAILS = tuple(name for name in tails.__all__ if name in PRIMITIVES and name != "erfcx_derivative")
+for _name in TAILS:
+    lower.on(_name)(_through_formula)
+
+
+@lower.on("erfcx_derivative")
+def erfcx_derivative(op: Op) -> Op | None:
+    """Derivatives of erfcx by recurrence and a continued fraction; see ``tails``."""
+    return tails.erfcx_derivative(op.attrs[0], op.args[0], GEON_OPS)
 
 
 @lower.on("lgamma")

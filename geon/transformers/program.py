@@ -36,16 +36,23 @@ class Program:
 
 
 @cache
-def _rules(target: Target) -> RuleSet:
-    """All rules of stage 3 for a target: stable forms first, then simpler ones, then lowerings."""
-    return STABLE | simplify_rules() | target.rules
+def _rules() -> RuleSet:
+    """The rules of stage 3 for every target: stable forms first, then simpler ones."""
+    return STABLE | simplify_rules()
+
+
+@cache
+def _lowering_rules(target: Target) -> RuleSet:
+    """The same with the target's lowerings, which see stable forms alone."""
+    return _rules() | target.rules
 
 
 def build_program(pure: Functional, target: Target) -> Program:
     """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for."""
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
-    simple = rewrite(roots, _rules(target), {})
+    # In one pass a function would be lowered before what it is the argument of is looked at.
+    simple = rewrite(rewrite(roots, _rules(), {}), _lowering_rules(target), {})
     if target.last is not None:
         simple = rewrite(simple, target.last, {})
     first, second = len(outputs), len(outputs) + len(pure.updates)

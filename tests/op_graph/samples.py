@@ -10,6 +10,7 @@ import numpy as np
 
 import geon
 from geon.op_graph.elementwise import copy
+from geon.op_graph.special import erfcx_derivative
 
 A, B, C, D = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("C", 4), geon.Axis("D", 5)
 A1, B5, Z = A.with_length(1), B.with_length(5), geon.Axis("Z", 0)
@@ -265,6 +266,9 @@ def _others():
         "polygamma": [
             sample(f"order {n}", [[A, B]], lambda x, n=n: geon.polygamma(n, x), **positive)
             for n in range(3)
+        ],
+        "erfcx_derivative": [
+            sample(f"order {n}", [[A, B]], lambda x, n=n: erfcx_derivative(n, x)) for n in (1, 2)
         ],
         "stop_gradient": [
             sample("one factor", [[A, B]], lambda x: x * geon.stop_gradient(x), differences=False)

@@ -63,6 +63,11 @@ MATCHES = {
     "log_of_exp_over": lambda m: geon.log(geon.exp(x := m.leaf()) / geon.exp(m.leaf(x.axes[:1]))),
     "log_of_sigmoid": lambda m: geon.log(geon.sigmoid(m.leaf())),
     "log_of_one_minus_sigmoid": lambda m: geon.log(1.0 - geon.sigmoid(m.leaf())),
+    "log_of_ndtr": lambda m: geon.log(geon.ndtr(m.leaf())),
+    "one_minus_erf": lambda m: m.chosen(
+        *(1.0 - row(m.leaf()) for row in (geon.erf, geon.erfc, geon.ndtr))
+    ),
+    "one_plus_erf": lambda m: m.chosen(1.0 + geon.erf(m.leaf()), geon.erf(m.leaf()) + 1.0),
     "log1p_of_exp": lambda m: geon.log1p(geon.exp(m.leaf())),
     "log_of_one_plus_exp": lambda m: geon.log(
         m.chosen(geon.add(1.0, geon.exp(m.leaf())), geon.exp(m.leaf()) + 1.0)

@@ -32,13 +32,16 @@ def assert_equal_bits(got, expected, what):
     assert same.all(), f"{what}: got\n{got}\nexpected\n{expected}"
 
 
-def assert_close(got, expected, ulps, what):
-    """Hold two float arrays within some roundings of each other; infinities and NaN are equal."""
+def assert_close(got, expected, ulps, what, term=0.0):
+    """Hold two float arrays within some roundings of each other; infinities and NaN are equal.
+
+    A rounding is that of ``term`` where the value is smaller: two terms may have cancelled.
+    """
     assert got.shape == expected.shape and got.dtype == expected.dtype, what
     eps, tiny = (float(getattr(ml_dtypes.finfo(got.dtype), k)) for k in ("eps", "tiny"))
     a, b = got.astype(np.float64), expected.astype(np.float64)
     with np.errstate(all="ignore"):
-        near = np.abs(a - b) <= ulps * (eps * np.abs(b) + eps * tiny)
+        near = np.abs(a - b) <= ulps * (eps * np.maximum(np.abs(b), term) + eps * tiny)
         agree = (a == b) | (np.isnan(a) & np.isnan(b)) | near
     where = np.argwhere(~agree)[:5].tolist()
     shown = [(float(a[tuple(at)]), float(b[tuple(at)])) for at in where]

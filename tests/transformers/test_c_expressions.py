@@ -36,8 +36,10 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 STANDARD = "-std=gnu11 -Wall -Wextra -Werror -fPIC -shared -fwrapv -ffp-contract=off".split()
 FAST = "-O3 -march=native -fno-math-errno -fno-trapping-math -fopenmp-simd".split()
 CHECKED = "-O1 -fsanitize=undefined,float-cast-overflow".split()
-LOWERED = ("lgamma", "polygamma")
+LOWERED = ("lgamma", "polygamma", "erfcx_derivative")
 ULPS = 8  # of both the NumPy function and ours
+# Slopes have a root, where two terms of this size cancel: the ulp is that of the terms.
+TERMS = {"gelu_slope": 0.25, "gelu_tanh_slope": 0.25, "silu_slope": 0.25}
 ROWS = {n: r for n, r in PRIMITIVES.items() if r.kind == "elementwise" and n not in LOWERED}
 WITH_ATTRIBUTES = ("cast", "copy", "stop_gradient")
 HALVES = ("float16", "bfloat16")
@@ -210,7 +212,7 @@ def test_values_are_those_of_the_reference(library, name, capfd):
             expected = reference(case, arrays)
         got = run(library, symbol_of(case), arrays, case[2])
         if name in ELEMENTARY_ROWS or (name == "power" and case[2] in FLOATS):
-            assert_close(got, expected, ULPS, symbol_of(case))
+            assert_close(got, expected, ULPS, symbol_of(case), TERMS.get(name, 0))
         else:
             with np.errstate(invalid="ignore"):
                 assert_equal_bits(got, expected, symbol_of(case))

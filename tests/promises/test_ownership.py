@@ -1,6 +1,6 @@
 """Whose memory is whose: results are the caller's, inputs are never written, state is private.
 
-``assert_agrees`` holds every row of the conformance suite to it, and ``tests/test_random_graphs.py``
+``assert_agrees`` holds every row of the conformance suite to it, ``tests/test_random_graphs.py``
 every random graph; here is that they notice, and what they do not compute.
 """
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = ("README.md", *sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/*.md")))
 
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
-ENDS = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<=[.!?])[\"')]?\s+(?=[\"'(`*]*[A-Z0-9`_(])")
+ENDS = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<=[.!?])[\"')]?\s+(?=[\"'(`*]*[A-Z0-9`_(])")
 ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+", re.MULTILINE)
 
 
@@ -48,7 +48,7 @@ def sentences(text: str) -> Iterator[str]:
             yield from (cell.strip() for row in rows for cell in row if not set(cell) <= set("-| "))
             continue
         for part in re.split(ITEM, paragraph):
-            yield from ENDS.split(" ".join(part.split()))
+            yield from filter(None, ENDS.split(" ".join(part.split())))
 
 
 def of_page(page: str) -> Iterator[Sentence]:
@@ -56,8 +56,7 @@ def of_page(page: str) -> Iterator[Sentence]:
     text = FENCE.sub("\n\n", (ROOT / page).read_text())
     text = re.sub(r"^#.*$", "\n", text, flags=re.MULTILINE)
     for sentence in sentences(text):
-        if sentence:
-            yield Sentence(page, sentence)
+        yield Sentence(page, sentence)
 
 
 def of_module(path: Path) -> Iterator[Sentence]:
@@ -69,7 +68,7 @@ def of_module(path: Path) -> Iterator[Sentence]:
         name, node = waiting.pop(0)
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             text = ast.get_docstring(node) or ""
-            yield from (Sentence(name, s) for s in sentences(text) if s)
+            yield from (Sentence(name, s) for s in sentences(text))
         waiting[:0] = [
             (f"{name}.{child.name}" if hasattr(child, "name") else name, child)
             for child in ast.iter_child_nodes(node)

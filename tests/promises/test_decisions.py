@@ -1,4 +1,4 @@
-"""What ``docs/decisions.md`` says of compiled programs and of memory, where no other test holds it."""
+"""What ``docs/decisions.md`` says of programs and memory, where no other test holds it."""
 
 import ast
 import gc
@@ -206,3 +206,41 @@ def test_long_programs_are_compiled_in_parts(transformer):
         len(node.body) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)
     )
     assert 900 < longest <= 1100
+
+
+# Rows -----------------------------------------------------------------------------------------------
+
+
+def test_reductions_of_nothing(transformer):
+    """Over no elements, known when it is built or by the data alone."""
+    for axis in (geon.Axis("Z", 0), geon.Axis("O", "O of nothing")):
+        x = geon.placeholder([axis, geon.Axis("J", 2)])
+        empty = np.zeros((0, 2), np.float32)
+        results = [geon.sum(x, axis), geon.prod(x, axis), geon.any(x > 0, axis)]
+        results += [geon.all(x > 0, axis), geon.mean(x, axis)]
+        found = transformer.computation(results, x)(empty)
+        for value, right in zip(found, (0, 1, False, True, np.nan), strict=True):
+            np.testing.assert_array_equal(value, [right] * 2)
+        with pytest.raises(geon.AxisError):
+            transformer.computation(geon.max(x, axis), x)(empty)
+
+
+@pytest.mark.parametrize("dtype", [f"{sign}int{bits}" for sign in "u " for bits in (8, 16, 32, 64)])
+def test_shifts_beyond_the_width(transformer, dtype):
+    """0, or -1 where the sign is kept: as if bit after bit were shifted out."""
+    dtype = dtype.strip()
+    width = np.dtype(dtype).itemsize * 8
+    x, count = geon.placeholder(N, dtype), geon.placeholder(N, dtype)
+    numbers = [1, 5, np.iinfo(dtype).max, np.iinfo(dtype).min]
+    counts = [0, 1, width - 1, width, width + 1, 100]
+    if np.iinfo(dtype).min:
+        counts += [-1, -width]
+    values = [int(value) for value in numbers for _ in counts]
+    by = counts * len(numbers)
+    f = transformer.computation([geon.left_shift(x, count), geon.right_shift(x, count)], x, count)
+    left, right = f(np.array(values, dtype), np.array(by, dtype))
+    for k, (value, n) in enumerate(zip(values, by, strict=True)):
+        inside = 0 <= n < width
+        expected = value << n if inside else 0
+        assert left[k] == np.array(expected & (2**width - 1), np.uint64).astype(dtype), (value, n)
+        assert right[k] == (value >> n if inside else -(value < 0)), (value, n)

@@ -11,7 +11,7 @@ sentence, word for word where it stands in the project's own text; its value is
     "measurement"     figures of one machine, or the history of a decision
     "planned"         says that something is not there yet
     "project"         about the project and its commands
-    "open: ..."       a promise that no test holds yet, or that is known to be false: what is missing
+    "open: ..."       a promise that no test holds yet, or known to be false: what is missing
 
 ``test_promises.py`` holds the tables to the text: a sentence with words that promise (see
 ``sentences.py``) must be in them, a row whose words have changed is named, and so is a test that is

@@ -6,22 +6,23 @@ sentences of their own.
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# What a sentence that promises something has in it. Pages are for users, so theirs are many;
-# docstrings are dense with "no" and "not", and promise in stronger words.
+import geon
+
+# What a sentence that promises something has in it: more words where it is written for users.
 STRONG = (
-    r"always|never|exact|exactly|only|alone|every|nothing|nobody|at most|at least|bit for bit"
-    r"|(?:same|equal|any|no) bits?|for ever|whatever|once|quadratic"
+    "always|never|exact|exactly|only|alone|every|nothing|nobody|no|(?-i:none)|at most|at least"
+    "|whatever|bit for bit|(?:same|equal|any) bits?|for ever|once|linear (?:time|in)|quadratic"
 )
+FOR_USERS = "not|cannot|without|same|must|raises?|refuses?|refused|any|whole"
 NUMBER = r"O\(|\d[\d,.]*\s?(?:ms|s|us|µs|ns|%|bytes|KiB|MiB|GiB|times|ulp|seconds?)\b"
-IN_DOCSTRINGS = re.compile(rf"(?i:\b(?:{STRONG})\b)|{NUMBER}")
-IN_PAGES = re.compile(
-    rf"(?i:\b(?:{STRONG}|no|not|cannot|without|same|must|raises?|refused?s?|any|whole)\b)|(?i:\bnone\b)|{NUMBER}|linear"
-)
+INTERNAL = re.compile(rf"(?i:\b(?:{STRONG})\b)|{NUMBER}")
+PUBLIC = re.compile(rf"(?i:\b(?:{STRONG}|{FOR_USERS})\b)|{NUMBER}")
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = ("README.md", *sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/*.md")))
@@ -84,7 +85,24 @@ def all_sentences() -> Iterator[Sentence]:
             yield from of_module(path)
 
 
+@functools.cache
+def public() -> frozenset[str]:
+    """The qualified names of what is public in geon."""
+    values = [getattr(geon, name) for name in dir(geon) if not name.startswith("_")]
+    return frozenset(
+        f"{v.__module__}.{v.__qualname__}" for v in values if hasattr(v, "__qualname__")
+    )
+
+
+def for_users(place: str) -> bool:
+    """Whether users read what stands there: a page, a public name, or a member of one."""
+    if place.endswith(".md"):
+        return True
+    head, _, last = place.rpartition(".")
+    return place in public() or (head in public() and (last == "__call__" or last[0] != "_"))
+
+
 def promising(sentence: Sentence) -> bool:
     """Whether a sentence has words that promise something."""
-    words = IN_PAGES if sentence.place.endswith(".md") else IN_DOCSTRINGS
+    words = PUBLIC if for_users(sentence.place) else INTERNAL
     return words.search(sentence.text) is not None

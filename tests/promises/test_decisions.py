@@ -208,7 +208,7 @@ def test_long_programs_are_compiled_in_parts(transformer):
     assert 900 < longest <= 1100
 
 
-# Rows -----------------------------------------------------------------------------------------------
+# Rows -------------------------------------------------------------------------------------------
 
 
 def test_reductions_of_nothing(transformer):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.op_graph.constants import constant_value
 from geon.testing.agreement import assert_own
 
 K = geon.Axis("K", 6)
@@ -121,3 +122,12 @@ def test_what_is_set_got_and_first_is_a_copy(transformer):
     transformer.computation(geon.assign(w, w + 1))()
     np.testing.assert_array_equal(held, np.ones(6))
     np.testing.assert_array_equal(transformer.get(w), np.full(6, 2))
+
+
+@pytest.mark.parametrize("count", [3, 5000], ids=["small", "large"])
+def test_what_a_constant_holds_is_frozen(count):
+    array = np.arange(count, dtype=np.float32)
+    held = constant_value(geon.constant(array, axes=geon.Axis("H")))
+    assert not held.flags.writeable and not np.may_share_memory(held, array)
+    with pytest.raises(ValueError, match="read-only"):
+        held[0] = 1

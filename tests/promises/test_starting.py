@@ -136,3 +136,30 @@ def test_computing_sets_no_default_length(transformer):
     assert given().shape == (4,)
     assert default_lengths() == before
     assert not isinstance(N.length, int)
+
+
+def test_other_names_and_lines_compile_nothing_in_a_new_process(tmp_path):
+    """What was compiled for one is found for the other, whatever the user calls things."""
+    if find_toolchain() is None:
+        pytest.skip("there is no C compiler")
+    program = """
+    import numpy as np
+    import geon
+    from geon.transformers.native.runtime import _prepare
+    N = geon.Axis("N")
+    x = geon.placeholder(N, name="NAME")
+    y = geon.tanh(x * 3, name="NAME /* */")
+    f = geon.make_transformer("native").computation([y, geon.sum(y)], x, name="of_NAME")
+    f(np.ones(3))
+    f(np.ones(4))
+    _prepare()  # what begins beside the user's work ends
+    print(len(started), "NAME" in f.source)
+    """
+    counts = []
+    for name in ("first", "second"):
+        lines = "\n" * len(counts) + textwrap.dedent(program).replace("NAME", name)
+        told = python(WATCHED + lines, GEON_CACHE=str(tmp_path / "cache")).split()
+        assert told[1] == "True"
+        counts.append(int(told[0]))
+    assert counts[0] > 0
+    assert counts[1] == 0

@@ -255,7 +255,8 @@ def test_who_comes_later_queues_behind_who_waits():
 
     writer = threading.Thread(target=write)
     writer.start()
-    while not gate._turn.locked():
+    end = time.monotonic() + 5
+    while not gate._turn.locked() and time.monotonic() < end:
         time.sleep(0.001)
     reader = threading.Thread(target=read)
     reader.start()

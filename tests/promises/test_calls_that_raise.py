@@ -194,6 +194,26 @@ def test_a_first_value_that_fails_changes_nothing(make):
     assert step.f(*GOOD)[2] == 12
 
 
+def test_where_a_size_is_refused_nothing_was_allocated(make):
+    """No variable got memory or its first value."""
+    asked = []
+
+    def first(axes):
+        asked.append(axes)
+        return 0.0
+
+    transformer = make()
+    v = geon.Variable(K, initial_value=first, name="v")
+    x = geon.placeholder(N)
+    large = geon.broadcast(x, [N, geon.Axis("L", 2**40)])
+    f = transformer.computation([v * 1, large * 2], x)
+    with pytest.raises(geon.SizeError, match="nothing was allocated"):
+        f(np.ones(5))
+    assert asked == []
+    assert all(slot.array is None for slot in transformer.state.slots)
+    np.testing.assert_array_equal(transformer.get(v), np.zeros(5))
+
+
 @pytest.mark.parametrize("out", ["shape", "dtype", "read-only", "count"])
 def test_arrays_to_write_that_do_not_fit_change_nothing(make, out):
     step = Step(make())

@@ -2,6 +2,9 @@
 
 import ast
 import gc
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -244,3 +247,33 @@ def test_shifts_beyond_the_width(transformer, dtype):
         expected = value << n if inside else 0
         assert left[k] == np.array(expected & (2**width - 1), np.uint64).astype(dtype), (value, n)
         assert right[k] == (value >> n if inside else -(value < 0)), (value, n)
+
+
+@needs_compiler
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are Linux's")
+def test_no_memory_to_sort_in_is_an_error_and_not_a_wrong_order():
+    program = """
+    import resource
+    import numpy as np
+    import geon
+    R = geon.Axis("R")
+    x = geon.placeholder(R)
+    f = geon.make_transformer("native", threads=1).computation(geon.sort(x, R), x)
+    f(np.ones(3))
+    data = np.random.default_rng(0).random(10_000_000, np.float32)
+    out = np.zeros_like(data)
+    pages = int(open("/proc/self/statm").read().split()[0])
+    limit = pages * resource.getpagesize() + (16 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+    try:
+        f(data, out=out)
+    except MemoryError:
+        print("no memory")
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    f(data, out=out)
+    print((np.diff(out) >= 0).all())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True
+    )
+    assert done.stdout == "no memory\nTrue\n", done.stdout + done.stderr

@@ -6,13 +6,15 @@ every random graph; here is that they notice, and what they do not compute.
 
 import gc
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import geon
 from geon.op_graph.constants import constant_value
-from geon.testing.agreement import assert_own
+from geon.testing.agreement import assert_agrees, assert_own
+from geon.transformers.numpy.transformer import TARGET
 
 K = geon.Axis("K", 6)
 
@@ -28,6 +30,26 @@ def test_the_suite_notices_what_is_not_the_callers_own():
             assert_own([x + 1, x + 2], values, [given], [given.copy()])
     with pytest.raises(AssertionError, match="number 1 was written to"):
         assert_own([x + 1], [made], [given], [given + 1])
+
+
+class Careless(geon.NumPyTransformer):
+    """Computes its result where its input is."""
+
+    target = replace(TARGET, name="careless")
+
+    def emit(self, *args, **options):
+        text = super().emit(*args, **options)
+        assert "r0 = np.empty(s0, np.float32)" in text
+        return text.replace("r0 = np.empty(s0, np.float32)", "r0 = x0")
+
+
+@pytest.mark.parametrize(
+    ("build", "message"), [(geon.exp, "was written to"), (lambda x: x, "not the caller's own")]
+)
+def test_the_suite_fails_a_transformer_that_is_careless(build, message):
+    x = geon.placeholder(geon.Axis("K", 6), name="x")
+    with Careless() as transformer, pytest.raises(AssertionError, match=message):
+        assert_agrees(transformer, build(x), {x: np.arange(6, dtype=np.float32)})
 
 
 LOOKS = {

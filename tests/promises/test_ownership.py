@@ -39,8 +39,8 @@ class Careless(geon.NumPyTransformer):
 
     def emit(self, *args, **options):
         text = super().emit(*args, **options)
-        assert "r0 = np.empty(s0, np.float32)" in text
-        return text.replace("r0 = np.empty(s0, np.float32)", "r0 = x0")
+        assert "r0 = np.empty((6,), np.float32)" in text
+        return text.replace("r0 = np.empty((6,), np.float32)", "r0 = x0")
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def erf(x: Any, ops: Any) -> Any:
 
 
 def lgamma(x: Any, ops: Any) -> Any:
-    """Return log|gamma(x)|; at most 2.6 ulp off for x > 0 in float64, also near its roots 1 and 2.
+    """Return log|gamma(x)|; at most 3 ulp off for x > 0 in float64, also near its roots 1 and 2.
 
     For x < 0 the error is a few ulp of the larger of the two terms of the reflection, which near
     a root of lgamma is an absolute error. Poles (0 and the negative integers) and both infinities
@@ -234,11 +234,10 @@ def digamma(x: Any, ops: Any) -> Any:
 
 
 def polygamma(n: int, x: Any, ops: Any) -> Any:
-    """Return the n-th derivative of digamma; at most 1.8 ulp off for n = 1 and x > 0 in float64.
+    """Return the n-th derivative of digamma; at most 2 + 0.7 n ulp off for x > 0 in float64.
 
-    The error grows by about a ulp per order (2.7 for n = 2, 4.6 for n = 3, 6.8 for n = 8). For
-    x < 0 it is 2.8 ulp for n = 1 and below 6 + 2 n ulp above, for even n of the larger of the two
-    terms of the reflection. Poles give inf for odd n and -inf for even n >= 2, as in
+    For x < 0 it is at most 6 + 2 n ulp, for even n of the larger of the two terms of the
+    reflection. Poles give inf for odd n and -inf for even n >= 2, as in
     SciPy; -inf gives NaN. Values so small that x^(n+1) overflows may become 0. float32 is computed
     in float64. Raises ValueError for n below 0 or above 120.
 

@@ -253,7 +253,8 @@ def substitute(op: Op, known: dict[Op, Op]) -> Op:
 
 def _landed(current: Tensor, records: tuple[Record, ...]) -> Tensor:
     """The value of a leaf after the records landed on its ``current`` value, in order."""
-    for record in records:
+    whole = next((k for k in reversed(range(len(records))) if not records[k].chain), 0)
+    for record in records[whole:]:  # what came before an assignment of the whole is gone
         outer = set_override(record.op._site)
         try:
             current = _placed(current, record.chain, record.value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..op_graph.axes import Axis
 from ..op_graph.interpret import interpret
@@ -30,7 +32,8 @@ def assert_agrees(
     ``feeds`` has the array of each placeholder, and of variables that are to be set first. Values
     may differ by rounding (``floor`` as in ``close``), with ``exact`` in no bit. Returns what the
     computation returned. Raises ``AssertionError`` that names the op, and the first op at which
-    the transformer and the interpreter part.
+    the transformer and the interpreter part; also where an input was written to, or a result is
+    not the caller's own array.
     """
     listed = [results] if isinstance(results, Op) else list(results)
     fed = dict(feeds or {})
@@ -42,7 +45,9 @@ def assert_agrees(
     arrays = list(inputs.values())
     known, sizes = at_entry(f, arrays, {})
     expected = interpret(f.pure.roots, known, sizes)
+    before = [np.array(array) for array in arrays]
     found = f(*arrays)
+    assert_own(f.results, found, arrays, before)
     pairs: list[tuple[Op, Op, Any]] = [
         (shown, pure, value)
         for shown, pure, value in zip(f.results, f.pure.outputs, found, strict=True)
@@ -58,6 +63,20 @@ def assert_agrees(
             error.add_note(_explanation(f, known, arrays, exact))
             raise
     return found
+
+
+def assert_own(
+    results: Sequence[Op], values: Sequence[Any], inputs: Sequence[Any], before: Sequence[Any]
+) -> None:
+    """Raise where a result is no writable array of the caller's own, or an input has changed."""
+    for k, (array, copy) in enumerate(zip(inputs, before, strict=True)):
+        assert np.asarray(array).tobytes() == copy.tobytes(), f"input number {k + 1} was written to"
+    others = [array for array in inputs if isinstance(array, np.ndarray)]
+    for op, value in zip(results, values, strict=True):
+        if isinstance(op, Tensor):
+            shared = any(np.may_share_memory(value, other) for other in others)
+            assert value.flags.writeable and not shared, f"{titled(op)} is not the caller's own"
+            others.append(value)
 
 
 def _explanation(f: Computation, known: Mapping[Leaf, Any], arrays: list[Any], exact: bool) -> str:

@@ -106,7 +106,7 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
                 f"{info.min} to {info.max}: clip them, or give it a wider dtype"
             )
     elif _kind(dtype) == 2 and given.dtype.itemsize >= dtype.itemsize:
-        lost = ~np.isfinite(made) & np.isfinite(given.astype(np.float64))
+        lost = ~np.isfinite(made) & np.isfinite(given)
         if lost.any():
             worst = given.reshape(-1)[int(np.argmax(lost.reshape(-1)))]
             raise FeedError(

@@ -54,7 +54,7 @@ class Target:
     arrange: Callable[[Op, Layout, Layout], Arrangement]
     in_place: dict[str, tuple[int, ...]]
     hidden: dict[str, int]
-    raising: frozenset[str] = frozenset({"checked"})
+    raising: frozenset[str] = frozenset({"checked", "print"})  # where text goes may be closed
     contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     group: Callable[..., list[Any]] | None = None
     last: RuleSet | None = None

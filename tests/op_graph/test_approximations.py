@@ -74,7 +74,7 @@ def polygamma_terms(n):
     ids=["all", "seam", "tiny", "negative"],
 )
 def test_erf_in_float64_is_within_2_ulp(points):
-    assert largest_error(lambda x: erf(x, OPS), mpmath.erf, points) <= 2
+    assert largest_error(lambda x: erf(x, OPS), mpmath.erf, points) <= 1.8
 
 
 @pytest.mark.parametrize("points", [uniform(-4.5, 4.5), decades(-44, 1)], ids=["all", "tiny"])
@@ -131,7 +131,7 @@ DIGAMMA_POINTS = {
 
 @pytest.mark.parametrize("points", DIGAMMA_POINTS.values(), ids=DIGAMMA_POINTS)
 def test_digamma_of_positive_numbers_is_within_3_ulp(points):
-    assert largest_error(lambda x: digamma(x, OPS), lambda x: mpmath.psi(0, x), points) <= 3
+    assert largest_error(lambda x: digamma(x, OPS), lambda x: mpmath.psi(0, x), points) <= 2.5
 
 
 def test_digamma_of_negative_numbers_is_within_7_ulp_of_its_terms():
@@ -146,10 +146,10 @@ def test_digamma_of_negative_numbers_is_within_7_ulp_of_its_terms():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])
-def test_polygamma_of_positive_numbers_is_within_2_ulp_and_one_per_order(n):
+def test_polygamma_of_positive_numbers_is_within_2_ulp_and_less_than_one_per_order(n):
     points = np.concatenate([uniform(0, 20, 500), decades(-20, 20)])
     error = largest_error(lambda x: polygamma(n, x, OPS), lambda x: mpmath.psi(n, x), points)
-    assert error <= 2 + n
+    assert error <= 2 + 0.7 * n
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8])

@@ -379,3 +379,17 @@ def test_tensors_of_torch(transformer):
     tensor = torch.zeros(3)
     f(DATA, out=np.asarray(tensor))
     assert tensor.tolist() == [2, 3, 4]
+
+
+def test_a_result_over_another_that_is_still_read(transformer, calls_before):
+    """Arrays that share memory get the results one after the other, whole."""
+    x = geon.placeholder([A], name="x")
+    y = geon.sort(x, A)
+    f = made(transformer, calls_before, [y, y * 2], x, args=[DATA])
+    block = np.zeros(4, np.float32)
+    f(DATA, out=[block[:3], block[1:]])
+    expected = np.sort(DATA)
+    np.testing.assert_array_equal(block, [expected[0], *(2 * expected)])
+    block[:] = 0
+    f(DATA, out=[block[1:], block[:3]])
+    np.testing.assert_array_equal(block, [*(2 * expected), expected[2]])

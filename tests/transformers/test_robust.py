@@ -145,3 +145,21 @@ def test_odd_options(transformer):
         type(transformer).__mro__[1]()
     single = transformer.computation(x + 1, x, keep=x)
     assert single(2) == 3 and single.value(x) == 2
+
+
+def test_a_first_value_that_fails_fixes_no_open_length(transformer):
+    N = geon.Axis("N", "N_first_value_failing")
+    x = geon.placeholder([N])
+    answers = iter([ValueError("not yet"), 1.0])
+
+    def first(axes):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    w = geon.Variable([N], initial_value=first)
+    f = transformer.computation(w + x, x)
+    with pytest.raises(ValueError, match="not yet"):
+        f(np.ones(3))
+    np.testing.assert_array_equal(f(np.ones(2)), [2, 2])

@@ -238,6 +238,35 @@ def test_closing_while_others_call(make):
 # The gate ---------------------------------------------------------------------------------------
 
 
+def test_who_comes_later_queues_behind_who_waits():
+    """A writer that waits for a reader is not passed by another reader."""
+    gate, order = Gate(), []
+    gate.enter_read()
+
+    def write():
+        gate.enter_write()
+        order.append("writer")
+        gate.leave_write()
+
+    def read():
+        gate.enter_read()
+        order.append("reader")
+        gate.leave_read()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    end = time.monotonic() + 5
+    while not gate._turn.locked() and time.monotonic() < end:
+        time.sleep(0.001)
+    reader = threading.Thread(target=read)
+    reader.start()
+    reader.join(0.2)
+    assert order == []
+    gate.leave_read()
+    writer.join(10), reader.join(10)
+    assert order == ["writer", "reader"]
+
+
 def test_nobody_waits_for_ever():
     gate, writers = Gate(), []
 

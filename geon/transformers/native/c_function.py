@@ -174,7 +174,7 @@ class Table:
     def __init__(self, bound: Bound, times: int = 0) -> None:
         self.bound, self.shapes = bound, tuple(bound.shapes)
         self.pointers, self.lengths, self.show = bound.pointers, bound.sizes, bound.show
-        self.report = (ctypes.c_int64 * (REPORTED + times))()
+        self.report = bound.report = (ctypes.c_int64 * (REPORTED + times))()
         self.before = bound.first - len(self.shapes)  # inputs, and then results
         self.inputs: tuple[Array, ...] = ()
         self.results: tuple[Array, ...] = ()

@@ -210,7 +210,8 @@ class _Module:
         if kernel.op.primitive.name == "print":
             value = self.plan.schedule.base[kernel.op]
             pointer = self.argument(Parameter("x0", "", place_of(self.plan, value)))
-            return [*self.note(kernel), f"show({number}, {pointer});"]
+            ended = f"if (report[0]) return {number + 1};"
+            return [*self.note(kernel), f"report[0] = 0; show({number}, {pointer}); {ended}"]
         lines = self.note(kernel)
         made = function_of(self.plan, kernel, self.vector_bytes)
         lines.append(self.called(made, number))

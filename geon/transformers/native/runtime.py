@@ -246,7 +246,10 @@ class Bound:
         )
 
     def shown(self, kernel: int, data: int) -> None:
-        """Print a value, as ``geon.print`` promises; called by the module."""
+        """Print a value, as ``geon.print`` promises; called by the module.
+
+        Where that fails, it says so in the report, and the run ends.
+        """
         try:
             shown = self.program.shown[kernel]
             shape = tuple(evaluate(n, self.lengths) for n in shown.lengths)
@@ -254,7 +257,8 @@ class Bound:
             raw = ctypes.string_at(data, count)
             print(f"{shown.label} = {np.frombuffer(raw, shown.dtype).reshape(shape)}")
         except BaseException as error:
-            self.raised = self.raised or error
+            self.raised = error
+            self.report[0] = 1  # the run ends here, before anything is written
 
     def failure(self, kernel: int) -> Exception:
         """The error that a kernel reported."""

@@ -84,9 +84,15 @@ class Emitter:
         """The name of the array of ``op``, over its axes in their order."""
         found = self.names.get(op)
         if found is None:
-            base = self.base[op]
-            found = self.own(op) if base is op else self.shown(op)
-            self.names[op] = found
+            looks = []  # innermost first below: looks at looks may be many thousands deep
+            while op not in self.names and self.base[op] is not op:
+                looks.append(op)
+                op = op.args[0]
+            if op not in self.names:
+                self.names[op] = self.own(op)
+            for look in reversed(looks):
+                self.names[look] = self.shown(look)
+            found = self.names[looks[0] if looks else op]
         return found
 
     def own(self, op: Op) -> str:

@@ -1,9 +1,10 @@
 """Random graphs of geon for property tests, with the feeds of two calls.
 
 A graph grows step by step from leaves; ``random_steps`` has the steps. What is random comes from
-``Choices``: hypothesis's, or a seed's, where no shrinking is wanted (``tests.large``). Each value carries a bound
-on its size and on how far two correct evaluations of it may lie apart, so that results can be
-compared tightly, and steps that jump (a floor, a sort, a comparison) take only exact values.
+``Choices``: hypothesis's, or a seed's, where no shrinking is wanted (``tests.large``). Each value
+carries a bound on its size and on how far two correct evaluations of it may lie apart, so that
+results can be compared tightly, and steps that jump (a floor, a sort, a comparison) take only exact
+values.
 """
 
 from dataclasses import dataclass, field

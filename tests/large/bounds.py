@@ -37,7 +37,7 @@ class UndeterminedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A value in float64 (others in their dtype), and how far off it may be: None for not at all."""
+    """A value in float64 (others in their dtype), and how far off it may be; None: not at all."""
 
     value: np.ndarray
     error: np.ndarray | None = None
@@ -278,7 +278,9 @@ def _matmul(op, x, y):
     c = right.shape[len(batch) + len(summed) :]
     depth = int(np.prod([x.shape[xs.index(n)] for n in summed], dtype=np.int64))
     sizes = [int(np.prod(s, dtype=np.int64)) for s in (b, r, c)]
-    made = np.matmul(left.reshape(sizes[0], sizes[1], depth), right.reshape(sizes[0], depth, sizes[2]))
+    made = np.matmul(
+        left.reshape(sizes[0], sizes[1], depth), right.reshape(sizes[0], depth, sizes[2])
+    )
     names = [*batch, *rows, *columns]
     made = made.reshape((*b, *r, *c))
     return np.array(made.transpose([names.index(n) for n in op.axes.names]), order="C")

@@ -22,8 +22,12 @@ def say(**words):
 SAID = sys.stdout
 
 
-def main(seed, numbers, count, folder, sanitize):
-    """Check the programs of these numbers; a failure is written into the folder."""
+def main(seed, numbers, count, folder, sanitize, part=None, write=False):
+    """Check the programs of these numbers; a failure is written into the folder.
+
+    Of a program only the result ``part`` is computed, where that is given; ``write`` writes it and
+    checks nothing: what ends a process is written by another.
+    """
     aims = plan(seed, count)
     for number in numbers:
         say(begin=number)
@@ -31,20 +35,38 @@ def main(seed, numbers, count, folder, sanitize):
         program = None
         try:
             program = grown(seed, number, aims[number])
-            say(shown=str(program), built=round(time.monotonic() - began, 2))
+            say(shown=str(program), results=len(program.results))
+            program = program if part is None else program.alone(part)
+            if write:
+                say(kept=keep(program, f"{folder}/{seed}-{number}.geon"))
+                continue
             check(program, sanitize, lambda text: say(stage=text))
         except Exception as error:
+            trace = "" if isinstance(error, AssertionError) else traceback.format_exc()
             kept = ""
             if program is not None and folder:
-                kept = f"{folder}/{seed}-{number}.geon"
-                with open(kept, "w") as file:
-                    file.write(dumped(program))
-            trace = "" if isinstance(error, AssertionError) else traceback.format_exc()
+                kept = keep(smallest(program, sanitize), f"{folder}/{seed}-{number}.geon")
             say(failed=number, error=f"{type(error).__name__}: {error}", trace=trace, kept=kept)
         else:
             say(passed=number, seconds=round(time.monotonic() - began, 2))
 
 
+def smallest(program, sanitize):
+    """One result of a program that is wrong by itself; all of it where none is."""
+    for k in range(len(program.results) if len(program.results) > 1 else 0):
+        try:
+            check(program.alone(k), sanitize)
+        except Exception:
+            return program.alone(k)
+    return program
+
+
+def keep(program, path):
+    """Write a program with the data of its first call."""
+    with open(path, "w") as file:
+        file.write(dumped(program))
+    return path
+
+
 if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    main(**given)
+    main(**json.loads(sys.argv[1]))

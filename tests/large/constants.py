@@ -1,8 +1,8 @@
 """Every constant at which work is done in another way, and the lengths that each gives the fuzz.
 
 A constant is named by its file, the place in it and, where that has several numbers, the number;
-its value is the one the scan of the source finds there, so that an entry whose number is gone fails,
-and so does a number that has no entry: it gets lengths below, or a reason in ``unlisted``.
+its value is the one the scan of the source finds there, so that an entry whose number is gone
+fails, and so does a number that has no entry: it gets lengths below, or a reason in ``unlisted``.
 """
 
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def _shared(file, where, *roles, **options):
 
 CONSTANTS = (
     # Loop nests: work is divided by statements, of which each element takes two to eight or so.
-    _native("nests", "GRAIN", "size", "lane", value=1 << 17, each=(2, 3, 5)),
+    _native("nests", "GRAIN", "size", "lane", "flat", value=1 << 17, each=(2, 3, 5)),
     _native("nests", "GRAIN", "size", "row", value=1 << 15, each=(1, 2, 4)),
     _native("nests", "GRAIN", "size", value=1 << 19, each=(1, 2, 4), many=2),
     _native("nests", "GRAIN", "lane", "row", value=16, many=4),

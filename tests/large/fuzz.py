@@ -79,21 +79,21 @@ def one_process(outcome, numbers, sanitize, tell):
              "folder": str(FAILURES), "sanitize": sanitize}  # fmt: skip
     with tempfile.TemporaryFile("w+") as complaints:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.large.child", json.dumps(given)],
-            env=environment(sanitize),
-            cwd=Path(__file__).parents[2],
+            command(given),
             stdout=subprocess.PIPE,
             stderr=complaints,
             text=True,
+            **surroundings(sanitize),
         )
-        at, stage, done = numbers[0], "start", set()
+        at, stage, results, done = numbers[0], "start", 0, set()
         watch = Watch(process)
         for line in process.stdout:
             watch.seen()
             said = json.loads(line)
             at, stage = said.get("begin", at), said.get("stage", stage)
+            results = said.get("results", results)
             if "begin" in said:
-                stage = "building"
+                stage, results = "building", 0
             with outcome.lock:
                 if "shown" in said:
                     outcome.shown[at] = said["shown"]
@@ -104,19 +104,51 @@ def one_process(outcome, numbers, sanitize, tell):
                 if "failed" in said:
                     outcome.failed[at] = f"{said['error']}\n{said['trace']}{said['kept']}"
                     done.add(at)
-                    tell(f"{at}: {said['error']}")
+                    tell(f"{at}: {outcome.failed[at]}")
         process.wait()
         watch.stop()
         complaints.seek(0)
         text = complaints.read()
     if process.returncode != 0 and at not in done:
         with outcome.lock:
-            outcome.failed[at] = f"ended in: {stage}\n{report(text, process.returncode, watch)}"
+            kept = ended(given, at, results)
+            outcome.failed[at] = (
+                f"ended in: {stage}\n{report(text, process.returncode, watch)}\n{kept}"
+            )
             done.add(at)
-            tell(f"{at}: the process ended in: {stage}")
+            tell(f"{at}: {outcome.failed[at]}")
     elif process.returncode != 0:
         raise RuntimeError(f"the process ended after {at}:\n{text[-4000:]}")
     return [n for n in numbers if n not in done]
+
+
+def ended(given, number, results):
+    """The file of a program that ends the process: one result of it, where that is enough."""
+    given = {**given, "numbers": [number]}
+    for part in range(results if results > 1 else 0):
+        if finished({**given, "part": part, "folder": ""}).returncode != 0:
+            given["part"] = part
+            break
+    finished({**given, "write": True})
+    return f"{given['folder']}/{given['seed']}-{number}.geon"
+
+
+def finished(given):
+    """A process that was run to its end, or for as long as one may be silent."""
+    try:
+        return subprocess.run(
+            command(given), capture_output=True, timeout=LONGEST, **surroundings(given["sanitize"])
+        )
+    except subprocess.TimeoutExpired as late:
+        return subprocess.CompletedProcess(late.cmd, -1)
+
+
+def command(given):
+    return [sys.executable, "-m", "tests.large.child", json.dumps(given)]
+
+
+def surroundings(sanitize):
+    return {"env": environment(sanitize), "cwd": Path(__file__).parents[2]}
 
 
 class Watch:
@@ -148,8 +180,9 @@ def report(text, status, watch):
     if watch.killed:
         return f"it said nothing for {LONGEST:g} s"
     lines = text.splitlines()
-    start = next((k for k, line in enumerate(lines) if "ERROR: " in line or "runtime error" in line),
-                 max(0, len(lines) - 30))  # fmt: skip
+    signs = ("ERROR: ", "runtime error", "Fatal Python error")
+    found = [k for k, line in enumerate(lines) if any(sign in line for sign in signs)]
+    start = found[0] if found else max(0, len(lines) - 25)
     return "\n".join([f"status {status}", *lines[start : start + 25]])
 
 
@@ -188,15 +221,20 @@ def main(arguments=None):
     if not can_sanitize():
         print("there is no sanitizer here: programs run without")
     began = time.monotonic()
-    outcome = run(seed, numbers, options.programs, options.jobs, can_sanitize(),
-                  lambda text: print(f"{time.monotonic() - began:7.1f} s  {text}", flush=True))  # fmt: skip
+
+    def tell(text):
+        print(f"{time.monotonic() - began:7.1f} s  {text}", flush=True)
+
+    outcome = run(seed, numbers, options.programs, options.jobs, can_sanitize(), tell)
     missing, used = outcome.uncovered()
     print(f"\n{len(outcome.passed)} passed, {len(outcome.failed)} failed; seed {seed}")
     for number, text in sorted(outcome.failed.items()):
         print(f"\n--- {number}: {outcome.shown.get(number, '')}\n{text}")
     print("\nhow often each constant was met (below, at, above, many times):")
     for name in aims():
-        counts = "  ".join(f"{near} {used[name, near]}" for near in ("below", "at", "above", "many"))
+        counts = "  ".join(
+            f"{near} {used[name, near]}" for near in ("below", "at", "above", "many")
+        )
         print(f"  {name:50} {counts}")
     if not options.only and missing:
         print("\nnever met:", *(f"{name} ({near})" for name, near in missing), sep="\n  ")

@@ -6,7 +6,7 @@ value is computed in float64 when it is added, with a bound of what a correct pr
 """
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -90,7 +90,10 @@ class Large(Builder):
         bound, error = 0.0, 0.0
         for known in found:
             if kind(op.dtype) == "f" and known.value.size:
-                if not (np.isfinite(known.value).all() and (known.exact or np.isfinite(known.error).all())):
+                if not (
+                    np.isfinite(known.value).all()
+                    and (known.exact or np.isfinite(known.error).all())
+                ):
                     return None
                 bound = max(bound, float(np.abs(known.value).max()))
                 error = max(error, 0.0 if known.exact else float(known.error.max()))
@@ -131,7 +134,7 @@ class Large(Builder):
     # Leaves -------------------------------------------------------------------------------------
 
     def array(self, dtype, shape):
-        """Small whole numbers, of which sums are exact; or any, of one sign or both, or all equal."""
+        """Whole numbers and halves, of which sums are exact; or any, of one sign, or all equal."""
         drawn = np.random.default_rng(self.integer(0, 2**31))
         if kind(dtype) == "b":
             return drawn.integers(0, 2, shape).astype(bool)
@@ -175,7 +178,7 @@ class Large(Builder):
     # Axes ---------------------------------------------------------------------------------------
 
     def axis(self, length, other=None):
-        """A new axis of a length, known or open; an open one has another length in the other call."""
+        """A new axis of a length, known or open: then the other call has another length."""
         self.lengths += 1
         name = f"L{self.lengths}"
         if self.integer(0, 2):
@@ -223,6 +226,11 @@ class Program:
     check: str | None
     updates: list  # (variable, its new value as an op)
 
+    def alone(self, k):
+        """The program of one of the results."""
+        known = [[found[k]] for found in self.known]
+        return replace(self, results=[self.results[k]], known=known, updates=[])
+
     def __str__(self):
         shown = "; ".join(str(op)[:60] + str(op.axes) for op in self.results)
         return f"{', '.join(map(str, self.aims))}: {shown}"
@@ -268,13 +276,20 @@ def assigned(b):
     """New values for some variables, of what was computed."""
     found = []
     for leaf, _ in b.variables:
-        fits = [v for v in b.values if v.op.dtype is leaf.dtype and v.op is not leaf
-                and v.op.axes.same_set(leaf.axes)
-                and all(v.op.axes[a.name].expression == a.expression for a in leaf.axes)]  # fmt: skip
+        fits = [v for v in b.values if v.op is not leaf and suits(v.op, leaf)]
         if fits and b.flag():
             value = b.choice(fits).op
             found.append((leaf, geon.broadcast(value, leaf.axes)))
     return found
+
+
+def suits(op, leaf):
+    """Whether a value could be assigned to a leaf."""
+    return (
+        op.dtype is leaf.dtype
+        and op.axes.same_set(leaf.axes)
+        and all(op.axes[axis.name].expression == axis.expression for axis in leaf.axes)
+    )
 
 
 def finished(b, aims, chosen, updates):

@@ -91,7 +91,10 @@ def lane(b, length):
     axis = b.axis(length)
     other = _side(b, length, [2, 3, 5, 8, 17, 64, 65, 130])
     dtype = b.float()
-    z, w = b.placeholder(dtype, [other, axis]), b.placeholder(dtype, [axis] if b.flag() else [other])
+    z, w = (
+        b.placeholder(dtype, [other, axis]),
+        b.placeholder(dtype, [axis] if b.flag() else [other]),
+    )
     if b.flag():
         w = b.placeholder(dtype, b.shuffled([axis, other]))
     total = getattr(geon, b.choice(["sum", "sum", "max", "min"]))(_after(b, z) * w, other)
@@ -306,7 +309,9 @@ def extreme(b, length):
 def most(b, length):
     """How many of the largest are found, of just as many or of more."""
     axis = geon.Axis(f"P{b.integer(0, 99)}", length * b.choice([1, 2, 4, 5]) + b.choice([0, 1, 3]))
-    x = _leaf(b, [axis, *([b.axis(3)] if b.flag() else [])], b.choice(["float32", "int16", "int64"]))
+    x = _leaf(
+        b, [axis, *([b.axis(3)] if b.flag() else [])], b.choice(["float32", "int16", "int64"])
+    )
     picked, positions = geon.top_k(x, length, axis)
     b.add(picked)
     b.add(positions)
@@ -328,11 +333,13 @@ def beside(b, length):
 
 
 def scattered(b, length):
-    """How many elements each position of a scatter or gather has, or how many positions there are."""
+    """How many elements, or positions, a scatter or gather goes over."""
     axis, other = b.axis(length), _side(b, length, FEW)
     x = b.placeholder(b.choice(["float32", "int32", "float64"]), b.shuffled([axis, other]))
     along = b.choice([axis, other])
-    count = b.axis(_capped(b, [1, 3, 64, 70, 300], (1 << 19) // max(1, b.most(x.axes) // b.least(along))))
+    count = b.axis(
+        _capped(b, [1, 3, 64, 70, 300], (1 << 19) // max(1, b.most(x.axes) // b.least(along)))
+    )
     index = geon.mod(b.placeholder("int64", [count]), geon.tensor_size(geon.iota(along)))
     part = geon.gather(x, index, along)
     b.add(part)

@@ -70,7 +70,10 @@ FILES = {
 }
 
 PLACES = {
-    ("transformers/fusion.py", "_Fusion.sources"): "how far a search goes for what two kernels share",
+    (
+        "transformers/fusion.py",
+        "_Fusion.sources",
+    ): "how far a search goes for what two kernels share",
     ("transformers/schedule.py", "NOMINAL_LENGTH"): ORDER,
     ("transformers/schedule.py", "_bytes"): CACHE,
     ("transformers/place.py", "place"): ALIGNED,
@@ -100,7 +103,11 @@ PLACES = {
     ("transformers/native/entry.c", "bind"): "positions of arguments",
     ("transformers/native/entry.c", "read_number"): BITS,
     ("transformers/native/nests.py", "GRAIN", 15): ROUNDING,
-    ("transformers/native/nests.py", "weight_of", 8): "how much a call counts as: GRAIN has the lengths",
+    (
+        "transformers/native/nests.py",
+        "weight_of",
+        8,
+    ): "how much a call counts as: GRAIN has the lengths",
     ("transformers/native/library.py", "_CUMULATIVE", 63): ROUNDING,
     ("transformers/native/library.py", "_SCATTER", 63): ROUNDING,
     ("transformers/native/library.py", "_RANDOM_BITS", 10): FORMULA,
@@ -132,10 +139,13 @@ PLACES = {
     ("transformers/native/pool.c", "RUN_SHIFT"): BITS,
     ("transformers/native/pool.c", "nanoseconds"): MEASURES,
     ("transformers/native/pool.c", "geon_scratch", 4095): ROUNDING,
-    ("transformers/native/product_cut.py", "cut_text", 384): BITS,
     ("transformers/native/product_driver.py", "_task_text", 63): ROUNDING,
     ("transformers/native/product_rows.py", "stream_text", 64): BITS,
-    ("transformers/native/product_rows.py", "_dots_block", 512): "how far ahead memory is asked for",
+    (
+        "transformers/native/product_rows.py",
+        "_dots_block",
+        512,
+    ): "how far ahead memory is asked for",
     ("transformers/native/product_shape.py", "SIZES"): BITS,
     ("transformers/native/product_shape.py", "Shape.line"): "gaps of packed rows, for caches",
     ("transformers/native/product_shape.py", "shape"): BITS,

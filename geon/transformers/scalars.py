@@ -15,11 +15,12 @@ from ..op_graph.lengths import Length, product
 from ..op_graph.op_graph import Op
 from . import c_expressions
 from .forms import Form, Size, strides, variable
-from .fusion import LOOKS
+from .fusion import HEAVY, LOOKS
 from .layout import ACTING_VIEWS
 
 Index = Mapping[str, Form]
 SAME = frozenset({"copy", "stop_gradient"})
+EXPENSIVE = 8  # an elementary function, in cheap ops
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
 
@@ -51,6 +52,7 @@ class Block:
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Any, str] = {}
+        self.work = 0  # about how many statements of a processor the ops in it take
 
     def find(self, key: Any) -> str | None:
         """The name of what was computed under ``key``, here or further out."""
@@ -231,6 +233,7 @@ class Scalars:
             offset = self.offset(block, op, index)
             ctype = c_expressions.C_TYPES[name_of(op.dtype)]
             flag = " != 0" if ctype == "_Bool" else ""
+            block.work += 1
             found = self.let(block, key, ctype, f"{self.names.pointer(op)}[{offset}]{flag}")
         return found
 
@@ -261,6 +264,7 @@ class Scalars:
             operands = [self.value(block, arg, index) for arg in op.args]
             kinds = [name_of(arg.dtype) for arg in op.args]
             text = c_expressions.expression(name, kinds, dtype, operands, op.attrs)
+        block.work += EXPENSIVE if name in HEAVY else 1
         return self.let(block, key, ctype, text)
 
     def through(self, block: Block, op: Op, index: Index) -> dict[str, Form]:

@@ -114,11 +114,11 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     """The C function of one kernel."""
     names = KernelNames(plan, kernel)
     if kernel.form.kind == "nest":
-        text = nest_text(make_nest(kernel, names), names, NAME)
+        text = nest_text(make_nest(kernel, names), names, NAME, vector_bytes)
         return Function(text, tuple(names.parameters))
     if kernel.form.kind == "product":
         return product_function(kernel, names, vector_bytes)
-    return library_function(kernel, names)
+    return library_function(kernel, names, vector_bytes)
 
 
 def make_module(

@@ -16,11 +16,11 @@ from .naming import NAME, Function, KernelNames
 from .nests import nest_text
 
 
-def library_function(kernel: Kernel, names: KernelNames) -> Function:
+def library_function(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
     """The C function of a kernel that is no loop nest."""
     name = kernel.op.primitive.name
     if name == "update":
-        return _update(kernel, names)
+        return _update(kernel, names, vector_bytes)
     if name == "checked":
         return _checked(kernel.op, names)
     if name == "random_bits":
@@ -105,7 +105,7 @@ def _checked(op: Op, names: KernelNames) -> Function:
     return _wrapped(names, [call], text, fails=True)
 
 
-def _update(kernel: Kernel, names: KernelNames) -> Function:
+def _update(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
     """A value with a part replaced: copied where it is not already in place, then the part."""
     op = kernel.op
     x, value = op.args[0], op.args[1]
@@ -123,7 +123,8 @@ def _update(kernel: Kernel, names: KernelNames) -> Function:
     row.lines.append(Pass(loops[-1:], body, stores=[store]))
     out, old = names.pointer(op), names.memory(x)
     size = f"(size_t)({names.length(op.axes.size)}) * sizeof *{out}"
-    part = nest_text(Nest(loops[:-1], top, row, None, Block(), 1), names, f"{NAME}_part")
+    nest = Nest(loops[:-1], top, row, None, Block(), 1)
+    part = nest_text(nest, names, f"{NAME}_part", vector_bytes)
     declared = names.declared()
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     copy = "" if out == old else f"    __builtin_memcpy({out}, {old}, {size});\n"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from .. import c_expressions
 from ..loops import Accumulator, Loop, Nest, Pass
 from ..scalars import LANES
+from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, is_float_sum, wide
 from .naming import KernelNames, Parameter
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
@@ -32,11 +33,12 @@ FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is
 LONG_ROW = 1 << 16
 ON_STACK = 4096  # elements of an array that a task has on its stack
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
+SIMD = "#pragma omp simd"
 
 
-def nest_text(nest: Nest, names: KernelNames, name: str) -> str:
+def nest_text(nest: Nest, names: KernelNames, name: str, vector_bytes: int) -> str:
     """The C functions of a nest; ``name`` is that of the one to call."""
-    work = _Writer(nest, names, name)
+    work = _Writer(nest, names, name, vector_bytes)
     if work.is_few_long_rows():
         return work.row_after_row()
     if nest.rows or nest.lanes is not None:
@@ -45,8 +47,9 @@ def nest_text(nest: Nest, names: KernelNames, name: str) -> str:
 
 
 class _Writer:
-    def __init__(self, nest: Nest, names: KernelNames, name: str) -> None:
+    def __init__(self, nest: Nest, names: KernelNames, name: str, vector_bytes: int) -> None:
         self.nest, self.names, self.name = nest, names, name
+        self.vector_bytes = vector_bytes
         passes = [line for line in (*nest.row.lines, *nest.ending.lines) if isinstance(line, Pass)]
         loops = [*nest.rows, *(loop for made in passes for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
@@ -67,117 +70,79 @@ class _Writer:
             found += self.pass_text(line, None) if isinstance(line, Pass) else [str(line)]
         return found
 
-    def pass_text(self, made: Pass, bounds: tuple[str, str] | None) -> list[str]:
-        """The loops of a pass; ``bounds`` are those of the outermost one where it is divided."""
+    def pass_text(
+        self, made: Pass, bounds: tuple[str, str] | None, partial: bool = False
+    ) -> list[str]:
+        """The loops of a pass.
+
+        ``bounds`` are those of the outermost one where it is divided; its reductions are then
+        ``partial``.
+        """
         lanes = self.nest.lanes is not None
         if lanes and not made.sums and made.loops and all(s.direct for s in made.stores):
             return self.tiled(made)
+        work = self.accumulation(made)
         body = [str(line) for line in [*made.body.lines, *made.stores]]
-        body += [self.step(total, lanes) for total in made.sums]
-        body += [self.spoil(total, lanes) for total in made.sums if total.spoiled]
-        lines = [line for total in made.sums for line in self.start(total, lanes)]
-        loops = [
-            (loop.name, "0", self.extent(loop)) if bounds is None or k else (loop.name, *bounds)
-            for k, loop in enumerate(made.loops)
-        ]
+        body += work.steps()
+        pragma = f"#pragma omp simd{work.clause()}"
         if lanes:
-            loops.append(("lane", "0", "lanes"))
-        clause = "" if lanes else self.clauses(made.sums)
-        for k, (variable, low, high) in enumerate(reversed(loops)):
-            head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
-            body = [head, *self.indented(body), "}"]
-            if k == 0:
-                body = [f"#pragma omp simd{clause}", *body]
-        if not loops:
+            body = [pragma, *self.loop("lane", "0", "lanes", body)]
+        for k in range(len(made.loops) - 1, -1, -1):
+            loop = made.loops[k]
+            around = bounds if k == 0 else None
+            low, high = around or ("0", self.extent(loop))
+            cut = bool(work.blocked) and k == work.level
+            run = self.loop(loop.name, *((BLOCK_BEGIN, BLOCK_END) if cut else (low, high)), body)
+            if not lanes and k == len(made.loops) - 1:
+                run = [pragma, *run]
+            body = work.blocks(run, loop.name, around) if cut else run
+        if not made.loops and not lanes:
             body = ["{", *self.indented(body), "}"]
-        ends = [line for total in made.sums for line in self.end(total, lanes)]
-        return [*lines, *body, *ends]
+        return [*work.start(), *body, *work.end(partial)]
+
+    def accumulation(self, made: Pass) -> Accumulation:
+        """How the reductions of a pass accumulate."""
+        lanes = self.nest.lanes is not None
+        return Accumulation(made.sums, made.loops, lanes, self.vector_bytes // 4, self.extent)
+
+    def loop(self, variable: str, low: str, high: str, body: list[str]) -> list[str]:
+        """A loop over ``body``."""
+        head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
+        return [head, *self.indented(body), "}"]
 
     def tiled(self, made: Pass) -> list[str]:
         """A pass across memory: tiles are computed along the loads, then stored along the stores.
 
         A tile is small enough for the nearest cache; its rows are padded so that they do not meet
-        in one set of it.
+        in one set of it. Lanes are taken a tile's side at a time, however many a block has.
         """
         *outer, last = made.loops
         names = [f"tile_{k}" for k in range(len(made.stores))]
-        lines = [
-            f"{s.ctype} {n}[{TILE}][{TILE + 1}];" for n, s in zip(names, made.stores, strict=True)
-        ]
         pairs = list(zip(names, made.stores, strict=True))
-        kept = [f"{n}[lane][{last.name} - tile] = {s.value};" for n, s in pairs]
-        out = [f"{s.place} = {n}[lane][{last.name} - tile];" for n, s in pairs]
-        along = f"for (int64_t {last.name} = tile; {last.name} < tile_end; {last.name}++)"
-        across = "for (int64_t lane = 0; lane < lanes; lane++)"
+        lines = [f"{s.ctype} {n}[{TILE}][{TILE + 1}];" for n, s in pairs]
+        at = f"[lane - lane_tile][{last.name} - tile]"
+        held = [f"{n}{at} = {s.value};" for n, s in pairs]
+        out = [f"{s.place} = {n}{at};" for n, s in pairs]
         size = self.extent(last)
-        body = [
-            f"for (int64_t tile = 0; tile < {size}; tile += {TILE}) {{",
-            *self.indented([
-                f"const int64_t tile_end = tile + {TILE} < {size} ? tile + {TILE} : {size};",
-                *lines,
-                f"{along} {{",
-                "#pragma omp simd",
-                f"    {across} {{",
-                *self.indented([*map(str, made.body.lines), *kept], 2),
-                "    }",
-                "}",
-                f"{across} {{",
-                "#pragma omp simd",
-                f"    {along} {{",
-                *self.indented(out, 2),
-                "    }",
-                "}",
-            ]),
-            "}",
-        ]  # fmt: skip
+        along = (last.name, "tile", "tile_end")
+        across = ("lane", "lane_tile", "lane_end")
+        filled = [SIMD, *self.loop(*across, [*map(str, made.body.lines), *held])]
+        stored = [SIMD, *self.loop(*along, out)]
+        body = self.tiles("tile", size, [
+            *lines,
+            *self.loop(*along, filled),
+            *self.loop(*across, stored),
+        ])  # fmt: skip
         for loop in reversed(outer):
-            name, size = loop.name, self.extent(loop)
-            head = f"for (int64_t {name} = 0; {name} < {size}; {name}++) {{"
-            body = [head, *self.indented(body), "}"]
-        return body
+            body = self.loop(loop.name, "0", self.extent(loop), body)
+        return self.tiles("lane_tile", "lanes", body)
 
-    def start(self, total: Accumulator, lanes: bool) -> list[str]:
-        """The statements before a reduction."""
-        first = c_expressions.identity(total.kind, total.dtype)
-        if not lanes:
-            flag = [f"int {total.spoiled} = 0;"] if total.spoiled else []
-            return [f"{total.ctype} {total.name} = {first};", *flag]
-        lines = [f"{total.ctype} {total.name}[{LANES}];"]
-        loop = "for (int64_t lane = 0; lane < lanes; lane++)"
-        lines.append(f"{loop} {total.name}[lane] = {first};")
-        if total.spoiled:
-            lines += [f"int {total.spoiled}[{LANES}];", f"{loop} {total.spoiled}[lane] = 0;"]
-        return lines
-
-    def step(self, total: Accumulator, lanes: bool) -> str:
-        held = f"{total.name}[lane]" if lanes else total.name
-        if total.spoiled:
-            sign = ">" if total.kind == "max" else "<"
-            return f"{held} = {total.text} {sign} {held} ? {total.text} : {held};"
-        return f"{held} = {c_expressions.combine(total.kind, total.dtype, held, total.text)};"
-
-    def spoil(self, total: Accumulator, lanes: bool) -> str:
-        held = f"{total.spoiled}[lane]" if lanes else total.spoiled
-        return f"{held} |= {total.text} != {total.text};"
-
-    def end(self, total: Accumulator, lanes: bool) -> list[str]:
-        """The statements after a reduction: a NaN that was met wins."""
-        if not total.spoiled:
-            return []
-        nan = c_expressions.literal(float("nan"), total.dtype)
-        if lanes:
-            return [
-                f"for (int64_t lane = 0; lane < lanes; lane++) if ({total.spoiled}[lane]) "
-                f"{total.name}[lane] = {nan};"
-            ]
-        return [f"if ({total.spoiled}) {total.name} = {nan};"]
-
-    def clauses(self, sums: list[Accumulator]) -> str:
-        """What tells the compiler that partial values of these may be kept in vector lanes."""
-        signs = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
-        found = [f"reduction({signs[t.kind]}:{t.name})" for t in sums]
-        found += [f"reduction(|:{t.spoiled})" for t in sums if t.spoiled]
-        return " " + " ".join(found) if found else ""
+    def tiles(self, start: str, size: str, body: list[str]) -> list[str]:
+        """A loop over the tiles of one side."""
+        end = "tile_end" if start == "tile" else "lane_end"
+        stop = f"{start} + {TILE} < {size} ? {start} + {TILE} : {size}"
+        head = f"for (int64_t {start} = 0; {start} < {size}; {start} += {TILE}) {{"
+        return [head, *self.indented([f"const int64_t {end} = {stop};", *body]), "}"]
 
     # Functions ----------------------------------------------------------------------------------
 
@@ -308,7 +273,7 @@ class _Writer:
 
     def partial(self, made: Pass) -> list[Parameter]:
         """What a task of a divided pass is told: its share, and where partial values go."""
-        parts = (Parameter(f"{t.name}_parts", t.ctype, None) for t in made.sums)
+        parts = (Parameter(f"{t.name}_parts", partial_type(t), None) for t in made.sums)
         return [Parameter("grain", "int64_t", None, False), *parts]
 
     def divisors(self) -> list[str]:
@@ -402,8 +367,10 @@ class _Writer:
             bounds = ("begin", "end")
         else:
             lines.append("(void)grain;")
-        lines += self.pass_text(made, bounds)
-        lines += [f"{t.name}_parts[task] = {t.name};" for t in made.sums]
+        lines += self.pass_text(made, bounds, partial=True)
+        blocked = self.accumulation(made).blocked
+        for t in made.sums:
+            lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
         return lines if made.loops or made.sums else [*lines, "(void)task;"]
 
     def divide(self, made: Pass, task: str, indices: Sequence[str] = ()) -> list[str]:
@@ -423,19 +390,30 @@ class _Writer:
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
                          f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
-        lines += [f"{t.ctype} {t.name}_parts[{PARTS}];" for t in made.sums]
+        lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
         arrays = {f"{t.name}_parts": f"{t.name}_parts" for t in made.sums}
         arrays.update({name: name for name in indices})
         lines += self.launch(task, {"grain": "grain", **arrays})
-        outside = []
+        before, after = [], []
         for t in made.sums:
-            outside.append(f"{t.ctype} {t.name} = {c_expressions.identity(t.kind, t.dtype)};")
-            combined = c_expressions.combine(t.kind, t.dtype, t.name, f"{t.name}_parts[part]")
-            lines.append(f"for (int64_t part = 0; part < parts; part++) {t.name} = {combined};")
-        return [*outside, "{", *self.indented(lines), "}"]
+            each = f"{t.name}_parts[part]"
+            if is_float_sum(t):
+                before.append(f"double {wide(t)} = 0;")
+                combined = f"{wide(t)} += {each}"
+                after.append(f"const {t.ctype} {t.name} = ({t.ctype}){wide(t)};")
+            else:
+                before.append(f"{t.ctype} {t.name} = {c_expressions.identity(t.kind, t.dtype)};")
+                step = c_expressions.combine(t.kind, t.dtype, t.name, each)
+                combined = f"{t.name} = {step}"
+            lines.append(f"for (int64_t part = 0; part < parts; part++) {combined};")
+        return [*before, "{", *self.indented(lines), "}", *after]
+
+
+def partial_type(total: Accumulator) -> str:
+    """The C type of a partial value of a reduction."""
+    return "double" if is_float_sum(total) else total.ctype
 
 
 def weight_of(made: Pass) -> int:
-    """About how many statements one element of a pass takes; calls count for more."""
-    text = "\n".join(map(str, made.body.lines))
-    return len(made.body.lines) + len(made.sums) + len(made.stores) + 8 * text.count("geon_")
+    """About how many statements one element of a pass takes."""
+    return made.body.work + len(made.sums) + len(made.stores)

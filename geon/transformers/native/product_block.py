@@ -1,12 +1,13 @@
 """The C text that works on one block of a product: packed, multiplied by groups of rows, put by."""
 
-from .product_shape import GROUP, NARROW, NEAR, Shape
+from .product_shape import CHAIN, GROUP, NARROW, NEAR, STREAMED, Shape
 from .product_tiles import heights
 
 
 def block_text(of: Shape) -> str:
     """All of it; the structures that it is told of come before."""
-    parts = (_place_text, _pack_left_text, _pack_right_text, _next_text, _put_text, _group_text)
+    parts = (_place_text, _pack_left_text, _pack_right_text, _next_text, _add_text, _put_text,
+             _group_text)  # fmt: skip
     return "\n".join(part(of) for part in parts)
 
 
@@ -112,6 +113,28 @@ static GEON_QUICK struct geon_next_{tag} geon_find_next_{tag}(const struct geon_
 """
 
 
+def _add_text(of: Shape) -> str:
+    tag, type = of.tag, of.type
+    return f"""\
+/* The sums of some summed indices of a long product added to the totals of those before; after the
+   last of all, the totals are the sums. */
+static GEON_QUICK void geon_add_{tag}(const struct geon_block_{tag} *block, int64_t row_start,
+    int64_t height, int64_t depth_start, int64_t depth_run, {type} *out) {{
+  const int first = depth_start == block->depth_first;
+  const int last = depth_start + depth_run >= block->depth_last;
+  double *totals = block->totals + (row_start - block->block_start) * block->sums_step;
+  for (int64_t r = 0; r < height; ++r, out += block->sums_step, totals += block->sums_step) {{
+    if (first)
+      for (int64_t c = 0; c < block->width; ++c) totals[c] = out[c];
+    else
+      for (int64_t c = 0; c < block->width; ++c) totals[c] += out[c];
+    if (last)
+      for (int64_t c = 0; c < block->width; ++c) out[c] = ({type})totals[c];
+  }}
+}}
+"""
+
+
 def _put_text(of: Shape) -> str:
     tag, type = of.tag, of.type
     return f"""\
@@ -155,11 +178,12 @@ static GEON_QUICK void geon_group_{tag}(const struct geon_run_{tag} *run,
   const struct geon_operand_{tag} *left = &product->left, *right = &product->right;
   const int64_t width = block->width, depth_run = block->depth_run;
   const int64_t rest = block->block_end - row_start, height = rest < {GROUP} ? rest : {GROUP};
-  const int more = block->depth_start > block->depth_first;
+  const int more = !run->cut.is_long && block->depth_start > block->depth_first;
   const int whole = !run->direct && height % {low} == 0;
   const int near_rows = whole && !left->pack && left->summed == 1
     && width <= {NARROW * panel} && left->line * {GROUP * of.bytes} <= {NEAR};
-  const int straight = whole && product->result && !run->part_sums && width % {of.vector} == 0;
+  const int straight = whole && product->result && !run->part_sums && !run->cut.is_long
+    && width % {of.vector} == 0;
   {type} *out = straight
     ? block->result + row_start * product->result_line + block->column_start
     : block->sums + (product->depth > run->cut.depth_block
@@ -168,10 +192,16 @@ static GEON_QUICK void geon_group_{tag}(const struct geon_run_{tag} *run,
   const {type} *in_place = block->columns_at + block->column_start * right->line
     + block->depth_start * right->summed;
   if (!near_rows) geon_pack_left_{tag}(run, block, row_start, height);
-  if (run->direct == 1)
-    geon_stream_{tag}(height, width, depth_run, block->left, block->left_step, in_place,
-      right->summed, out, out_step, more);
-  else if (run->direct == 2)
+  if (run->direct == 1) {{
+    const int64_t chain = run->cut.is_long ? {CHAIN * STREAMED} : run->cut.depth_block;
+    for (int64_t k = 0; k == 0 || k < depth_run; k += chain) {{
+      const int64_t deep = depth_run - k < chain ? depth_run - k : chain;
+      geon_stream_{tag}(height, width, deep, block->left + k, block->left_step,
+        in_place + k * right->summed, right->summed, out, out_step, more);
+      if (run->cut.is_long)
+        geon_add_{tag}(block, row_start, height, block->depth_start + k, deep, out);
+    }}
+  }} else if (run->direct == 2)
     geon_dots_{tag}(height, width, depth_run, block->left, block->left_step, in_place,
       right->line, out, out_step, more);
   else
@@ -180,8 +210,10 @@ static GEON_QUICK void geon_group_{tag}(const struct geon_run_{tag} *run,
       near_rows ? left->line : block->left_step,
       block->near ? in_place : block->panels,
       block->near ? {panel} : {panel} * depth_run,
-      block->near ? right->summed : {panel}, out, out_step, more,
+      block->near ? right->summed : {panel}, out, out_step, more, run->cut.chain,
       geon_find_next_{tag}(run, block, row_start, height));
+  if (run->cut.is_long && run->direct != 1)
+    geon_add_{tag}(block, row_start, height, block->depth_start, depth_run, out);
   if (!straight && block->depth_start + depth_run >= block->depth_last)
     geon_put_{tag}(run, block, row_start, height, out);
 }}

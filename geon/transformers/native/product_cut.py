@@ -1,6 +1,6 @@
 """The C text that cuts a product into blocks, items and tasks."""
 
-from .product_shape import Shape
+from .product_shape import CHAIN, Shape
 
 
 def cut_text(of: Shape) -> str:
@@ -10,12 +10,14 @@ def cut_text(of: Shape) -> str:
 /* Blocks of rows and columns, items (blocks of all batches and parts), and tasks, each of
    neighbouring items: of the same columns where the right operand is larger than all else, so
    that each thread reads and packs few of them, else of the same rows, since threads that write
-   parts of the same rows take lines of cache from each other. Only `part_depth` enters results,
-   and that follows from the sizes: what has few elements but long sums is summed in parts. */
+   parts of the same rows take lines of cache from each other. Only `part_depth`, `depth_block` and
+   `chain` enter results, and they follow from the sizes: what has few elements but long sums is
+   summed in parts. Where sums are long, `chain` terms are added in their own type, and the rest in
+   double. */
 struct geon_cut_{tag} {{
   int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
-  int64_t parts, part_depth;
-  int by_columns;
+  int64_t parts, part_depth, chain;
+  int by_columns, is_long;
 }};
 /* The least block, a multiple of `step`, that cuts `total` into as few as blocks of `most` do. */
 static GEON_QUICK int64_t geon_share_{tag}(
@@ -25,8 +27,11 @@ static GEON_QUICK int64_t geon_share_{tag}(
   return block > 0 ? block : step;
 }}
 static GEON_QUICK struct geon_cut_{tag} geon_cut_{tag}(int64_t batches, int64_t rows,
-    int64_t columns, int64_t depth, int few, int32_t threads) {{
+    int64_t columns, int64_t depth, int direct, int32_t threads) {{
   struct geon_cut_{tag} s;
+  const int few = direct != 0;
+  s.is_long = depth > {of.long_depth};
+  s.chain = s.is_long ? {CHAIN} : depth > 0 ? depth : 1;
   const int64_t wide = few ? (rows <= 8 ? 8 : 2) * {of.columns} : {of.columns};
   const int64_t least = few ? {of.columns} : 4 * {of.panel};
   const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
@@ -51,7 +56,8 @@ static GEON_QUICK struct geon_cut_{tag} geon_cut_{tag}(int64_t batches, int64_t 
   s.by_columns = (double)depth * (double)columns > (double)rows * (double)(depth + columns);
   s.row_block = row_block;
   s.column_block = column_block;
-  const int64_t most = few && rows <= 16 ? (rows <= 4 ? 32 : 10) * {of.depth} : {of.depth};
+  const int64_t most = s.is_long && direct == 2 ? {of.vector * CHAIN}
+    : few && rows <= 16 ? (rows <= 4 ? 32 : 10) * {of.depth} : {of.depth};
   s.depth_block = geon_share_{tag}(s.parts > 1 ? s.part_depth : depth, most, 8);
   s.tasks = wanted > 1 ? 2 * wanted : 1;
   if (work < 2e5 * (double)s.tasks) s.tasks = (int64_t)(work / 2e5) + 1;

@@ -67,6 +67,7 @@ struct geon_run_{tag} {{
 /* One block: its memory, where it is, and the operands of its batch. */
 struct geon_block_{tag} {{
   {type} *left, *panels, *sums, *staged, *result;
+  double *totals; /* of a long product */
   const {type} *rows_at, *columns_at;
   int64_t left_step, sums_step, batch, part, column_start, width, block_start, block_end;
   int64_t depth_first, depth_last, depth_start, depth_run;
@@ -200,13 +201,17 @@ static GEON_QUICK void geon_product_task_{tag}(void *argument, int64_t index) {{
     run->direct || run->kept ? 0 : cut->column_block * cut->depth_block);
   const int64_t sums = geon_lines_{tag}(groups * {GROUP} * block.sums_step);
   const int64_t deep = product->left.staged + product->right.staged;
+  const int64_t totals = cut->is_long
+    ? groups * {GROUP} * block.sums_step * (int64_t)(sizeof(double) / sizeof({type})) : 0;
   const int64_t staged = product->left.pack || product->right.pack
     ? deep * cut->depth_block + cut->column_block : 0;
-  {type} *scratch = geon_scratch((size_t)(left + panels + sums + staged) * sizeof({type}));
+  {type} *scratch =
+    geon_scratch((size_t)(left + panels + sums + totals + staged) * sizeof({type}));
   block.left = scratch;
   block.panels = scratch + left;
   block.sums = scratch + left + panels;
-  block.staged = scratch + left + panels + sums;
+  block.totals = (double *)(scratch + left + panels + sums);
+  block.staged = scratch + left + panels + sums + totals;
   block.columns_packed = -1;
   const int64_t last = cut->items * (index + 1) / cut->tasks;
   for (int64_t item = cut->items * index / cut->tasks; item < last; ++item)
@@ -221,8 +226,12 @@ def _add_parts_text(of: Shape) -> str:
 /* The parts' sums added in order, and stored. */
 static GEON_QUICK void geon_add_parts_{tag}(const struct geon_run_{tag} *run, int64_t elements) {{
   const struct geon_product_{tag} *product = run->product;
-  for (int64_t e = elements; e < run->cut.parts * elements; ++e)
-    run->part_sums[e % elements] += run->part_sums[e];
+  for (int64_t e = 0; e < elements; ++e) {{
+    double total = 0;
+    for (int64_t part = 0; part < run->cut.parts; ++part)
+      total += run->part_sums[part * elements + e];
+    run->part_sums[e] = ({type})total;
+  }}
   for (int64_t batch = 0; batch < product->batches; ++batch) {{
     const {type} *sums = run->part_sums + batch * product->rows * product->columns;
     int64_t offsets[3];
@@ -279,7 +288,7 @@ static GEON_QUICK void geon_product_{tag}(
     run.direct = 1;
   else if (in_place && product->right.line != 1 && rows <= {FEW["dots"]})
     run.direct = 2;
-  run.cut = geon_cut_{tag}(batches, rows, columns, product->depth, run.direct != 0, threads);
+  run.cut = geon_cut_{tag}(batches, rows, columns, product->depth, run.direct, threads);
   const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
   {type} part_sums[elements > 0 ? run.cut.parts * elements : 1];
   run.part_sums = elements > 0 ? part_sums : NULL;

@@ -23,10 +23,10 @@ def _stream_end(of: Shape) -> list[str]:
         f"    const {type} *b, int64_t step, {type} *c, int64_t out_step) {{",
         "  for (int64_t r = 0; r < rows; ++r)",
         "    for (int64_t e = 0; e < width; ++e) {",
-        f"      {type} sum = c[r * out_step + e];",
-        "      for (int64_t k = 0; k < deep; ++k)",
+        f"      {type} sum = a[r * line] * b[e];",
+        "      for (int64_t k = 1; k < deep; ++k)",
         f"        sum = GEON_SCALAR_FMA_{of.tag.upper()}(a[r * line + k], b[k * step + e], sum);",
-        "      c[r * out_step + e] = sum;",
+        "      c[r * out_step + e] += sum;",
         "    }",
         "}",
     ]
@@ -47,13 +47,14 @@ def _stream_block(of: Shape, rows: int, deep: int) -> list[str]:
     for k in range(deep):
         lines.append(f"  {vector} b{k} = *(const {vector} *)(row{k} + column);")
         lines += [f"  GEON_HOLD_{upper}(b{k});"] if rows > 1 else []
-    lines += [f"  {vector} c{r} = *({vector} *)(c + {r} * out_step + column);" for r in range(rows)]
+    # Added to the result as one: half the roundings of a sum over many summed indices, and more.
+    lines += [f"  {vector} c{r} = a{r}_0 * b0;" for r in range(rows)]
     lines += [
         f"  c{r} = GEON_VECTOR_FMA_{upper}(a{r}_{k}, b{k}, c{r});"
-        for k in range(deep)
+        for k in range(1, deep)
         for r in range(rows)
     ]
-    lines += [f"  *({vector} *)(c + {r} * out_step + column) = c{r};" for r in range(rows)]
+    lines += [f"  *({vector} *)(c + {r} * out_step + column) += c{r};" for r in range(rows)]
     lines += [
         "}",
         "if (column < width)",

@@ -56,7 +56,10 @@ def heights(of: Shape) -> tuple[int, int]:
 
 
 def tile_text(of: Shape, height: str, width: int) -> str:
-    """One register tile: out[row][column] (+)= sum over k of left[row][k] * right[k][column]."""
+    """One register tile: out[row][column] (+)= sum over k of left[row][k] * right[k][column].
+
+    Registers hold the sum of ``chain`` terms at most, and are then added to ``out``.
+    """
     rows, upper = heights(of)[height == "low"], of.tag.upper()
     vector = f"geon_vector_{of.tag}"
     cells = [[f"c{r}_{c}" for c in range(width)] for r in range(rows)]
@@ -72,15 +75,15 @@ def tile_text(of: Shape, height: str, width: int) -> str:
         f"static GEON_QUICK void geon_{height}_{width}_{of.tag}(",
         f"    int64_t depth, const {of.type} *restrict left, int64_t line,",
         f"    const {of.type} *restrict right, int64_t step, {of.type} *restrict out,",
-        "    int64_t out_step, int accumulate, const char *next_left, const char *next_right) {",
+        "    int64_t out_step, int accumulate, int64_t chain, const char *next_left,",
+        "    const char *next_right) {",
         *(f"  const {of.type} *left{r} = left + {r} * line;" for r in range(0, rows, 3)),
+        "  int64_t k = 0;",
+        "  do {",
+        "  const int64_t end = k + chain < depth ? k + chain : depth;",
         f"  {vector} {', '.join(places)};",
-        "  if (accumulate) {",
-        *(f"    {cell} = {place};" for cell, place in places.items()),
-        "  } else {",
-        f"    {' = '.join(places)} = ({vector}){{0}};",
-        "  }",
-        f"  for (int64_t k = 0; k < depth; ++k, {moves}, right += step) {{",
+        f"  {' = '.join(places)} = ({vector}){{0}};",
+        f"  for (; k < end; ++k, {moves}, right += step) {{",
         "    __builtin_prefetch(next_left + 64 * k);",
         "    __builtin_prefetch(next_right + 64 * k);",
         f"    {of.type} x;",
@@ -97,7 +100,18 @@ def tile_text(of: Shape, height: str, width: int) -> str:
             f"    {cell} = GEON_VECTOR_FMA_{upper}(a, {b}, {cell});"
             for cell, b in zip(line, right, strict=True)
         ]
-    lines += ["  }", *(f"  {place} = {cell};" for cell, place in places.items()), "}", ""]
+    lines += [
+        "  }",
+        "  if (accumulate) {",
+        *(f"    {place} += {cell};" for cell, place in places.items()),
+        "  } else {",
+        *(f"    {place} = {cell};" for cell, place in places.items()),
+        "  }",
+        "  accumulate = 1;",
+        "  } while (k < depth);",
+        "}",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -108,7 +122,7 @@ def tiles_text(of: Shape) -> str:
     """
     high, low = heights(of)
     tag, type, vector, panel = of.tag, of.type, of.vector, of.panel
-    call = "(depth, a, line, b, step, c, out_step, accumulate, next_left, next_right)"
+    call = "(depth, a, line, b, step, c, out_step, accumulate, chain, next_left, next_right)"
     return f"""\
 struct geon_next_{tag} {{
   const {type} *left, *right;
@@ -117,7 +131,7 @@ struct geon_next_{tag} {{
 static GEON_QUICK void geon_tiles_{tag}(
     int64_t rows, int64_t columns, int64_t depth, const {type} *left, int64_t line,
     const {type} *right, int64_t panel_step, int64_t step, {type} *out, int64_t out_step,
-    int accumulate, struct geon_next_{tag} next) {{
+    int accumulate, int64_t chain, struct geon_next_{tag} next) {{
   const char *next_left = (const char *)next.left, *next_right = (const char *)next.right;
   const char *const left_end = next_left + next.left_size * {of.bytes};
   const char *const right_end = next_right + next.right_size * {of.bytes};

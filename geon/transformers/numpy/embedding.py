@@ -10,7 +10,7 @@ from types import ModuleType
 from ... import errors
 from ...op_graph import philox
 from .. import calls, checkpoint, dims, feeding, files, gate, place, slot, state, written
-from . import runtime
+from . import long_sums, runtime
 
 # In the order of their imports of one another.
 LIBRARY = (
@@ -25,6 +25,7 @@ LIBRARY = (
     slot,
     state,
     calls,
+    long_sums,
     runtime,
     written,
 )

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...errors import UnavailableError
-from ...op_graph.dtypes import kind
+from ...op_graph.dtypes import kind, name_of
 from ...op_graph.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
 from ..schedule import Kernel
 from .contract import groups
+from .long_sums import CHAIN, LONG_PRODUCT
 from .table import INTEGER_TABLE, REDUCTIONS, TABLE
 
 if TYPE_CHECKING:
@@ -74,7 +75,16 @@ def _reduction(work: Emitter, op: Op) -> list[str]:
         text = text.replace(" dtype={dtype},", "")
     axis = positions(op)
     shown = str(axis[0]) if len(axis) == 1 else str(axis)
+    if op.primitive.name == "sum" and not _few(work, op.args[0], axis):
+        return [f"rt.add_reduce({x}, {shown}, {out})"]
     return [text.format(x, axis=shown, dtype=dtype_text(op.dtype), o=out)]
+
+
+def _few(work: Emitter, x: Op, axis: tuple[int, ...]) -> bool:
+    """Whether NumPy's own sum is right: of few terms, of one run of memory, or not of float32."""
+    terms = product(x.axes.lengths[k] for k in axis)
+    together = len(axis) == len(x.axes) and work.base[x] is x
+    return name_of(x.dtype) != "float32" or together or (isinstance(terms, int) and terms <= CHAIN)
 
 
 def _position(work: Emitter, op: Op) -> list[str]:
@@ -132,7 +142,10 @@ def _dot(work: Emitter, op: Op) -> list[str]:
     left = _matrix(work, x, batch, [rows, summed], drop=flat)
     right = _matrix(work, y, batch, [summed, columns], drop=flat)
     out = _matrix(work, op, batch, [rows, columns], drop=flat)
-    return [f"np.matmul({left}, {right}, out={out})"]
+    terms = product(x.axes[n].expression for n in summed)
+    if name_of(op.dtype) != "float32" or (isinstance(terms, int) and terms <= LONG_PRODUCT):
+        return [f"np.matmul({left}, {right}, out={out})"]
+    return [f"rt.matmul({left}, {right}, {out})"]
 
 
 def _matrix(work: Emitter, op: Op, batch: list[str], pair: list[list[str]], drop: bool) -> str:

@@ -1,0 +1,206 @@
+"""How a pass of a loop nest accumulates its reductions, as C.
+
+A sum of floats is taken in blocks: the terms of a block are added in the sum's own dtype, the sums of
+blocks in float64. So its error does not grow with the number of terms, and the order of additions
+follows from lengths (and the width of vectors) alone. Other reductions have no such error: they keep
+one running value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .. import c_expressions
+from ..forms import Size
+from ..loops import Accumulator, Loop
+from ..scalars import LANES
+
+# The most terms that are added one after another in a sum's own dtype. 32 equal terms are off by
+# 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.
+CHAIN = 32
+
+Lines = list[str]
+BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # stand for the bounds of a block
+LANE_LOOP = "for (int64_t lane = 0; lane < lanes; lane++)"
+
+
+class Accumulation:
+    """The reductions of one pass.
+
+    ``loops`` are those of the pass, outermost first; with ``lanes`` each row of a block of rows has
+    accumulators of its own; ``width`` is how many float32 a vector holds. ``extent`` writes the
+    length of a loop as C.
+    """
+
+    def __init__(
+        self,
+        sums: Sequence[Accumulator],
+        loops: Sequence[Loop],
+        lanes: bool,
+        width: int,
+        extent: Callable[[Loop], str],
+    ) -> None:
+        self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
+        self.block = CHAIN if lanes else CHAIN * width
+        self.level = self.block_level([loop.extent for loop in loops])
+        wide = [t for t in sums if is_float_sum(t)] if self.level is not None else []
+        self.blocked = {t.name for t in wide}
+
+    def block_level(self, extents: Sequence[Size]) -> int | None:
+        """The loop that is cut into blocks; None where one block holds all terms.
+
+        It is the innermost one where a row is summed along its vectors, since what the vectors of
+        one run of it hold is added to one number.
+        """
+        known = 1
+        for level in range(len(extents) - 1, -1, -1):
+            extent = extents[level]
+            if not isinstance(extent, int) or known * extent > self.block:
+                return level if self.lanes else len(extents) - 1
+            known *= extent
+        return None
+
+    def inner(self) -> int:
+        """How many terms one turn of the loop that is cut has."""
+        terms = 1
+        for loop in self.loops[(self.level or 0) + 1 :]:
+            assert isinstance(loop.extent, int)
+            terms *= loop.extent
+        return terms
+
+    def turns(self) -> int:
+        """How many turns of the loop that is cut make a block.
+
+        Blocks of a known length are equal, so that a compiler knows how long each is.
+        """
+        assert self.level is not None
+        most = max(1, self.block // self.inner())
+        extent = self.loops[self.level].extent
+        if not isinstance(extent, int) or extent <= most:
+            return most
+        count = -(-extent // most)
+        equal = -(-extent // count)
+        return equal if extent % equal == 0 else most
+
+    # Text ---------------------------------------------------------------------------------------
+
+    def clause(self) -> str:
+        """What tells the compiler that partial values of these may be kept in vector lanes."""
+        if self.lanes:
+            return ""
+        signs = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
+        found = [f"reduction({signs[t.kind]}:{t.name})" for t in self.sums]
+        found += [f"reduction(|:{t.spoiled})" for t in self.sums if t.spoiled]
+        return " " + " ".join(found) if found else ""
+
+    def steps(self) -> Lines:
+        """The statements on one element."""
+        found = []
+        for total in self.sums:
+            held = f"{total.name}[lane]" if self.lanes else total.name
+            if total.spoiled:
+                sign = ">" if total.kind == "max" else "<"
+                found.append(f"{held} = {total.text} {sign} {held} ? {total.text} : {held};")
+                flag = f"{total.spoiled}[lane]" if self.lanes else total.spoiled
+                found.append(f"{flag} |= {total.text} != {total.text};")
+                continue
+            step = c_expressions.combine(total.kind, total.dtype, held, total.text)
+            found.append(f"{held} = {step};")
+        return found
+
+    def start(self) -> Lines:
+        """The statements before the loops."""
+        found: Lines = []
+        for total in self.sums:
+            if total.name in self.blocked:
+                found += self.declared("double", wide(total), "0")
+                found += [f"{total.ctype} {total.name}[{LANES}];"] if self.lanes else []
+                continue
+            first = c_expressions.identity(total.kind, total.dtype)
+            found += self.declared(total.ctype, total.name, first)
+            if total.spoiled:
+                found += self.declared("int", total.spoiled, "0")
+        return found
+
+    def declared(self, ctype: str, name: str, value: str) -> Lines:
+        """A variable that begins as ``value``, one for each lane."""
+        if not self.lanes:
+            return [f"{ctype} {name} = {value};"]
+        return [f"{ctype} {name}[{LANES}];", f"{LANE_LOOP} {name}[lane] = {value};"]
+
+    def blocks(self, run: Lines, variable: str, bounds: tuple[str, str] | None) -> Lines:
+        """The loop that is cut, block by block.
+
+        ``run`` are its lines from ``BLOCK_BEGIN`` to ``BLOCK_END``; ``bounds`` those of its part,
+        where it is divided.
+        """
+        assert self.level is not None
+        loop, turns = self.loops[self.level], self.turns()
+        low, high = bounds or ("0", self.extent(loop))
+        begin, end = f"{variable}_block", f"{variable}_end"
+        known = loop.extent if isinstance(loop.extent, int) and bounds is None else None
+        if known is not None and known <= turns:
+            begin, end, head, tail = low, high, ["{"], []
+        else:
+            stop = f"{begin} + {turns}"
+            if known is None or known % turns:
+                stop = f"{stop} < {high} ? {stop} : {high}"
+            head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {turns}) {{"]
+            tail = [f"const int64_t {end} = {stop};"]
+        text = [line.replace(BLOCK_BEGIN, begin).replace(BLOCK_END, end) for line in run]
+        body = [*tail, *self.before_block(), *text, *self.after_block()]
+        return [*head, *("    " + line if line[:1] != "#" else line for line in body), "}"]
+
+    def before_block(self) -> Lines:
+        """The statements before a block."""
+        found = []
+        for total in self.sums:
+            if total.name in self.blocked:
+                if self.lanes:
+                    found.append(f"{LANE_LOOP} {total.name}[lane] = 0;")
+                else:
+                    found.append(f"{total.ctype} {total.name} = 0;")
+        return found
+
+    def after_block(self) -> Lines:
+        """The statements after a block."""
+        found = []
+        for total in self.sums:
+            if total.name in self.blocked:
+                at = "[lane]" if self.lanes else ""
+                head = f"{LANE_LOOP} " if self.lanes else ""
+                found.append(f"{head}{wide(total)}{at} += {total.name}{at};")
+        return found
+
+    def end(self, partial: bool = False) -> Lines:
+        """The statements after the loops: sums in their dtype, and a NaN that was met wins.
+
+        Of a ``partial`` value more is to come: it stays as it is.
+        """
+        found = []
+        for total in self.sums:
+            if total.name in self.blocked and not partial:
+                if self.lanes:
+                    line = f"{total.name}[lane] = ({total.ctype}){wide(total)}[lane];"
+                    found.append(f"{LANE_LOOP} {line}")
+                else:
+                    found.append(f"const {total.ctype} {total.name} = ({total.ctype}){wide(total)};")
+            if total.spoiled:
+                nan = c_expressions.literal(float("nan"), total.dtype)
+                if self.lanes:
+                    found.append(
+                        f"{LANE_LOOP} if ({total.spoiled}[lane]) {total.name}[lane] = {nan};"
+                    )
+                else:
+                    found.append(f"if ({total.spoiled}) {total.name} = {nan};")
+        return found
+
+
+def is_float_sum(total: Accumulator) -> bool:
+    """Whether rounding makes the result of a reduction depend on how its terms are grouped."""
+    return total.kind == "sum" and total.dtype in ("float32", "float64")
+
+
+def wide(total: Accumulator) -> str:
+    """The name of the sum of the sums of blocks."""
+    return f"{total.name}_wide"

@@ -1,0 +1,127 @@
+"""Sums of many float32, whose error does not grow with their number.
+
+NumPy adds what lies side by side in pairs, but along other axes one after another; a BLAS adds the
+terms of a product one after another. Here few terms are added in float32, and their sums in float64.
+
+This file imports NumPy and the standard library alone: its text is part of the modules that
+``Transformer.write`` makes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+CHAIN = 32  # terms that are added one after another: equal ones are off by 5e-7 at most
+PIECE = 1 << 18  # elements that are worked on at a time, in memory of a few times their size
+LONG_PRODUCT = 8192  # terms from which on a product is computed in float64
+VECTOR = 1024  # terms of a part of a product of vectors: BLAS has at least 16 sums for them
+
+
+def add_reduce(x: Array, axis: int | tuple[int, ...], out: Array) -> None:
+    """The sums of float32 over ``axis``."""
+    axes = (axis,) if isinstance(axis, int) else axis
+    terms = math.prod([x.shape[a] for a in axes])
+    trailing = min(axes, default=0) >= x.ndim - len(axes)
+    if terms <= CHAIN or (trailing and x.flags.c_contiguous):
+        np.add.reduce(x, axis=axes, out=out)
+    else:
+        kept = [a for a in range(x.ndim) if a not in axes]
+        _reduce_kept(x.transpose(*kept, *axes), out)
+
+
+def _reduce_kept(x: Array, out: Array) -> None:
+    """The sums over the last axes of ``x``, those that ``out`` has not; part by part of ``out``."""
+    if out.size > PIECE // CHAIN:
+        axis = int(np.argmax(out.shape))
+        middle = out.shape[axis] // 2
+        for half in (slice(None, middle), slice(middle, None)):
+            part = (slice(None),) * axis + (half,)
+            _reduce_kept(x[part], out[part])
+        return
+    total = np.zeros(out.shape, np.float64)
+    _add_sums(x, total)
+    out[...] = total
+
+
+def _add_sums(x: Array, total: Array) -> None:
+    """Add the sums over the last axes of ``x`` to ``total``, piece by piece of what is summed."""
+    first = total.ndim
+    if x.size > PIECE and x.size > total.size * CHAIN:
+        axis = first + int(np.argmax(x.shape[first:]))
+        step = max(CHAIN, x.shape[axis] * PIECE // x.size // CHAIN * CHAIN)
+        if step < x.shape[axis]:
+            for start in range(0, x.shape[axis], step):
+                _add_sums(x[(slice(None),) * axis + (slice(start, start + step),)], total)
+            return
+    if x.size == 0:
+        return
+    while x.ndim > first and math.prod(x.shape[first:]) > 1 and x.dtype == np.float32:
+        x = _few_terms(x, first)
+    total += np.add.reduce(x, axis=tuple(range(first, x.ndim)), dtype=np.float64)
+
+
+def _few_terms(x: Array, first: int) -> Array:
+    """Sums of few terms each: along the axis that lies closest, else the longest; then in float64."""
+    strides = [abs(s) if n > 1 else 0 for s, n in zip(x.strides, x.shape, strict=True)]
+    summed = range(first, x.ndim)
+    near = [a for a in summed if x.shape[a] > 1 and strides[a] == x.itemsize]
+    axis = near[0] if near else max(summed, key=lambda a: x.shape[a])
+    if near and x.shape[axis] >= CHAIN:
+        return np.add.reduce(x, axis=axis).astype(np.float64)  # in pairs
+    blocks, rest = divmod(x.shape[axis], CHAIN)
+    part = (slice(None),) * axis
+    if not blocks:
+        return np.add.reduce(x, axis=axis).astype(np.float64)
+    whole = x[(*part, slice(None, blocks * CHAIN))]
+    shape = (*x.shape[:axis], blocks, CHAIN, *x.shape[axis + 1 :])
+    sums = np.add.reduce(whole.reshape(shape, copy=False), axis=axis + 1)
+    found = np.add.reduce(sums, axis=axis, dtype=np.float64)
+    if rest:
+        found += np.add.reduce(x[(*part, slice(blocks * CHAIN, None))], axis=axis)
+    return found
+
+
+def matmul(x: Array, y: Array, out: Array) -> None:
+    """The product of (stacks of) matrices of float32 as ``np.matmul`` takes them."""
+    terms = x.shape[-1]
+    if terms <= LONG_PRODUCT:
+        np.matmul(x, y, out=out)
+    elif out.size == 1:
+        x, y = x.reshape(terms, copy=False), y.reshape(terms, copy=False)
+        parts = terms // VECTOR
+        whole = slice(None, parts * VECTOR)
+        left = x[whole].reshape(parts, 1, VECTOR, copy=False)
+        right = y[whole].reshape(parts, VECTOR, 1, copy=False)
+        total = 0.0
+        for start in range(0, parts, PIECE):
+            piece = slice(start, start + PIECE)
+            total += np.add.reduce(np.matmul(left[piece], right[piece]), axis=None, dtype=float)
+        out[...] = total + np.float64(np.matmul(x[parts * VECTOR :], y[parts * VECTOR :]))
+    elif x.ndim > 2:
+        for place in np.ndindex(x.shape[:-2]):
+            _matrices(x[place], y[place], out[place])
+    else:
+        left = x if x.ndim == 2 else x[None]
+        right = y if y.ndim == 2 else y[:, None]
+        _matrices(left, right, out.reshape(len(left), right.shape[1], copy=False))
+
+
+def _matrices(x: Array, y: Array, out: Array) -> None:
+    """The product of two matrices in float64, by parts of the result and of what is summed."""
+    rows, columns = out.shape
+    height = max(1, min(rows, 512))
+    width = max(1, min(columns, PIECE // height))
+    depth = max(1, PIECE // (height + width))
+    for row in range(0, rows, height):
+        for column in range(0, columns, width):
+            target = out[row : row + height, column : column + width]
+            total = np.zeros(target.shape, np.float64)
+            for k in range(0, x.shape[1], depth):
+                left = x[row : row + height, k : k + depth].astype(np.float64)
+                right = y[k : k + depth, column : column + width].astype(np.float64)
+                total += left @ right
+            target[...] = total

@@ -3,8 +3,10 @@
 Each float value comes with a bound for each of its elements, carried from op to op: what the
 operands may be off moves the result as far as it does when it is tried, and each op rounds. Where
 all operands are exact and the result fits its dtype (sums of small integers do), it is exact, and a
-program may not be off at all. A sum may be off by ``SUM_ULPS`` roundings of the sum of magnitudes,
-however long it is: what adds in blocks keeps that, what adds one after the other does not.
+program may not be off at all. A sum of float32 may be off by ``SUM_ULPS`` roundings of the sum of
+magnitudes, however long it is, and a product by ``PRODUCT_ULPS``: what adds in blocks keeps that,
+what adds one after the other does not. In float64 blocks of ``CHAIN`` terms are added one after
+the other, and the terms of a product.
 """
 
 from dataclasses import dataclass
@@ -19,6 +21,8 @@ from geon.op_graph.op_graph import Leaf, post_order
 from geon.testing.comparison import same_bits
 
 SUM_ULPS = 24.0
+PRODUCT_ULPS = 64.0
+CHAIN = 32
 # Elementary functions, and divisions written as products.
 ULPS = 32.0
 ROUNDED_ONCE = frozenset(
@@ -149,7 +153,7 @@ class Reference:
         if op.primitive.name == "cumsum":
             ulps = count  # each element of a running sum is rounded once
         else:
-            ulps = min(count, SUM_ULPS)
+            ulps = min(count, SUM_ULPS + (count / CHAIN if op.dtype == WIDE else 0.0))
         return Known(value, error + _accumulated(size + error, value, op.dtype, ulps))
 
     def _prod(self, op, bound, args, value):
@@ -191,8 +195,9 @@ class Reference:
             error += _matmul(op, x.error, right + _error(y))
         if not y.exact:
             error += _matmul(op, left, y.error)
-        count = max(2, x.value.size * y.value.size // max(1, value.size))
-        ulps = min(count, SUM_ULPS)
+        summed = [x.value.shape[op.args[0].axes.index(n)] for n in op.attrs[0]]
+        count = max(2, int(np.prod(summed)))
+        ulps = min(count, PRODUCT_ULPS + (count / 2 if op.dtype == WIDE else 0.0))
         return Known(value, error + _accumulated(size + error, value, op.dtype, ulps))
 
 

@@ -24,6 +24,9 @@ def check(program, sanitize, stage=lambda text: None):
     """Raise ``WrongError`` for a wrong value; ``stage`` is told what runs before it does."""
     stage("numpy, float64")
     check_raised(program)
+    stage("numpy")
+    with geon.NumPyTransformer() as transformer:
+        compare(program, computed(program, transformer), "numpy")
     options = [{"sanitize": True}, {}] if sanitize else [{}]
     for chosen in options:
         first = None

@@ -29,7 +29,7 @@ class Constant:
     where: str
     roles: tuple[str, ...]
     value: int | None = None
-    each: tuple[int, ...] = (1,)
+    each: tuple[float, ...] = (1,)
     many: float = 3
     plus: int = 0
 
@@ -49,7 +49,7 @@ class Constant:
             pair
             for value in self.values()
             for each in self.each
-            for pair in around((int(value) + self.plus) // each, self.many)
+            for pair in around(int((int(value) + self.plus) / each), self.many)
         ]
 
     def aims(self):
@@ -87,6 +87,7 @@ CONSTANTS = (
     _native("nests", "ON_STACK", "row"),
     _native("nests", "TILE", "lane", "across", "row", many=15),
     _native("nests", "_Writer.block_size", "lane", "across", value=64, many=20),
+    _native("accumulate", "CHAIN", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100),
     _shared("scalars", "LANES", "lane", "across"),
     _shared("loops", "BUFFERED", "row"),
     # Fusion: how many ops, and how long rows.
@@ -111,6 +112,9 @@ CONSTANTS = (
     _native("product_shape", "Shape.depth", "depth64", value=256, many=5),
     _native("product_shape", "Shape.few_elements", "parts", each=(4, 8)),
     _native("product_shape", "Shape.columns", "columns", "columns64", each=(4, 8), many=10),
+    _native("product_shape", "CHAIN", "depth", many=400),
+    _native("product_shape", "STREAMED", "depth"),
+    _native("product_shape", "Shape.long_depth", "depth", "matrix_vector", value=8192, many=5),
     _native("product_cut", "cut_text", "rows", "columns", value=8),
     _native("product_cut", "cut_text", "rows", "batch", value=4),
     _native("product_cut", "cut_text", "products", value=100000),
@@ -167,6 +171,11 @@ CONSTANTS = (
     _shared("numpy/emit", "NAMED_BY_VALUE", "results"),
     _shared("numpy/emit", "ADDED_UP", "results"),
     _shared("numpy/parts", "PART", "steps", each=(1,), many=0),
+    _shared("numpy/long_sums", "CHAIN", "lane", "row", "beside", many=100),
+    _shared("numpy/long_sums", "PIECE", "size", "lane", "flat", many=2),
+    _shared("numpy/long_sums", "LONG_PRODUCT", "depth", "matrix_vector"),
+    _shared("numpy/long_sums", "VECTOR", "matrix_vector", many=30),
+    _shared("numpy/long_sums", "_matrices", "deep_rows", many=0),
     Constant("op_graph/philox.py", "_BLOCK", ("bits",), each=(1,), many=9),
     Constant("op_graph/constants.py", "SMALL_BYTES", ("constant",), many=40),
 )

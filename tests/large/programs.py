@@ -19,7 +19,7 @@ from tests.random_graphs import Builder, Value
 
 from .bounds import Reference, UndeterminedError
 
-MOST_ELEMENTS = 1 << 22  # of one value
+MOST_ELEMENTS = 5 << 20  # of one value
 MOST_TOGETHER = 3 << 22  # of all values of a program in both calls
 MOST_PRODUCTS = 1 << 29  # of one contraction
 LARGEST = 1e9

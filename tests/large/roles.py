@@ -230,6 +230,11 @@ def parts(b, length):
     _product(b, "float32", rows=side, columns=max(1, length // side), depth=16384)
 
 
+def deep_rows(b, length):
+    """Rows of a product with long sums."""
+    _product(b, "float32", rows=length, depth=8193, columns=b.choice([1, 2, 3]))
+
+
 def near(b, length):
     """Bytes of an operand's block that is read where it lies."""
     line = _capped(b, [16, 32, 48, 64], length // 64)
@@ -436,6 +441,7 @@ ROLES = {
     function.__name__: function
     for function in (
         size, row, lane, across, flat, rows, columns, depth, batch, depth64, columns64, parts, near,
+        deep_rows,
         products, matrix_vector, line, line8, line16, line32, line64, extreme, most, running,
         beside, scattered, bits, finite, shifted, constant, cheap, chain, heavy, stored, steps,
         results,

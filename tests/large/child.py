@@ -38,33 +38,33 @@ def main(seed, numbers, count, folder, sanitize, part=None, write=False):
             say(shown=str(program), results=len(program.results))
             program = program if part is None else program.alone(part)
             if write:
-                say(kept=keep(program, f"{folder}/{seed}-{number}.geon"))
+                say(kept=keep(f"{folder}/{seed}-{number}.geon", program))
                 continue
             check(program, sanitize, lambda text: say(stage=text))
         except Exception as error:
             trace = "" if isinstance(error, AssertionError) else traceback.format_exc()
             kept = ""
             if program is not None and folder:
-                kept = keep(smallest(program, sanitize), f"{folder}/{seed}-{number}.geon")
+                kept = keep(f"{folder}/{seed}-{number}.geon", *smallest(program, sanitize, error))
             say(failed=number, error=f"{type(error).__name__}: {error}", trace=trace, kept=kept)
         else:
             say(passed=number, seconds=round(time.monotonic() - began, 2))
 
 
-def smallest(program, sanitize):
-    """One result of a program that is wrong by itself; all of it where none is."""
+def smallest(program, sanitize, error):
+    """One result of a program that is wrong by itself, else all; and the call in which it is."""
     for k in range(len(program.results) if len(program.results) > 1 else 0):
         try:
             check(program.alone(k), sanitize)
-        except Exception:
-            return program.alone(k)
-    return program
+        except Exception as same:
+            return program.alone(k), getattr(same, "call", 0)
+    return program, getattr(error, "call", 0)
 
 
-def keep(program, path):
-    """Write a program with the data of its first call."""
+def keep(path, program, call=0):
+    """Write a program with the data of a call."""
     with open(path, "w") as file:
-        file.write(dumped(program))
+        file.write(dumped(program, call))
     return path
 
 

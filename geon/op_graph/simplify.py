@@ -282,6 +282,15 @@ def broadcast_twice(op: Op) -> Op | None:
     return None
 
 
+@simpler.on("cast")
+def cast_of_broadcast(op: Op) -> Op | None:
+    """A value is cast before it is repeated."""
+    inner = op.args[0]
+    if not _is(inner, "broadcast"):
+        return None
+    return broadcast(cast(_tensor(inner.args[0]), op.dtype), op.axes)
+
+
 @simpler.on("rename")
 def rename_twice(op: Op) -> Op | None:
     """A rename of a rename is one; back to the same axes it is nothing."""

@@ -58,6 +58,11 @@ class Transformer:
         self.computations: list[Computation] = []
         self.variables = Variables(self.state, lambda effect: Computation(self, effect, ()))
 
+    @property
+    def threads(self) -> int:
+        """How many threads a call may use at once in code that the transformer has made."""
+        return 1
+
     @classmethod
     def unavailable(cls) -> str | None:
         """None where it can be used here; else why not, with the command that mends it."""
@@ -128,6 +133,7 @@ class Transformer:
             ],
             computation.lengths,
             self.state,
+            self.target.alignment,
         )
 
     # Computations -------------------------------------------------------------------------------

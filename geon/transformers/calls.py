@@ -27,7 +27,7 @@ BINDINGS_KEPT = 64
 Array = np.ndarray[Any, Any]
 
 
-def new_arena(size: int, alignment: int = 64) -> Array:
+def new_arena(size: int, alignment: int) -> Array:
     """``size`` bytes of aligned memory."""
     raw = np.empty(size + alignment, np.uint8)
     start = -raw.ctypes.data % alignment
@@ -51,7 +51,7 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.arena: Any = new_arena(0)
+        self.arena: Any = np.empty(0, np.uint8)
         self.bound: dict[Binding, Any] = {}
         self.entry: Any = None
         self.context = contextvars.copy_context()
@@ -73,7 +73,7 @@ class Call:
     placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose old
     value counts and those that get a new one; ``constants`` the large arrays; ``guards`` has
     (relation, left, right, message) to check for each new binding; ``fixed`` are the lengths that
-    were asked for. Default lengths are read at the first binding.
+    were asked for; ``alignment`` is that of the arena and its buffers, in bytes. Default lengths are read at the first binding.
 
     ``enter`` is None until there is an entry; it then gives the tuple of results, or NotImplemented
     for values that need a closer look.
@@ -90,6 +90,7 @@ class Call:
         guards: Sequence[tuple[str, Any, Any, str]],
         fixed: Mapping[str, int],
         state: State,
+        alignment: int,
     ) -> None:
         self.bind, self.run, self.sizes = functions[:3]
         self.make_entry: Any = None
@@ -101,6 +102,7 @@ class Call:
         self.entry_epoch = 0
         self.inputs, self.slots, self.read, self.writes = inputs, slots, read, writes
         self.constants, self.guards, self.fixed, self.state = constants, guards, fixed, state
+        self.alignment = alignment
         self.feeds = [make_feed(np.dtype(dtype), dims, label) for label, dtype, dims in inputs]
         self.open = any(not isinstance(d, int) for _, _, dims in inputs for d in dims)
         self.lock = threading.Lock()
@@ -246,8 +248,8 @@ class Call:
         """What the program needs under ``binding``, in an arena of at least its size."""
         if space.arena.size < binding.arena_bytes:
             space.clear()
-            space.arena = None
-            space.arena = new_arena(binding.arena_bytes)
+            space.arena = np.empty(0, np.uint8)  # freed first, and whole where there is no memory
+            space.arena = new_arena(binding.arena_bytes, self.alignment)
         elif len(space.bound) >= BINDINGS_KEPT:
             space.clear()
         variables = [slot.array for slot in self.slots]
@@ -277,7 +279,7 @@ class Call:
     def laid_out(self, lengths: dict[str, int]) -> tuple[Sequence[int], int]:
         """The offsets of arena buffers, and the bytes of the arena; ``SizeError`` if too many."""
         sizes, lifetimes, rest = self.sizes(lengths)
-        offsets, total = place(sizes, lifetimes)
+        offsets, total = place(sizes, lifetimes, self.alignment)
         try:
             check_size(total + rest, "this computation")
         except SizeError as error:

@@ -307,14 +307,16 @@ class Computation:
         """Bytes that a call takes beside its inputs and the variables: arena, results, kept copies.
 
         Where ``lengths``, defaults or the axes give every length it is what is allocated: the arena
-        as it is laid out, the results, and the copies that NumPy is known to make by itself.
+        as it is laid out, with the scratch memory of kernels for all threads of a call, the
+        results, and the copies that NumPy is known to make by itself.
         Otherwise it is an expression over the open names: the sum of all buffers and results, as if
         no buffer shared memory with another, without alignment.
         """
         from .memory import peak
 
         given = named_lengths(lengths, self.open_names, "lengths")
-        return peak(self.plan, {**default_lengths(), **self.lengths, **given})
+        lengths = {**default_lengths(), **self.lengths, **given}
+        return peak(self.plan, lengths, self.transformer.threads)
 
     def trace(self, *args: Any, **keywords: Any) -> list[Any]:
         """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows."""

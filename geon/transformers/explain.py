@@ -72,10 +72,14 @@ def _schedule(f: Computation) -> str:
 def _plan(f: Computation) -> str:
     plan = f.plan
     lengths = {**default_lengths(), **f.lengths}
-    lines = [f"peak bytes: {peak(plan, lengths)}"]
+    threads = f.transformer.threads
+    lines = [f"peak bytes: {peak(plan, lengths, threads)}"]
     for number, buffer in enumerate(plan.buffers):
         span = f"kernels {buffer.first} to {buffer.last}"
-        lines.append(f"buffer {number}: {buffer.size} bytes, {span}")
+        size = f"{buffer.most(threads)} bytes"
+        if buffer.scratch:
+            size = f"scratch, at most {size} on {threads} thread{'s' * (threads > 1)}"
+        lines.append(f"buffer {number}: {size}, {span}")
     for position, kernel in enumerate(plan.schedule.kernels):
         for op in kernel.results or (kernel.op,):
             lines.append(f"{position}: {_short(op)} -> {_where(plan.homes.get(op))}")

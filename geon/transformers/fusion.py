@@ -15,7 +15,7 @@ from ..op_graph.lengths import product
 from ..op_graph.op_graph import Leaf, Op
 from .fusion_reads import Cluster, Reading
 from .groups import Group, single
-from .layout import ACTING_VIEWS, LaidOut, is_bound
+from .layout import ACTING_VIEWS, LaidOut, is_bound, is_choice
 from .target import Target
 
 LOOKS = frozenset({"broadcast", "reorder", "rename", "slice", "flip", "flatten", "unflatten"})
@@ -100,8 +100,7 @@ class _Fusion:
         self.laid_out, self.target, self.ops = laid_out, target, ops
         self.apart = check or len(ops) == 1
         program = laid_out.program
-        self.final = {*program.outputs, *(op for _, op in program.updates)}
-        self.required: set[Op] = set(self.final)
+        self.required: set[Op] = {*program.outputs, *(op for _, op in program.updates)}
         self.uses: dict[Op, list[Use]] = {}
         self.homes: dict[Op, list[Cluster]] = {}  # the clusters in which an op is computed
         self.clusters: list[Cluster] = []
@@ -188,7 +187,7 @@ class _Fusion:
             self.library(op, uses)
             self.pass_on(op.args[0], [Use(op, True, False), *uses])
             return
-        if name in LIBRARY and not self.conditional(op):
+        if name in LIBRARY and not is_choice(op):
             self.library(op, uses)
             return
         if name == "dot" and is_product(op):
@@ -228,12 +227,6 @@ class _Fusion:
             if name in REDUCING:
                 spread = False
             self.pass_on(arg, [Use(op, aligned, spread)])
-
-    def conditional(self, op: Op) -> bool:
-        """Whether an update is elements of a scalar replaced: cheap to compute at any index."""
-        if op.primitive.name != "update" or op in self.final:
-            return False
-        return not len(self.under(op.args[0]).axes)
 
     # Where an op is computed --------------------------------------------------------------------
 

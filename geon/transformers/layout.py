@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..op_graph.elementwise import copy
-from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
+from ..op_graph.op_graph import Leaf, NO_AXES, Op, Tensor, post_order, with_args
 from ..op_graph.sites import set_override
 from .program import Program
 from .target import Layout, Target
@@ -42,6 +42,20 @@ def is_bound(op: Op) -> bool:
     return name in BOUND or (name == "cast" and op.args[0].primitive.name == "length")
 
 
+def is_choice(op: Op) -> bool:
+    """Whether ``op`` is a scalar with ranges replaced: what an element is follows from its index.
+
+    It needs no memory for the scalar's elements: it is computed like any elementwise op.
+    """
+    if op.primitive.name != "update" or len(op.args) > 2:
+        return False
+    base = op.args[0]
+    while base.primitive.name in ("broadcast", "reorder"):
+        base = base.args[0]
+    ranges = all(item is None or item[0] == "range" for item in op.attrs[0])
+    return ranges and base.axes is NO_AXES and is_bound(base)
+
+
 def lay_out(program: Program, target: Target) -> LaidOut:
     """The program with copies where a contraction or a result needs another memory order."""
     state = _State(program, target)
@@ -73,7 +87,7 @@ class _State:
             args = tuple([self.new[arg] for arg in op.args])
             if op.primitive.name == "dot":
                 args = self.operands(op, args)
-            elif op.primitive.name in self.target.contiguous:
+            elif op.primitive.name in self.target.contiguous and not is_choice(op):
                 args = self.contiguous(args, self.target.contiguous[op.primitive.name])
             made = op if args == op.args else with_args(op, args)
             if op._notes is not None and made is not op and op.name is not None:

@@ -75,6 +75,7 @@ class Buffer:
     name: str
     ctype: str
     size: Size
+    itemsize: int
 
 
 @dataclass(slots=True)
@@ -428,7 +429,8 @@ class _Maker:
             if op not in needed or op in self.kernel.results or op in self.scalars.known:
                 continue
             buffer = self.scalars.fresh("w")
-            self.buffers.append(Buffer(buffer, c_expressions.C_TYPES[name_of(op.dtype)], size))
+            ctype = c_expressions.C_TYPES[name_of(op.dtype)]
+            self.buffers.append(Buffer(buffer, ctype, size, op.dtype.itemsize))
             place = f"{buffer}[{self.scalars.index_text(body, form, lone=False)}]"
             found.append(f"{place} = {name};")
             self.buffered.append((op, key[1], place))

@@ -10,15 +10,34 @@ from ..op_graph.lengths import Length, evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op
 from .place import place
 from .schedule import Schedule, bytes_of
+from .scratch import Scratch
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Arena memory: ``size`` bytes, alive from kernel ``first`` to kernel ``last``."""
+    """Arena memory, alive from kernel ``first`` to kernel ``last``.
+
+    It holds a value of ``size`` bytes, or is the scratch memory of one kernel or of several: then
+    as large as what the one that needs most takes.
+    """
 
     size: int | Length
     first: int
     last: int
+    scratch: tuple[Scratch, ...] = ()
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """Its bytes under ``lengths``, for a call on so many threads."""
+        if self.scratch:
+            return max(each.bytes(lengths, threads) for each in self.scratch)
+        return evaluate(self.size, lengths)
+
+    def most(self, threads: int) -> int | Length:
+        """An expression over open lengths that is never less than ``bytes``."""
+        total = self.size
+        for bound in {each.most(threads) for each in self.scratch}:
+            total = total + bound
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +53,8 @@ class Home:
 class Plan:
     """Kernels in order and the home of every value they compute.
 
-    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call.
+    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call, ``scratch``
+    the number of the buffer that they work in.
     """
 
     schedule: Schedule
@@ -43,6 +63,12 @@ class Plan:
     last_use: dict[Op, int]
     hidden: tuple[tuple[int, int | Length], ...]
     kept: dict[Op, Any] = field(default_factory=dict)
+    scratch: dict[Op, int] = field(default_factory=dict)
+    kept_numbers: dict[Op, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        numbers = {op: number for number, op in enumerate(self.kept)}
+        object.__setattr__(self, "kept_numbers", numbers)
 
     @property
     def lifetimes(self) -> list[tuple[int, int]]:
@@ -72,12 +98,34 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
     numbers = sorted(spans, key=lambda n: spans[n])
     renumbered = {old: new for new, old in enumerate(numbers)}
     end = len(schedule.kernels)
-    buffers = tuple(Buffer(sizes[n], *(spans[n] if reuse else (0, end))) for n in numbers)
+    buffers = [Buffer(sizes[n], *(spans[n] if reuse else (0, end))) for n in numbers]
+    scratch = _add_scratch(schedule, buffers, reuse)
     homes = {
         op: Home("arena", renumbered[home.number]) if home.kind == "arena" else home
         for op, home in homes.items()
     }
-    return Plan(schedule, homes, buffers, last_use, _hidden(schedule), _kept(schedule))
+    target = schedule.target
+    kept = {} if target.keeps is None else target.keeps(schedule)
+    hidden = _hidden(schedule)
+    return Plan(schedule, homes, tuple(buffers), last_use, hidden, kept, scratch)
+
+
+def _add_scratch(schedule: Schedule, buffers: list[Buffer], reuse: bool) -> dict[Op, int]:
+    """The buffers that kernels work in, added to those of values; their numbers by kernel.
+
+    What is small and lasting is one buffer for all kernels, so that it stays in the caches.
+    """
+    works = schedule.target.works
+    needed = {} if works is None else works(schedule)
+    positions = {kernel.op: k for k, kernel in enumerate(schedule.kernels)}
+    lasting = {op: each for op, each in needed.items() if each.lasting}
+    found: dict[Op, int] = {}
+    for ops in [[op] for op in needed if op not in lasting] + ([list(lasting)] if lasting else []):
+        where = [positions[op] for op in ops]
+        span = (min(where), max(where)) if reuse else (0, len(schedule.kernels))
+        found.update(dict.fromkeys(ops, len(buffers)))
+        buffers.append(Buffer(0, *span, tuple({needed[op]: None for op in ops})))
+    return found
 
 
 def _homes(
@@ -156,15 +204,6 @@ def _hidden(schedule: Schedule) -> tuple[tuple[int, int | Length], ...]:
     return tuple(found)
 
 
-def _kept(schedule: Schedule) -> dict[Op, Any]:
-    """The copies that kernels keep from call to call, by kernel."""
-    keeps = schedule.target.keeps
-    if keeps is None:
-        return {}
-    found = ((kernel.op, keeps(schedule, kernel)) for kernel in schedule.kernels)
-    return {op: kept for op, kept in found if kept is not None}
-
-
 @dataclass(frozen=True, slots=True)
 class Placement:
     """A plan under given lengths: offsets of the arena's buffers, and bytes."""
@@ -181,9 +220,9 @@ class Placement:
         return self.arena_bytes + self.result_bytes + self.hidden_bytes + self.kept_bytes
 
 
-def place_plan(plan: Plan, lengths: Mapping[str, int]) -> Placement:
-    """Offsets and exact sizes of a plan under ``lengths``."""
-    sizes = [evaluate(buffer.size, lengths) for buffer in plan.buffers]
+def place_plan(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> Placement:
+    """Offsets and exact sizes of a plan under ``lengths``, for calls on so many threads."""
+    sizes = [buffer.bytes(lengths, threads) for buffer in plan.buffers]
     offsets, total = place(sizes, plan.lifetimes, plan.schedule.target.alignment)
     results = sum(evaluate(bytes_of(op), lengths) for op in plan.schedule.program.outputs)
     hidden = max((evaluate(size, lengths) for _, size in plan.hidden), default=0)
@@ -191,15 +230,18 @@ def place_plan(plan: Plan, lengths: Mapping[str, int]) -> Placement:
     return Placement(tuple(offsets), total, results, hidden, kept)
 
 
-def peak(plan: Plan, lengths: Mapping[str, int]) -> int | Length:
-    """Peak bytes under ``lengths``; the sum of all sizes over the open names where some miss."""
+def peak(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> int | Length:
+    """Peak bytes under ``lengths``, for calls on so many threads.
+
+    The sum of all sizes over the open names where some miss.
+    """
     outputs = plan.schedule.program.outputs
-    sizes = [buffer.size for buffer in plan.buffers] + [bytes_of(op) for op in outputs]
+    sizes = [buffer.most(threads) for buffer in plan.buffers] + [bytes_of(op) for op in outputs]
     needed = {name for size in sizes for name in names_of(size)}
     for copy in plan.kept.values():
         needed |= {name for size in (copy.size, copy.rows) for name in names_of(size)}
     if needed <= set(lengths):
-        return place_plan(plan, lengths).peak_bytes
+        return place_plan(plan, lengths, threads).peak_bytes
     total: int | Length = 0
     kept = [copy.size for copy in plan.kept.values()]
     for size in [*sizes, *(size for _, size in plan.hidden), *kept]:

@@ -13,7 +13,7 @@ Lifetimes = Sequence[tuple[int, int]]
 Placed = tuple[list[int], int]
 
 
-def place(sizes: Sequence[int], lifetimes: Lifetimes, alignment: int = 64) -> Placed:
+def place(sizes: Sequence[int], lifetimes: Lifetimes, alignment: int) -> Placed:
     """Offsets for buffers of these sizes in bytes, and the bytes of the arena.
 
     ``lifetimes`` has for each buffer the first and last step it is alive at; two that are alive at

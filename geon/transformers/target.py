@@ -8,6 +8,7 @@ from typing import Any
 
 from ..op_graph.op_graph import Op
 from ..op_graph.rewrite import RuleSet
+from .scratch import Scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,9 @@ class Target:
     bytes per element of the first operand that the library takes by itself while a row runs (work
     by blocks of bounded size is not counted). ``contiguous`` names the operands that a row reads
     only in the order of their axes. ``group`` says which ops become one kernel
-    (``groups.Group``), one each where it is None; ``keeps`` which copy a kernel of a schedule keeps
-    from call to call (an object with ``size`` and ``bytes(lengths)``), None for none. ``alignment``
-    is that of arena buffers, in bytes.
+    (``groups.Group``), one each where it is None; ``keeps`` which copies kernels of a schedule keep
+    from call to call, by their ``op`` (objects with ``size`` and ``bytes(lengths)``), and ``works``
+    what scratch memory they work in. ``alignment`` is that of the arena and its buffers, in bytes.
     """
 
     name: str
@@ -56,5 +57,6 @@ class Target:
     contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     group: Callable[..., list[Any]] | None = None
     last: RuleSet | None = None
-    keeps: Callable[..., Any] | None = None
+    keeps: Callable[..., dict[Op, Any]] | None = None
+    works: Callable[..., dict[Op, Scratch]] | None = None
     alignment: int = 64

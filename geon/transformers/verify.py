@@ -18,6 +18,7 @@ from .target import Layout
 
 # Lengths that open names are played with: unequal, small, and one of them 1.
 PLAYED = (3, 5, 1, 7, 4)
+THREADS = 3  # of the call that is played
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ def verify_plan(plan: Plan) -> None:
     """Raise ``PlanError`` for a plan that is not sound.
 
     Every value read was written and is still whole; nothing is overwritten that a later kernel, a
-    result or a variable needs; no write of a variable comes before a read of its old value, and
+    result or a variable needs, neither by values nor by what kernels work in; no write of a variable comes before a read of its old value, and
     nothing that can raise after one; results and variables hold their values at the end.
     """
     names: set[str] = set()
@@ -45,7 +46,7 @@ def verify_plan(plan: Plan) -> None:
 class _Play:
     def __init__(self, plan: Plan, lengths: dict[str, int]) -> None:
         self.plan, self.lengths = plan, lengths
-        self.placed: Placement = place_plan(plan, lengths)
+        self.placed: Placement = place_plan(plan, lengths, THREADS)
         self.regions: dict[object, list[_Held]] = {}
         self.written: Kernel | None = None
 
@@ -57,6 +58,7 @@ class _Play:
                 self.read(kernel, value, computed)
             if kernel.raises and self.written is not None:
                 self.fail(kernel, f"can raise after {self.written.op!r} wrote its variable")
+            self.work(kernel)
             for op in kernel.results:
                 self.write(kernel, op)
             computed.update(kernel.results)
@@ -91,6 +93,25 @@ class _Play:
             if value not in computed:
                 self.fail(kernel, f"reads {value!r}, which was not computed before")
             self.expect(value, f"{kernel.op!r} reads it")
+
+    def work(self, kernel: Kernel) -> None:
+        """Let the kernel's scratch memory hold nothing else, neither what it reads nor computes."""
+        number = self.plan.scratch.get(kernel.op)
+        if number is None:
+            return
+        buffer = self.plan.buffers[number]
+        start = self.placed.offsets[number]
+        end = start + buffer.bytes(self.lengths, THREADS)
+        if start % self.plan.schedule.target.alignment or end > self.placed.arena_bytes:
+            self.fail(kernel, f"works at {start} to {end}, outside the arena")
+        for value in (*self.values(kernel), *kernel.results):
+            home = self.plan.homes.get(value)
+            if home is not None and home.kind == "arena":
+                first, last = self.extent(home, value)
+                if max(first, start) < min(last, end):
+                    self.fail(kernel, f"works in the memory of {value!r}")
+        region = self.regions.setdefault(_region(Home("arena")), [])
+        region[:] = [h for h in region if max(h.start, start) >= min(h.end, end)]
 
     def write(self, kernel: Kernel, op: Op) -> None:
         home = self.plan.homes[op]

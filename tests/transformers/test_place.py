@@ -44,7 +44,7 @@ def check(sizes, lifetimes, offsets, total):
 def test_what_is_alive_together_does_not_overlap(buffers):
     sizes = [size for size, _, _ in buffers]
     lifetimes = [(first, first + more) for _, first, more in buffers]
-    check(sizes, lifetimes, *place(sizes, lifetimes))
+    check(sizes, lifetimes, *place(sizes, lifetimes, 64))
     for strategy in (placing._by_size, placing._by_time):
         check(sizes, lifetimes, *strategy(rounded(sizes), lifetimes))
 
@@ -54,12 +54,12 @@ def test_the_better_order_is_taken(buffers):
     sizes = [size for size, _, _ in buffers]
     lifetimes = [(first, first + more) for _, first, more in buffers]
     totals = [s(rounded(sizes), lifetimes)[1] for s in (placing._by_size, placing._by_time)]
-    assert place(sizes, lifetimes)[1] == min(totals)
+    assert place(sizes, lifetimes, 64)[1] == min(totals)
 
 
 def test_a_chain_takes_two_buffers():
     sizes = [1024] * 50
-    assert place(sizes, [(k, k + 1) for k in range(50)])[1] == 2048
+    assert place(sizes, [(k, k + 1) for k in range(50)], 64)[1] == 2048
 
 
 @pytest.mark.parametrize("count", [placing.SMALL_PLAN, placing.SMALL_PLAN + 1, 3000])
@@ -70,7 +70,7 @@ def test_large_plans(count):
     lifetimes = [
         (a, a + int(more)) for a, more in zip(first, random.integers(0, 9, count), strict=True)
     ]
-    offsets, total = place(sizes, lifetimes)
+    offsets, total = place(sizes, lifetimes, 64)
     events = sorted(range(count), key=lambda k: lifetimes[k])
     for at, k in enumerate(events):
         for j in events[at + 1 :]:
@@ -82,5 +82,5 @@ def test_large_plans(count):
 
 
 def test_nothing_to_place():
-    assert place([], []) == ([], 0)
-    assert place([0, 0], [(0, 5), (0, 5)])[1] == 0
+    assert place([], [], 64) == ([], 0)
+    assert place([0, 0], [(0, 5), (0, 5)], 64)[1] == 0

@@ -46,17 +46,22 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """The memory that all buffers share: its bytes, and the offset of each buffer in it."""
+    """The memory that all buffers share: its bytes, and the offset of each buffer in it.
+
+    It must begin at a multiple of ``alignment``, and is enough for calls on so many ``threads``.
+    """
 
     bytes: int
     offsets: tuple[int, ...]
+    threads: int
+    alignment: int
 
 
 class CFunction:
     """The C function of a computation: ``address``, ``signature`` and what to call it with.
 
     It takes the table ``p`` of pointers that ``pointers`` describes, the open lengths ``n`` in the
-    order of ``lengths``, how many threads it may use, four integers to report a failure in, and
+    order of ``lengths``, how many threads it may use (no more than its arena is for), four integers to report a failure in, and
     for a computation that prints a function that is given each value (else NULL). It returns 0,
     or 1 + the number of the kernel that found positions out of range or values that are not finite;
     variables are then as they were. Pointers to arrays without elements must be readable too.
@@ -96,16 +101,21 @@ class CFunction:
             yield _pointer("variable", leaf)
         for array in self.constants:
             yield Pointer("constant", None, array.dtype, None, array.nbytes)
-        for size in self._program.buffers:
+        for buffer in self._program.buffers:
+            size = buffer.most(computation.transformer.threads)
             yield Pointer("buffer", None, None, None, size)
         if KEPT in self._program.module.pointers:
             yield Pointer("kept", None, None, None, 0)
 
-    def arena(self, lengths: Mapping[Axis, int] | None = None) -> Arena:
-        """The arena for these lengths of open axes; defaults count where none are given.
+    def arena(
+        self, lengths: Mapping[Axis, int] | None = None, threads: int | None = None
+    ) -> Arena:
+        """The arena for these lengths of open axes, and calls on at most so many threads.
 
-        It must begin at a multiple of 64. Raises ``ArgumentError`` where a length is missing.
+        Defaults count where no lengths are given, and the transformer's threads. Raises
+        ``ArgumentError`` where a length is missing.
         """
+        threads = threads or self._computation.transformer.threads
         known = {
             **default_lengths(),
             **self._computation.lengths,
@@ -116,9 +126,9 @@ class CFunction:
             raise ArgumentError(
                 f"nothing gives the open lengths {', '.join(missing)}: give lengths={{...}}"
             )
-        sizes, lifetimes, _ = self._program.sizes(known)
-        offsets, total = place(sizes, lifetimes)
-        return Arena(total, tuple(offsets))
+        sizes, lifetimes, _ = self._program.sizes(known, threads)
+        offsets, total = place(sizes, lifetimes, self._program.alignment)
+        return Arena(total, tuple(offsets), threads, self._program.alignment)
 
     def table(self, *inputs: Any, out: Sequence[Array] | None = None, **named: Any) -> Table:
         """The arguments for these values of the placeholders, ready for a call.
@@ -130,15 +140,16 @@ class CFunction:
         computation, program = self._computation, self._program
 
         version = computation.transformer.state.version
+        threads = computation.transformer.threads
 
         def bind(*bound: Any) -> Table:
-            return Table(Bound(program, lambda: 1, version, *bound))
+            return Table(Bound(program, threads, version, *bound))
 
         def run(table: Table, *arrays: Array) -> Table:
             table.feed(arrays)
             return table
 
-        functions = (bind, run, program.sizes)
+        functions = (bind, run, program.functions(threads).sizes)
         values = computation.arranged(inputs, named)
         call = computation.transformer.link(functions, computation, self._linking, writes=False)
         table: Table = call(*values)
@@ -198,8 +209,11 @@ class Table:
             self.pointers[k] = address(array)
 
     def run(self, threads: int = 1) -> int:
-        """Call the function; 0, or 1 + the number of the kernel that failed."""
-        run = self.bound.program.run
+        """Call the function; 0, or 1 + the number of the kernel that failed.
+
+        No more threads are used than the transformer has, for which the arena was laid out.
+        """
+        run, threads = self.bound.program.run, min(threads, self.bound.threads)
         return int(run(self.pointers, self.lengths, threads, self.report, self.show))
 
 

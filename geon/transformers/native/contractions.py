@@ -41,6 +41,7 @@ class Contraction:
     def product(self, name: str) -> Product:
         """The product, with the axes of its operands by their part."""
         x, y = self.dot.args
+        scratch = self.names.scratch()  # a parameter, so before they are declared
         unit = self.store_unit()
         summed = self.dot.attrs[0]
         made = (self.operand(x), self.operand(y))
@@ -59,6 +60,7 @@ class Contraction:
             ", ".join(p.name for p in self.names.parameters),
             self.result(),
             self.names.kept is not None,
+            scratch is not None,
         )
 
     def only(self, names: object) -> tuple[Dimension, ...]:

@@ -31,13 +31,13 @@ UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tent
 LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
                       int32_t threads);
-void *(*geon_scratch)(size_t bytes);
+int32_t (*geon_seat)(void);
 
-void geon_link(void *run, void *scratch);
-void geon_link(void *run, void *scratch)
+void geon_link(void *run, void *seat);
+void geon_link(void *run, void *seat)
 {
     __builtin_memcpy(&geon_pool_run, &run, sizeof run);
-    __builtin_memcpy(&geon_scratch, &scratch, sizeof scratch);
+    __builtin_memcpy(&geon_seat, &seat, sizeof seat);
 }
 """
 RUN = """\

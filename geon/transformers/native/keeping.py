@@ -43,7 +43,14 @@ def pays(rows: int) -> bool:
     return max(FEW.values()) < rows <= KEPT_ROWS
 
 
-def keeps(schedule: Schedule, kernel: Kernel) -> Kept | None:
+def keeps(schedule: Schedule) -> dict[Op, Kept]:
+    """The copies that kernels of a schedule keep, by their op."""
+    stays = _Stays(schedule)
+    found = ((kernel.op, _copy(schedule, kernel, stays)) for kernel in schedule.kernels)
+    return {op: kept for op, kept in found if kept is not None}
+
+
+def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> Kept | None:
     """The copy that a kernel would keep; None where it is no product, or has none worth it."""
     form = kernel.form
     if form is None or form.kind != "product":
@@ -57,34 +64,41 @@ def keeps(schedule: Schedule, kernel: Kernel) -> Kept | None:
     if (unit in x.axes) == (unit in y.axes):
         return None
     left, right = (x, y) if unit in y.axes else (y, x)
-    constant = _unchanged(schedule, right)
     rows = left.axes.without(right.axes.names).size
     columns = right.axes.without(left.axes.names).size
-    if constant is None or (isinstance(columns, int) and columns < LEAST_COLUMNS):
+    if isinstance(columns, int) and columns < LEAST_COLUMNS:
         return None
     if isinstance(rows, int) and not pays(rows):
+        return None
+    constant = stays.constant(right)
+    if constant is None:
         return None
     outer = right.axes.only([n for n in right.axes.names if n in left.axes])
     size = (columns + PANEL) * outer.size * form.dot.dtype.itemsize
     return Kept(size, rows, constant)
 
 
-def _unchanged(schedule: Schedule, op: Op) -> bool | None:
-    """None for a value that may differ from call to call; else whether it is constant."""
-    written = {leaf for leaf, _ in schedule.program.updates}
-    computed = {made for kernel in schedule.kernels for made in kernel.results}
-    constant, stack, seen = True, [op], set()
-    while stack:
-        op = stack.pop()
-        if op in seen:
-            continue
-        seen.add(op)
-        if isinstance(op, Leaf):
-            if not op.info.stored or op in written:
+class _Stays:
+    """Which values are the same in each call, until a variable is written that enters them."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.written = {leaf for leaf, _ in schedule.program.updates}
+        self.computed = {made for kernel in schedule.kernels for made in kernel.results}
+
+    def constant(self, op: Op) -> bool | None:
+        """None for a value that may differ from call to call; else whether it is constant."""
+        constant, stack, seen = True, [op], set()
+        while stack:
+            op = stack.pop()
+            if op in seen:
+                continue
+            seen.add(op)
+            if isinstance(op, Leaf):
+                if not op.info.stored or op in self.written:
+                    return None
+                constant = False
+            elif op in self.computed:
                 return None
-            constant = False
-        elif op in computed:
-            return None
-        elif not is_bound(op):
-            stack += op.args
-    return constant
+            elif not is_bound(op):
+                stack += op.args
+        return constant

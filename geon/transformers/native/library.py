@@ -2,8 +2,8 @@
 
 Arrays are contiguous and seen as (outer, n, inner), work being along the middle one. A module that
 holds these texts has the helpers of ``c_expressions.definitions`` and, at file scope,
-``geon_pool_run``, which runs tasks on several threads, and ``geon_scratch``, which gives a thread
-memory. Results do not depend on the number of threads: each element is the work of one task.
+``geon_pool_run``, which runs tasks on several threads, and ``geon_seat``, which numbers those of
+one run. Results do not depend on the number of threads: each element is the work of one task.
 """
 
 from __future__ import annotations

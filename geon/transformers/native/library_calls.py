@@ -14,6 +14,7 @@ from ..schedule import Kernel
 from .library import library_text
 from .naming import NAME, Function, KernelNames
 from .nests import nest_text
+from .sorting import SORTS
 
 
 def library_function(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
@@ -72,10 +73,9 @@ def _lines(op: Op, names: KernelNames) -> Function:
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
     function, text = library_text(name, dtypes)
     sizes = [names.length(n) for n in _around(x, at)]
-    arguments = ["threads", names.memory(x), names.memory(op), *sizes, *further]
-    call = f"{function}({', '.join(arguments)});"
-    short = name in ("sort", "argsort", "top_k")  # fail where there is no memory to work in
-    return _wrapped(names, [f"return {call}" if short else call], text, fails=short)
+    works = [str(names.scratch())] if name in SORTS else []
+    arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
+    return _wrapped(names, [f"{function}({', '.join(arguments)});"], text)
 
 
 def _scatter(op: Op, names: KernelNames) -> Function:

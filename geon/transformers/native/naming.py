@@ -65,16 +65,25 @@ class KernelNames:
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
         self.kept = self.keep()
+        self.works: Parameter | None = None
         self.written = {place_of(plan, op) for op in kernel.results}
         for op in kernel.results:
             self.pointer(op)
+
+    def scratch(self) -> str | None:
+        """The name of the memory that the kernel works in, where it has some."""
+        number = self.plan.scratch.get(self.kernel.op)
+        if number is None:
+            return None
+        self.works = Parameter("scratch", "char", ("arena", number))
+        return self.works.name
 
     def keep(self) -> Parameter | None:
         """The copy that the kernel keeps from call to call."""
         if self.kernel.op not in self.plan.kept:
             return None
         return Parameter(
-            "kept", "struct geon_kept", ("kept", list(self.plan.kept).index(self.kernel.op))
+            "kept", "struct geon_kept", ("kept", self.plan.kept_numbers[self.kernel.op])
         )
 
     def pointer(self, op: Op) -> str:
@@ -117,7 +126,8 @@ class KernelNames:
     def parameters(self) -> list[Parameter]:
         """All parameters, pointers first."""
         lengths = [Parameter(text, "int64_t", name, False) for name, text in self.lengths.items()]
-        return [*self.pointers.values(), *([self.kept] if self.kept else []), *lengths]
+        further = [each for each in (self.kept, self.works) if each is not None]
+        return [*self.pointers.values(), *further, *lengths]
 
     def declared(self) -> str:
         """The parameter list of the kernel's function."""

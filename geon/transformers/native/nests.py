@@ -10,8 +10,10 @@ import math
 from collections.abc import Sequence
 
 from .. import c_expressions
-from ..loops import Accumulator, Loop, Nest, Pass
+from ..forms import Size
+from ..loops import Accumulator, Buffer, Loop, Nest, Pass
 from ..scalars import LANES
+from ..scratch import lines
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, is_float_sum, wide
 from .naming import KernelNames, Parameter
 
@@ -46,6 +48,20 @@ def nest_text(nest: Nest, names: KernelNames, name: str, vector_bytes: int) -> s
     return work.divided()
 
 
+def scratch_each(nest: Nest) -> Size:
+    """The bytes of scratch memory that each thread of a nest works in."""
+    each: Size = 0
+    for buffer in nest.buffers:
+        if not on_stack(buffer):
+            each = each + lines(buffer.size * buffer.itemsize)
+    return each
+
+
+def on_stack(buffer: Buffer) -> bool:
+    """Whether an array of a row lies on the stack of the task."""
+    return isinstance(buffer.size, int) and buffer.size <= ON_STACK
+
+
 class _Writer:
     def __init__(self, nest: Nest, names: KernelNames, name: str, vector_bytes: int) -> None:
         self.nest, self.names, self.name = nest, names, name
@@ -54,6 +70,7 @@ class _Writer:
         loops = [*nest.rows, *(loop for made in passes for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
             self.extent(loop)  # all lengths are parameters before the first function is written
+        self.buffers()  # and so is scratch memory
 
     # Parts of functions -------------------------------------------------------------------------
 
@@ -215,28 +232,23 @@ class _Writer:
         ])  # fmt: skip
 
     def buffers(self) -> list[str]:
-        """The arrays that each row fills anew: small ones on the stack, others in scratch memory.
-
-        Arrays in scratch memory begin at lines of cache.
+        """The arrays that each row fills anew: small ones on the stack, others in the thread's part
+        of scratch memory, where they begin at lines of cache.
         """
-        lines: list[str] = []
-        large = []
-        for buffer in self.nest.buffers:
-            if isinstance(buffer.size, int) and buffer.size <= ON_STACK:
-                lines.append(f"{buffer.ctype} {buffer.name}[{buffer.size}];")
-            else:
-                large.append(buffer)
-        offset = "0"
+        found: list[str] = []
         places = []
-        for buffer in large:
-            places.append(
-                f"{buffer.ctype} *restrict {buffer.name} = (void *)(row_memory + {offset});"
-            )
-            size = f"({self.names.length(buffer.size)}) * (int64_t)sizeof({buffer.ctype})"
-            offset = f"{offset} + ({size} + 63) / 64 * 64"
-        if large:
-            lines += [f"char *const row_memory = geon_scratch((size_t)({offset}));", *places]
-        return lines
+        offset: Size = 0
+        for buffer in self.nest.buffers:
+            if on_stack(buffer):
+                found.append(f"{buffer.ctype} {buffer.name}[{buffer.size}];")
+                continue
+            at = f"row_memory + {self.names.length(offset)}"
+            places.append(f"{buffer.ctype} *restrict {buffer.name} = (void *)({at});")
+            offset = offset + lines(buffer.size * buffer.itemsize)
+        if places:
+            part = f"geon_seat() * (int64_t)({self.names.length(offset)})"
+            found += [f"char *const row_memory = {self.names.scratch()} + {part};", *places]
+        return found
 
     def is_few_long_rows(self) -> bool:
         """Whether there are too few rows for all threads, and each is one long pass."""

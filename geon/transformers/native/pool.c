@@ -1,4 +1,4 @@
-/* Threads that share the tasks of one run, and memory of their own for each of them.
+/* Threads that share the tasks of one run, and a number for each of them.
  *
  * There is one pool per process. A run belongs to the thread that called geon_pool_run; a second
  * caller, or a task that calls it, finds the pool taken and works alone. Workers join a run only
@@ -18,7 +18,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,6 +84,9 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
+
+/* The seat that this thread has in the run it works on; the caller's is 0. */
+static __thread int32_t seat;
 
 #define LOAD(place, order) __atomic_load_n(&(place), __ATOMIC_##order)
 #define STORE(place, value, order) __atomic_store_n(&(place), (value), __ATOMIC_##order)
@@ -166,6 +168,7 @@ static int join(uint32_t *last)
         if (__atomic_compare_exchange_n(&pool.state, &state, state - SEAT + 1, 0, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {
             *last = (uint32_t)(state >> RUN_SHIFT);
+            seat = (int32_t)((state & SEATS) / SEAT); /* those left, this one included */
             return 1;
         }
     }
@@ -365,33 +368,11 @@ void geon_pool_run(geon_task task, void *argument, int64_t count, int32_t thread
     STORE(pool.taken, 0, RELEASE);
 }
 
-static pthread_key_t scratch_key;
-static int scratch_ready;
-
-/* Memory of the calling thread, 64-byte aligned, at least that many bytes, contents undefined;
- * valid until the same thread asks again. NULL where memory is short. */
-void *geon_scratch(size_t bytes)
+/* Which of the threads of its run the calling one is, from 0 to below the number of threads: the
+ * caller of geon_pool_run is 0. Each has a part of its own of the memory that a kernel works in. */
+int32_t geon_seat(void)
 {
-    size_t *block, *larger; /* one line that holds the size, then the memory */
-    if (!scratch_ready)
-        return NULL;
-    block = pthread_getspecific(scratch_key);
-    if (block != NULL && block[0] >= bytes)
-        return (char *)block + LINE;
-    if (bytes > SIZE_MAX - 2 * 4096)
-        return NULL;
-    bytes = ((bytes + LINE + 4095) & ~(size_t)4095) - LINE;
-    free(block); /* nothing in it is kept */
-    larger = NULL;
-    if (posix_memalign((void **)&larger, LINE, bytes + LINE) != 0)
-        larger = NULL;
-    if (larger != NULL)
-        larger[0] = bytes;
-    if (pthread_setspecific(scratch_key, larger) != 0) {
-        free(larger);
-        return NULL;
-    }
-    return larger == NULL ? NULL : (char *)larger + LINE;
+    return seat;
 }
 
 /* The most threads a run may use, the caller included; 0 or less takes the limit away. */
@@ -440,7 +421,6 @@ static void after_fork(void)
 __attribute__((constructor)) static void start(void)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    scratch_ready = pthread_key_create(&scratch_key, free) == 0;
     geon_pool_configure(online > 0 ? (int32_t)online : 1, online > 0 ? (int32_t)online : 1);
     pthread_atfork(NULL, NULL, after_fork);
 }

@@ -1,6 +1,6 @@
 """The C text that cuts a product into blocks, items and tasks."""
 
-from .product_shape import CHAIN, Shape
+from .product_shape import CHAIN, MOST_ROWS, Shape
 
 
 def cut_text(of: Shape) -> str:
@@ -36,7 +36,7 @@ static GEON_QUICK struct geon_cut_{tag} geon_cut_{tag}(int64_t batches, int64_t 
   const int64_t least = few ? {of.columns} : 4 * {of.panel};
   const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
   const int64_t wanted = threads > 1 && work > 1e5 ? 4 * (int64_t)threads : 1;
-  int64_t row_block = geon_share_{tag}(rows, 480, 12);
+  int64_t row_block = geon_share_{tag}(rows, {MOST_ROWS}, 12);
   int64_t column_block = geon_share_{tag}(columns, wide, {of.panel});
   const double elements = (double)batches * (double)rows * (double)columns;
   s.parts = elements <= {of.few_elements} && depth >= 16384 ? depth / 8192 : 1;

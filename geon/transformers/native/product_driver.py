@@ -37,7 +37,7 @@ struct geon_operand_{tag} {{
    it there is one batch. `result` is memory that has the sums as they are, rows `result_line`
    apart; else `store` does something with them. `kept` is a copy of the right operand, packed as
    a whole, or NULL. One that is `turned` has its operands exchanged, and the result is written
-   across. */
+   across. `scratch` is memory to work in, a part for each thread (`working.ProductScratch`). */
 struct geon_product_{tag} {{
   int64_t batches, rows, columns, depth;
   struct geon_operand_{tag} left, right;
@@ -47,6 +47,7 @@ struct geon_product_{tag} {{
   void (*store)(const void *arguments, int64_t batch, int64_t row_start, int64_t height,
                 int64_t column_start, int64_t width, const {type} *out, int64_t sums_step);
   const void *arguments;
+  char *scratch;
   struct geon_kept *kept;
   int turned;
 }};
@@ -80,6 +81,9 @@ struct geon_block_{tag} {{
 def _keep_text(of: Shape) -> str:
     tag, type = of.tag, of.type
     return f"""\
+static GEON_QUICK int64_t geon_lines_{tag}(int64_t elements) {{
+  return (elements + 63) / 64 * 64;
+}}
 /* Where the panels of a block lie in the kept copy: batches, and in them blocks of summed indices,
    each with the panels of all columns. */
 static GEON_QUICK {type} *geon_kept_panels_{tag}(const struct geon_run_{tag} *run,
@@ -107,8 +111,9 @@ static GEON_QUICK void geon_keep_task_{tag}(void *argument, int64_t index) {{
   geon_place_{tag}(product, block.batch, offsets);
   block.columns_at = product->right.at + offsets[1];
   block.panels = geon_kept_panels_{tag}(run, &block);
-  block.staged = geon_scratch(
-    (size_t)(product->right.staged * cut->depth_block + cut->column_block) * sizeof({type}));
+  const int64_t each = geon_lines_{tag}(
+    product->right.staged * cut->depth_block + cut->column_block);
+  block.staged = ({type} *)product->scratch + geon_seat() * each;
   geon_pack_right_{tag}(run, &block);
 }}
 /* The kept copy, made again if what it is of was written since. */
@@ -182,10 +187,7 @@ static GEON_QUICK void geon_item_{tag}(const struct geon_run_{tag} *run,
 def _task_text(of: Shape) -> str:
     tag, type = of.tag, of.type
     return f"""\
-static GEON_QUICK int64_t geon_lines_{tag}(int64_t elements) {{
-  return (elements + 63) / 64 * 64;
-}}
-/* Some of a run's items, in scratch memory of the thread's own. */
+/* Some of a run's items, in the thread's part of the scratch memory. */
 static GEON_QUICK void geon_product_task_{tag}(void *argument, int64_t index) {{
   const struct geon_run_{tag} *run = argument;
   const struct geon_product_{tag} *product = run->product;
@@ -203,10 +205,10 @@ static GEON_QUICK void geon_product_task_{tag}(void *argument, int64_t index) {{
   const int64_t deep = product->left.staged + product->right.staged;
   const int64_t totals = cut->is_long
     ? groups * {GROUP} * block.sums_step * (int64_t)(sizeof(double) / sizeof({type})) : 0;
-  const int64_t staged = product->left.pack || product->right.pack
-    ? deep * cut->depth_block + cut->column_block : 0;
-  {type} *scratch =
-    geon_scratch((size_t)(left + panels + sums + totals + staged) * sizeof({type}));
+  const int64_t staged = geon_lines_{tag}(product->left.pack || product->right.pack
+    ? deep * cut->depth_block + cut->column_block : 0);
+  {type} *scratch = ({type} *)product->scratch
+    + geon_seat() * (left + panels + sums + totals + staged);
   block.left = scratch;
   block.panels = scratch + left;
   block.sums = scratch + left + panels;

@@ -27,6 +27,9 @@ CHAIN = 48
 """The most terms of a long sum that are added one after another in its own type: equal float32 are
 then off by 7.5e-7 at most."""
 
+MOST_ROWS = 480
+"""The most rows of one block."""
+
 STREAMED = 4
 """The fewest summed indices whose products a stream adds up before it adds them to the result."""
 

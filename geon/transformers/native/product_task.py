@@ -19,7 +19,8 @@ class Product:
     one element from the indices' texts and the value's; `store_unit` is the dimension along which
     stores adjoin. `arguments` is the C parameter list that all texts refer to and `call` its names,
     none of which may be a name of the product's own functions (a `ValueError` says which).
-    With `kept`, an argument of that name says where a packed copy of the right operand is kept.
+    With `kept`, an argument of that name says where a packed copy of the right operand is kept;
+    with `scratch`, one of that name is the memory to work in (`working.ProductScratch` bytes).
     `result` is the memory of a result of that type, where `store` does nothing but write there.
     """
 
@@ -37,6 +38,7 @@ class Product:
     call: str
     result: Operand | None = None
     kept: bool = False
+    scratch: bool = False
 
 
 class ProductText:
@@ -117,6 +119,8 @@ class ProductText:
             lines.append(f".result_line = {self.result.line_step},")
         if product.batch:
             lines.append(f".place = {self.place()},")
+        if product.scratch:
+            lines.append(".scratch = scratch,")
         if product.kept:
             lines.append(".kept = kept,")
         return [*lines, ".arguments = &geon_given,"] if product.arguments else lines

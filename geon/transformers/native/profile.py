@@ -152,7 +152,7 @@ class _Work:
 
     def call(self) -> Callable[..., Any]:
         """A call as the computation makes it, but on copies of the variables."""
-        threads = self.threads
+        threads = self.transformer.threads
         functions = self.program.functions(threads)
 
         def bind(arena: Array, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
@@ -169,16 +169,13 @@ class _Work:
         def run(bound: None, *inputs: Array) -> tuple[Array, ...]:
             return inputs
 
-        call = self.linked((lambda *bound: None, run, self.program.sizes))
+        sizes = self.program.functions(self.transformer.threads).sizes
+        call = self.linked((lambda *bound: None, run, sizes))
         found: tuple[Array, ...] = call(*values)
         return found
 
     def linked(self, functions: Any) -> Callable[..., Any]:
         return self.transformer.link(functions, self.computation, self.linking, writes=False)
-
-    def threads(self) -> int:
-        """How many threads calls use."""
-        return self.transformer.threads
 
     def profile(self, values: Sequence[Any], repeats: int) -> Profile:
         """Medians of so many calls, whole and by kernel."""
@@ -194,7 +191,7 @@ class _Work:
         def timed() -> None:
             self.table.feed(inputs)
             self.table.renew()
-            if self.table.run(self.threads()):
+            if self.table.run(self.transformer.threads):
                 call(*values)  # fails as well, variables being as they were, and says why
             times.append(self.table.report[REPORTED:])
 
@@ -208,7 +205,7 @@ class _Work:
                 # fall on one of the two alone.
                 for run in (timed, whole) if turn % 2 else (whole, timed):
                     run()
-        found = ceilings(self.threads())
+        found = ceilings(self.transformer.threads)
         lengths = self.table.bound.lengths
         rows = []
         for number, kernel in enumerate(self.plan.schedule.kernels):
@@ -218,7 +215,7 @@ class _Work:
         # The fastest ones are those that other programs disturbed least.
         outside = min(calls) - 1e-9 * min(each[-1] - each[0] for each in times)
         call_seconds = statistics.median(calls)
-        return Profile(tuple(rows), call_seconds, max(outside, 0.0), self.threads(), repeats, found)
+        return Profile(tuple(rows), call_seconds, max(outside, 0.0), self.transformer.threads, repeats, found)
 
 
 def timed_program(transformer: NativeTransformer, plan: Plan, linking: Linking) -> NativeProgram:

@@ -30,6 +30,7 @@ _EMPTY = np.zeros(64, np.uint8)  # what pointers to arrays without elements poin
 # Elements that kernels go over, from which on other Python threads may run meanwhile: they take
 # about as long as two hundred times what it costs to let go of the interpreter and to get it back.
 LONG = 1 << 15
+LINE = 64  # bytes of a line of cache, at which kept copies begin
 SHOW = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
@@ -87,7 +88,7 @@ class NativeProgram:
         pool = load_pool()
         self.library.geon_link.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
         self.library.geon_link.restype = None
-        self.library.geon_link(pool.run_address, pool.scratch_address)
+        self.library.geon_link(pool.run_address, pool.seat_address)
         self.run = self.library[f"geon_run{suffix}"]
         self.run.restype = ctypes.c_int64
         self.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p,
@@ -95,7 +96,7 @@ class NativeProgram:
         outputs = plan.schedule.program.outputs
         self.run_address = ctypes.cast(self.run, ctypes.c_void_p).value
         self.work = Counter(map(space_of, plan.schedule.kernels))
-        self.buffers = tuple(buffer.size for buffer in plan.buffers)
+        self.buffers, self.alignment = plan.buffers, plan.schedule.target.alignment
         self.lifetimes = plan.lifetimes
         self.kept = tuple(plan.kept.values())
         self.copies: WeakValueDictionary[Any, Copies] = WeakValueDictionary()
@@ -112,13 +113,19 @@ class NativeProgram:
             if kernel.raises
         }
 
-    def functions(self, threads: Callable[[], int], version: Array | None = None) -> Functions:
-        """What ``Transformer.link`` takes; ``version`` is that of the transformer's variables."""
+    def functions(self, threads: int, version: Array | None = None) -> Functions:
+        """What ``Transformer.link`` takes, for calls on so many threads.
+
+        ``version`` is that of the transformer's variables.
+        """
 
         def bind(*args: Any) -> Bound:
             return Bound(self, threads, version, *args)
 
-        return Functions(bind, Bound.run, self.sizes, self.make_entry, Bound.run_into)
+        def sizes(lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
+            return self.sizes(lengths, threads)
+
+        return Functions(bind, Bound.run, sizes, self.make_entry, Bound.run_into)
 
     def keep(self, arena: Array, version: Array | None, lengths: Mapping[str, int]) -> Copies:
         """The copies kept for calls in this arena: one set for all numbers of rows."""
@@ -140,12 +147,14 @@ class NativeProgram:
         made = None if self.shown else gateway()
         return None if made is None else Entry(made, dtypes)
 
-    def sizes(self, lengths: Mapping[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
+    def sizes(
+        self, lengths: Mapping[str, int], threads: int
+    ) -> tuple[list[int], list[tuple[int, int]], int]:
         """Bytes and lifetimes of arena buffers, and the bytes of results.
 
         Loops that cannot be counted in 64 bits count as the bytes they go over, which are refused.
         """
-        sizes = [evaluate(size, lengths) for size in self.buffers]
+        sizes = [buffer.bytes(lengths, threads) for buffer in self.buffers]
         beside = sum(evaluate(size, lengths) for size in self.beside)
         walks = [math.prod([evaluate(n, lengths) for _, n in space]) for space in self.work]
         walked = max(walks, default=0)
@@ -158,7 +167,7 @@ class Bound:
     def __init__(
         self,
         program: NativeProgram,
-        threads: Callable[[], int],
+        threads: int,
         version: Array | None,
         arena: Array,
         offsets: Sequence[int],
@@ -174,7 +183,7 @@ class Bound:
             (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in program.results
         ]
         base = address(arena)
-        sizes = [evaluate(size, lengths) for size in program.buffers]
+        sizes = [buffer.bytes(lengths, threads) for buffer in program.buffers]
         tail = [address(v) for v in variables] + [address(c) for c in constants]
         nothing = address(_EMPTY)
         tail += [
@@ -208,7 +217,7 @@ class Bound:
         pointers = self.pointers
         for k, array in enumerate((*inputs, *results)):
             pointers[k] = address(array)
-        failed = self.program.run(pointers, self.sizes, self.threads(), self.report, self.show)
+        failed = self.program.run(pointers, self.sizes, self.threads, self.report, self.show)
         if self.raised is not None:
             raised, self.raised = self.raised, None
             raise raised
@@ -230,7 +239,7 @@ class Bound:
             len(self.pointers),
             ctypes.addressof(self.sizes),
             len(self.sizes),
-            self.threads(),
+            self.threads,
             work >= LONG,
             tuple(self.program.checks),
             self.held,
@@ -249,8 +258,6 @@ class Bound:
 
     def failure(self, kernel: int) -> Exception:
         """The error that a kernel reported."""
-        if kernel not in self.program.checks:
-            return MemoryError("there is no memory for the work of a kernel")
         length = self.program.checks[kernel]
         error: GeonError
         if length is None:
@@ -282,7 +289,7 @@ class Copies:
         self, arena: Array, version: Array, sizes: Sequence[int], constant: Sequence[bool]
     ) -> None:
         self.arena, self.version, self.never = arena, version, np.zeros(1, np.int64)
-        self.arrays = [new_arena(size) for size in sizes]
+        self.arrays = [new_arena(size, LINE) for size in sizes]
         self.table = np.zeros((1 + len(self.arrays), 3), np.int64)
         self.table[0, 0] = address(version)
         for line, copy, never in zip(self.table[1:], self.arrays, constant, strict=True):

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import UnavailableError
-from ...op_graph.lengths import evaluate
 from ..calls import new_arena
 from .runtime import Bound, Functions, NativeProgram
 from .toolchain import Toolchain, sanitizer_environment
@@ -33,7 +32,7 @@ def require_sanitizer(toolchain: Toolchain) -> None:
     )
 
 
-def with_red_zones(program: NativeProgram, functions: Functions) -> Functions:
+def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -> Functions:
     """The functions of a program, bound to an arena in which no two buffers adjoin.
 
     What lies between buffers may not be read or written, so that the sanitizer sees a kernel that
@@ -43,7 +42,7 @@ def with_red_zones(program: NativeProgram, functions: Functions) -> Functions:
     def bind(
         arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Mapping[str, int]
     ) -> Bound:
-        apart = RedZones([evaluate(size, lengths) for size in program.buffers])
+        apart = RedZones([buffer.bytes(lengths, threads) for buffer in program.buffers])
         return functions.bind(apart.arena, apart.offsets, variables, constants, lengths)
 
     return functions._replace(bind=bind)
@@ -60,7 +59,7 @@ class RedZones:
             total += -(-size // ALIGNMENT) * ALIGNMENT + RED_ZONE
         # Of some thousand bytes at least: NumPy keeps small blocks, red zones and all, for other
         # arrays, where the sanitizer's allocator would make them usable again.
-        self.arena = new_arena(max(total, 4096))
+        self.arena = new_arena(max(total, 4096), ALIGNMENT)
         start = self.arena.ctypes.data
         _mark("poison", start, total)
         for size, offset in zip(sizes, self.offsets, strict=True):

@@ -17,7 +17,7 @@ from .product_shape import TAGS, shape
 POOL = """\
 extern void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
                              int64_t count, int32_t threads) __attribute__((visibility("hidden")));
-extern void *(*geon_scratch)(size_t bytes) __attribute__((visibility("hidden")));
+extern int32_t (*geon_seat)(void) __attribute__((visibility("hidden")));
 /* A copy kept from call to call, as it was when what it is of had that version; NULL: none. The
    first of a table has the version alone. */
 struct geon_kept {

@@ -2,13 +2,15 @@
 
 All compare unsigned keys (``geon_key_*``), in which both zeros are equal and NaN is the largest.
 Sorting is by words that hold a key and, below it, the position it came from; a least-significant
-digit radix sort takes a byte of the keys at a time. Each task asks ``geon_scratch`` for two words
-per element of a line; the functions return whether it had none, and lines are then unsorted. A word
-has the size of an element in sort, and 8 bytes in the others, or 16 for an x of 64 bits.
+digit radix sort takes a byte of the keys at a time. ``scratch`` has for each thread two words per
+element of a line, in whole lines of cache. A word has the size of an element in sort, and 8 bytes
+in the others, or 16 for an x of 64 bits.
 """
 
 from __future__ import annotations
 
+from ...op_graph.dtypes import named_dtype
+from ...op_graph.lengths import Length
 from ..c_functions import C_TYPES, SUFFIXES
 
 # Insertion up to this many words: below, a radix sort spends its time on counters.
@@ -130,19 +132,16 @@ _LINES = """\
 struct {name}_lines {{
     const {type} *x;
     {out} *out;
+    char *scratch;
     int64_t lines, n, inner, k, each;
-    int failed;
 }};
 
 static void {name}_task(void *argument, int64_t index)
 {{
     struct {name}_lines *all = argument;
     int64_t start = index * all->each, end = start + all->each;
-    {word} *words = geon_scratch(2 * (size_t)all->n * sizeof *words);
-    if (words == NULL) {{
-        __atomic_store_n(&all->failed, 1, __ATOMIC_RELAXED);
-        return;
-    }}
+    int64_t part = (2 * all->n * (int64_t)sizeof({word}) + 63) / 64 * 64;
+    {word} *words = ({word} *)(all->scratch + geon_seat() * part);
     for (int64_t line = start; line < end && line < all->lines; line++) {{
         int64_t outer = line / all->inner, inner = line % all->inner;
         {name}_line(all->x + outer * all->n * all->inner + inner,
@@ -150,18 +149,31 @@ static void {name}_task(void *argument, int64_t index)
     }}
 }}
 
-static int {name}(int32_t threads, const {type} *x, {out} *out, int64_t outer, int64_t n,
-                  int64_t inner{parameter})
+static void {name}(int32_t threads, const {type} *x, {out} *out, char *scratch, int64_t outer,
+                   int64_t n, int64_t inner{parameter})
 {{
     int64_t each = 1 + {grain} / (n + 1);
-    struct {name}_lines all = {{x, out, outer * inner, n, inner, {length}, each, 0}};
+    struct {name}_lines all = {{x, out, scratch, outer * inner, n, inner, {length}, each}};
     if (all.lines && n)
         geon_pool_run({name}_task, &all, (all.lines + each - 1) / each, threads);
-    return all.failed;
 }}
 """
 
 _GRAIN = 16384  # elements that are worth a task of their own: some 100 microseconds
+
+
+SORTS = frozenset(("sort", "argsort", "top_k"))
+
+
+def lines_of_task(length: int | Length) -> int | Length:
+    """How many lines of this length one task sorts."""
+    return 1 + _GRAIN // (length + 1)
+
+
+def word_bytes(row: str, dtype: str) -> int:
+    """The bytes of a word in which ``row`` sorts elements of ``dtype``."""
+    size = named_dtype(dtype).itemsize
+    return size if row == "sort" else 16 if size == 8 else 8
 
 
 def _words(dtype: str) -> dict[str, str]:
@@ -172,7 +184,7 @@ def _words(dtype: str) -> dict[str, str]:
 
 
 def sort_text(dtype: str) -> tuple[str, str]:
-    """``int(threads, x, out, outer, n, inner)``: each line ascending, NaN last, equal in order.
+    """``void(threads, x, out, scratch, outer, n, inner)``: each line ascending, NaN last, equal in order.
 
     ``out`` may be ``x``. A NaN loses its payload.
     """
@@ -187,7 +199,7 @@ def sort_text(dtype: str) -> tuple[str, str]:
 
 
 def argsort_text(dtype: str) -> tuple[str, str]:
-    """``int(threads, x, int64_t *out, outer, n, inner)``: the positions that sort each line.
+    """``void(threads, x, int64_t *out, scratch, outer, n, inner)``: the positions that sort each line.
 
     Equal elements keep their order. Lines have fewer than 2**32 elements unless x is 64 bits wide.
     """
@@ -197,7 +209,7 @@ def argsort_text(dtype: str) -> tuple[str, str]:
 
 
 def top_k_text(dtype: str) -> tuple[str, str]:
-    """``int(threads, x, int64_t *out, outer, n, inner, k)``: the positions of the k largest.
+    """``void(threads, x, int64_t *out, scratch, outer, n, inner, k)``: the positions of the k largest.
 
     ``out`` is (outer, k, inner), the largest first, NaN above all, equal elements in order; k is
     at most n. Lines are bounded as in ``argsort_text``.

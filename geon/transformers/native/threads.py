@@ -30,14 +30,14 @@ class Pool:
     """The loaded pool: addresses for compiled modules, and the limit that all runs keep.
 
     ``run_address`` is that of ``void geon_pool_run(void (*task)(void *argument, int64_t index),
-    void *argument, int64_t count, int32_t threads)``, ``scratch_address`` that of
-    ``void *geon_scratch(size_t bytes)``.
+    void *argument, int64_t count, int32_t threads)``, ``seat_address`` that of
+    ``int32_t geon_seat(void)``.
     """
 
     library: ctypes.CDLL
     path: Path
     run_address: int
-    scratch_address: int
+    seat_address: int
 
     def limit(self) -> int:
         """The most threads a run may use; where there is no limit, ``default_threads()``."""
@@ -83,7 +83,7 @@ def _load() -> Pool:
     library.geon_pool_configure.argtypes = (ctypes.c_int32, ctypes.c_int32)
     library.geon_get_version.restype = ctypes.c_char_p
     library.geon_pool_configure(processors(), default_threads())
-    return Pool(library, path, _address(library.geon_pool_run), _address(library.geon_scratch))
+    return Pool(library, path, _address(library.geon_pool_run), _address(library.geon_seat))
 
 
 def _address(function: Any) -> int:

@@ -21,6 +21,7 @@ from .objects import shared_object
 from .runtime import NativeProgram, prepare
 from .threads import default_threads
 from .toolchain import find_toolchain, missing_compiler, sanitized
+from .working import works
 
 if TYPE_CHECKING:
     from ..computation import Computation
@@ -47,6 +48,7 @@ TARGET = Target(
     group=group,
     last=LAST,
     keeps=keeps,
+    works=works,
 )
 
 
@@ -64,7 +66,7 @@ class NativeTransformer(Transformer):
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise ArgumentError(f"threads={threads!r}: give a number of threads, 1 or more")
         super().__init__()
-        self.threads = threads or default_threads()
+        self._threads = threads or default_threads()
         self.sanitize = sanitize
         prepare()
         if sanitize:
@@ -72,6 +74,11 @@ class NativeTransformer(Transformer):
 
             require_sanitizer(self.toolchain())
             self.target = dataclasses.replace(TARGET, name="native, sanitized")
+
+    @property
+    def threads(self) -> int:
+        """How many threads a call may use; scratch memory is laid out for so many."""
+        return self._threads
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -120,9 +127,9 @@ class NativeTransformer(Transformer):
     def make_call(self, computation: Any, pure: Functional, leaves: Sequence[Leaf]) -> Any:
         """A callable from one value for each leaf to the tuple of results."""
         program, linking = computation.compiled(pure, leaves)
-        functions = program.functions(lambda: self.threads, self.state.version)
+        functions = program.functions(self.threads, self.state.version)
         if self.sanitize:
             from .sanitizing import with_red_zones
 
-            functions = with_red_zones(program, functions)
+            functions = with_red_zones(program, functions, self.threads)
         return self.link(functions, computation, linking)

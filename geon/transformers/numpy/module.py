@@ -215,6 +215,7 @@ class _Module:
             *_listed(guards, "guards"),
             f"    {dict(computation.lengths)!r},",
             "    _state,",
+            f"    {self.transformer.target.alignment},",
             "),",
         ]
 

@@ -1,0 +1,223 @@
+"""What scratch memory native kernels work in: sorts, products, and rows that several passes share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...op_graph.dtypes import name_of
+from ...op_graph.lengths import Length, evaluate, product
+from ...op_graph.op_graph import Leaf, Op
+from ..c_expressions import C_TYPES
+from ..forms import Size
+from ..fusion import HEAVY
+from ..layout import is_bound
+from ..loops import make_nest
+from ..schedule import Kernel, Schedule
+from ..scratch import PerThread, Scratch, lines
+from .nests import ON_STACK, scratch_each
+from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PANEL, Shape, shape
+from .sorting import SORTS, lines_of_task, word_bytes
+
+
+WIDEST = 64  # bytes of the widest vectors, whose blocks take most
+
+
+def works(schedule: Schedule) -> dict[Op, Scratch]:
+    """The scratch memory of a schedule's kernels, by their op."""
+    computed = {made for kernel in schedule.kernels for made in kernel.results}
+    found: dict[Op, Scratch] = {}
+    for kernel in schedule.kernels:
+        scratch = _of(schedule, kernel, computed)
+        if scratch is not None:
+            found[kernel.op] = scratch
+    return found
+
+
+def _of(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> Scratch | None:
+    form = kernel.form
+    if form.kind == "product":
+        return product_scratch(kernel, computed)
+    if form.kind == "library":
+        return _of_sort(kernel.op) if kernel.op.primitive.name in SORTS else None
+    return _of_rows(schedule, kernel, computed)
+
+
+def _of_sort(op: Op) -> Scratch:
+    """Two words for each element of a line, for those lines that are sorted at one time."""
+    x = op.args[0]
+    length = x.axes[op.attrs[0]].expression
+    count = product(axis.expression for axis in x.axes if axis.name != op.attrs[0])
+    each = lines_of_task(length)
+    words = word_bytes(op.primitive.name, name_of(x.dtype))
+    return PerThread(lines(2 * length * words), (count + each - 1) // each)
+
+
+# Rows ---------------------------------------------------------------------------------------------
+
+
+class _Sketch:
+    """The names of a kernel's memory before there is a plan: all that is asked is its shape."""
+
+    def __init__(self, schedule: Schedule, kernel: Kernel, computed: set[Op]) -> None:
+        self.layouts, self.kernel, self.computed = schedule.layouts, kernel, computed
+
+    def pointer(self, op: Op) -> str:
+        """Any name."""
+        return "p"
+
+    def length(self, length: Size) -> str:
+        """Any length."""
+        return "1"
+
+    def order(self, op: Op) -> tuple[str, ...]:
+        """The nesting of the axes of ``op`` in memory, outermost first."""
+        return op.axes.names if is_bound(op) else self.layouts[op].order
+
+    def stored(self, op: Op) -> bool:
+        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
+        if isinstance(op, Leaf):
+            return True
+        if is_bound(op):
+            return bool(len(op.axes))
+        return op in self.computed and op not in self.kernel.results
+
+
+def _of_rows(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> Scratch | None:
+    """The arrays of a row that do not lie on the stack."""
+    form = kernel.form
+    if not form.rows or not form.reductions:
+        return None
+    sketch = _Sketch(schedule, kernel, computed)
+    lengths = {a.name: a.expression for op in form.reductions for arg in op.args for a in arg.axes}
+    row = product(n for name, n in lengths.items() if name not in form.rows)
+    if (isinstance(row, int) and row <= ON_STACK) or not _is_costly(kernel, sketch):
+        return None
+    nest = make_nest(kernel, sketch)
+    each = scratch_each(nest)
+    rows = product(loop.extent for loop in nest.rows)
+    return None if isinstance(each, int) and each == 0 else PerThread(each, rows)
+
+
+def _is_costly(kernel: Kernel, sketch: _Sketch) -> bool:
+    """Whether a kernel computes an elementary function."""
+    stack = list(kernel.results)
+    seen = set(stack)
+    while stack:
+        op = stack.pop()
+        if op.primitive.name in HEAVY:
+            return True
+        new = [arg for arg in op.args if arg not in seen and not sketch.stored(arg)]
+        seen.update(new)
+        stack += new
+    return False
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def product_scratch(kernel: Kernel, computed: set[Op]) -> ProductScratch:
+    """The scratch memory of a contraction kernel."""
+    dot = kernel.form.dot
+    x, y = dot.args
+    summed = dot.attrs[0]
+
+    def size(names: list[str], op: Op) -> Size:
+        return product(op.axes[n].expression for n in names)
+
+    plain = [_is_plain(arg, dot, computed) for arg in dot.args]
+    return ProductScratch(
+        size([n for n in x.axes.names if n in y.axes and n not in summed], x),
+        size([n for n in x.axes.names if n not in y.axes], x),
+        size([n for n in y.axes.names if n not in x.axes], y),
+        size(list(summed), x),
+        0 if all(plain) else GROUP + PANEL,
+        shape(C_TYPES[name_of(dot.dtype)], WIDEST),
+    )
+
+
+def _is_plain(op: Op, dot: Op, computed: set[Op]) -> bool:
+    """Whether an operand surely is memory of the product's type, read or moved without work."""
+    return (isinstance(op, Leaf) or op in computed) and op.dtype is dot.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class ProductScratch:
+    """What each thread of a product works in: packed blocks, and sums of a block of the result.
+
+    ``product_driver`` cuts the product up in C, and takes no more than is said here. ``staged`` is
+    how many elements for each summed index the packing of computed operands takes.
+    """
+
+    batches: Size
+    rows: Size
+    columns: Size
+    depth: Size
+    staged: int
+    of: Shape
+    lasting: bool = True
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all parts for a call on so many threads."""
+        batches, rows, columns, depth = (
+            evaluate(size, lengths)
+            for size in (self.batches, self.rows, self.columns, self.depth)
+        )
+        tasks = int(float(batches) * rows * columns * (depth + 4) / 2e5) + 1
+        each = max(self._each(rows, columns, depth), self._each(columns, rows, depth))
+        return each * min(threads, tasks)
+
+    def most(self, threads: int) -> int | Length:
+        """Never less than ``bytes``: blocks have a largest size."""
+        sizes = (self.rows, self.columns, self.depth)
+        rows, columns, depth = (n if isinstance(n, int) else 1 << 40 for n in sizes)
+        open_rows = [rows] if isinstance(self.rows, int) else [4, 16, 32, rows]
+        open_columns = [columns] if isinstance(self.columns, int) else [4, 16, 32, columns]
+        each = max(
+            max(self._each(r, c, depth), self._each(c, r, depth))
+            for r in open_rows
+            for c in open_columns
+        )
+        return each * threads
+
+    def _each(self, rows: int, columns: int, depth: int) -> int:
+        """The bytes of one thread's part, for the way of computing that takes most."""
+        ways = [self._packed(rows, columns, depth)]
+        if rows <= max(FEW.values()):
+            ways.append(self._direct(rows, columns, depth))
+        return max(ways) * self.of.bytes
+
+    def _packed(self, rows: int, columns: int, depth: int) -> int:
+        """Elements of blocks that are packed and multiplied by tiles."""
+        of = self.of
+        width = min(of.columns, _up(columns, of.panel))
+        deep = min(of.depth, _up(depth, 8))
+        groups = math.ceil(min(MOST_ROWS, _up(rows, 12)) / GROUP) if depth > of.depth else 1
+        return (
+            _up(GROUP * of.line, 64)
+            + _up(width * deep, 64)
+            + self._sums(groups, width, depth)
+            + self._staged(deep, width)
+        )
+
+    def _direct(self, rows: int, columns: int, depth: int) -> int:
+        """Elements where few rows are multiplied by an operand that is read where it lies."""
+        of = self.of
+        width = min((8 if rows <= 8 else 2) * of.columns, _up(columns, of.panel))
+        most = of.depth * (32 if rows <= 4 else 10 if rows <= 16 else 1)
+        deep = min(max(most, of.vector * CHAIN), _up(depth, 8))
+        left = _up(rows * (deep + of.vector), 64)
+        return left + self._sums(1, width, depth) + self._staged(deep, width)
+
+    def _sums(self, groups: int, width: int, depth: int) -> int:
+        """Sums of a block, and where sums are long their totals in double."""
+        one = _up(groups * GROUP * (width + self.of.vector), 64)
+        return one * (1 + 8 // self.of.bytes) if depth > self.of.long_depth else one
+
+    def _staged(self, deep: int, width: int) -> int:
+        return _up(self.staged * deep + width, 64) if self.staged else 0
+
+
+def _up(number: int, step: int) -> int:
+    return max(step, -(-number // step) * step)

@@ -76,6 +76,7 @@ class Large(Builder):
         self.references = [Reference(binding) for binding in self.bindings]
         self.left = MOST_TOGETHER
         self.steady = False  # float64 alone, which is never too coarse
+        self.data = None  # what the elements of leaves are to be
         self.lengths = 0
 
     # Values -------------------------------------------------------------------------------------
@@ -134,14 +135,22 @@ class Large(Builder):
     # Leaves -------------------------------------------------------------------------------------
 
     def array(self, dtype, shape):
-        """Whole numbers and halves, of which sums are exact; or any, of one sign, or all equal."""
+        """Whole numbers and halves, of which sums are exact; or any, of one sign, or all equal.
+
+        Some rise or fall, so that the first or the last element of a line matters most.
+        """
         drawn = np.random.default_rng(self.integer(0, 2**31))
         if kind(dtype) == "b":
             return drawn.integers(0, 2, shape).astype(bool)
+        which = self.choice(["whole", "any", "positive", "equal", "whole", "rising", "rising"])
+        which = self.data or which
+        if which == "rising" and kind(dtype) != "b":
+            most = 100 if dtype.itemsize == 1 else 1000 if dtype.itemsize == 2 else 1 << 20
+            made = np.arange(int(np.prod(shape, dtype=np.int64))) % most
+            return (made[::-1] if self.flag() else made).reshape(shape).astype(dtype)
         if kind(dtype) == "i":
             low = 0 if dtype.kind == "u" else -9
             return drawn.integers(low, 10, shape).astype(dtype)
-        which = self.choice(["whole", "any", "positive", "equal", "whole"])
         if which == "whole":
             made = drawn.integers(-4, 5, shape) / 2
         elif which == "any":
@@ -249,7 +258,7 @@ def grown(seed, number, aims, further=6):
     b.placeholder("float32")
     wanted = []
     for aim in aims:
-        wanted += aimed(b, aim, ROLES[aim.role])[-2:]
+        wanted += aimed(b, aim, ROLES[aim.role])[-6:]
     for _ in range(choices.integer(0, further)):
         b.choice(FURTHER)(b)
     newest = [v for v in b.values[-3:] if not isinstance(v.op, Leaf)]

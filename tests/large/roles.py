@@ -306,20 +306,29 @@ def _order(b, x, axis):
 
 
 def extreme(b, length):
-    """A line whose extreme is found."""
+    """A line whose extremes are found, mostly at its ends."""
+    b.data = "rising" if b.integer(0, 3) else None
     x, axis = _line(b, length)
-    b.add(getattr(geon, b.choice(["argmax", "argmin"]))(x, axis))
+    b.data = None
+    b.add(geon.argmax(x, axis))
+    b.add(geon.argmin(x, axis))
 
 
 def most(b, length):
-    """How many of the largest are found, of just as many or of more."""
-    axis = geon.Axis(f"P{b.integer(0, 99)}", length * b.choice([1, 2, 4, 5]) + b.choice([0, 1, 3]))
-    x = _leaf(
-        b, [axis, *([b.axis(3)] if b.flag() else [])], b.choice(["float32", "int16", "int64"])
-    )
-    picked, positions = geon.top_k(x, length, axis)
-    b.add(picked)
-    b.add(positions)
+    """How many of the largest are found: of just as many, of about four times as many, of more."""
+    for count in (
+        length + b.choice([0, 1, 3]),
+        4 * length + b.choice([-1, 0, 1, 3, 4]),
+        4 * length + b.choice([5, 70, 200]),
+    ):
+        b.data = "rising" if b.flag() else None
+        axis = b.new_axis(count)
+        dtype = b.choice(["float32", "int16", "int64"])
+        x = _leaf(b, [axis, *([b.axis(3)] if b.flag() else [])], dtype)
+        b.data = None
+        picked, positions = geon.top_k(x, length, axis)
+        b.add(picked)
+        b.add(positions)
 
 
 def running(b, length):

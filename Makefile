@@ -30,7 +30,8 @@ bench-numpy: $(VENV)/installed-test  ## Print the figures of the NumPy transform
 	$(BIN)/python benchmarks/numpy_figures.py
 
 fuzz: $(VENV)/installed-test  ## Compare many more random graphs than the tests do.
-	$(BIN)/python -m pytest -q -n $(JOBS) tests/test_random_graphs.py tests/native/test_random_native.py --hypothesis-profile=long
+	$(BIN)/python -m pytest -q -n $(JOBS) -o timeout=0 -o faulthandler_timeout=0 --hypothesis-profile=long \
+		tests/test_random_graphs.py tests/native/test_random_native.py
 
 PROGRAMS ?= 1000
 SEED ?=

@@ -19,6 +19,7 @@ from .errors import (
     FeedError,
     GeonError,
     GuardError,
+    IncompleteError,
     IndexRangeError,
     NonFiniteError,
     OrderError,

@@ -84,5 +84,9 @@ class UnavailableError(GeonError, RuntimeError):
     """A transformer that cannot be used here; the message has the command that mends it."""
 
 
+class IncompleteError(UnavailableError, NotImplementedError):
+    """A target lacks some or all of what a row needs; the message names the tables."""
+
+
 class ClosedError(GeonError, RuntimeError):
     """A transformer that was closed, or whose state was lost, was used."""

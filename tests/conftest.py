@@ -17,6 +17,7 @@ from geon.testing.fixtures import (  # noqa: F401  # pytest finds them by name
     transformer,
     transformer_name,
 )
+from tests import identity_watch
 
 # Before geon compiles anything; `geon.transformers.environment` reads it.
 os.environ["GEON_DEBUG"] = ",".join(
@@ -39,7 +40,8 @@ settings.load_profile("short")
 
 
 def pytest_configure(config):
-    """Keep compiled code in pytest's own cache and not in the user's."""
+    """Keep compiled code in pytest's own cache, and watch that geon compares no ops by ``==``."""
+    identity_watch.start()
     if "GEON_CACHE" in os.environ:
         return
     cache = getattr(config, "cache", None)

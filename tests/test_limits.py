@@ -139,6 +139,7 @@ import os, signal, threading, time
 import numpy as np
 import geon
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
 N, K = geon.Axis("N", 700), geon.Axis("K", 700)
 w = geon.Variable([N, K], initial_value=1, name="w")
 count = geon.Variable(initial_value=0, name="count")
@@ -168,9 +169,11 @@ print("whole", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
 
 
+@pytest.mark.timeout(310)
 def test_ctrl_c_during_a_call_is_deferred_to_its_end(transformer_name):
     source = textwrap.dedent(INTERRUPTED).replace("NAME", transformer_name)
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    run = [sys.executable, "-c", source]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.returncode) == ("whole True\n", 0), done.stderr
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import geon
 from geon.op_graph.build import Elementwise
+from geon.op_graph.op_graph import same_ops
 from tests.places import here
 
 N, C = geon.Axis("N"), geon.Axis("C", 3)
@@ -38,7 +39,7 @@ def test_args_and_users():
     x, y = geon.placeholder(axes=N), geon.placeholder(axes=N)
     total = x + y
     product = total * x
-    assert total.args == (x, y)
+    assert same_ops(total.args, [x, y])
     assert x.args == ()
     assert set(x.users) == {total, product}
     assert total.users == (product,)
@@ -148,6 +149,8 @@ def test_marks(make):
     assert not y.is_output
     with make() as transformer:
         transformer.computation(y, x)
+    assert not y.is_output and not (x + v).is_output
+    y.add_tags("out")
     assert y.is_output and not x.is_output
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .axes import Axes, Axis
@@ -91,3 +92,16 @@ def _is_item(item: Any) -> bool:
     if len(item) != 2:
         return False
     return (item[0] == "at" and is_length(item[1])) or (item[0] == "dyn" and is_count(item[1]))
+
+
+def with_lengths(value: Any, of: Callable[[Length], int | Length]) -> Any:
+    """``value`` (an attribute, axes, a length) with ``of`` of every length expression in it."""
+    if isinstance(value, Length):
+        return of(value)
+    if isinstance(value, Axis):
+        return Axis(value.name, with_lengths(value.expression, of))
+    if isinstance(value, Axes):
+        return Axes(*(with_lengths(axis, of) for axis in value))
+    if isinstance(value, tuple):
+        return tuple([with_lengths(part, of) for part in value])
+    return value

@@ -96,11 +96,9 @@ class Axis:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return (
-            isinstance(other, Axis)
-            and self.name == other.name
-            and self.expression == other.expression
-        )
+        if not isinstance(other, Axis):
+            return NotImplemented  # a tensor then says what it thinks of that
+        return self.name == other.name and self.expression == other.expression
 
     def __hash__(self) -> int:
         return self._hash

@@ -24,12 +24,10 @@ from .lengths import Length
 from .op_graph import (
     NO_AXES,
     VOID_DTYPE,
-    ComputationOp,
     Guard,
     Op,
     Tensor,
     annotate,
-    intern,
     intern_elementwise,
     lookup,
 )
@@ -91,8 +89,10 @@ class Elementwise(Primitive):
         if out is VOID_DTYPE:
             return None
         args: tuple[Tensor, ...]
+        key: tuple[Any, ...]
         if self.arity == 1 and y is None:
             args = (x,)
+            key = (self, id(x))
         elif self.arity == 2:
             if y.__class__ is float and dtype.kind == "f":
                 try:
@@ -104,11 +104,12 @@ class Elementwise(Primitive):
             if y.axes is not x.axes and y.axes is not NO_AXES:
                 return None
             args = (x, y)
+            key = (self, id(x), id(y))
         else:
             return None
-        found: Any = lookup((self, *args))
+        found: Any = lookup(key)
         if found is None:
-            found = intern_elementwise(self, args, x.axes, out)
+            found = intern_elementwise(key, self, args, x.axes, out)
         return found  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
 
     def _kept(self, dtype: DType) -> DType:
@@ -131,7 +132,8 @@ class Elementwise(Primitive):
     def apply(self, *args: Any) -> Tensor:
         """The op, with no check that the operands share an axis: for rules and ``geon.outer``."""
         tensors = self._operands(args)
-        found = lookup((self, *tensors))
+        key = (self, *map(id, tensors))
+        found = lookup(key)
         if found is not None:
             return found  # type: ignore[return-value]  # elementwise keys hold tensors
         (_, dtype, weak) = self._resolve(tensors)
@@ -141,10 +143,7 @@ class Elementwise(Primitive):
             if other.axes is not axes and other.axes is not NO_AXES:
                 axes, guards = join(self.name, tensors)
                 break
-        made: Tensor = intern(
-            ComputationOp, self, tensors, (), axes, dtype, weak=weak, guards=guards
-        )
-        return made
+        return intern_elementwise(key, self, tensors, axes, dtype, weak, guards)
 
     def _resolve(self, args: Sequence[Any]) -> Resolution:
         described = tuple(
@@ -161,10 +160,15 @@ class Elementwise(Primitive):
         return found
 
     def _operands(self, args: Sequence[Any]) -> tuple[Tensor, ...]:
-        given = [
-            arg if isinstance(arg, Tensor) or is_number(arg) else as_tensor(arg, _near(args, arg))
-            for arg in args
-        ]
+        try:
+            given = [
+                arg
+                if isinstance(arg, Tensor) or is_number(arg)
+                else as_tensor(arg, _near(args, arg))
+                for arg in args
+            ]
+        except DTypeError as error:
+            raise self._named(error, args) from None
         targets, _, weak = self._resolve(given)
         pairs = zip(given, targets, strict=True)
         try:

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
 from .dtypes import FLOAT64, DType, as_dtype, check_number, is_number, kind, number_dtype
+from .interning import local
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
 from .registry import Primitive
 
@@ -44,12 +45,13 @@ NUMBERS_KEPT = 4096
 def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tensor:
     """The scalar constant ``value`` of ``dtype``; ``DTypeError`` when it does not fit."""
     key = (type(value), value, dtype, weak)
-    found = _numbers.get(key) if value else None  # 0.0 and -0.0 are equal keys
+    shared = value and local.own is None  # 0.0 and -0.0 are equal keys
+    found = _numbers.get(key) if shared else None
     if found is not None:
         return found
     check_number(value, stored_dtype(dtype, weak))
     made = array_constant(np.asarray(value).astype(stored_dtype(dtype, weak)), NO_AXES, weak)
-    if value and not (isinstance(value, float) and math.isnan(value)):
+    if shared and not (isinstance(value, float) and math.isnan(value)):
         if len(_numbers) >= NUMBERS_KEPT:
             _numbers.clear()
         _numbers[key] = made

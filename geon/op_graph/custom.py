@@ -123,9 +123,8 @@ def _push(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
             t = sweep(part, found[op.args[i]], [g], known).get(g)
             if t is not None:
                 total = t if total is None else add.apply(total, t)
-    if total is not None and g in post_order(
-        [total], {*known, *(found[op.args[i]] for i in moving)}
-    ):
+    linear = {*known, *(found[op.args[i]] for i in moving)}
+    if total is not None and g in set(post_order([total], linear)):
         raise _wrong(
             op,
             "is not linear in its cotangent, so forward mode cannot be derived from it; "

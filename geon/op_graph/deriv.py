@@ -7,7 +7,7 @@ rules state partials, transposes or linear maps of their primitive alone.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from ..errors import AxisError, DerivativeError, DTypeError
@@ -174,7 +174,7 @@ def _zeros(x: Op) -> Tensor:
 
 
 def sweep(
-    y: Tensor, seed: Tensor, targets: Sequence[Op], known: Container[Op] = ()
+    y: Tensor, seed: Tensor, targets: Sequence[Op], known: Set[Op] = frozenset()
 ) -> dict[Op, Tensor]:
     """The cotangent of every target that ``y`` reaches, from the cotangent ``seed`` of ``y``.
 

@@ -23,7 +23,7 @@ from .axes import Axes, Axis
 from .canonical import canonical, graph_hash
 from .dump_values import FORMAT, integer, write_array, write_axes, write_length, write_value
 from .loads import Case, loads, loads_case
-from .op_graph import Leaf, Op, Tensor
+from .op_graph import Leaf, Op, Tensor, same_ops
 from .sites import resolve
 
 __all__ = ["FORMAT", "Case", "canonical", "dumps", "graph_hash", "loads", "loads_case"]
@@ -181,5 +181,7 @@ def _first_values(leaf: Leaf) -> tuple[Op, ...]:
 
 def _further_initializers(leaf: Leaf) -> list[Op]:
     """The initializers of a leaf but the assignment of its initial value, which is implied."""
-    implied = (leaf, leaf.info.initial_value)
-    return [op for op in leaf.info.initializers if op.args != implied]
+    first, listed = leaf.info.initial_value, list(leaf.info.initializers)
+    if not isinstance(first, Tensor):
+        return listed
+    return [op for op in listed if not same_ops(op.args, (leaf, first))]

@@ -258,9 +258,10 @@ less_equal = elementwise("less_equal", "x <= y.", np.less_equal, (None, None), a
 greater = elementwise("greater", "x > y.", np.greater, (None, None), arity=2, rule="compare")
 greater_equal = elementwise("greater_equal", "x >= y.", np.greater_equal, (None, None), arity=2,
                             rule="compare")  # fmt: skip
-equal = elementwise("equal", "x == y.", np.equal, (None, None), arity=2, rule="compare")
-not_equal = elementwise("not_equal", "x != y.", np.not_equal, (None, None), arity=2,
-                        rule="compare")  # fmt: skip
+equal = elementwise("equal", "x == y, which builds the same op; NaN equals nothing.", np.equal,
+                    (None, None), arity=2, rule="compare")  # fmt: skip
+not_equal = elementwise("not_equal", "x != y, which builds the same op.", np.not_equal,
+                        (None, None), arity=2, rule="compare")  # fmt: skip
 maximum = elementwise(
     "maximum",
     "The larger of x and y; a tie shares its derivative equally.",

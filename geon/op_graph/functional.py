@@ -8,7 +8,7 @@ any depth pass.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -18,7 +18,8 @@ from .constants import number
 from .dtypes import UINT64
 from .elementwise import add
 from .lengths import Length
-from .op_graph import Leaf, Op, Tensor, VoidOp, post_order, with_args
+from .nodes import made_at
+from .op_graph import Leaf, Op, Tensor, VoidOp, among, post_order, same_ops, with_args
 from .sites import set_override
 from .slicing import _slice, _update
 
@@ -72,6 +73,14 @@ class Functional:
         """Every op that must be computed."""
         outputs = tuple(op for op in self.outputs if op is not None)
         return (*outputs, *self.updates.values(), *self.prints)
+
+    def mapped(self, of: Callable[[Op], Any], leaf: Callable[[Leaf], Any]) -> Functional:
+        """The same with ``of`` of each op, and ``leaf`` of each variable that changes."""
+        return Functional(
+            tuple([None if op is None else of(op) for op in self.outputs]),
+            {leaf(changed): of(value) for changed, value in self.updates.items()},
+            tuple(map(of, self.prints)),
+        )
 
 
 def functional(results: Iterable[Op]) -> Functional:
@@ -188,7 +197,7 @@ def _visit_sequential(op: Op, env: Env) -> Step:
     value: Op = op
     for element in op.args:
         value, effects = yield _visit(element, env)
-        prints += tuple(p for p in effects.prints if p not in prints)
+        prints += tuple(p for p in effects.prints if not among(p, prints))
         if effects.sets:
             values = dict(env.values)
             for leaf, records in effects.sets.items():
@@ -207,7 +216,7 @@ _STEPS = {
 
 
 def _rebuilt(op: Op, args: tuple[Op, ...]) -> Op:
-    if args == op.args:
+    if same_ops(args, op.args):
         return op
     outer = set_override(op._site)
     try:
@@ -261,12 +270,12 @@ def _union(left: Effects, right: Effects) -> Effects:
             for b in new:
                 if _overlap(a.chain, b.chain):
                     raise OrderError(
-                        f"two unordered assignments to {leaf} (made at {leaf.file_info}): one "
-                        f"made at {a.op.file_info}, another at {b.op.file_info}; order them with "
+                        f"two unordered assignments to {leaf} (made at {made_at(leaf)}): one "
+                        f"made at {made_at(a.op)}, another at {made_at(b.op)}; order them with "
                         "geon.sequential([first, second]), or assign to parts that do not overlap"
                     )
         sets[leaf] = known + new
-    prints = left.prints + tuple(p for p in right.prints if p not in left.prints)
+    prints = left.prints + tuple(p for p in right.prints if not among(p, left.prints))
     return Effects(sets, prints)
 
 
@@ -277,7 +286,7 @@ def _overlap(left: tuple[Op, ...], right: tuple[Op, ...]) -> bool:
     for a, b in zip(left[0].attrs[0], right[0].attrs[0], strict=True):
         if _apart(a, b):
             return False
-    same = left[0].attrs[0] == right[0].attrs[0] and left[0].args[1:] == right[0].args[1:]
+    same = left[0].attrs[0] == right[0].attrs[0] and same_ops(left[0].args[1:], right[0].args[1:])
     return _overlap(left[1:], right[1:]) if same else True
 
 

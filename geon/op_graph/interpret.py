@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .axes import Axes, Axis
-from .lengths import Length
+from .attributes import with_lengths
+from .axes import Axes
 from .op_graph import Leaf, Op, post_order
 from .registry import PRIMITIVES
 
@@ -40,15 +40,7 @@ class Bound:
 
 def bind(value: Any, lengths: Mapping[str, int]) -> Any:
     """``value`` (an attribute, axes, a length) with every length expression evaluated."""
-    if isinstance(value, Length):
-        return value.evaluate(lengths)
-    if isinstance(value, Axis):
-        return Axis(value.name, bind(value.expression, lengths))
-    if isinstance(value, Axes):
-        return Axes(*(bind(axis, lengths) for axis in value))
-    if isinstance(value, tuple):
-        return tuple(bind(part, lengths) for part in value)
-    return value
+    return with_lengths(value, lambda length: length.evaluate(lengths))
 
 
 COMPUTING = ("elementwise", "reduction", "ordered", "contraction")

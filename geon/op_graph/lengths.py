@@ -58,7 +58,7 @@ class Length:
         return Length, (self.terms,)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Length) and self.terms == other.terms
+        return self.terms == other.terms if isinstance(other, Length) else NotImplemented
 
     def __hash__(self) -> int:
         return self._hash
@@ -221,6 +221,26 @@ def names_of(length: int | Length) -> frozenset[str]:
 def evaluate(length: int | Length, lengths: Mapping[str, int]) -> int:
     """The integer a length is under ``lengths`` (open name to integer)."""
     return length.evaluate(lengths) if isinstance(length, Length) else length
+
+
+def given(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
+    """The length with these open names replaced by integers; others stay open."""
+    if isinstance(length, int) or not length.names() & lengths.keys():
+        return length
+    total: int | Length = 0
+    for monomial, coefficient in length.terms:
+        product: int | Length = coefficient
+        for atom, power in monomial:
+            if isinstance(atom, str):
+                base = lengths[atom] if atom in lengths else Length.of(atom)
+            else:
+                base = floor_divide(
+                    given(atom.numerator, lengths), given(atom.denominator, lengths)
+                )
+            for _ in range(power):
+                product = product * base
+        total = total + product
+    return total
 
 
 def as_text(length: int | Length, division: str = "({0})//({1})", name: str = "{0}") -> str:

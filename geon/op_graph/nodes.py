@@ -11,6 +11,7 @@ from .names import NameableValue
 from .sites import Site, describe, resolve
 
 SITES_KEPT = 8
+NAMES_SHOWN = 4
 
 
 def slot_setter(cls: type, slot: str) -> Callable[[Any, Any], None]:
@@ -44,18 +45,28 @@ class DebugInfo:
 
 @dataclass(slots=True)
 class Notes:
-    """What people said about an op: no part of its identity, and shared by all who built it."""
+    """What people said about an op: no part of its identity, and shared by all who built it.
+
+    ``name`` is the last one given; ``names`` are all, the last one last; ``sites`` the lines that
+    made it beside the first, the newest last.
+    """
 
     name: str | None = None
     names: list[str] = field(default_factory=list)
     tags: frozenset[str] = frozenset()
     sites: list[Site] = field(default_factory=list)
 
+    def copy(self) -> Notes:
+        """The notes as they are now."""
+        return Notes(self.name, list(self.names), self.tags, list(self.sites))
+
 
 class Node(NameableValue, DebugInfo):
     """A named value with arguments, tags and provenance."""
 
     __slots__ = ("__weakref__", "_notes", "_site", "args")
+
+    _unique = False  # whether no other line can make the same node
 
     args: tuple[Node, ...]
     _notes: Notes | None
@@ -75,8 +86,8 @@ class Node(NameableValue, DebugInfo):
             raise ArgumentError(f"a name is a string or None, not {name!r}")
         notes = self.notes()
         notes.name = name
-        if name is not None and name not in notes.names:
-            notes.names.append(name)
+        if name is not None and notes.names[-1:] != [name]:
+            notes.names = [*(known for known in notes.names if known != name), name]
 
     @property
     def tags(self) -> frozenset[str]:
@@ -95,18 +106,74 @@ class Node(NameableValue, DebugInfo):
 
     @property
     def sites(self) -> list[str]:
-        """``file:line`` of each place that built it, the first one first (bounded)."""
-        more = [] if self._notes is None else self._notes.sites
-        return [describe(site) for site in (self._site, *more)]
+        """``file:line`` of each place that built it, the first one first.
+
+        It is bounded: the first place and the newest others are kept.
+        """
+        return list(dict.fromkeys(map(describe, sites_of(self))))
 
     def note_site(self, site: Site) -> None:
         """Remember another place that built the same node."""
-        first = self._site
-        if first[0] is site[0] and first[1] == site[1]:
+        first, known = self._site, self._notes
+        if first[0] is site[0] and first[1] == site[1] and (known is None or not known.sites):
             return
-        kept = self.notes().sites
-        if len(kept) < SITES_KEPT and site not in kept:
-            kept.append(site)
+        notes = self.notes()
+        kept = notes.sites
+        if not kept or kept[-1] != site:
+            notes.sites = [*(known for known in kept if known != site), site][-SITES_KEPT:]
 
 
 _set_notes = slot_setter(Node, "_notes")
+
+
+def shown_name(node: Node) -> str | None:
+    """What a reader knows a node by: every name that lines gave an op, the newest first.
+
+    A leaf has the last name it was given alone: it is one thing, which can be renamed.
+    """
+    notes = node._notes
+    if notes is None or notes.name is None or node._unique:
+        return node.name
+    names = [name for name in reversed(notes.names) if name != notes.name]
+    return ", ".join([notes.name, *names[: NAMES_SHOWN - 1]])
+
+
+def made_at(node: Node) -> str:
+    """``file:line`` of each place that built a node, the newest first, for messages."""
+    remarks: dict[tuple[str, int], Site] = {}
+    for site in sites_of(node):
+        remarks.setdefault(resolve(site), site)
+    newest = dict.fromkeys(map(resolve, reversed(sites_of(node))))
+    return ", ".join(describe(remarks[line]) for line in newest)
+
+
+def sites_of(node: Node) -> list[Site]:
+    """The places that built a node, the first one first, then the newest ones."""
+    return [node._site, *([] if node._notes is None else node._notes.sites)]
+
+
+def carry_lines(old: Node, new: Node) -> None:
+    """Note the lines of ``old`` in ``new``, which is the same thing made of other arguments."""
+    if new is not old:
+        for site in sites_of(old):
+            new.note_site(site)
+
+
+def carry_notes(old: Node, new: Node) -> None:
+    """Let ``new`` stand for ``old``: it has its names, which are older than its own, and tags.
+
+    Lines are those of what was made in old's place alone, not of something else that old equals.
+    """
+    if new is old or not new.args:
+        return
+    notes = old._notes
+    if notes is None:
+        return
+    if notes.names:
+        kept = new.notes()
+        kept.names = [*(name for name in notes.names if name not in kept.names), *kept.names]
+        kept.name = notes.name if kept.name is None else kept.name
+    if notes.tags:
+        new.add_tags(notes.tags)
+    if new._site == old._site:
+        carry_lines(old, new)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from ..errors import SymbolicError
+from ..errors import DTypeError, GuardError, SymbolicError
 from .axes import Axes
 from .dtypes import DType
 from .interning import Entry, forget
+from .interning import local as _local
 from .interning import lock as _lock
 from .interning import table as _table
 from .lengths import Length
-from .nodes import Node, Notes, slot_setter
-from .operators import TensorOperators
+from .lengths import given as given_length
+from .nodes import Node, Notes, carry_lines, carry_notes, shown_name, slot_setter
+from .operators import IDENTITY, TensorOperators
 from .registry import Primitive
 from .sites import user_site
 
@@ -98,7 +101,7 @@ class Op(Node):
 
     @property
     def is_output(self) -> bool:
-        """Whether it carries the tag ``out``, which a computation gives the results asked of it."""
+        """Whether it carries the tag ``out``, which users give; computing an op adds no tag."""
         return "out" in self.tags
 
     def variables(self) -> list[Tensor]:
@@ -110,7 +113,7 @@ class Op(Node):
         return [op for op in storage_leaves(self) if not op.info.stored]
 
     def __str__(self) -> str:
-        label = self.name or self.primitive.name
+        label = shown_name(self) or self.primitive.name
         return f"{label}{self.axes}"
 
     def __repr__(self) -> str:
@@ -141,6 +144,21 @@ class VoidOp(Op):
 
     __slots__ = ()
 
+    # As of tensors, == and != of effects are no bool: they would build an op, and raise.
+    def __eq__(self, other: object) -> NoReturn:
+        self._refuse_comparison()
+
+    def __ne__(self, other: object) -> NoReturn:
+        self._refuse_comparison()
+
+    __hash__ = object.__hash__
+
+    def _refuse_comparison(self) -> NoReturn:
+        raise DTypeError(
+            f"{self} (made at {self.file_info}) is run for its effect and has no elements to "
+            f"compare\n{IDENTITY}"
+        )
+
 
 class Guard:
     """An assumption about lengths that only data can confirm, checked before each call.
@@ -158,6 +176,15 @@ class Guard:
     def holds(self, left: int, right: int) -> bool:
         """Whether the assumption holds for these two integers."""
         return left == right if self.relation == "==" else left <= right
+
+    def refuse_broken(self, lengths: Mapping[str, int], given: str) -> None:
+        """Raise ``GuardError`` where these lengths, which ``given`` describes, break it."""
+        left, right = given_length(self.left, lengths), given_length(self.right, lengths)
+        if isinstance(left, int) and isinstance(right, int) and not self.holds(left, right):
+            raise GuardError(
+                f"{self.meaning}\nwith {given}: {self.left} {self.relation} {self.right} is "
+                f"needed, and {left} {self.relation} {right} is false"
+            )
 
 
 class LeafInfo:
@@ -183,6 +210,8 @@ class Leaf(Tensor):
     """A placeholder or variable: unique, never interned, with a serial number that is stable."""
 
     __slots__ = ("info",)
+
+    _unique = True
 
     info: LeafInfo
 
@@ -223,7 +252,13 @@ VOID_DTYPE: DType = np.dtype("V0")
 
 
 def lookup(key: tuple[Any, ...]) -> Op | None:
-    """The live op interned under ``key``, with this call's line added to its notes; or None."""
+    """The live op interned under ``key``, with this call's line added to its notes; or None.
+
+    What computations make notes no lines.
+    """
+    own = _local.own
+    if own is not None:
+        return own.found(key)
     entry = _table.get(key)
     if entry is not None:
         op = entry()
@@ -250,7 +285,7 @@ def intern(
 
     ``arranged`` marks an op whose axes are not in the order that its arguments give them.
     """
-    key = (primitive, attrs, *args) if attrs else (primitive, *args)
+    key = (primitive, attrs, *map(id, args)) if attrs else (primitive, *map(id, args))
     if arranged:
         key = (axes, *key)
     found = lookup(key)
@@ -262,23 +297,34 @@ def intern(
 
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
     """Put a new op into the table under its key; the one there, if another thread was first."""
-    entry = Entry(op, forget)
+    own = _local.own
+    table = _table if own is None else own.entries
+    entry = Entry(op, forget if own is None else own.forget)
     entry.key = key
     with _lock:
-        known = _table.get(key)
+        known = table.get(key)
         found = None if known is None else known()
         if found is None:
-            _table[key] = entry
+            table[key] = entry
             return op
     return found  # type: ignore[return-value]  # a key belongs to one class
 
 
 def intern_elementwise(
-    primitive: Primitive, args: tuple[Op, ...], axes: Axes, dtype: DType
+    key: tuple[Any, ...],
+    primitive: Primitive,
+    args: tuple[Op, ...],
+    axes: Axes,
+    dtype: DType,
+    weak: bool = False,
+    guards: tuple[Guard, ...] = (),
 ) -> ComputationOp:
-    """``intern`` for an elementwise op without attributes that was just looked up in vain."""
-    op = _build(ComputationOp, primitive, args, (), axes, dtype, False, False, ())
-    return insert((primitive, *args), op)
+    """``intern`` for an elementwise op without attributes that was just looked up in vain.
+
+    ``key`` is (primitive, ids of arguments).
+    """
+    op = _build(ComputationOp, primitive, args, (), axes, dtype, weak, False, guards)
+    return insert(key, op)
 
 
 def _build(
@@ -324,7 +370,7 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
     The arguments of an elementwise op may lack axes that those replaced had, or have them in
     another order, as long as together they have all axes of the op.
     """
-    if op.args == args and dtype is None:
+    if dtype is None and same_ops(op.args, args):
         return op
     effect = op.effectful and not any(arg.effectful for arg in op.args)
     arranged = op.primitive.kind == "elementwise" and not _in_order(op.axes, args)
@@ -342,6 +388,64 @@ def with_args(op: OpT, args: tuple[Op, ...], dtype: DType | None = None) -> OpT:
     )
 
 
+def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
+    """Whether both hold the same ops in the same order."""
+    return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
+
+
+def among(op: Op, ops: Iterable[Op]) -> bool:
+    """Whether ``op`` itself is one of ``ops``, which ``in`` would compare by ``==``."""
+    return any(other is op for other in ops)
+
+
+class Same:
+    """``op`` as a key, or as a part of one: equal where it is the same op."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.op is self.op
+
+    def __hash__(self) -> int:
+        return hash(self.op)
+
+
+def copy_op(
+    op: OpT,
+    args: tuple[Op, ...],
+    attrs: tuple[Any, ...],
+    axes: Axes,
+    guards: tuple[Guard, ...],
+    notes: Notes | None,
+) -> OpT:
+    """The same primitive on other arguments, with these notes.
+
+    One that is there already gets the lines, names and tags of both.
+    """
+    effect = op.effectful and not any(arg.effectful for arg in op.args)
+    arranged = op.primitive.kind == "elementwise" and not _in_order(axes, args)
+    key = (op.primitive, attrs, *map(id, args)) if attrs else (op.primitive, *map(id, args))
+    if arranged:
+        key = (axes, *key)
+    made = _build(type(op), op.primitive, args, attrs, axes, op.dtype, op.weak, effect, guards)
+    _put_notes(made, None if notes is None else notes.copy())
+    found = insert(key, made)
+    if found is not made:
+        carry_lines(made, found)
+        carry_notes(made, found)
+    return found
+
+
+def copy_leaf(leaf: Leaf, axes: Axes) -> Leaf:
+    """A leaf over ``axes`` that stands for another, and has its name and tags."""
+    made = make_leaf(leaf.primitive, axes, leaf.dtype, leaf.info)
+    _put_notes(made, leaf.notes())
+    return made
+
+
 def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
     """Whether joining the arguments gives these axes in this order."""
     if args[0].axes is axes:
@@ -350,7 +454,7 @@ def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
     return tuple(names) == axes.names
 
 
-def post_order(roots: Iterable[Op], known: Container[Op] = ()) -> list[Op]:
+def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = frozenset()) -> list[Op]:
     """Every op the roots depend on, each once, arguments before users; iterative.
 
     Ops in ``known`` and what is only below them are left out.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import AxisError, SymbolicError
-from .interning import table
+from ..errors import AxisError, DTypeError, SymbolicError
+from .dtypes import is_number
+from .interning import local, table
 from .registry import PRIMITIVES
 from .sites import user_site
 
@@ -26,24 +27,59 @@ def _apply(name: str, *operands: Any) -> Tensor:
     return made
 
 
-def _binary(name: str, x: Any, y: Any) -> Tensor:
-    """The op of a binary operator; the one that is alive already is found with one look-up."""
-    row: Any = PRIMITIVES[name]
-    try:
-        entry = table.get((row, x, y))
-    except TypeError:  # an array or a list has no hash
-        entry = None
-    if entry is not None:
-        op: Any = entry()
-        # An op built by geon.outer lacks the check that its operands share an axis.
-        if op is not None and op.axes is x.axes:
-            frame = _getframe(2)
-            site = op._site
-            if site[0] is not frame.f_code or site[1] != frame.f_lasti:
-                op.note_site(user_site(2))
-            return op  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
-    made: Tensor = row(x, y)
-    return made
+def _binary(name: str, depth: int = 1) -> Callable[[Any, Any], Tensor]:
+    """The method of an operator; the op that is alive already is found with one look-up.
+
+    The operator was written ``depth`` frames above the method.
+    """
+    find = table.get
+    row: Any = None  # rows are made after the class of tensors
+
+    def method(x: Any, y: Any) -> Tensor:
+        nonlocal row
+        if row is None:
+            row = PRIMITIVES[name]
+        entry = find((row, id(x), id(y)))
+        if entry is not None:
+            op: Any = entry()
+            # An op built by geon.outer lacks the check that its operands share an axis.
+            if op is not None and op.axes is x.axes:
+                frame = _getframe(depth)
+                site = op._site
+                here = site[0] is frame.f_code and site[1] == frame.f_lasti
+                if local.own is None and (not here or op._notes is not None):
+                    op.note_site(user_site(depth))
+                return op  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
+        made: Tensor = row(x, y)
+        return made
+
+    return method
+
+
+def _reflected(name: str) -> Callable[[Any, Any], Tensor]:
+    """The method of an operator whose left operand is no tensor."""
+    return lambda y, x: _apply(name, x, y)
+
+
+IDENTITY = (
+    "== and != compare elements, also where Python searches a list or tuple (in, index, remove); "
+    "`x is y` tells whether both are the same op"
+)
+
+
+def _equality(name: str) -> Callable[[Any, object], Any]:
+    """The method of ``==`` or ``!=``, whose errors also say how to ask for identity."""
+    build = _binary(name, depth=2)
+
+    def method(x: Any, y: Any) -> Tensor:
+        try:
+            return build(x, y)
+        except (AxisError, DTypeError) as error:
+            if not is_number(y):
+                error.args = (f"{error}\n{IDENTITY}",)
+            raise
+
+    return method
 
 
 class TensorOperators:
@@ -51,50 +87,24 @@ class TensorOperators:
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> Tensor:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return _binary("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return _binary("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return _binary("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return _binary("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return _binary("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return _binary("divide", other, self)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return _binary("floordivide", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return _binary("floordivide", other, self)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return _binary("mod", self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return _binary("mod", other, self)
+    __add__ = _binary("add")
+    __radd__ = _reflected("add")
+    __sub__ = _binary("subtract")
+    __rsub__ = _reflected("subtract")
+    __mul__ = _binary("multiply")
+    __rmul__ = _reflected("multiply")
+    __truediv__ = _binary("divide")
+    __rtruediv__ = _reflected("divide")
+    __floordiv__ = _binary("floordivide")
+    __rfloordiv__ = _reflected("floordivide")
+    __mod__ = _binary("mod")
+    __rmod__ = _reflected("mod")
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self // other, self % other
 
-    def __pow__(self, other: Any) -> Tensor:
-        return _binary("power", self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return _binary("power", other, self)
+    __pow__ = _binary("power")
+    __rpow__ = _reflected("power")
 
     def __neg__(self) -> Tensor:
         return _apply("negative", self)
@@ -105,50 +115,29 @@ class TensorOperators:
     def __abs__(self) -> Tensor:
         return _apply("absolute", self)
 
-    def __lt__(self, other: Any) -> Tensor:
-        return _binary("less", self, other)
+    # What they return is a tensor; `object` promises a bool, and only Any fits both.
+    __eq__ = _equality("equal")
+    __ne__ = _equality("not_equal")
+    __hash__ = object.__hash__
 
-    def __le__(self, other: Any) -> Tensor:
-        return _binary("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return _binary("greater", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return _binary("greater_equal", self, other)
-
-    def __and__(self, other: Any) -> Tensor:
-        return _binary("bitwise_and", self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return _binary("bitwise_and", other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return _binary("bitwise_or", self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return _binary("bitwise_or", other, self)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return _binary("bitwise_xor", self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return _binary("bitwise_xor", other, self)
+    __lt__ = _binary("less")
+    __le__ = _binary("less_equal")
+    __gt__ = _binary("greater")
+    __ge__ = _binary("greater_equal")
+    __and__ = _binary("bitwise_and")
+    __rand__ = _reflected("bitwise_and")
+    __or__ = _binary("bitwise_or")
+    __ror__ = _reflected("bitwise_or")
+    __xor__ = _binary("bitwise_xor")
+    __rxor__ = _reflected("bitwise_xor")
 
     def __invert__(self) -> Tensor:
         return _apply("bitwise_not", self)
 
-    def __lshift__(self, other: Any) -> Tensor:
-        return _binary("left_shift", self, other)
-
-    def __rlshift__(self, other: Any) -> Tensor:
-        return _binary("left_shift", other, self)
-
-    def __rshift__(self, other: Any) -> Tensor:
-        return _binary("right_shift", self, other)
-
-    def __rrshift__(self, other: Any) -> Tensor:
-        return _binary("right_shift", other, self)
+    __lshift__ = _binary("left_shift")
+    __rlshift__ = _reflected("left_shift")
+    __rshift__ = _binary("right_shift")
+    __rrshift__ = _reflected("right_shift")
 
     def __matmul__(self, other: Any) -> Tensor:
         return _matmul(self, other)
@@ -162,7 +151,14 @@ class TensorOperators:
         return take(self, at)
 
     def __bool__(self) -> NoReturn:
-        self._refuse_value("has no truth value", "geon.where(condition, a, b) chooses by element")
+        op: Any = self
+        cure = "geon.where(condition, a, b) chooses by element"
+        if op.primitive.name in ("equal", "not_equal"):
+            cure = (
+                f"{IDENTITY}; whether all values are equal is computed: "
+                f"transformer.computation(geon.all(x == y), ...); {cure}"
+            )
+        self._refuse_value("has no truth value", cure)
 
     def __len__(self) -> NoReturn:
         self._refuse_value("has no len()", "x.axes has its axes, geon.tensor_size(x) its size")
@@ -171,7 +167,7 @@ class TensorOperators:
         self._refuse_value("cannot be iterated", "take parts with x[i] or x[{axis: i}]")
 
     def __contains__(self, item: object) -> NoReturn:
-        self._refuse_value("cannot be searched", "geon.any(geon.equal(x, value)) tells")
+        self._refuse_value("cannot be searched", "geon.any(x == value) tells")
 
     def __float__(self) -> NoReturn:
         self._refuse_value("is no number", "compute it: transformer.computation(x)()")
@@ -193,8 +189,6 @@ class TensorOperators:
         """Let ``np.tanh(x)`` and ``array * x`` build ops."""
         row = UFUNC_ROWS.get(ufunc.__name__)
         if method != "__call__" or options or row is None:
-            if ufunc.__name__ in ("equal", "not_equal") and method == "__call__" and not options:
-                return _apply(ufunc.__name__, *inputs)
             called = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
             given = f" with {', '.join(options)}=" if options else ""
             self._refuse_value(
@@ -208,9 +202,9 @@ UFUNC_ROWS = {
     name: name
     for name in (
         "add subtract multiply divide power negative absolute sign reciprocal square sqrt exp expm1"
-        " log log1p sin cos tan sinh cosh tanh maximum minimum less less_equal greater"
-        " greater_equal logical_and logical_or logical_xor logical_not bitwise_and bitwise_or"
-        " bitwise_xor left_shift right_shift floor ceil trunc isnan isinf isfinite"
+        " log log1p sin cos tan sinh cosh tanh maximum minimum equal not_equal less less_equal"
+        " greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and"
+        " bitwise_or bitwise_xor left_shift right_shift floor ceil trunc isnan isinf isfinite"
     ).split()
 } | {
     "floor_divide": "floordivide",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import RewriteError
+from .nodes import carry_lines, carry_notes
 from .op_graph import Op, post_order, with_args
 from .sites import set_override
 
@@ -93,11 +94,11 @@ class _Driver:
             if args is not op.args:
                 set_override(op._site)
                 new = with_args(op, args)
+                carry_lines(op, new)
             if new.primitive.name in table:
                 set_override(op._site)
                 new = self.fixed_point(new)
-            if new is not op and op._notes is not None:
-                _carry_notes(op, new)
+            carry_notes(op, new)
             known[op] = new
             known.setdefault(new, new)
         return [known[root] for root in roots]
@@ -149,16 +150,3 @@ class _Driver:
             f"the rules of {self.rules.name!r} do not end: {previous!r} became {op!r}, after "
             f"{LOOP_GUARD} steps or while its own replacement was worked out"
         )
-
-
-def _carry_notes(old: Op, new: Op) -> None:
-    """Let the names and tags of ``old`` find ``new``, which keeps a name of its own."""
-    notes = old._notes
-    if notes is not None and new.primitive.kind != "leaf":
-        shown = new.name
-        for name in notes.names:
-            new._set_name(name)
-        if shown is not None or notes.name is None:
-            new._set_name(shown)
-        if notes.tags:
-            new.add_tags(notes.tags)

@@ -27,7 +27,7 @@ from .elementwise import (
 from .leaves import length_value
 from .lengths import product
 from .movement import broadcast, cast_axes
-from .op_graph import NO_AXES, Op, Tensor, with_args
+from .op_graph import NO_AXES, Op, Tensor, same_ops, with_args
 from .reductions import sum_over
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet, rewrite
@@ -317,12 +317,12 @@ def sum_of_broadcast(op: Op) -> Op | None:
 def _strip_broadcasts(op: Op) -> Op | None:
     """Elementwise ops repeat operands by themselves."""
     args = tuple([a.args[0] if _is(a, "broadcast") or _is(a, "reorder") else a for a in op.args])
-    if args == op.args:
+    if same_ops(args, op.args):
         return None
     covered = {name for arg in args for name in arg.axes.names}
     if len(covered) < len(op.axes):
         args = tuple(_cover(op, args))
-        if args == op.args:
+        if same_ops(args, op.args):
             return None
     made: Op = with_args(op, args)
     return made

@@ -92,14 +92,43 @@ def _polygamma_pole(n: int, value: float) -> float:
     return math.nan if value else -math.copysign(math.inf, value)
 
 
+WORKING_BITS = 256  # near a root the terms of the reflection cancel to 2**-53 of their size
+
+
 def _polygamma_reference(n: int, x: Array) -> Array:
-    import mpmath
+    """Polygamma of order n, rounded from 256 bits; as fast for large negative x as for positive.
+
+    For x < 0 by the reflection, DLMF 5.15.6:
+    polygamma(n, x) = (-1)^n polygamma(n, 1 - x) - pi d^n/dx^n cot(pi x).
+    """
+    from mpmath.ctx_mp import MPContext
+
+    context = MPContext()  # the working precision of mpmath's own is shared by all threads
+    context.prec = WORKING_BITS
+    cotangent = _cotangent_derivative(n)
 
     def one(value: float) -> float:
         if math.isnan(value) or value == -math.inf:
             return math.nan
         if value <= 0 and value == math.floor(value):
             return _polygamma_pole(n, value)
-        return float(mpmath.polygamma(n, value))
+        exact = context.mpf(value)
+        if value > 0:
+            return float(context.psi(n, exact))
+        cosine, sine = context.cospi(exact), context.sinpi(exact)
+        slope = context.polyval(cotangent[::-1], cosine / sine) * context.pi ** (n + 1)
+        return float((-1) ** n * context.psi(n, 1 - exact) - slope)
 
     return np.asarray(np.vectorize(one, otypes=[np.float64])(x))
+
+
+def _cotangent_derivative(n: int) -> list[int]:
+    """The n-th derivative of cot t as a polynomial in c = cot t, lowest power first.
+
+    By cot' = -(1 + cot^2) each derivative of a power is two others.
+    """
+    powers = [0, 1]
+    for _ in range(n):
+        slope = [-k * a for k, a in enumerate(powers)][1:]
+        powers = [a + b for a, b in zip([*slope, 0, 0], [0, 0, *slope], strict=True)]
+    return powers

@@ -118,8 +118,12 @@ class Transformer:
         puts new values into the arrays of variables, unless ``writes`` is False.
         """
         with self.lock:
-            self.variables.add(linking.variables)
-            slots = {leaf: self.variables.slot(leaf) for leaf in linking.variables}
+            owners = linking.stored(linking.variables)
+            self.variables.add(owners)
+            slots = {
+                leaf: self.variables.slot(owner)
+                for leaf, owner in zip(linking.variables, owners, strict=True)
+            }
         return Call(
             functions,
             [(input_label(leaf), leaf.dtype, dims_of(leaf.axes)) for leaf in linking.inputs],
@@ -134,6 +138,7 @@ class Transformer:
             computation.lengths,
             self.state,
             self.target.alignment,
+            computation._specialization,
         )
 
     # Computations -------------------------------------------------------------------------------
@@ -154,9 +159,12 @@ class Transformer:
         ``results`` is an op or a list of them; an effect among them is run and gives None. ``keep``
         lists tensors whose values can be read, and overridden, after a call. ``check="nan"`` stops
         at the first value that is not finite, naming its op and line, with variables as they were.
-        ``plan=False`` gives each value memory of its own. ``lengths`` fix open axes. ``name``, a
-        Python identifier, is that of the function in the module that ``write`` makes. Raises
-        ``ArgumentError`` for a placeholder that is needed but not listed.
+        ``plan=False`` gives each value memory of its own. ``lengths`` say what open axes are in
+        every call of the same program. ``specialize`` makes the program for these lengths alone:
+        they are numbers in its text, and its peak is an integer where none is left open. ``name``,
+        a Python identifier, is that of the function in the module that ``write`` makes. Raises
+        ``ArgumentError`` for a placeholder that is needed but not listed, and ``GuardError`` for a
+        length in ``specialize`` that the graph excludes.
         """
         self.state.usable()
         made = Computation(
@@ -172,7 +180,7 @@ class Transformer:
         )
         with self.lock:
             self.computations.append(made)
-            self.variables.add(made.linking.variables)
+            self.variables.add(made.linking.stored(made.linking.variables))
         return made
 
     # Storage ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -272,6 +272,19 @@ def _integer_literal(number: int, dtype: str) -> str:
 
 STEPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "maximum",
          "all": "minimum"}  # fmt: skip
+# What each starts from: a number, or the end of the dtype's range that no number is beyond.
+IDENTITIES: dict[str, float | str] = {
+    "sum": 0, "prod": 1, "max": "lowest", "min": "highest", "any": 0, "all": 1,
+}  # fmt: skip
+
+
+def converted(source: str, target: str, x: str) -> str:
+    """The element ``x`` of a reduction's operand in the reduction's dtype."""
+    return x if source == target else cast(source, target, x)
+
+
+# What of an element each combines, from the dtypes of operand and reduction and the element.
+ELEMENTS: dict[str, Callable[[str, str, str], str]] = dict.fromkeys(STEPS, converted)
 
 
 def combine(name: str, dtype: str, a: str, x: str) -> str:
@@ -284,14 +297,13 @@ def combine(name: str, dtype: str, a: str, x: str) -> str:
 
 def identity(name: str, dtype: str) -> str:
     """The literal that a reduction starts from: no number combined with it is changed."""
-    if name in ("sum", "any"):
-        return literal(0, dtype)
-    if name in ("prod", "all"):
-        return literal(1, dtype)
+    start = IDENTITIES[name]
+    if not isinstance(start, str):
+        return literal(start, dtype)
     if dtype in FLOATS:
-        return literal(-math.inf if name == "max" else math.inf, dtype)
+        return literal(-math.inf if start == "lowest" else math.inf, dtype)
     info = np.iinfo(dtype)
-    return literal(info.min if name == "max" else info.max, dtype)
+    return literal(info.min if start == "lowest" else info.max, dtype)
 
 
 # Definitions --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, FeedError, GuardError, SizeError
+from ..errors import ArgumentError, AxisError, FeedError, GuardError, SizeError
 from .dims import Lengths, check_size, known, open_sizes, resolve
 from .feeding import make_feed
 from .gate import Reading, Writing
@@ -73,7 +73,9 @@ class Call:
     placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose old
     value counts and those that get a new one; ``constants`` the large arrays; ``guards`` has
     (relation, left, right, message) to check for each new binding; ``fixed`` are the lengths that
-    were asked for; ``alignment`` is that of the arena and its buffers, in bytes. Default lengths are read at the first binding.
+    were asked for, and ``specialization`` says which of them are all that the program can do;
+    ``alignment`` is that of the arena and its buffers, in bytes. Default lengths are read at the
+    first binding.
 
     ``enter`` is None until there is an entry; it then gives the tuple of results, or NotImplemented
     for values that need a closer look.
@@ -91,7 +93,9 @@ class Call:
         fixed: Mapping[str, int],
         state: State,
         alignment: int,
+        specialization: str = "",
     ) -> None:
+        self.specialization = specialization
         self.bind, self.run, self.sizes = functions[:3]
         self.make_entry: Any = None
         self.run_into: Any = None
@@ -149,7 +153,19 @@ class Call:
 
     def fed(self, values: Sequence[Any]) -> tuple[Array, ...]:
         """These values as arrays; ``FeedError`` where they do not fit."""
-        return tuple([feed(value) for feed, value in zip(self.feeds, values, strict=True)])
+        try:
+            return tuple([feed(value) for feed, value in zip(self.feeds, values, strict=True)])
+        except FeedError as error:
+            self.note_specialization(error)
+            raise
+
+    def note_specialization(self, error: AxisError | FeedError) -> None:
+        """Add to an error about lengths those that the program was made for."""
+        if self.specialization:
+            error.args = (
+                f"{error}\nthis computation is for {self.specialization}; give such data, or leave "
+                "specialize= out for all lengths",
+            )
 
     def entered(self, values: Sequence[Any], out: Any) -> Any:
         """The results by way of the entry; NotImplemented where it does not take these values."""
@@ -259,6 +275,14 @@ class Call:
 
     def new_binding(self, key: tuple[Any, ...], arrays: Sequence[Array]) -> Binding:
         """Lengths from the data, the variables and what was asked for; then offsets."""
+        try:
+            return self.made_binding(key, arrays)
+        except (AxisError, FeedError) as error:
+            self.note_specialization(error)
+            raise
+
+    def made_binding(self, key: tuple[Any, ...], arrays: Sequence[Array]) -> Binding:
+        """The binding for these shapes, with all that it needs in place."""
         self.state.usable()
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)

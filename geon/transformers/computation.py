@@ -16,14 +16,17 @@ from ..errors import (
     NonFiniteError,
     SizeError,
 )
+from ..op_graph.adopting import adopt, bound, bound_guards, notes_of
 from ..op_graph.axes import Axis, default_lengths
 from ..op_graph.constants import as_tensor
 from ..op_graph.dumps import dumps
 from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional, functional, substitute
+from ..op_graph.interning import OwnTable, within
 from ..op_graph.leaves import placeholder
 from ..op_graph.lengths import names_of
-from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, post_order, storage_leaves
+from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
+from ..op_graph.sites import describe, user_site
 from .cache import program, structure_key
 from .calls import arrange, explained
 from .destinations import Destinations
@@ -74,26 +77,71 @@ class Computation:
         self.keep = _kept(keep)
         self.kept: dict[Op, Any] = {}
         self.given: dict[Op, Any] = {}
-        for op in self.results:
-            if isinstance(op, Tensor):
-                op.add_tags("out")
+        # What is made of the user's ops is the computation's own: first what has their meaning, in
+        # which they stand as they are, then copies, with the names and lines they have now.
+        self._own = OwnTable(open=True), OwnTable()
         self._check_placeholders()
-        self.pure = functional((*self.results, *self.keep))
+        with within(self._own[0]):
+            self.pure = functional((*self.results, *self.keep))
         self.names = [leaf.name for leaf in self.placeholders]
         order = post_order(self.pure.roots)
         self._refuse_missing(order)
+        self.notes = notes_of([*self.pure.roots, *self.results])
         leaves = storage_leaves(*self.pure.roots, *self.results)
         further = [*post_order(self.results, set(order)), *self.placeholders, *leaves]
         self.open_names = open_names([*order, *further])
-        self.lengths = {
-            **named_lengths(lengths, self.open_names, "lengths"),
-            **named_lengths(specialize, self.open_names, "specialize"),
-        }
+        bound_lengths = named_lengths(lengths, self.open_names, "lengths")
+        self.specialized = named_lengths(specialize, self.open_names, "specialize")
+        self.lengths = {**bound_lengths, **self.specialized}
+        for name, length in bound_lengths.items():
+            if self.lengths[name] != length:
+                raise ArgumentError(
+                    f"{name} is {length} in lengths= and {self.lengths[name]} in specialize=; "
+                    "give it once"
+                )
         effects = [op for op in self.results if op.effectful]
         self.guards = _guards([*order, *post_order(effects, set(order))])
+        self.inputs: tuple[Leaf, ...] = self.placeholders
+        self.storage: dict[Leaf, Leaf] = {}
+        self.specialized_at = describe(user_site()) if self.specialized else ""
+        if self.specialized:
+            self._specialize()
         self._lock = threading.RLock()
-        self._calls: dict[tuple[Op, ...], Any] = {}
+        self._calls: dict[
+            tuple[int, ...], Any
+        ] = {}  # by the ids of the ops of keep= that are given
         self._plans: dict[Any, Any] = {}
+
+    def _specialize(self) -> None:
+        """Make the lengths of ``specialize=`` integers everywhere: in ops, leaves and guards."""
+        for guard in self.guards:
+            guard.refuse_broken(self.specialized, self._specialization)
+        self.guards = bound_guards(self.guards, self.specialized)
+        leaves = (*self.pure.updates, *self.placeholders)
+        with within(self._own[1]):
+            made: Any = adopt([*self.pure.roots, *leaves], self.notes, self.specialized)
+        self.storage = {
+            made[leaf]: leaf for leaf in made if isinstance(leaf, Leaf) and leaf.info.stored
+        }
+        self.inputs = tuple([made[leaf] for leaf in self.placeholders])
+        self.pure = self.pure.mapped(made.__getitem__, made.__getitem__)
+        self.notes.update(notes_of(self.pure.roots))
+
+    @property
+    def _specialization(self) -> str:
+        """What ``specialize=`` fixed, and the line that did, for messages; empty without."""
+        fixed = ", ".join(f"{name} = {length}" for name, length in self.specialized.items())
+        return f"{fixed}, specialized at {self.specialized_at}" if fixed else ""
+
+    def _own_graph(self, pure: Functional) -> Functional:
+        """A pure graph of the computation's own copies."""
+        made: Any = self._copies([*pure.roots, *pure.updates])
+        return pure.mapped(made.__getitem__, made.__getitem__)
+
+    def _copies(self, roots: Iterable[Op]) -> dict[Op, Op]:
+        """The computation's own copy of each op below ``roots``: names and lines as they were."""
+        with within(self._own[1]):
+            return adopt(roots, self.notes)
 
     # Calling ------------------------------------------------------------------------------------
 
@@ -158,7 +206,7 @@ class Computation:
         if not isinstance(op, Op):
             raise ArgumentError(f"value takes a tensor of keep=[...], not {op!r}")
         if op not in self.kept:
-            known = op in self.keep
+            known = among(op, self.keep)
             raise ArgumentError(
                 f"{op} (made at {op.file_info}) "
                 + ("has no value yet: call the computation" if known else "is not in keep=[...]")
@@ -172,7 +220,7 @@ class Computation:
         """
         if not isinstance(op, Op):
             raise ArgumentError(f"override takes a tensor of keep=[...], not {op!r}")
-        if op not in self.keep:
+        if not among(op, self.keep):
             raise ArgumentError(f"{op} (made at {op.file_info}) is not in keep=[...]")
         if value is None:
             self.given.pop(op, None)
@@ -181,28 +229,36 @@ class Computation:
 
     def _call_for(self, given: tuple[Op, ...]) -> Any:
         # No lock: linking takes the transformer's, which whoever initializes variables holds.
-        found = self._calls.get(given)
+        key = tuple(map(id, given))
+        found = self._calls.get(key)
         if found is None:
             pure, leaves = self._overridden(given)
-            found = self._calls.setdefault(given, self.transformer.make_call(self, pure, leaves))
+            found = self._calls.setdefault(key, self.transformer.make_call(self, pure, leaves))
         return found
 
     def _overridden(self, given: tuple[Op, ...]) -> tuple[Functional, tuple[Leaf, ...]]:
         """The pure graph in which placeholders stand for these ops of ``keep``, and all leaves."""
         if not given:
-            return self.pure, self.placeholders
+            return self.pure, self.inputs
 
         def make() -> tuple[Functional, tuple[Leaf, ...]]:
             kept: dict[Op, Any] = dict(
                 zip(self.keep, self.pure.outputs[len(self.results) :], strict=True)
             )
-            stands = [placeholder(op.axes, op.dtype, name=op.name) for op in given]
+            stands = [
+                placeholder(bound(op.axes, self.specialized), op.dtype, name=op.name)
+                for op in given
+            ]
             known: dict[Op, Op] = {}
             for op, stand in zip(given, stands, strict=True):
                 known[op if kept[op] is None else kept[op]] = stand
-            return _replaced(self.pure, known), (*self.placeholders, *stands)
+            with within(self._own[0]):
+                replaced = self.pure.mapped(lambda op: substitute(op, known), lambda leaf: leaf)
+            return replaced, (*self.inputs, *stands)
 
-        made: tuple[Functional, tuple[Leaf, ...]] = self._stage(("overridden", *given), make)
+        made: tuple[Functional, tuple[Leaf, ...]] = self._stage(
+            ("overridden", *map(id, given)), make
+        )
         return made
 
     def _explained(self, error: GeonError, given: tuple[Op, ...]) -> Exception:
@@ -210,7 +266,7 @@ class Computation:
 
         def plan() -> Plan:
             pure, _ = self._overridden(given)
-            return self.make_plan(build_program(pure, self.transformer.target))
+            return self.make_plan(self._make_program(pure))
 
         if isinstance(error, AxisError) and error.open_name is not None:
             return with_open_axis(error, [*self.results, *self.pure.roots])
@@ -222,15 +278,16 @@ class Computation:
 
     def _check_placeholders(self) -> None:
         for number, leaf in enumerate(self.placeholders):
-            if leaf in self.placeholders[:number]:
+            if among(leaf, self.placeholders[:number]):
                 raise ArgumentError(
                     f"computation was given the placeholder {leaf} (made at {leaf.file_info}) "
                     "twice; list it once and feed it once"
                 )
 
     def _refuse_missing(self, order: list[Op]) -> None:
+        listed = set(self.placeholders)
         for op in order:
-            if isinstance(op, Leaf) and not op.info.stored and op not in self.placeholders:
+            if isinstance(op, Leaf) and not op.info.stored and op not in listed:
                 raise ArgumentError(
                     f"the results depend on the placeholder {op} (made at {op.file_info}), which "
                     "is not among the computation's placeholders: add it to "
@@ -242,7 +299,7 @@ class Computation:
     @property
     def program(self) -> Program:
         """Stage 3: the simplified graph."""
-        return self._stage("simplify", lambda: build_program(self.pure, self.transformer.target))
+        return self._stage("simplify", lambda: self._make_program(self.pure))
 
     @property
     def plan(self) -> Plan:
@@ -255,10 +312,17 @@ class Computation:
                 self._plans[name] = make()
             return self._plans[name]
 
+    def _make_program(self, pure: Functional) -> Program:
+        """Stage 3 of a pure graph, on copies of its ops."""
+        with within(self._own[1]):
+            return build_program(self._own_graph(pure), self.transformer.target)
+
     def make_plan(self, built: Program) -> Plan:
         """Stages 4 and 5 of a program."""
         target = self.transformer.target
-        made = plan_memory(schedule(lay_out(built, target), target, self.check), reuse=self.planned)
+        with within(self._own[1]):
+            scheduled = schedule(lay_out(built, target), target, self.check)
+            made = plan_memory(scheduled, reuse=self.planned)
         if debugging("verify"):
             from .verify import verify_plan
 
@@ -267,7 +331,7 @@ class Computation:
 
     def compiled(self, pure: Functional, leaves: Sequence[Leaf]) -> tuple[Any, Linking]:
         """The compiled program of a pure graph, shared by structure, and what to link it with."""
-        linking = self.linking if pure is self.pure else Linking(pure, leaves)
+        linking = self.linking if pure is self.pure else Linking(pure, leaves, self.storage)
         key = structure_key(
             linking.text,
             self.transformer.target.name,
@@ -277,8 +341,7 @@ class Computation:
         )
 
         def make() -> Any:
-            built = build_program(pure, self.transformer.target)
-            return self.transformer.compile(self.make_plan(built), linking)
+            return self.transformer.compile(self.make_plan(self._make_program(pure)), linking)
 
         return program(key, make), linking
 
@@ -292,7 +355,9 @@ class Computation:
     def linking(self) -> Linking:
         """What the program is linked with: inputs, variables, constants."""
 
-        made: Linking = self._stage("linking", lambda: Linking(self.pure, self.placeholders))
+        made: Linking = self._stage(
+            "linking", lambda: Linking(self.pure, self.inputs, self.storage)
+        )
         return made
 
     def explain(self, stage: str = "plan") -> str:
@@ -315,8 +380,11 @@ class Computation:
         from .memory import peak
 
         given = named_lengths(lengths, self.open_names, "lengths")
-        lengths = {**default_lengths(), **self.lengths, **given}
-        return peak(self.plan, lengths, self.transformer.threads)
+        for name, length in self.specialized.items():
+            if given.get(name, length) != length:
+                raise ArgumentError(f"lengths: {name} is {given[name]}; {self._specialization}")
+        known = {**default_lengths(), **self.lengths, **given}
+        return peak(self.plan, known, self.transformer.threads)
 
     def trace(self, *args: Any, **keywords: Any) -> list[Any]:
         """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows."""
@@ -353,7 +421,9 @@ class Computation:
 
         known, lengths = at_entry(self, args, keywords)
         ops = post_order(self.results)
-        feeds = {leaf: known[leaf] for leaf in storage_leaves(*self.results) if leaf in known}
+        given = dict(zip(self.inputs, self.placeholders, strict=True)) | self.storage
+        fed = {given.get(leaf, leaf): array for leaf, array in known.items()}
+        feeds = {leaf: fed[leaf] for leaf in storage_leaves(*self.results) if leaf in fed}
         lengths_used = [axis.expression for op in ops for axis in op.axes]
         lengths_used += [op.attrs[0] for op in ops if op.primitive.name == "length"]
         used = {name for length in lengths_used for name in names_of(length)}
@@ -382,14 +452,6 @@ class Computation:
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.results))
         return f"<computation of {shown} by {self.transformer.target.name}>"
-
-
-def _replaced(pure: Functional, known: dict[Op, Op]) -> Functional:
-    def new(op: Any) -> Any:
-        return None if op is None else substitute(op, known)
-
-    updates = {leaf: new(value) for leaf, value in pure.updates.items()}
-    return Functional(tuple(map(new, pure.outputs)), updates, tuple(map(new, pure.prints)))
 
 
 def _guards(ops: Iterable[Op]) -> tuple[Guard, ...]:

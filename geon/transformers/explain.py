@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..op_graph.axes import default_lengths
 from ..op_graph.constants import scalar_value
+from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .memory import Home, peak
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 def explain(f: Computation, stage: str) -> str:
     """The text of one stage of a computation."""
     if stage == "build":
-        return listing(f.results)
+        made = f._copies(f.results)
+        return listing([made[op] for op in f.results])
     if stage == "functional":
-        pure = f.pure
+        pure = f._own_graph(f.pure)
         changes = [f"{leaf} := {value}" for leaf, value in pure.updates.items()]
         return "\n".join([listing(pure.roots), *changes])
     if stage == "simplify":
@@ -42,7 +44,7 @@ def listing(roots: Iterable[Op]) -> str:
             continue
         numbers[op] = f"%{len(lines)}"
         args = ", ".join(numbers[arg] for arg in op.args)
-        name = f" {op.name!r}" if op.name else ""
+        name = f" {shown_name(op)!r}" if op.name else ""
         lines.append(
             f"{numbers[op]} = {op.primitive.name}({args}){name} {op.axes} {op.dtype.name}"
             f"  {op.file_info}"

@@ -36,7 +36,9 @@ class Reading:
         self.needs: dict[Op, None] = {}
         self.loose: set[Op] = set()  # read at other indices than its own
         self.passes: dict[Op, int] = {}
-        self.seen: dict[tuple[Op, bool], frozenset[Op]] = {}
+        self.reductions = set(cluster.reductions)
+        # What is below each op that is read at other indices than its own, and at its own.
+        self.seen: tuple[dict[Op, frozenset[Op]], dict[Op, frozenset[Op]]] = ({}, {})
         self.last: dict[Op, list[tuple[int, frozenset[str]]]] = {}
 
     def outside(self, op: Op) -> bool:
@@ -52,7 +54,7 @@ class Reading:
         for op in [*(r for r in self.cluster.reductions), result]:
             self.find_pass(op)
         for op in [*self.cluster.reductions, result]:
-            below = op.args if op in self.cluster.reductions or op is self.cluster.dot else (op,)
+            below = op.args if op in self.reductions or op is self.cluster.dot else (op,)
             level = max((self.passes.get(arg, 0) for arg in below), default=0)
             shape = frozenset(n for arg in below for n in arg.axes.names)
             for arg in below:
@@ -75,24 +77,24 @@ class Reading:
                 stack += [(arg, False) for arg in op.args]
                 continue
             level = max((self.passes[arg] for arg in op.args), default=0)
-            self.passes[op] = level + (op in self.cluster.reductions)
+            self.passes[op] = level + (op in self.reductions)
 
     def below(self, root: Op, aligned: bool) -> frozenset[Op]:
         """The values in memory that computing ``root`` reads in its pass."""
-        stack = [((root, aligned), False)]
+        stack = [(root, aligned, False)]
         while stack:
-            key, ready = stack.pop()
-            op, exact = key
-            if key in self.seen:
+            op, exact, ready = stack.pop()
+            seen = self.seen[exact]
+            if op in seen:
                 continue
             if self.outside(op):
                 self.reads[op] = None
                 if not exact:
                     self.loose.add(op)
-                self.seen[key] = frozenset((op,))
+                seen[op] = frozenset((op,))
                 continue
-            if op in self.cluster.reductions and op is not root:
-                self.seen[key] = frozenset()
+            if op in self.reductions and op is not root:
+                seen[op] = frozenset()
                 continue
             name = op.primitive.name
             if name in ACTING_VIEWS:
@@ -100,18 +102,17 @@ class Reading:
             keeps = exact and (
                 name in ("broadcast", "reorder", "copy")
                 or op.primitive.kind == "elementwise"
-                or op in self.cluster.reductions
+                or op in self.reductions
                 or name in ACTING_VIEWS
             )
             if op.primitive.name == "dot":
                 keeps = False
-            inner = [(arg, keeps) for arg in op.args]
             if not ready:
-                stack.append((key, True))
-                stack += [(each, False) for each in inner]
+                stack.append((op, exact, True))
+                stack += [(arg, keeps, False) for arg in op.args]
                 continue
-            self.seen[key] = frozenset().union(*(self.seen[each] for each in inner))
-        return self.seen[root, aligned]
+            seen[op] = frozenset().union(*(self.seen[keeps][arg] for arg in op.args))
+        return self.seen[aligned][root]
 
     def in_place(self, result: Op) -> tuple[Op, ...]:
         """The values whose memory may hold ``result``: each read before its place is written."""

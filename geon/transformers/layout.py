@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ..op_graph.elementwise import copy
-from ..op_graph.op_graph import Leaf, NO_AXES, Op, Tensor, post_order, with_args
+from ..op_graph.nodes import carry_lines, carry_notes
+from ..op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops, with_args
 from ..op_graph.sites import set_override
 from .program import Program
 from .target import Layout, Target
 
-VIEWS = frozenset({"broadcast", "reorder", "rename", "slice", "flip", "unflatten"})
 # Another look at their argument whose making is a kernel: it prints, or it raises.
 ACTING_VIEWS = frozenset({"print", "checked"})
 BOUND = frozenset({"placeholder", "variable", "constant", "length"})
@@ -89,9 +90,9 @@ class _State:
                 args = self.operands(op, args)
             elif op.primitive.name in self.target.contiguous and not is_choice(op):
                 args = self.contiguous(args, self.target.contiguous[op.primitive.name])
-            made = op if args == op.args else with_args(op, args)
-            if op._notes is not None and made is not op and op.name is not None:
-                made._set_name(op.name)
+            made = op if same_ops(args, op.args) else with_args(op, args)
+            carry_lines(op, made)
+            carry_notes(op, made)
         finally:
             set_override(outer)
         self.new[op] = made
@@ -134,7 +135,7 @@ class _State:
         if name == "flatten" and (merged := _merged(op, self.layouts[op.args[0]])):
             return merged, self.base[op.args[0]]
         if name in VIEWS and not _positioned(op):
-            return _view_layout(op, self.layouts[op.args[0]]), self.base[op.args[0]]
+            return VIEWS[name](op, self.layouts[op.args[0]]), self.base[op.args[0]]
         if name == "dot":
             order = self.target.arrange(op, *(self.layouts[arg] for arg in op.args)).order
         elif name == "copy" and op.attrs[0] is not None:
@@ -174,29 +175,46 @@ def _positioned(op: Op) -> bool:
     return op.primitive.name == "slice" and len(op.args) > 1
 
 
-def _view_layout(op: Op, layout: Layout) -> Layout:
-    name, order = op.primitive.name, layout.order
-    have = op.args[0].axes.names
-    if name == "reorder":
-        return layout
-    if name == "rename":
-        names = dict(zip(have, op.axes.names, strict=True))
-        return Layout(tuple(names[n] for n in order), layout.mergeable, layout.unit)
-    if name == "broadcast":
-        added = tuple(n for n in op.axes.names if n not in have)
-        return Layout(added + order, False, False)
-    if name == "flip":
-        return Layout(order, False, layout.unit and order[-1] not in op.attrs[0])
-    if name == "unflatten":
-        split: list[str] = []
-        for n in order:
-            split += op.attrs[1].names if n == op.attrs[0] else [n]
-        return Layout(tuple(split), layout.mergeable, layout.unit)
-    items = dict(zip(have, op.attrs[0], strict=True))
+def _spread(op: Op, layout: Layout) -> Layout:
+    added = tuple(n for n in op.axes.names if n not in op.args[0].axes)
+    return Layout(added + layout.order, False, False)
+
+
+def _renamed(op: Op, layout: Layout) -> Layout:
+    names = dict(zip(op.args[0].axes.names, op.axes.names, strict=True))
+    return Layout(tuple(names[n] for n in layout.order), layout.mergeable, layout.unit)
+
+
+def _flipped(op: Op, layout: Layout) -> Layout:
+    order = layout.order
+    return Layout(order, False, layout.unit and order[-1] not in op.attrs[0])
+
+
+def _split(op: Op, layout: Layout) -> Layout:
+    split: list[str] = []
+    for n in layout.order:
+        split += op.attrs[1].names if n == op.attrs[0] else [n]
+    return Layout(tuple(split), layout.mergeable, layout.unit)
+
+
+def _sliced(op: Op, layout: Layout) -> Layout:
+    order = layout.order
+    items = dict(zip(op.args[0].axes.names, op.attrs[0], strict=True))
     kept = tuple(n for n in order if items[n] is None or items[n][0] == "range")
     last = items[order[-1]] if order else None
     adjacent = last is None or (last[0] == "range" and last[3] == 1)
     return Layout(kept, False, layout.unit and adjacent)
+
+
+# How an op that is only another look at its argument lies in memory; ``flatten`` may be one.
+VIEWS: dict[str, Callable[[Op, Layout], Layout]] = {
+    "broadcast": _spread,
+    "reorder": lambda op, layout: layout,
+    "rename": _renamed,
+    "slice": _sliced,
+    "flip": _flipped,
+    "unflatten": _split,
+}
 
 
 def _merged(op: Op, layout: Layout) -> Layout | None:

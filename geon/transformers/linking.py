@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..op_graph.constants import Frozen
@@ -10,14 +10,20 @@ from ..op_graph.dumps import canonical
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf
 
+NOTHING: dict[Leaf, Leaf] = {}
+
 
 class Linking:
     """The canonical text of a pure graph, and names for the storage it is linked with.
 
-    Inputs are ``x<n>``, variables ``v<n>``; large constants are numbered.
+    Inputs are ``x<n>``, variables ``v<n>``; large constants are numbered. ``storage`` says which
+    variable a leaf stands for, where it is another.
     """
 
-    def __init__(self, pure: Functional, inputs: Sequence[Leaf]) -> None:
+    def __init__(
+        self, pure: Functional, inputs: Sequence[Leaf], storage: Mapping[Leaf, Leaf] = NOTHING
+    ) -> None:
+        self.storage = storage
         roots = [*pure.outputs, *pure.updates.values(), *pure.prints]
         self.text, found, arrays = canonical(roots)
         numbers = {leaf: k for k, leaf in enumerate(found)}
@@ -31,6 +37,10 @@ class Linking:
         self.names: dict[Leaf, str] = {leaf: f"x{k}" for k, leaf in enumerate(self.inputs)}
         self.names.update({leaf: f"v{k}" for k, leaf in enumerate(self.variables)})
         self._numbers = {leaf: k for k, leaf in enumerate(self.order)}
+
+    def stored(self, leaves: Iterable[Leaf]) -> list[Leaf]:
+        """The variables that these leaves of the program are."""
+        return [self.storage.get(leaf, leaf) for leaf in leaves]
 
     def signature(self) -> tuple[Any, ...]:
         """What of the linking the program's text depends on."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..op_graph.dtypes import kind, name_of
 from ..op_graph.lengths import product
-from ..op_graph.op_graph import Op
+from ..op_graph.op_graph import Op, among
 from . import c_expressions
 from .forms import Form, Size, strides, variable
 from .fusion import HEAVY, Fused
@@ -32,7 +32,7 @@ class Loop:
     extent: Size
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Accumulator:
     """A reduction in a pass: ``text`` is combined into ``name``; ``spoiled`` notes a NaN."""
 
@@ -96,7 +96,7 @@ class Nest:
     buffers: list[Buffer] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Item:
     """A store or reduction, with the pass it belongs to and the axes its loops go over."""
 
@@ -118,7 +118,8 @@ class _Maker:
     def __init__(self, kernel: Kernel, names: Names, lanes: bool) -> None:
         self.kernel, self.names, self.wants_lanes = kernel, names, lanes
         self.form: Fused = kernel.form
-        self.reductions = self.form.reductions
+        self.reductions: tuple[Op, ...] = self.form.reductions
+        self.reduced = set(self.reductions)
         self.extents: dict[str, Size] = {}
         for op in (*kernel.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
@@ -139,7 +140,7 @@ class _Maker:
                 self.levels[op] = 0
             elif ready:
                 level = max((self.levels[arg] for arg in op.args), default=0)
-                self.levels[op] = level + (op in self.reductions)
+                self.levels[op] = level + (op in self.reduced)
             else:
                 stack.append((op, True))
                 stack += [(arg, False) for arg in op.args]
@@ -155,7 +156,7 @@ class _Maker:
             self.level(op)
             found.append(_Item(op, True, max(self.level(arg) for arg in op.args), inner))
         for op in self.kernel.results:
-            if op not in self.reductions:
+            if op not in self.reduced:
                 inner = tuple(n for n in self.names.order(op) if n not in rows)
                 found.append(_Item(op, False, self.level(op), inner))
         return found
@@ -377,9 +378,8 @@ class _Maker:
             text, what = c_expressions.expression("multiply", [dtype, dtype], dtype, [x, y]), "sum"
         else:
             arg, what = op.args[0], op.primitive.name
-            text = self.scalars.value(body, arg, self.index_of(arg))
-            if arg.dtype is not op.dtype:
-                text = c_expressions.cast(name_of(arg.dtype), dtype, text)
+            element = self.scalars.value(body, arg, self.index_of(arg))
+            text = c_expressions.ELEMENTS[what](name_of(arg.dtype), dtype, element)
         name = self.scalars.fresh("s")
         spoiled = f"{name}_nan" if what in ("max", "min") and kind(op.dtype) == "f" else None
         return Accumulator(op, name, c_expressions.C_TYPES[dtype], what, dtype, text, spoiled)
@@ -389,7 +389,7 @@ class _Maker:
         name = f"{total.name}[lane]" if row.lanes is not None else total.name
         self.scalars.depths[total.name] = 1
         self.scalars.known[total.op] = lambda index: name
-        if total.op in self.kernel.results:
+        if among(total.op, self.kernel.results):
             self.store_row(row, [_Item(total.op, False, 0, ())])
 
     # What later passes use again ----------------------------------------------------------------
@@ -404,7 +404,7 @@ class _Maker:
             seen = set(stack)
             while stack:
                 op = stack.pop()
-                if self.names.stored(op) or op in self.reductions:
+                if self.names.stored(op) or op in self.reduced:
                     continue
                 if op.primitive.name in HEAVY and self.level(op) <= level:
                     found.add(op)
@@ -423,10 +423,10 @@ class _Maker:
         form = Form()
         for name, step in zip(inner, strides(tuple(self.extents[n] for n in inner)), strict=True):
             form = form + self.index[name].times(step)
-        needed = self.later_needs(level)
+        needed = {id(op): op for op in self.later_needs(level)}
         for key, name in list(body.names.items()):
-            op = key[0] if isinstance(key, tuple) else None
-            if op not in needed or op in self.kernel.results or op in self.scalars.known:
+            op = needed.get(key[0]) if isinstance(key, tuple) else None
+            if op is None or among(op, self.kernel.results) or op in self.scalars.known:
                 continue
             buffer = self.scalars.fresh("w")
             ctype = c_expressions.C_TYPES[name_of(op.dtype)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..op_graph.lengths import Length, evaluate, names_of
-from ..op_graph.op_graph import Leaf, Op
+from ..op_graph.op_graph import Leaf, Op, among
 from .place import place
 from .schedule import Schedule, bytes_of
 from .scratch import Scratch
@@ -40,7 +40,7 @@ class Buffer:
         return total
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Home:
     """Where a value lives: ``arena`` buffer number, ``result`` number, or a ``variable``."""
 
@@ -132,7 +132,7 @@ def _homes(
     schedule: Schedule, positions: dict[Op, int], last_use: dict[Op, int], reuse: bool
 ) -> dict[Op, Home]:
     """The home of each kernel's result; walked backwards, so that a dying input can join it."""
-    results = {op: k for k, op in enumerate(schedule.program.outputs)}
+    results: dict[Op, int] = {op: k for k, op in enumerate(schedule.program.outputs)}
     reads = _leaf_reads(schedule)
     calm = 1 + max((k for k, kernel in enumerate(schedule.kernels) if kernel.raises), default=-1)
     homes: dict[Op, Home] = {}
@@ -186,7 +186,7 @@ def _may_join(
     if home.leaf is None:
         return True
     late = [k for k in reads.get(home.leaf, ()) if k >= made]
-    if any(k > made for k in late) or (late and home.leaf not in producer.in_place[value]):
+    if any(k > made for k in late) or (late and not among(home.leaf, producer.in_place[value])):
         return False
     return made >= calm
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..errors import ArgumentError, AxisError, SizeError
 from ..op_graph.lengths import evaluate, names_of
+from ..op_graph.nodes import made_at, sites_of
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .memory import Plan
 from .schedule import bytes_of
@@ -16,13 +17,14 @@ COMPUTED = ("elementwise", "reduction", "contraction")
 
 def described(op: Op) -> str:
     """What messages about the kernel of an op call it: its place, and in which pass it is."""
-    derived = op._site[2].startswith(("derivative", "tangent"))
+    remarks = [site[2] for site in sites_of(op)]
+    derived = all(remark.startswith(("derivative", "tangent")) for remark in remarks)
     shown = str(op) if op.name is None else f"{op} ({op.primitive.name})"
     made = "made"
     if op.primitive.name == "checked":
         index = op.args[0]
-        shown, made = f"{index} (made at {index.file_info})", "used as positions"
-    return f"{shown} {made} at {op.file_info}, in the {'derivative' if derived else 'forward'} pass"
+        shown, made = f"{index} (made at {made_at(index)})", "used as positions"
+    return f"{shown} {made} at {made_at(op)}, in the {'derivative' if derived else 'forward'} pass"
 
 
 def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentError:
@@ -36,7 +38,7 @@ def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:
     for op in post_order(roots):
         lengths = [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]
         if any(error.open_name in names_of(length) for length in lengths):
-            return AxisError(f"{error}\n  {op} made at {', '.join(op.sites)}")
+            return AxisError(f"{error}\n  {op} made at {made_at(op)}")
     return error
 
 
@@ -50,5 +52,5 @@ def with_largest(error: SizeError, plan: Plan) -> SizeError:
         return error
     op = max(sizes, key=lambda op: sizes[op])
     return SizeError(
-        f"{error}\n  its largest value is {op} of {sizes[op]:,} bytes, made at {op.file_info}"
+        f"{error}\n  its largest value is {op} of {sizes[op]:,} bytes, made at {made_at(op)}"
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from ..errors import IncompleteError
 from ..op_graph.functional import Functional
+from ..op_graph.nodes import made_at
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ..op_graph.rewrite import RuleSet, rewrite
 from ..op_graph.simplify import STABLE, simplify_rules
@@ -48,8 +50,27 @@ def build_program(pure: Functional, target: Target) -> Program:
         simple = rewrite(simple, target.last, {})
     first, second = len(outputs), len(outputs) + len(pure.updates)
     new = [op for op in simple if isinstance(op, Tensor)]
-    return Program(
+    made = Program(
         tuple(new[:first]),
         tuple(zip(pure.updates, new[first:second], strict=True)),
         tuple(simple[second:]),
     )
+    require_complete(made, target)
+    return made
+
+
+def require_complete(program: Program, target: Target) -> None:
+    """Raise ``IncompleteError`` where a target's tables lack something that an op needs.
+
+    A row that is in some of its tables alone would otherwise fail in a later stage, or compute
+    what another row means.
+    """
+    for op in post_order(program.roots):
+        lacking = target.lacks(op)
+        if lacking:
+            raise IncompleteError(
+                f"the {target.name} target cannot compute the {op.primitive.kind} row "
+                f"{op.primitive.name!r}, needed by {op} (made at {made_at(op)}): it lacks "
+                f"{'; '.join(lacking)}. Add what is missing, or a lowering of the row in "
+                "transformers/lowering.py"
+            )

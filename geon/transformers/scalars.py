@@ -55,7 +55,10 @@ class Block:
         self.work = 0  # about how many statements of a processor the ops in it take
 
     def find(self, key: Any) -> str | None:
-        """The name of what was computed under ``key``, here or further out."""
+        """The name of what was computed under ``key``, here or further out.
+
+        Keys name ops by ``id``, since equal hashes would compare ops by ``==``.
+        """
         block: Block | None = self
         while block is not None:
             if key in block.names:
@@ -226,7 +229,7 @@ class Scalars:
 
     def load(self, block: Block, op: Op, index: Index) -> str:
         """The element of ``op`` read from memory."""
-        key = (op, tuple([index[n].key for n in op.axes.names]))
+        key = (id(op), tuple([index[n].key for n in op.axes.names]))
         found = block.find(key)
         if found is None:
             block = block.at(self.depth([index[n] for n in op.axes.names]))
@@ -245,7 +248,7 @@ class Scalars:
             return c_expressions.literal(scalar_value(op), dtype)
         if name == "length":
             return f"(({c_expressions.C_TYPES[dtype]})({self.names.length(op.attrs[0])}))"
-        key = (op, tuple([index[n].key for n in op.axes.names]))
+        key = (id(op), tuple([index[n].key for n in op.axes.names]))
         found = block.find(key)
         if found is not None:
             return found
@@ -255,8 +258,8 @@ class Scalars:
             text = c_expressions.cast(
                 "int64", dtype, f"({self.index_text(block, index[op.axes.names[0]])})"
             )
-        elif name in ("concat", "pad", "update", "gather"):
-            text = getattr(self, f"_{name}")(block, op, index)
+        elif name in CHOOSING:
+            text = CHOOSING[name](self, block, op, index)
         elif name == "cast":
             x = self.value(block, op.args[0], index)
             text = c_expressions.cast(name_of(op.args[0].dtype), dtype, x)
@@ -269,30 +272,39 @@ class Scalars:
 
     def through(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
         """The indices of the argument of a look, from the indices of the look."""
-        name, have = op.primitive.name, op.args[0].axes
-        if name in ("broadcast", "reorder"):
-            return {n: index[n] for n in have.names}
-        if name == "rename":
-            return {old: index[new] for old, new in zip(have.names, op.axes.names, strict=True)}
-        if name == "flip":
-            flipped = op.attrs[0]
-            return {
-                a.name: index[a.name].times(-1) + (a.expression - 1)
-                if a.name in flipped
-                else index[a.name]
-                for a in have
-            }
-        if name == "flatten":
-            names, axis = op.attrs
-            parts = self.split(index[axis.name], [have[n].expression for n in names])
-            merged = dict(zip(names, parts, strict=True))
-            return {n: merged[n] if n in merged else index[n] for n in have.names}
-        if name == "unflatten":
-            old, axes = op.attrs
-            form = Form()
-            for step, axis in zip(strides(axes.lengths), axes, strict=True):
-                form = form + index[axis.name].times(step)
-            return {n: form if n == old else index[n] for n in have.names}
+        return THROUGH[op.primitive.name](self, block, op, index)
+
+    def _same(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        return {n: index[n] for n in op.args[0].axes.names}
+
+    def _renamed(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        pairs = zip(op.args[0].axes.names, op.axes.names, strict=True)
+        return {old: index[new] for old, new in pairs}
+
+    def _flipped(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        flipped = op.attrs[0]
+        return {
+            a.name: index[a.name].times(-1) + (a.expression - 1)
+            if a.name in flipped
+            else index[a.name]
+            for a in op.args[0].axes
+        }
+
+    def _flattened(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        names, axis = op.attrs
+        have = op.args[0].axes
+        parts = self.split(index[axis.name], [have[n].expression for n in names])
+        merged = dict(zip(names, parts, strict=True))
+        return {n: merged[n] if n in merged else index[n] for n in have.names}
+
+    def _unflattened(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
+        old, axes = op.attrs
+        form = Form()
+        for step, axis in zip(strides(axes.lengths), axes, strict=True):
+            form = form + index[axis.name].times(step)
+        return {n: form if n == old else index[n] for n in op.args[0].axes.names}
+
+    def _cut(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
         return self.sliced(block, op, index, 1)
 
     def sliced(self, block: Block, op: Op, index: Index, first: int) -> dict[str, Form]:
@@ -346,7 +358,9 @@ class Scalars:
             last = k == len(op.args) - 1
             form = index[along] + (0 - start)
             conditions = self.inside(block, index[along], start, end)
-            flag = self.let(block, ("in", op, k, index[along]), "_Bool", " && ".join(conditions))
+            flag = self.let(
+                block, ("in", id(op), k, index[along]), "_Bool", " && ".join(conditions)
+            )
             place = self.clamped(block, form, flag)
             value = self.value(block, arg, {**index, along: place})
             chosen.append(value if last else f"{flag} ? {value} : ")
@@ -416,7 +430,7 @@ class Scalars:
         if not conditions:
             return self.value(block, inner, forms)
         key = tuple([index[n].key for n in op.axes.names])
-        flag = self.let(block, ("in", op, key), "_Bool", " && ".join(conditions))
+        flag = self.let(block, ("in", id(op), key), "_Bool", " && ".join(conditions))
         whole = {n for n, form in forms.items() if form == index.get(n) and n not in limited}
         safe = {
             n: forms[n] if n in whole else self.clamped(block, forms[n], flag)
@@ -432,6 +446,24 @@ class Scalars:
             block, places, x.axes[along].expression, {n: index[n] for n in places.axes.names}
         )
         return self.value(block, x, {n: at if n == along else index[n] for n in x.axes.names})
+
+
+# The indices of the argument of each look, and the element of ops that choose by index.
+THROUGH: dict[str, Callable[[Scalars, Block, Op, Index], dict[str, Form]]] = {
+    "broadcast": Scalars._same,
+    "reorder": Scalars._same,
+    "rename": Scalars._renamed,
+    "flip": Scalars._flipped,
+    "flatten": Scalars._flattened,
+    "unflatten": Scalars._unflattened,
+    "slice": Scalars._cut,
+}
+CHOOSING: dict[str, Callable[[Scalars, Block, Op, Index], str]] = {
+    "concat": Scalars._concat,
+    "pad": Scalars._pad,
+    "update": Scalars._update,
+    "gather": Scalars._gather,
+}
 
 
 def constant_size(length: Size) -> int | None:

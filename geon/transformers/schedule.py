@@ -9,7 +9,7 @@ from typing import Any
 
 from ..op_graph.elementwise import copy
 from ..op_graph.lengths import Length, evaluate, names_of
-from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ..op_graph.op_graph import Leaf, Op, Tensor, among, post_order
 from ..op_graph.sites import set_override
 from .groups import Group, one_each
 from .layout import ACTING_VIEWS, LaidOut, is_bound
@@ -136,7 +136,7 @@ class _Work:
         for number, (leaf, op) in enumerate(self.program.updates):
             group = self.makers[op]
             readers = [r for r in self.readers.get(leaf, ()) if r is not group]
-            over = leaf in group.reads and leaf not in group.in_place[op]
+            over = among(leaf, group.reads) and not among(leaf, group.in_place[op])
             if over or group in early or self.reaches(group, readers):
                 op = self.deferred(op, number)
                 group = self.makers[op]

@@ -14,6 +14,7 @@ from ..op_graph.constants import CONSTANT, constant_value, number
 from ..op_graph.dtypes import UINT64
 from ..op_graph.effects import doall, sequential, without_follows
 from ..op_graph.functional import substitute
+from ..op_graph.interning import OwnTable, within
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
 from .dims import Dim
@@ -153,8 +154,10 @@ class Variables:
         """The computation of the ops that give a variable its first value; None without ops."""
         if leaf not in self._firsts and leaf.initializers:
             effects = leaf.initializers
-            whole = doall(effects) if len(effects) == 1 else sequential(effects)
-            self._firsts[leaf] = self.compute(_uncounted(whole))
+            with within(OwnTable(open=True)):
+                whole = doall(effects) if len(effects) == 1 else sequential(effects)
+                whole = _uncounted(whole)
+            self._firsts[leaf] = self.compute(whole)
         return self._firsts.get(leaf)
 
 

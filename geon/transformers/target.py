@@ -45,7 +45,8 @@ class Target:
     only in the order of their axes. ``group`` says which ops become one kernel
     (``groups.Group``), one each where it is None; ``keeps`` which copies kernels of a schedule keep
     from call to call, by their ``op`` (objects with ``size`` and ``bytes(lengths)``), and ``works``
-    what scratch memory they work in. ``alignment`` is that of the arena and its buffers, in bytes.
+    what scratch memory they work in; ``lacks`` which entries of its tables an op of a lowered
+    program needs and they have not. ``alignment`` is that of the arena and its buffers, in bytes.
     """
 
     name: str
@@ -59,4 +60,5 @@ class Target:
     last: RuleSet | None = None
     keeps: Callable[..., dict[Op, Any]] | None = None
     works: Callable[..., dict[Op, Scratch]] | None = None
+    lacks: Callable[[Op], list[str]] = lambda op: []
     alignment: int = 64

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from ..errors import PlanError
 from ..op_graph.lengths import evaluate, names_of
-from ..op_graph.op_graph import Leaf, Op, post_order
+from ..op_graph.op_graph import Leaf, Op, among, post_order
 from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
 from .target import Layout
@@ -21,7 +21,7 @@ PLAYED = (3, 5, 1, 7, 4)
 THREADS = 3  # of the call that is played
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Held:
     start: int
     end: int
@@ -32,8 +32,9 @@ def verify_plan(plan: Plan) -> None:
     """Raise ``PlanError`` for a plan that is not sound.
 
     Every value read was written and is still whole; nothing is overwritten that a later kernel, a
-    result or a variable needs, neither by values nor by what kernels work in; no write of a variable comes before a read of its old value, and
-    nothing that can raise after one; results and variables hold their values at the end.
+    result or a variable needs, neither by values nor by what kernels work in; no write of a
+    variable comes before a read of its old value, and nothing that can raise after one; results
+    and variables hold their values at the end.
     """
     names: set[str] = set()
     for op in post_order(plan.schedule.program.roots):
@@ -76,7 +77,7 @@ class _Play:
         seen = set(stack)
         while stack:
             op = stack.pop()
-            if isinstance(op, Leaf) or (op in self.plan.homes and op not in kernel.results):
+            if isinstance(op, Leaf) or (op in self.plan.homes and not among(op, kernel.results)):
                 found[op] = None
                 continue
             new = [arg for arg in op.args if arg not in seen]
@@ -129,7 +130,9 @@ class _Play:
         if isinstance(value, Leaf):
             return value is home.leaf
         other = self.plan.homes.get(value)
-        if other is None or _region(other) != _region(home):
+        if other is None or other.leaf is not home.leaf:
+            return False
+        if home.leaf is None and _region(other) != _region(home):
             return False
         first, last = self.extent(other, value)
         return max(first, start) < min(last, end)
@@ -142,7 +145,7 @@ class _Play:
             uses = [k for k, arg in enumerate(op.args) if schedule.base[arg] is value]
             ordered = all(k in safe and op.args[k] is value for k in uses)
         else:
-            ordered = value in kernel.in_place[op]
+            ordered = among(value, kernel.in_place[op])
         return (
             ordered
             and schedule.layouts[value] == schedule.layouts[op]

@@ -582,11 +582,13 @@ def test_a_forked_child_calls_too(transformer):
     assert (f(np.ones(40_000, np.float32)) == 2).all()
 
 
+@pytest.mark.timeout(130)
 def test_interrupts_come_through():
     """In a process of its own: its main thread is interrupted again and again."""
     code = """
     import os, signal, threading, time
     import numpy as np, geon
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
     with geon.make_transformer("native") as transformer:
         v = geon.Variable(initial_value=0, dtype="int64")
         w = geon.Variable(initial_value=0, dtype="int64")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from geon.op_graph.approximations import digamma, erf, lgamma, polygamma
+from geon.op_graph.special import _polygamma_reference
 
 _NAMES = """exp log log1p sin cos tan sqrt absolute floor round trunc where maximum minimum
     logical_and logical_or logical_not isnan equal power square sign""".split()
@@ -159,6 +160,18 @@ def test_polygamma_of_negative_numbers_is_within_a_few_ulp_of_its_terms(n):
         lambda x: mpmath.psi(n, x),
         points,
         scale=polygamma_terms(n),
+    )
+    assert error <= 6 + 2 * n
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_polygamma_far_below_zero_is_within_a_few_ulp_of_its_terms(n):
+    points = np.concatenate([-decades(1, 14, 200), np.round(-decades(1, 14, 50)) + 0.5])
+    error = largest_error(
+        lambda x: polygamma(n, x, OPS),
+        lambda x: mpmath.mpf(float(_polygamma_reference(n, np.array([float(x)]))[0])),
+        points[points != np.round(points)],
+        scale=lambda x: float(_polygamma_reference(n, np.array([x - np.round(x)]))[0]),
     )
     assert error <= 6 + 2 * n
 

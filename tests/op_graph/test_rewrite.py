@@ -7,7 +7,7 @@ import pytest
 
 import geon
 from geon.op_graph.build import Elementwise
-from geon.op_graph.op_graph import find, post_order
+from geon.op_graph.op_graph import find, post_order, same_ops
 from geon.op_graph.registry import PRIMITIVES
 from geon.op_graph.rewrite import LOOP_GUARD, RuleSet, rewrite
 from geon.op_graph.simplify import STABLE, simplify_rules, stabilise
@@ -166,7 +166,7 @@ def test_an_op_stripped_of_a_reorder_is_not_the_users_op():
     straight = x + y
     assert simple is not straight
     assert straight.axes.names == ("A", "B") and simple.axes.names == ("B", "A")
-    assert rewrite([turned, straight], simplify_rules(), {}) == [simple, straight]
+    assert same_ops(rewrite([turned, straight], simplify_rules(), {}), [simple, straight])
     feeds = {x: np.arange(6.0).reshape(2, 3), y: np.arange(3.0)}
     np.testing.assert_array_equal(compute(simple, feeds), compute(straight, feeds).T)
 
@@ -192,7 +192,7 @@ def test_weak_lengths_beside_numbers():
 def test_a_sum_of_many_halves_is_left_alone():
     many = geon.broadcast(geon.placeholder((), "float16"), geon.Axis("M", 100_000))
     op = geon.sum(many)
-    assert rewrite([op], simplify_rules(), {}) == [op]
+    assert rewrite([op], simplify_rules(), {})[0] is op
 
 
 def test_sum_of_an_open_broadcast():
@@ -227,7 +227,7 @@ def test_stabilise_and_simplify_are_idempotent():
     make = Maker(3)
     ops = [build(make) for build in MATCHES.values()]
     once = rewrite(ops, ALL_RULES, {})
-    assert rewrite(once, ALL_RULES, {}) == once
+    assert same_ops(rewrite(once, ALL_RULES, {}), once)
 
 
 # The driver --------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_replacements_are_rewritten_to_a_fixed_point():
     x = geon.placeholder(())
     chain = rules_of("chain", tanh=lambda op: geon.sin(op.args[0]) + 1.0)
     chain |= rules_of("chain", sin=lambda op: geon.cos(op.args[0]))
-    assert rewrite([geon.tanh(x)], chain, {}) == [geon.cos(x) + 1.0]
+    assert rewrite([geon.tanh(x)], chain, {})[0] is geon.cos(x) + 1.0
 
 
 def test_names_tags_and_lines_are_carried():

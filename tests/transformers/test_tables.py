@@ -103,12 +103,11 @@ def test_cast_at_special_values(source, target):
     assert_equal_bits(got, expected, f"cast of {source} to {target}")
 
 
-@pytest.mark.parametrize("order", range(3))
+@pytest.mark.parametrize("order", range(4))
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_polygamma_at_special_values(order, dtype):
     x = geon.placeholder([A], dtype)
     values = special_values(dtype)
-    values = values[~(values < 0) | (values == -7)]
     got, expected = outcome(geon.polygamma(order, x), [x], [values])
     assert_close(got, expected, 256, f"polygamma {order} of {dtype}")
 

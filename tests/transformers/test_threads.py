@@ -267,6 +267,15 @@ def test_a_block_inside_a_block():
 # Interrupts -------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C raises, also where the tests were started by a shell that ignores it."""
+    outer = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, outer)
+
+
+@pytest.mark.usefixtures("heard")
 def test_an_interrupt_waits_for_the_end_of_a_block():
     gate, passed = Gate(), []
     for block in (Reading, Writing):
@@ -299,6 +308,7 @@ INTERRUPTED = """
     import numpy as np
     import geon
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
     K = geon.Axis("K", 200)
     w = geon.Variable(axes=[K, K.prime], initial_value=0.05)
     count = geon.Variable(initial_value=0)
@@ -337,6 +347,7 @@ INTERRUPTED = """
 """
 
 
+@pytest.mark.timeout(310)
 @pytest.mark.parametrize("writing", [True, False])
 def test_an_interrupted_call(transformer_name, writing):
     source = textwrap.dedent(INTERRUPTED).replace("{writing}", str(writing))

@@ -1,9 +1,9 @@
 """How a pass of a loop nest accumulates its reductions, as C.
 
-A sum of floats is taken in blocks: the terms of a block are added in the sum's own dtype, the sums of
-blocks in float64. So its error does not grow with the number of terms, and the order of additions
-follows from lengths (and the width of vectors) alone. Other reductions have no such error: they keep
-one running value.
+A sum of floats is taken in blocks: the terms of a block are added in the sum's own dtype, the sums
+of blocks in float64. So its error does not grow with the number of terms, and the order of
+additions follows from lengths (and the width of vectors) alone. Other reductions have no such
+error: they keep one running value.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from ..scalars import LANES
 # 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.
 CHAIN = 32
 
+# How OpenMP names a reduction whose partial values a loop keeps in vector lanes.
+SIGNS = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
 Lines = list[str]
 BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # stand for the bounds of a block
 LANE_LOOP = "for (int64_t lane = 0; lane < lanes; lane++)"
@@ -88,8 +90,7 @@ class Accumulation:
         """What tells the compiler that partial values of these may be kept in vector lanes."""
         if self.lanes:
             return ""
-        signs = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
-        found = [f"reduction({signs[t.kind]}:{t.name})" for t in self.sums]
+        found = [f"reduction({SIGNS[t.kind]}:{t.name})" for t in self.sums]
         found += [f"reduction(|:{t.spoiled})" for t in self.sums if t.spoiled]
         return " " + " ".join(found) if found else ""
 
@@ -184,7 +185,9 @@ class Accumulation:
                     line = f"{total.name}[lane] = ({total.ctype}){wide(total)}[lane];"
                     found.append(f"{LANE_LOOP} {line}")
                 else:
-                    found.append(f"const {total.ctype} {total.name} = ({total.ctype}){wide(total)};")
+                    found.append(
+                        f"const {total.ctype} {total.name} = ({total.ctype}){wide(total)};"
+                    )
             if total.spoiled:
                 nan = c_expressions.literal(float("nan"), total.dtype)
                 if self.lanes:

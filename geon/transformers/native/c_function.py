@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import ArgumentError, FeedError
 from ...op_graph.axes import Axes, Axis, default_lengths
 from ...op_graph.lengths import Length
-from ...op_graph.op_graph import Op, Tensor
+from ...op_graph.op_graph import Op
 from ..given import named_lengths
 from ..linking import Linking
 from ..place import place
@@ -61,8 +61,9 @@ class CFunction:
     """The C function of a computation: ``address``, ``signature`` and what to call it with.
 
     It takes the table ``p`` of pointers that ``pointers`` describes, the open lengths ``n`` in the
-    order of ``lengths``, how many threads it may use (no more than its arena is for), four integers to report a failure in, and
-    for a computation that prints a function that is given each value (else NULL). It returns 0,
+    order of ``lengths``, how many threads it may use (no more than its arena is for), four integers
+    to report a failure in, and for a computation that prints a function that is given each value
+    (else NULL). It returns 0,
     or 1 + the number of the kernel that found positions out of range or values that are not finite;
     variables are then as they were. Pointers to arrays without elements must be readable too.
 
@@ -94,9 +95,10 @@ class CFunction:
         linking, computation = self._linking, self._computation
         for leaf in linking.inputs:
             yield _pointer("input", leaf)
-        results = [op for op in computation.results if isinstance(op, Tensor)]
-        for op in (*results, *computation.keep):
-            yield _pointer("result", op)
+        wanted = (*computation.results, *computation.keep)
+        for op, made in zip(wanted, computation.pure.outputs, strict=True):
+            if made is not None:
+                yield replace(_pointer("result", made), name=op.name)
         for leaf in linking.variables:
             yield _pointer("variable", leaf)
         for array in self.constants:
@@ -107,9 +109,7 @@ class CFunction:
         if KEPT in self._program.module.pointers:
             yield Pointer("kept", None, None, None, 0)
 
-    def arena(
-        self, lengths: Mapping[Axis, int] | None = None, threads: int | None = None
-    ) -> Arena:
+    def arena(self, lengths: Mapping[Axis, int] | None = None, threads: int | None = None) -> Arena:
         """The arena for these lengths of open axes, and calls on at most so many threads.
 
         Defaults count where no lengths are given, and the transformer's threads. Raises

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate
-from ...op_graph.op_graph import Op
+from ...op_graph.op_graph import Op, among
 from .. import c_expressions
 from ..fusion import LIBRARY, REDUCING
 from ..layout import ACTING_VIEWS
@@ -97,7 +97,7 @@ class _Work:
             self.needed[op] = self.size(op)
         for op in self.order([*self.kernel.results, *acting]):
             needed = min(self.needed[op], self.size(op))
-            if op in self.kernel.results:
+            if among(op, self.kernel.results):
                 place = place_of(self.plan, op)
                 cost.written += self.touch(place, needed * op.dtype.itemsize)
             elif self.names.stored(op):
@@ -120,7 +120,7 @@ class _Work:
                 found[op] = None
             elif op not in found:
                 stack.append((op, True))
-                if op in self.kernel.results or not self.names.stored(op):
+                if among(op, self.kernel.results) or not self.names.stored(op):
                     stack += [(arg, False) for arg in op.args if arg not in found]
         return reversed(found)
 

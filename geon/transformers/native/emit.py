@@ -13,7 +13,8 @@ from typing import cast
 from ...op_graph.constants import Frozen, constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
-from ...op_graph.op_graph import Leaf, Op, post_order
+from ...op_graph.nodes import shown_name
+from ...op_graph.op_graph import Op, Same, post_order
 from ..c_expressions import C_TYPES, definitions, literal
 from ..c_functions import PRELUDE
 from ..linking import Linking
@@ -83,9 +84,9 @@ class Module:
 
 def pointer_table(plan: Plan, linking: Linking) -> list[Place]:
     """The places whose pointers ``geon_run`` takes, in order."""
-    table: list[Place] = [("leaf", leaf) for leaf in linking.inputs]
+    table: list[Place] = [("leaf", Same(leaf)) for leaf in linking.inputs]
     table += [("result", k) for k in range(len(plan.schedule.program.outputs))]
-    table += [("leaf", leaf) for leaf in linking.variables]
+    table += [("leaf", Same(leaf)) for leaf in linking.variables]
     table += [("frozen", value) for value in linking.constants]
     table += [("arena", k) for k in range(len(plan.buffers))]
     if plan.kept or linking.written:
@@ -238,9 +239,10 @@ class _Module:
             return f"n[{self.lengths.index(place)}]"
         assert isinstance(place, tuple)
         if place[0] == "constant":
-            value = place[1].attrs[0]
+            op = place[1].op
+            value = op.attrs[0]
             if not isinstance(value, Frozen):
-                return self.static(place[1])
+                return self.static(op)
             place = ("frozen", value)
         if place[0] == "kept":
             return f"geon_kept_of(p[{self.where[KEPT]}], {cast(int, place[1]) + 1})"
@@ -265,7 +267,7 @@ class _Module:
             return []
         found = []
         for op in kernel.results or (kernel.op,):
-            named = f"{op.name}: " if op.name else ""
+            named = f"{shown_name(op)}: " if op.name else ""
             text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
             found.append(f"/* {comment(text)} */")
         return found
@@ -317,9 +319,3 @@ def comment(text: str) -> str:
     plain = text.encode("ascii", "backslashreplace").decode()
     plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in plain)
     return plain.replace("*/", "*\\/").replace("/*", "/\\*").replace("??", "?\\?").rstrip("\\")
-
-
-def leaf_of(place: Place) -> Leaf:
-    """The leaf of a place that is one."""
-    assert isinstance(place[1], Leaf)
-    return place[1]

@@ -58,7 +58,7 @@ def softmax(op: Op) -> Op | None:
     x, largest = shifted.args
     if largest.primitive.name == "stop_gradient":
         largest = largest.args[0]
-    if largest.primitive is not MAX or (largest.args[0], largest.attrs) != (x, total.attrs):
+    if largest.primitive is not MAX or largest.args[0] is not x or largest.attrs != total.attrs:
         return None
     return multiply.apply(powers, divide.apply(1, total))
 

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
-from ...op_graph.op_graph import Leaf, Op
+from ...op_graph.op_graph import Leaf, Op, Same, among
 from ..c_expressions import C_TYPES
 from ..forms import Size, c_length
 from ..layout import is_bound
 from ..memory import Plan
 from ..schedule import Kernel
 
-Place = tuple[str, object]
+Place = tuple[str, object]  # what kind of memory, and its number or whose it is
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
 
 
 def place_of(plan: Plan, op: Op) -> Place:
     """The memory in which ``op`` lies: two ops in one place share it."""
     if isinstance(op, Leaf):
-        return "leaf", op
+        return "leaf", Same(op)
     if is_bound(op):
-        return "constant", op
+        return "constant", Same(op)
     home = plan.homes[op]
-    return ("leaf", home.leaf) if home.leaf is not None else (home.kind, home.number)
+    return ("leaf", Same(home.leaf)) if home.leaf is not None else (home.kind, home.number)
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ class KernelNames:
             return True
         if is_bound(op):
             return bool(len(op.axes))
-        return op in self.plan.homes and op not in self.kernel.results
+        return op in self.plan.homes and not among(op, self.kernel.results)
 
     @property
     def parameters(self) -> list[Parameter]:

@@ -14,10 +14,10 @@ import numpy as np
 
 from ...errors import ArgumentError, AxisError, IndexRangeError, NonFiniteError, SizeError
 from ...op_graph.dtypes import name_of
+from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
 from ..linking import Linking
 from ..memory import Plan
-from ..program import build_program
 from ..schedule import Kernel
 from .c_function import Table
 from .ceilings import Ceilings, ceilings
@@ -144,10 +144,10 @@ class _Work:
         self.program, self.linking = computation.compiled(pure, leaves)
 
         def make() -> tuple[Plan, NativeProgram]:
-            plan = computation.make_plan(build_program(pure, transformer.target))
+            plan = computation.make_plan(computation._make_program(pure))
             return plan, timed_program(transformer, plan, self.linking)
 
-        self.plan, self.timed = computation._stage(("timed", *given), make)
+        self.plan, self.timed = computation._stage(("timed", *map(id, given)), make)
         self.table: Table
 
     def call(self) -> Callable[..., Any]:
@@ -215,7 +215,9 @@ class _Work:
         # The fastest ones are those that other programs disturbed least.
         outside = min(calls) - 1e-9 * min(each[-1] - each[0] for each in times)
         call_seconds = statistics.median(calls)
-        return Profile(tuple(rows), call_seconds, max(outside, 0.0), self.transformer.threads, repeats, found)
+        return Profile(
+            tuple(rows), call_seconds, max(outside, 0.0), self.transformer.threads, repeats, found
+        )
 
 
 def timed_program(transformer: NativeTransformer, plan: Plan, linking: Linking) -> NativeProgram:
@@ -255,7 +257,7 @@ def _row(
 
 
 def _computed(op: Op) -> str:
-    label = f"{op.name}: {op.primitive.name}" if op.name else op.primitive.name
+    label = f"{shown_name(op)}: {op.primitive.name}" if op.name else op.primitive.name
     return f"{label} {op.axes} {name_of(op.dtype)}"
 
 

@@ -184,9 +184,9 @@ def _words(dtype: str) -> dict[str, str]:
 
 
 def sort_text(dtype: str) -> tuple[str, str]:
-    """``void(threads, x, out, scratch, outer, n, inner)``: each line ascending, NaN last, equal in order.
+    """``void(threads, x, out, scratch, outer, n, inner)``: each line ascending, NaN last.
 
-    ``out`` may be ``x``. A NaN loses its payload.
+    Equal elements keep their order. ``out`` may be ``x``. A NaN loses its payload.
     """
     words = _words(dtype)
     words |= {"name": f"geon_sort_{words['suffix']}", "word": words["key"], "down": ""}
@@ -199,7 +199,7 @@ def sort_text(dtype: str) -> tuple[str, str]:
 
 
 def argsort_text(dtype: str) -> tuple[str, str]:
-    """``void(threads, x, int64_t *out, scratch, outer, n, inner)``: the positions that sort each line.
+    """``void(threads, x, int64_t *out, scratch, outer, n, inner)``: what sorts each line.
 
     Equal elements keep their order. Lines have fewer than 2**32 elements unless x is 64 bits wide.
     """
@@ -209,7 +209,7 @@ def argsort_text(dtype: str) -> tuple[str, str]:
 
 
 def top_k_text(dtype: str) -> tuple[str, str]:
-    """``void(threads, x, int64_t *out, scratch, outer, n, inner, k)``: the positions of the k largest.
+    """``void(threads, x, int64_t *out, scratch, outer, n, inner, k)``: where the k largest are.
 
     ``out`` is (outer, k, inner), the largest first, NaN above all, equal elements in order; k is
     at most n. Lines are bounded as in ``argsort_text``.

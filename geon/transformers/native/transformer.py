@@ -14,6 +14,7 @@ from ..fusion import LIBRARY, group
 from ..linking import Linking
 from ..memory import Plan
 from ..target import Arrangement, Layout, Target
+from .completeness import lacks
 from .emit import make_module
 from .keeping import keeps
 from .lowering import LAST, RULES
@@ -49,6 +50,7 @@ TARGET = Target(
     last=LAST,
     keeps=keeps,
     works=works,
+    lacks=lacks,
 )
 
 
@@ -120,9 +122,7 @@ class NativeTransformer(Transformer):
         """The C function that calls of a computation run."""
         from .c_function import CFunction
 
-        return CFunction(
-            computation, *computation.compiled(computation.pure, computation.placeholders)
-        )
+        return CFunction(computation, *computation.compiled(computation.pure, computation.inputs))
 
     def make_call(self, computation: Any, pure: Functional, leaves: Sequence[Leaf]) -> Any:
         """A callable from one value for each leaf to the tuple of results."""

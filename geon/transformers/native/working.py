@@ -1,4 +1,4 @@
-"""What scratch memory native kernels work in: sorts, products, and rows that several passes share."""
+"""What scratch memory native kernels work in: sorts, products, rows that several passes share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from ..scratch import PerThread, Scratch, lines
 from .nests import ON_STACK, scratch_each
 from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PANEL, Shape, shape
 from .sorting import SORTS, lines_of_task, word_bytes
-
 
 WIDEST = 64  # bytes of the widest vectors, whose blocks take most
 
@@ -161,8 +160,7 @@ class ProductScratch:
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
         """The bytes of all parts for a call on so many threads."""
         batches, rows, columns, depth = (
-            evaluate(size, lengths)
-            for size in (self.batches, self.rows, self.columns, self.depth)
+            evaluate(size, lengths) for size in (self.batches, self.rows, self.columns, self.depth)
         )
         tasks = int(float(batches) * rows * columns * (depth + 4) / 2e5) + 1
         each = max(self._each(rows, columns, depth), self._each(columns, rows, depth))

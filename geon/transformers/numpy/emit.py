@@ -9,6 +9,7 @@ It contains no names and no line numbers of the user's; ``annotated`` adds them 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from ...op_graph.axes import Axes
 from ...op_graph.constants import Frozen, constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, as_text, names_of, product
+from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import NO_AXES, Leaf, Op
 from ..layout import is_bound
 from ..memory import Home, Plan
@@ -197,21 +199,27 @@ class Emitter:
 
     def shown(self, op: Op) -> str:
         """The array of an op that only looks at the memory of its argument."""
-        inner, name = op.args[0], op.primitive.name
-        source = self.array(inner)
-        if name in ("rename", "print", "checked"):
-            return source
-        if name == "reorder":
-            order = [inner.axes.index(n) for n in op.axes.names]
-            return self.look(source, f".transpose{_tuple(order)}")
-        if name == "broadcast":
-            aligned = self.aligned(inner, op.axes)
-            return self.wrapped(aligned, f"{_spread(op)}({aligned}, {self.shape(op.axes.lengths)})")
-        if name in ("flatten", "unflatten"):
-            return self.look(source, f".reshape({self.shape(op.axes.lengths)}, copy=False)")
-        if name == "flip":
-            parts = ["::-1" if n in op.attrs[0] else ":" for n in op.axes.names]
-            return self.look(source, f"[{', '.join(parts)}]")
+        return SHOWN[op.primitive.name](self, op, self.array(op.args[0]))
+
+    def _itself(self, op: Op, source: str) -> str:
+        return source
+
+    def _turned(self, op: Op, source: str) -> str:
+        order = [op.args[0].axes.index(n) for n in op.axes.names]
+        return self.look(source, f".transpose{_tuple(order)}")
+
+    def _repeated(self, op: Op, source: str) -> str:
+        aligned = self.aligned(op.args[0], op.axes)
+        return self.wrapped(aligned, f"{_spread(op)}({aligned}, {self.shape(op.axes.lengths)})")
+
+    def _reshaped(self, op: Op, source: str) -> str:
+        return self.look(source, f".reshape({self.shape(op.axes.lengths)}, copy=False)")
+
+    def _flipped(self, op: Op, source: str) -> str:
+        parts = ["::-1" if n in op.attrs[0] else ":" for n in op.axes.names]
+        return self.look(source, f"[{', '.join(parts)}]")
+
+    def _sliced(self, op: Op, source: str) -> str:
         return self.look(source, self.index(op, 1))
 
     def index(self, op: Op, first: int) -> str:
@@ -277,6 +285,17 @@ class Emitter:
             if schedule.check and kernel.raises and not kernel.acts:
                 checked = self.array(kernel.op)
                 self.run.append((f"rt.check_finite({checked}, {position})", kernel.op))
+
+
+# The array of each op that only looks at the memory of its argument's.
+SHOWN: dict[str, Callable[[Emitter, Op, str], str]] = {
+    **dict.fromkeys(("rename", "print", "checked"), Emitter._itself),
+    "reorder": Emitter._turned,
+    "broadcast": Emitter._repeated,
+    **dict.fromkeys(("flatten", "unflatten"), Emitter._reshaped),
+    "flip": Emitter._flipped,
+    "slice": Emitter._sliced,
+}
 
 
 def _tuple(parts: list[Any]) -> str:
@@ -350,7 +369,7 @@ def _sizes(plan: Plan) -> list[Line]:
 def _comment(text: str, op: Op | None) -> str:
     if op is None:
         return text
-    named = f"{op.name}: " if op.name else ""
+    named = f"{shown_name(op)}: " if op.name else ""
     note = f"{named}{op.primitive.name} {op.axes}  {op.file_info}"
     return f"{text}  # {note}".replace("\n", " ").replace("\r", " ")
 

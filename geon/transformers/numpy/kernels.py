@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...errors import UnavailableError
 from ...op_graph.dtypes import kind, name_of
 from ...op_graph.lengths import Length, product
 from ...op_graph.op_graph import Op
@@ -32,12 +31,6 @@ def statements(work: Emitter, kernel: Kernel) -> list[str]:
 
 def _elementwise(work: Emitter, op: Op) -> list[str]:
     name = op.primitive.name
-    if name not in TABLE:
-        raise UnavailableError(
-            f"the NumPy target has neither a row nor a lowering for {name!r}, needed by {op} "
-            f"(made at {op.file_info}): add one to transformers/numpy/table.py or "
-            "transformers/lowering.py"
-        )
     lines = TABLE[name]
     if kind(op.args[0].dtype) != "f":
         lines = INTEGER_TABLE.get(name, lines)

@@ -1,7 +1,7 @@
 """Sums of many float32, whose error does not grow with their number.
 
 NumPy adds what lies side by side in pairs, but along other axes one after another; a BLAS adds the
-terms of a product one after another. Here few terms are added in float32, and their sums in float64.
+terms of a product one after another. Here few terms are added in float32, their sums in float64.
 
 This file imports NumPy and the standard library alone: its text is part of the modules that
 ``Transformer.write`` makes.
@@ -65,7 +65,7 @@ def _add_sums(x: Array, total: Array) -> None:
 
 
 def _few_terms(x: Array, first: int) -> Array:
-    """Sums of few terms each: along the axis that lies closest, else the longest; then in float64."""
+    """Sums of few terms each, along the axis that lies closest, else the longest, as float64."""
     strides = [abs(s) if n > 1 else 0 for s, n in zip(x.strides, x.shape, strict=True)]
     summed = range(first, x.ndim)
     near = [a for a in summed if x.shape[a] > 1 and strides[a] == x.itemsize]

@@ -117,7 +117,8 @@ class _Module:
         firsts = {leaf: self.variables.first(leaf) for leaf in self.variables.leaves}
         self.firsts = {leaf: first for leaf, first in firsts.items() if first is not None}
         for computation in [*self.named.values(), *self.firsts.values()]:
-            self.variables.add(computation.linking.variables)
+            linking = computation.linking
+            self.variables.add(linking.stored(linking.variables))
         self.slots = {leaf: number for number, leaf in enumerate(self.variables.leaves)}
         self.constants: dict[Frozen, int] = {}
         self.programs: dict[str, int] = {}
@@ -208,14 +209,15 @@ class _Module:
             "rt.Call(",
             f"    _program_{program}(),",
             *_listed(inputs, "inputs: label, dtype, lengths"),
-            f"    {self.chosen(linking.variables)},  # variables",
-            f"    {self.chosen(linking.read)},  # those that are read",
-            f"    {self.chosen(linking.written)},  # those that are written",
+            f"    {self.chosen(linking.stored(linking.variables))},  # variables",
+            f"    {self.chosen(linking.stored(linking.read))},  # those that are read",
+            f"    {self.chosen(linking.stored(linking.written))},  # those that are written",
             f"    [{', '.join(constants)}],",
             *_listed(guards, "guards"),
             f"    {dict(computation.lengths)!r},",
             "    _state,",
             f"    {self.transformer.target.alignment},",
+            *([f"    {computation._specialization!r},"] if computation.specialized else []),
             "),",
         ]
 

@@ -13,6 +13,7 @@ from ..base import Transformer
 from ..linking import Linking
 from ..memory import Plan
 from ..target import Target
+from .completeness import lacks
 from .contract import arrange
 from .emit import emit
 from .parts import functions
@@ -25,6 +26,7 @@ TARGET = Target(
     in_place=IN_PLACE,
     hidden=HIDDEN,
     contiguous={"gather": (0, 1), "scatter": (1,), "argmax": (0,), "argmin": (0,)},
+    lacks=lacks,
 )
 
 

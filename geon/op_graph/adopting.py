@@ -1,0 +1,75 @@
+"""A computation's own copy of a graph: names and lines as they were, and lengths that it fixes.
+
+The copies are in the table of the block that this is called in (``interning.within``), so nothing
+that is made of them touches an op of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .attributes import with_lengths
+from .leaves import LENGTH, length_value
+from .lengths import given
+from .nodes import Notes
+from .op_graph import Guard, Leaf, Op, copy_leaf, copy_op, post_order
+from .sites import set_override
+
+NOTHING: dict[str, int] = {}
+
+
+def notes_of(roots: Iterable[Op]) -> dict[Op, Notes]:
+    """The names, tags and lines of the ops below ``roots``, as they are now; leaves keep theirs."""
+    return {
+        op: op._notes.copy()
+        for op in post_order(roots)
+        if op._notes is not None and not isinstance(op, Leaf)
+    }
+
+
+def adopt(
+    roots: Iterable[Op], notes: Mapping[Op, Notes], lengths: Mapping[str, int] = NOTHING
+) -> dict[Op, Op]:
+    """The copy of each op below ``roots``, with these notes and these open lengths replaced.
+
+    A leaf is itself, or where ``lengths`` change its axes a leaf that stands for it. A guard that
+    ``lengths`` decide is gone: whoever gives them checks it before.
+    """
+    made: dict[Op, Op] = {}
+    outer = set_override(None)
+    try:
+        for op in post_order(roots):
+            set_override(op._site)
+            made[op] = _adopted(op, tuple([made[arg] for arg in op.args]), notes.get(op), lengths)
+    finally:
+        set_override(outer)
+    return made
+
+
+def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping[str, int]) -> Op:
+    axes, attrs, guards = op.axes, op.attrs, op.guards
+    if lengths:
+        axes = bound(op.axes, lengths)
+        attrs = tuple([bound(value, lengths) for value in op.attrs])
+        guards = bound_guards(op.guards, lengths)
+    if isinstance(op, Leaf):
+        return op if axes is op.axes else copy_leaf(op, axes)
+    if op.primitive is LENGTH and isinstance(attrs[0], int):
+        return length_value(attrs[0])
+    return copy_op(op, args, attrs, axes, guards, notes)
+
+
+def bound(value: Any, lengths: Mapping[str, int]) -> Any:
+    """``value`` (an attribute, axes, a length) with these open names replaced by integers."""
+    return with_lengths(value, lambda length: given(length, lengths))
+
+
+def bound_guards(guards: Iterable[Guard], lengths: Mapping[str, int]) -> tuple[Guard, ...]:
+    """The guards with these open names replaced, less those that are then decided."""
+    found = []
+    for guard in guards:
+        left, right = given(guard.left, lengths), given(guard.right, lengths)
+        if not (isinstance(left, int) and isinstance(right, int)):
+            found.append(Guard(guard.relation, left, right, guard.meaning))
+    return tuple(found)

@@ -1,0 +1,76 @@
+"""What native code needs to compute a row, by kind: no row is half known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+from ...op_graph.dtypes import name_of
+from ...op_graph.op_graph import Op
+from .. import c_expressions, fusion, layout, scalars
+from . import accumulate, library
+
+# What the text of kernels, of scalars or of constants has branches of its own for.
+BRANCHES = frozenset({"iota", "dot", "print", "checked"})
+
+
+def lacks(op: Op) -> list[str]:
+    """The entries that an op of a lowered program needs and tables do not have."""
+    name = op.primitive.name
+    if layout.is_bound(op) or name in BRANCHES:
+        return []
+    if name in fusion.LIBRARY:
+        return _library(op)
+    return KINDS.get(op.primitive.kind, _library)(op)
+
+
+def _absent(name: str, tables: dict[str, Container[str]]) -> list[str]:
+    return [f"{name!r} in {where}" for where, table in tables.items() if name not in table]
+
+
+def _elementwise(op: Op) -> list[str]:
+    name, dtype = op.primitive.name, name_of(op.args[-1].dtype)
+    if name in scalars.SAME or c_expressions.accepts(name, dtype):
+        return []
+    return [f"an expression of {name!r} for {dtype} in transformers/c_expressions.py"]
+
+
+def _reduction(op: Op) -> list[str]:
+    tables: dict[str, Container[str]] = {
+        "REDUCING of transformers/fusion.py": fusion.REDUCING,
+        "STEPS of transformers/c_expressions.py": c_expressions.STEPS,
+        "IDENTITIES of transformers/c_expressions.py": c_expressions.IDENTITIES,
+        "ELEMENTS of transformers/c_expressions.py": c_expressions.ELEMENTS,
+        "SIGNS of transformers/native/accumulate.py": accumulate.SIGNS,
+    }
+    return _absent(op.primitive.name, tables)
+
+
+def _movement(op: Op) -> list[str]:
+    name = op.primitive.name
+    if name in scalars.CHOOSING:
+        return []
+    tables: dict[str, Container[str]] = {
+        "LOOKS of transformers/fusion.py": fusion.LOOKS,
+        "THROUGH of transformers/scalars.py": scalars.THROUGH,
+    }
+    if name != "flatten":  # which is another look for some layouts alone
+        tables["VIEWS of transformers/layout.py"] = layout.VIEWS
+    return _absent(name, tables)
+
+
+def _library(op: Op) -> list[str]:
+    name = op.primitive.name
+    if name == "update":
+        return []  # a store of the part
+    tables: dict[str, Container[str]] = {"LIBRARY of transformers/fusion.py": fusion.LIBRARY}
+    missing = _absent(name, tables)
+    text = f"{name}_{op.attrs[1]}" if name == "scatter" else name
+    return missing + _absent(text, {"LIBRARY of transformers/native/library.py": library.LIBRARY})
+
+
+KINDS: dict[str, Callable[[Op], list[str]]] = {
+    "elementwise": _elementwise,
+    "reduction": _reduction,
+    "movement": _movement,
+    "indexing": _movement,
+}

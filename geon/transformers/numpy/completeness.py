@@ -1,0 +1,30 @@
+"""What the NumPy target needs to compute a row, by kind: no row is half known."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from ...op_graph.op_graph import Op
+from .. import layout
+from . import emit, kernels, table
+
+
+def lacks(op: Op) -> list[str]:
+    """The entries that an op of a lowered program needs and tables do not have."""
+    name, kind = op.primitive.name, op.primitive.kind
+    if layout.is_bound(op):
+        return []
+    tables: dict[str, Container[str]] = {}
+    if name in layout.ACTING_VIEWS:
+        tables["SHOWN of transformers/numpy/emit.py"] = emit.SHOWN
+        tables["SPECIAL of transformers/numpy/kernels.py"] = kernels.SPECIAL
+    elif name in layout.VIEWS or (kind == "movement" and name not in kernels.SPECIAL):
+        tables["VIEWS of transformers/layout.py"] = layout.VIEWS
+        tables["SHOWN of transformers/numpy/emit.py"] = emit.SHOWN
+    elif name not in kernels.SPECIAL:
+        where = {"elementwise": "TABLE", "reduction": "REDUCTIONS"}.get(kind)
+        if where is None:
+            tables["SPECIAL of transformers/numpy/kernels.py"] = kernels.SPECIAL
+        else:
+            tables[f"{where} of transformers/numpy/table.py"] = getattr(table, where)
+    return [f"{name!r} in {where}" for where, known in tables.items() if name not in known]

@@ -1,0 +1,234 @@
+"""A row that a target knows by half is an error that names what is missing, never a number."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import geon
+from geon.op_graph.axes import Axes
+from geon.op_graph.build import Elementwise
+from geon.op_graph.dtypes import BOOL
+from geon.op_graph.op_graph import ComputationOp, intern, post_order
+from geon.op_graph.registry import PRIMITIVES, Primitive
+from geon.testing.samples import SAMPLES
+from geon.transformers import c_expressions, fusion, layout, scalars
+from geon.transformers.native import nests
+from geon.transformers.native.completeness import lacks as native_lacks
+from geon.transformers.numpy import emit, kernels, table
+from geon.transformers.numpy.completeness import lacks as numpy_lacks
+from tests.kinds import numpy_only
+from tests.places import here
+
+A, B = geon.Axis("A", 2), geon.Axis("B", 3)
+native_only = pytest.mark.parametrize("transformer_name", ["native"])
+NUMBERS = itertools.count()  # tables are read into caches by name: each set of entries has its own
+
+
+@pytest.fixture
+def row():
+    """Makes rows, which are gone after the test."""
+    made = []
+
+    def new(kind, reference, cls=Primitive, **facts):
+        name = f"fake_{kind}_{next(NUMBERS)}"
+        made.append(cls(name, kind, "A row of a test.", reference=reference, **facts))
+        return made[-1]
+
+    yield new
+    for primitive in made:
+        del PRIMITIVES[primitive.name]
+
+
+def put(monkeypatch, where, entry, name):
+    """Put an entry for a row into one table: a mapping, or a set in one or more modules."""
+    if isinstance(where, dict):
+        monkeypatch.setitem(where, name, entry)
+    else:
+        for module, attribute in where:
+            known = getattr(module, attribute)
+            monkeypatch.setattr(module, attribute, known | {name})
+
+
+def halves(tables):
+    """Every set of the tables' numbers, the whole one last."""
+    numbers = range(len(tables))
+    return [
+        set(c) for size in (*numbers, len(tables)) for c in itertools.combinations(numbers, size)
+    ]
+
+
+def tried(transformer, monkeypatch, tables, make, data):
+    """The result with each set of tables; an error must name row, op, line, target and tables."""
+    for chosen in halves(tables):
+        with monkeypatch.context() as patch:
+            op, x, line = make()
+            name = op.primitive.name
+            for number in chosen:
+                _, where, entry = tables[number]
+                put(patch, where, entry, name)
+            f = transformer.computation(op, x)
+            if len(chosen) == len(tables):
+                return f(data)
+            with pytest.raises(geon.IncompleteError) as caught:
+                f(data)
+            assert isinstance(caught.value, NotImplementedError)
+            text = str(caught.value)
+            for part in (repr(name), line, str(op), f"the {transformer.target.name} target"):
+                assert part in text
+            for number, (said, _, _) in enumerate(tables):
+                assert (said in text) == (number not in chosen), (chosen, text)
+    raise AssertionError("there is no whole set")
+
+
+# A reduction ------------------------------------------------------------------------------------
+
+NANS = np.array([[1, np.nan, 2], [3, 4, 5]], np.float32)
+
+
+def any_nan(row):
+    def make():
+        def reference(op, x):
+            return np.isnan(x).any(1)
+
+        x = geon.placeholder([A, B])
+        primitive = row("reduction", reference, attributes=("names",))
+        made, line = intern(ComputationOp, primitive, (x,), (("B",),), Axes(A), BOOL), here()
+        return made, x, line
+
+    return make
+
+
+@native_only
+def test_a_reduction_by_halves_in_native_code(transformer, monkeypatch, row):
+    def is_nan(source, target, x):
+        return c_expressions.expression("isnan", (source,), "bool", (x,))
+
+    tables = [
+        ("REDUCING of transformers/fusion.py", [(fusion, "REDUCING")], None),
+        ("STEPS of transformers/c_expressions.py", c_expressions.STEPS, "maximum"),
+        ("IDENTITIES of transformers/c_expressions.py", c_expressions.IDENTITIES, 0),
+        ("ELEMENTS of transformers/c_expressions.py", c_expressions.ELEMENTS, is_nan),
+        ("SIGNS of transformers/native/nests.py", nests.SIGNS, "|"),
+    ]
+    got = tried(transformer, monkeypatch, tables, any_nan(row), NANS)
+    np.testing.assert_array_equal(got, [True, False])
+
+
+@numpy_only
+def test_a_reduction_by_halves_in_numpy(transformer, monkeypatch, row):
+    text = "np.isnan({0}).any(axis={axis}, out={o})"
+    tables = [("REDUCTIONS of transformers/numpy/table.py", table.REDUCTIONS, text)]
+    got = tried(transformer, monkeypatch, tables, any_nan(row), NANS)
+    np.testing.assert_array_equal(got, [True, False])
+
+
+# An elementwise row -----------------------------------------------------------------------------
+
+
+def cube(row):
+    def make():
+        x = geon.placeholder([A, B])
+        primitive = row("elementwise", lambda x: x * x * x, Elementwise)
+        made, line = primitive(x), here()
+        return made, x, line
+
+    return make
+
+
+@native_only
+def test_an_elementwise_row_in_native_code(transformer, monkeypatch, row):
+    where = "for float32 in transformers/c_expressions.py"
+    tables = [(where, c_expressions.FLOAT_ROWS, "{0} * {0} * {0}")]
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    got = tried(transformer, monkeypatch, tables, cube(row), data)
+    np.testing.assert_array_equal(got, data**3)
+
+
+@numpy_only
+def test_an_elementwise_row_in_numpy(transformer, monkeypatch, row):
+    text = ("np.power({0}, 3, out={o})",)
+    tables = [("TABLE of transformers/numpy/table.py", table.TABLE, text)]
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    got = tried(transformer, monkeypatch, tables, cube(row), data)
+    np.testing.assert_array_equal(got, data**3)
+
+
+# A view -----------------------------------------------------------------------------------------
+
+
+def mirror(row):
+    def make():
+        x = geon.placeholder([A, B])
+        primitive = row("movement", lambda op, x: x[:, ::-1], attributes=("names",))
+        made, line = intern(ComputationOp, primitive, (x,), (("B",),), x.axes, x.dtype), here()
+        return made, x, line
+
+    return make
+
+
+@native_only
+def test_a_view_by_halves_in_native_code(transformer, monkeypatch, row):
+    tables = [
+        ("VIEWS of transformers/layout.py", layout.VIEWS, layout.VIEWS["flip"]),
+        ("LOOKS of transformers/fusion.py", [(fusion, "LOOKS"), (scalars, "LOOKS")], None),
+        ("THROUGH of transformers/scalars.py", scalars.THROUGH, scalars.THROUGH["flip"]),
+    ]
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    got = tried(transformer, monkeypatch, tables, mirror(row), data)
+    np.testing.assert_array_equal(got, data[:, ::-1])
+
+
+@numpy_only
+def test_a_view_by_halves_in_numpy(transformer, monkeypatch, row):
+    tables = [
+        ("VIEWS of transformers/layout.py", layout.VIEWS, layout.VIEWS["flip"]),
+        ("SHOWN of transformers/numpy/emit.py", emit.SHOWN, emit.SHOWN["flip"]),
+    ]
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    got = tried(transformer, monkeypatch, tables, mirror(row), data)
+    np.testing.assert_array_equal(got, data[:, ::-1])
+
+
+# Other kinds ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["ordered", "contraction", "indexing", "leaf"])
+def test_a_row_of_another_kind(transformer, row, kind):
+    x = geon.placeholder([A, B])
+    primitive = row(kind, lambda op, x: x, attributes=("names",))
+    op, line = intern(ComputationOp, primitive, (x,), (("B",),), x.axes, x.dtype), here()
+    with pytest.raises(geon.IncompleteError) as caught:
+        transformer.computation(op + 1.0, x)(np.zeros((2, 3)))
+    for part in (repr(primitive.name), line, transformer.target.name, f"the {kind} row", ".py"):
+        assert part in str(caught.value)
+
+
+# What geon has ----------------------------------------------------------------------------------
+
+
+def test_every_row_has_all_that_its_kind_needs(transformer):
+    """Every sample of every row, after the target's lowerings."""
+    lacks = {"native": native_lacks, "numpy": numpy_lacks}[transformer.target.name]
+    assert transformer.target.lacks is lacks
+    seen = set()
+    graphs = [
+        sample.results(dtype)
+        for sample in itertools.chain(*SAMPLES.values())
+        for dtype in sample.dtypes
+    ]
+    x, v = geon.placeholder(geon.Axis("N")), geon.Variable(A, initial_value=0)
+    graphs.append(([geon.Random(1).uniform(A) + v * geon.tensor_size(x), x], {x: None}))
+    for results, feeds in graphs:
+        f = transformer.computation(results, *feeds)
+        seen |= {op.primitive.name for op in post_order(f.program.roots)}
+    kinds = {name: row.kind for name, row in PRIMITIVES.items()}
+    wanted = {name for name, kind in kinds.items() if kind not in ("effect", "elementwise", "call")}
+    assert wanted <= seen, sorted(wanted - seen)
+
+
+def test_tables_name_only_rows():
+    for known in (fusion.REDUCING, c_expressions.STEPS, c_expressions.IDENTITIES, nests.SIGNS,
+                  c_expressions.ELEMENTS, fusion.LOOKS, fusion.LIBRARY, scalars.THROUGH,
+                  scalars.CHOOSING, layout.VIEWS, emit.SHOWN, kernels.SPECIAL):  # fmt: skip
+        assert set(known) <= PRIMITIVES.keys(), sorted(set(known) - PRIMITIVES.keys())

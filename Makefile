@@ -8,7 +8,7 @@ BENCH := .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test docs bench bench-numpy fuzz clean
+.PHONY: demo test docs bench bench-numpy fuzz fuzz-large clean
 
 demo: $(VENV)/installed-examples  ## Train on handwritten digits, then predict in a second process.
 	$(BIN)/python examples/digits.py train
@@ -32,6 +32,12 @@ bench-numpy: $(VENV)/installed-test  ## Print the figures of the NumPy transform
 fuzz: $(VENV)/installed-test  ## Compare many more random graphs than the tests do.
 	$(BIN)/python -m pytest -q -n $(JOBS) -o timeout=0 -o faulthandler_timeout=0 --hypothesis-profile=long \
 		tests/test_random_graphs.py tests/native/test_random_native.py
+
+PROGRAMS ?= 1000
+SEED ?=
+
+fuzz-large: $(VENV)/installed-test  ## Random programs over large arrays, at each constant of the code.
+	$(BIN)/python -m tests.large.fuzz --programs $(PROGRAMS) --seed "$(SEED)" --jobs $(JOBS)
 
 clean:  ## Remove the environment and everything that was built.
 	rm -rf $(VENV) $(BENCH) build dist site *.egg-info

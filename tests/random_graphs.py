@@ -1,8 +1,10 @@
 """Random graphs of geon for property tests, with the feeds of two calls.
 
-A graph grows step by step from leaves; ``random_steps`` has the steps. Each value carries a bound
-on its size and on how far two correct evaluations of it may lie apart, so that results can be
-compared tightly, and steps that jump (a floor, a sort, a comparison) take only exact values.
+A graph grows step by step from leaves; ``random_steps`` has the steps. What is random comes from
+``Choices``: hypothesis's, or a seed's, where no shrinking is wanted (``tests.large``). Each value
+carries a bound on its size and on how far two correct evaluations of it may lie apart, so that
+results can be compared tightly, and steps that jump (a floor, a sort, a comparison) take only exact
+values.
 """
 
 from dataclasses import dataclass, field
@@ -14,6 +16,8 @@ from hypothesis import strategies as st
 
 import geon
 from geon.op_graph.dtypes import DTYPES, FLOATS, kind, promote
+from geon.op_graph.functional import functional
+from geon.op_graph.interpret import interpret
 from geon.op_graph.lengths import evaluate
 
 MOST_ELEMENTS = 600
@@ -69,41 +73,58 @@ def limits(dtype):
     return max(int(info.min), -9), min(int(info.max), 9)
 
 
+class Choices:
+    """Random choices that hypothesis makes, and can shrink."""
+
+    def __init__(self, draw):
+        self.draw = draw
+
+    def integer(self, low, high):
+        return self.draw(st.integers(low, high))
+
+    def flag(self):
+        return self.draw(st.booleans())
+
+
 @dataclass
 class Builder:
-    """The graph so far. ``draw`` is hypothesis's."""
+    """The graph so far, grown by ``choices``."""
 
-    draw: object
+    choices: Choices
     values: list = field(default_factory=list)
     placeholders: list = field(default_factory=list)
     variables: list = field(default_factory=list)
 
     def __post_init__(self):
-        # Most graphs have no axis of length 0: there is little to see where nothing is computed.
-        counts = st.sampled_from([3, 2, 4, 1, 5, *([0] if self.integer(0, 7) == 7 else [])])
         self.bindings = [{}, {}]
-        self.special = self.integer(0, 7) == 7
-        for name in OPEN:
-            sizes = [self.draw(counts) for _ in self.bindings]
-            for binding, size in zip(self.bindings, sizes, strict=True):
-                binding[name] = sizes[0] if name == "K" else size
-        fixed = [geon.Axis(name, self.draw(counts)) for name in "ABCD"]
-        self.fixed = [*fixed, geon.Axis("K")]
-        self.axes = [*self.fixed, geon.Axis("N"), geon.Axis("M"), geon.Axis("E", "N")]
+        self.choose_lengths()
         self.fresh = 0
         self.streams = [geon.Random(self.integer(0, 3)), geon.Random(7)]
+
+    def choose_lengths(self):
+        """The axes that leaves have, and the lengths of open ones in each call."""
+        # Most graphs have no axis of length 0: there is little to see where nothing is computed.
+        counts = [3, 2, 4, 1, 5, *([0] if self.integer(0, 7) == 7 else [])]
+        self.special = self.integer(0, 7) == 7
+        for name in OPEN:
+            sizes = [self.choice(counts) for _ in self.bindings]
+            for binding, size in zip(self.bindings, sizes, strict=True):
+                binding[name] = sizes[0] if name == "K" else size
+        fixed = [geon.Axis(name, self.choice(counts)) for name in "ABCD"]
+        self.fixed = [*fixed, geon.Axis("K")]
+        self.axes = [*self.fixed, geon.Axis("N"), geon.Axis("M"), geon.Axis("E", "N")]
 
     # Choices ------------------------------------------------------------------------------------
 
     def integer(self, low, high):
-        return self.draw(st.integers(low, high))
+        return self.choices.integer(low, high)
 
     def choice(self, options):
         options = list(options)
         return options[self.integer(0, len(options) - 1)]
 
     def flag(self):
-        return self.draw(st.booleans())
+        return self.choices.flag()
 
     def some(self, options, least=0, most=None):
         """Some of the options, each at most once, in any order."""
@@ -154,6 +175,36 @@ class Builder:
         if kind(op.dtype) == "f":
             error += ulps * eps(op.dtype) * bound
         return self.add(op, bound, error, smooth)
+
+    def measured(self, made):
+        """Values whose bounds are found by computing them."""
+        pure = functional(made)
+        largest, finite = np.zeros(len(made)), True
+        scale = 1.0
+        for k, binding in enumerate(self.bindings):
+            leaves = {leaf: arrays[k] for leaf, arrays in self.placeholders}
+            for value in self.variables:
+                initial = value.op.info.initial_value
+                leaves[value.op] = interpret([initial], {}, binding)[initial]
+            for stream in self.streams:
+                leaves[stream.counter] = np.uint64(k)
+            values = interpret(pure.roots, leaves, binding)
+            for op, array in values.items():
+                if kind(op.dtype) == "f" and array.size:
+                    with np.errstate(all="ignore"):
+                        size = float(np.abs(array.astype(np.float64)).max())
+                    finite = finite and np.isfinite(size)
+                    scale = max(scale, size) if finite else scale
+            for position, op in enumerate(pure.outputs):
+                array = values[op]
+                if array.size and finite:
+                    largest[position] = max(largest[position], float(np.abs(array).max()))
+        if not finite or scale > LARGEST:
+            return
+        variable = max([v.error for v in self.variables if v.kind == "f"], default=0.0)
+        for op, bound in zip(made, largest, strict=True):
+            error = (256 * eps(op.dtype) + 16 * variable) * scale**2
+            self.add(op, 4 * bound + 1, error)
 
     def moved(self, op, *values, bound=0.0):
         """The same elements elsewhere: no new error."""
@@ -271,7 +322,7 @@ def graphs(draw, steps, effects=False):
     """A ``Case`` grown by some of the ``steps``: functions of a ``Builder``."""
     from .random_effects import add_effects
 
-    builder = Builder(draw)
+    builder = Builder(Choices(draw))
     builder.placeholder(draw(st.sampled_from(["float32", "float64", "float32", "float16"])))
     builder.placeholder("bool", [geon.Axis(name) for name in OPEN])  # every open name has data
     for _ in range(builder.integer(1, 3)):

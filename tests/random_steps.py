@@ -7,12 +7,10 @@ import numpy as np
 import geon
 from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import FLOATS, kind
-from geon.op_graph.functional import functional
-from geon.op_graph.interpret import interpret
 from geon.op_graph.op_graph import post_order
 from geon.op_graph.registry import PRIMITIVES
 
-from .random_graphs import LARGEST, dtype_of, eps
+from .random_graphs import dtype_of, eps
 
 ROWS = {name: row for name, row in PRIMITIVES.items() if isinstance(row, Elementwise)}
 # Rows of one correct rounding: equal operands give equal bits, whoever computes them.
@@ -334,35 +332,4 @@ def derivative(b):
     else:
         made = [geon.jvp(total, leaves, leaves)]
     made = [g for g in made if g.dtype.kind == "f"]
-    measured(b, made)
-
-
-def measured(b, made):
-    """Values whose bounds are found by computing them."""
-    pure = functional(made)
-    largest, finite = np.zeros(len(made)), True
-    scale = 1.0
-    for k, binding in enumerate(b.bindings):
-        leaves = {leaf: arrays[k] for leaf, arrays in b.placeholders}
-        for value in b.variables:
-            initial = value.op.info.initial_value
-            leaves[value.op] = interpret([initial], {}, binding)[initial]
-        for stream in b.streams:
-            leaves[stream.counter] = np.uint64(k)
-        values = interpret(pure.roots, leaves, binding)
-        for op, array in values.items():
-            if kind(op.dtype) == "f" and array.size:
-                with np.errstate(all="ignore"):
-                    size = float(np.abs(array.astype(np.float64)).max())
-                finite = finite and np.isfinite(size)
-                scale = max(scale, size) if finite else scale
-        for position, op in enumerate(pure.outputs):
-            array = values[op]
-            if array.size and finite:
-                largest[position] = max(largest[position], float(np.abs(array).max()))
-    if not finite or scale > LARGEST:
-        return
-    variable = max([v.error for v in b.variables if v.kind == "f"], default=0.0)
-    for op, bound in zip(made, largest, strict=True):
-        error = (256 * eps(op.dtype) + 16 * variable) * scale**2
-        b.add(op, 4 * bound + 1, error)
+    b.measured(made)

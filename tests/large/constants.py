@@ -1,0 +1,213 @@
+"""Every constant at which work is done in another way, and the lengths that each gives the fuzz.
+
+A constant is named by its file, the place in it and, where that has several numbers, the number;
+its value is the one the scan of the source finds there, so that an entry whose number is gone
+fails, and so does a number that has no entry: it gets lengths below, or a reason in ``unlisted``.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+from .programs import Aim
+from .scanning import found
+from .unlisted import reason_of
+
+LONGEST = 1 << 20  # a length "many times" a constant that is larger is this, and one more than it
+NATIVE = "transformers/native/"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number of the source, and what is so long: roles of ``tests.large.roles``.
+
+    ``each`` is how much of what the constant counts one element is: 4 for bytes of float32, some
+    statements for work; ``plus`` is added to the number. ``many`` is how many times it is gone
+    beyond, 0 where that is no use.
+    """
+
+    file: str
+    where: str
+    roles: tuple[str, ...]
+    value: int | None = None
+    each: tuple[float, ...] = (1,)
+    many: float = 3
+    plus: int = 0
+
+    @property
+    def name(self):
+        module = self.file.rsplit("/", 1)[-1]
+        return f"{module}:{self.where}" + ("" if self.value is None else f" {self.value}")
+
+    def values(self):
+        """The numbers that the source has at this place."""
+        here = [n.value for n in found() if (n.file, n.where) == (self.file, self.where)]
+        return [v for v in here if self.value is None or v == self.value]
+
+    def lengths(self):
+        """Pairs of where a length lies, and the length, for each value."""
+        return [
+            pair
+            for value in self.values()
+            for each in self.each
+            for pair in around(int((int(value) + self.plus) / each), self.many)
+        ]
+
+    def aims(self):
+        """An aim for each length, in each role where it lies near the constant."""
+        return [
+            Aim(self.name, near, role, length)
+            for role in self.roles
+            for near, length in self.lengths()
+        ]
+
+
+def around(value, many=3):
+    """Lengths just below, at, just above and many times a value."""
+    beyond = [("many", min(int(value * many) + 2, max(LONGEST + 1, value + 2)))] if many else []
+    return [("below", max(1, value - 1)), ("at", value), ("above", value + 1), *beyond]
+
+
+def _native(file, where, *roles, **options):
+    return Constant(f"{NATIVE}{file}.py", where, roles, **options)
+
+
+def _shared(file, where, *roles, **options):
+    return Constant(f"transformers/{file}.py", where, roles, **options)
+
+
+CONSTANTS = (
+    # Loop nests: work is divided by statements, of which each element takes two to eight or so.
+    _native("nests", "GRAIN", "size", "lane", "flat", value=1 << 17, each=(2, 3, 5)),
+    _native("nests", "GRAIN", "size", "row", value=1 << 15, each=(1, 2, 4)),
+    _native("nests", "GRAIN", "size", value=1 << 19, each=(1, 2, 4), many=2),
+    _native("nests", "GRAIN", "lane", "row", value=16, many=4),
+    _native("nests", "PARTS", "size", "lane", "row", many=2000),
+    _native("nests", "FEW_ROWS", "lane", "beside"),
+    _native("nests", "LONG_ROW", "row", "size"),
+    _native("nests", "ON_STACK", "row"),
+    _native("nests", "TILE", "lane", "across", "row", many=15),
+    _native("nests", "_Writer.block_size", "lane", "across", value=64, many=20),
+    _native("accumulate", "CHAIN", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100),
+    _shared("scalars", "LANES", "lane", "across"),
+    _shared("loops", "BUFFERED", "row"),
+    # Fusion: how many ops, and how long rows.
+    _shared("fusion", "BODY", "chain", many=2),
+    _shared("fusion", "EPILOGUE", "stored", many=2),
+    _shared("fusion", "HEAVY_BODY", "heavy", many=2),
+    _shared("fusion", "CHEAP_CHAIN", "cheap"),
+    _shared("fusion", "ROW", "row"),
+    _shared("fusion", "FEW_ROWS", "lane", "row"),
+    _shared("fusion", "LONG", "matrix_vector", many=70),
+    _shared("fusion", "_Fusion.sources", "cheap", value=64, many=0),
+    _shared("fusion", "_Fusion.small_rows", "row", value=1024),
+    # Products: how they are cut, packed and stored.
+    _native("product_shape", "GROUP", "rows"),
+    _native("product_shape", "FEW", "rows", "columns"),
+    _native("product_shape", "NEAR", "near", each=(1,)),
+    _native("product_shape", "NARROW", "columns", each=(1,)),
+    _native("product_shape", "KEPT_ROWS", "rows"),
+    _native("product_shape", "LEAST_COLUMNS", "columns", many=17),
+    _native("product_shape", "PANEL", "columns", many=5),
+    _native("product_shape", "Shape.depth", "depth", value=384, many=5),
+    _native("product_shape", "Shape.depth", "depth64", value=256, many=5),
+    _native("product_shape", "Shape.few_elements", "parts", each=(4, 8)),
+    _native("product_shape", "Shape.columns", "columns", "columns64", each=(4, 8), many=10),
+    _native("product_shape", "CHAIN", "depth", many=400),
+    _native("product_shape", "STREAMED", "depth"),
+    _native("product_shape", "Shape.long_depth", "depth", "matrix_vector", value=8192, many=5),
+    _native("product_cut", "cut_text", "rows", "columns", value=8),
+    _native("product_cut", "cut_text", "rows", "batch", value=4),
+    _native("product_cut", "cut_text", "products", value=100000),
+    _native("product_shape", "MOST_ROWS", "rows"),
+    _native("product_cut", "cut_text", "rows", value=12),
+    _native("product_cut", "cut_text", "depth", value=16384, many=9),
+    _native("product_cut", "cut_text", "depth", value=8192, many=5),
+    _native("product_cut", "cut_text", "rows", value=16),
+    _native("product_cut", "cut_text", "depth", value=7),
+    _native("product_cut", "cut_text", "rows", value=96),
+    _native("product_cut", "cut_text", "depth", value=32, many=384),
+    _native("product_cut", "cut_text", "depth", value=10, many=384),
+    _native("product_cut", "cut_text", "products", value=200000, many=16),
+    _native("product", "_oriented", "columns", "depth", value=8),
+    _native("product_driver", "_turn_text", "depth", value=8, many=20),
+    _native("product_driver", "_keep_text", "columns", value=64),
+    # The memory that products work in, which is planned for the largest of these blocks.
+    _native("working", "ProductScratch.bytes", "products", value=200000, many=8),
+    _native("working", "ProductScratch.most", "rows", "columns", value=4),
+    _native("working", "ProductScratch.most", "rows", "columns", value=16),
+    _native("working", "ProductScratch.most", "rows", "columns", value=32),
+    _native("working", "ProductScratch._packed", "depth", value=8, many=48),
+    _native("working", "ProductScratch._packed", "rows", value=12, many=40),
+    _native("working", "ProductScratch._direct", "rows", "columns", value=8),
+    _native("working", "ProductScratch._direct", "rows", "columns", value=4),
+    _native("working", "ProductScratch._direct", "rows", "columns", value=16),
+    _native("working", "ProductScratch._direct", "depth", value=32, each=(1 / 384, 1 / 256)),
+    _native("working", "ProductScratch._direct", "depth", value=10, each=(1 / 384, 1 / 256)),
+    _native("product_block", "_pack_left_text", "rows", value=12),
+    _native("product_rows", "stream_text", "rows", value=4),
+    _native("product_rows", "stream_text", "depth", value=8),
+    _native("product_rows", "_stream_all", "columns", each=(16, 32)),
+    _native("product_rows", "_dots_all", "columns", value=4),
+    _native("product_tiles", "heights", "rows", value=12),
+    _native("product_tiles", "heights", "rows", value=4),
+    _native("product_tiles", "heights", "rows", value=6),
+    # The library.
+    _native("library", "_GRAIN", "running", "bits", "scattered", many=4),
+    _native("library", "_CUMULATIVE", "beside", value=64, many=20),
+    _native("library", "_SCATTER", "scattered", value=64, many=20),
+    _native("library", "_RANDOM_BITS", "bits", value=16),
+    _native("library", "_RANDOM_BITS", "bits", value=64),
+    _native("library", "_CHECK_FINITE", "finite", many=9),
+    _native("sorting", "_TOP_K_LINE", "most", value=64),
+    _native("sorting", "_TOP_K_LINE", "line", value=4),
+    _native("sorting", "_GRAIN", "line", "extreme"),
+    _native("sorting", "_words", "line8", value=24, plus=8),
+    _native("sorting", "_words", "line16", value=24, plus=16),
+    _native("sorting", "_words", "line32", value=24, plus=32),
+    _native("sorting", "_words", "line64", value=24, plus=64),
+    _native("sorting", "_WORDS", "line", value=256),
+    _native("sorting", "_EXTREME", "extreme", many=9),
+    # Calls, results and memory.
+    _native("spacious", "SPACIOUS", "size", each=(4, 8), many=2),
+    Constant(f"{NATIVE}entry.c", "SPACIOUS", ("size",), each=(4, 2), many=2),
+    _native("runtime", "LONG", "size"),
+    _native("emit", "RUN_LINES", "steps", many=0),
+    Constant(f"{NATIVE}pool.c", "MOST_SHARES", ("lane", "size"), many=1000),
+    Constant(f"{NATIVE}pool.c", "STACK_BYTES", ("row",), each=(8, 4), many=0),
+    _shared("place", "SMALL_PLAN", "steps", many=0),
+    _shared("schedule", "MOVED_FIRST", "results"),
+    # NumPy.
+    _shared("numpy/runtime", "_blocks", "shifted"),
+    _shared("numpy/emit", "CARVED_TOGETHER", "results"),
+    _shared("numpy/emit", "NAMED_BY_VALUE", "results"),
+    _shared("numpy/emit", "ADDED_UP", "results"),
+    _shared("numpy/parts", "PART", "steps", each=(1,), many=0),
+    _shared("numpy/long_sums", "CHAIN", "lane", "row", "beside", many=100),
+    _shared("numpy/long_sums", "PIECE", "size", "lane", "flat", many=2),
+    _shared("numpy/long_sums", "LONG_PRODUCT", "depth", "matrix_vector"),
+    _shared("numpy/long_sums", "VECTOR", "matrix_vector", many=30),
+    _shared("numpy/long_sums", "_matrices", "deep_rows", many=0),
+    Constant("op_graph/philox.py", "_BLOCK", ("bits",), each=(1,), many=9),
+    Constant("op_graph/constants.py", "SMALL_BYTES", ("constant",), many=40),
+)
+
+
+@cache
+def aims():
+    """All aims, each constant's together."""
+    together: dict[str, list[Aim]] = {}
+    for constant in CONSTANTS:
+        together.setdefault(constant.name, []).extend(constant.aims())
+    return together
+
+
+def unlisted():
+    """Numbers of the source that no entry has, and that no reason excuses."""
+    listed = {(c.file, c.where, v) for c in CONSTANTS for v in c.values()}
+    return [f"{n} (line {line})" for n, line in found().items()
+            if tuple(n) not in listed and reason_of(n) is None]  # fmt: skip
+
+
+def stale():
+    """Entries whose number the source no longer has."""
+    return [c.name for c in CONSTANTS if not c.values()]

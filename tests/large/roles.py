@@ -1,0 +1,458 @@
+"""What a length can be: for each role a function that adds values with something of that length."""
+
+import numpy as np
+
+import geon
+from geon.op_graph.dtypes import kind
+
+SIDES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32, 33, 47, 48, 49, 64, 65, 100, 130]
+FEW = [1, 2, 3, 5, 7, 8, 9, 12]
+MANY = [1, 2, 5, 9, 33, 63, 64, 65, 70, 130]
+WORK = 1 << 26  # multiply-adds of a product
+MOST = 1 << 21  # elements of an operand
+
+
+def _capped(b, options, most):
+    """One of the options that is not above ``most``."""
+    return b.choice([n for n in options if n <= max(1, most)] or [1])
+
+
+def _side(b, length, options, most=1 << 20):
+    """A new axis beside one of this length, of so many elements together at most."""
+    return b.axis(_capped(b, options, most // max(1, length)))
+
+
+def _leaf(b, axes, dtype=None):
+    return b.placeholder(dtype or b.float(), b.shuffled(axes))
+
+
+def _after(b, x):
+    """Something elementwise with x, cheap or costly."""
+    which = b.choice(["none", "double", "tanh", "square", "number"])
+    if x.dtype.kind != "f" and kind(x.dtype) != "f":
+        return x * 2 if which == "double" else x
+    if which == "double":
+        return x * 2
+    if which == "tanh":
+        return geon.tanh(x)
+    if which == "square":
+        return x * x * 0.25
+    return x + 0.5 if which == "number" else x
+
+
+def size(b, length):
+    """So many elements, over one axis, in one go."""
+    axis = b.axis(length)
+    x, y = _leaf(b, [axis], b.number()), _leaf(b, [axis], "float32")
+    made = _after(b, x)
+    if kind(x.dtype) == "f" and x.dtype.itemsize >= 4:
+        made = made + y
+    b.add(made)
+    total = b.choice([geon.sum, geon.max, geon.min, geon.mean, geon.sum])
+    if kind(made.dtype) != "f":
+        total = geon.sum
+    b.add(total(made))
+    if b.flag() and kind(made.dtype) == "f":
+        b.add(made - geon.broadcast(total(made), made.axes))
+
+
+def row(b, length):
+    """A row that a reduction goes over."""
+    axis = b.axis(length)
+    other = _side(b, length, FEW)
+    x = _leaf(b, [axis, other], b.number() if b.flag() else None)
+    x = b.turned(_after(b, x))
+    which = b.choice(["sum", "max", "softmax", "normal", "several", "log", "kept"])
+    if kind(x.dtype) != "f":
+        which = b.choice(["sum", "max", "several"])
+    if which in ("sum", "kept"):
+        total = geon.sum(x, axis)
+        b.add(total)
+        if which == "kept":
+            b.add(b.turned(x - geon.broadcast(total, x.axes) * (1.0 / length)))
+    elif which == "max":
+        b.add(getattr(geon, b.choice(["max", "min"]))(x, axis))
+    elif which == "softmax":
+        b.add(b.turned(geon.softmax(x, normalization_axes=axis)))
+    elif which == "normal":
+        mean = geon.mean(x, axis)
+        spread = geon.variance(x, axis) + 1.0
+        b.add((x - geon.broadcast(mean, x.axes)) / geon.broadcast(geon.sqrt(spread), x.axes))
+    elif which == "log":
+        b.add(geon.logsumexp(x, reduction_axes=axis))
+    else:
+        b.add(geon.sum(x, axis))
+        b.add(geon.max(x, axis))
+        b.add(geon.sum(x * 2, axis))
+
+
+def lane(b, length):
+    """Neighbouring rows of a reduction, which are computed side by side."""
+    axis = b.axis(length)
+    other = _side(b, length, [2, 3, 5, 8, 17, 64, 65, 130])
+    dtype = b.float()
+    z, w = (
+        b.placeholder(dtype, [other, axis]),
+        b.placeholder(dtype, [axis] if b.flag() else [other]),
+    )
+    if b.flag():
+        w = b.placeholder(dtype, b.shuffled([axis, other]))
+    total = getattr(geon, b.choice(["sum", "sum", "max", "min"]))(_after(b, z) * w, other)
+    b.add(total)
+    which = b.choice(["plus", "over", "soft", "turned", "alone"])
+    if which == "plus":
+        b.add(b.turned(total + z))
+    elif which == "over":
+        b.add(z - geon.broadcast(total, z.axes))
+    elif which == "soft":
+        b.add(b.turned(geon.softmax(z, normalization_axes=other)))
+    elif which == "turned":
+        b.add(geon.reorder(z - geon.broadcast(total, z.axes), [axis, other]))
+
+
+def across(b, length):
+    """What is read along one axis and written along another."""
+    axis = b.axis(length)
+    other = _side(b, length, MANY)
+    x = b.placeholder(b.number(), [axis, other] if b.flag() else [other, axis])
+    y = geon.reorder(_after(b, x), list(x.axes)[::-1])
+    b.add(y)
+    z = b.placeholder(x.dtype, list(y.axes))
+    if kind(x.dtype) == "f":
+        b.add(y * 2 + z)
+    else:
+        b.add(y + z)
+
+
+def flat(b, length):
+    """So many elements of several axes, flattened or one loop."""
+    other = _capped(b, [2, 3, 4, 7, 8], length // 4)
+    first, second = b.axis(max(1, length // other)), b.axis(other)
+    x = b.placeholder(b.float(), [first, second])
+    y = _after(b, x)
+    merged = b.new_axis(geon.Axes([first, second]).size)
+    b.add(geon.flatten(y, b.shuffled([first, second]), merged))
+    b.add(geon.sum(y) if b.flag() else geon.sum(b.turned(y)))
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def _product(b, dtype=None, **lengths):
+    """A product with this length of rows, columns, depth or batch, others small or middling."""
+    work, room = WORK, MOST
+    for length in lengths.values():
+        work //= max(1, length)
+        room //= max(1, length)
+    sizes = dict(lengths)
+    if not b.integer(0, 3):
+        sizes.setdefault("batch", b.choice([1, 2, 3, 5]))
+    for part in b.shuffled(["rows", "columns", "depth", "batch"]):
+        if part not in sizes and part != "batch":
+            sizes[part] = _capped(b, SIDES, min(work, room))
+        if part not in lengths:
+            work //= sizes.get(part, 1)
+            room //= sizes.get(part, 1)
+    axes = {part: b.axis(n) for part, n in sizes.items()}
+    batch = [axes["batch"]] if "batch" in axes else []
+    if dtype is None:
+        dtype = b.float() if b.integer(0, 7) else "int32"
+    x = b.placeholder(dtype, b.shuffled([axes["rows"], axes["depth"], *batch]))
+    weights = b.shuffled([axes["depth"], axes["columns"], *(batch if b.flag() else [])])
+    fixed = all(isinstance(axis.expression, int) for axis in weights)
+    stay = fixed and b.flag() and not dtype.startswith("int")
+    y = b.variable(dtype, weights) if stay else b.placeholder(dtype, weights)
+    x, y = _before(b, x), _before(b, y)
+    made = geon.dot(x, y, over=axes["depth"])
+    b.add(made)
+    which = b.choice(["none", "bias", "relu", "turned", "tanh", "twice"])
+    if kind(made.dtype) != "f":
+        return made
+    if which == "bias":
+        b.add(made + b.placeholder(made.dtype, [axes["columns"]]))
+    elif which == "relu":
+        b.add(geon.maximum(made, 0.0) if b.flag() else made * 0.5)
+    elif which == "turned":
+        b.add(geon.reorder(made, b.shuffled(made.axes)))
+    elif which == "tanh":
+        b.add(geon.tanh(made * 0.01))
+    elif which == "twice":
+        b.add(made * 0.25)
+        b.add(geon.reorder(made * 0.5, b.shuffled(made.axes)))
+    return made
+
+
+def _before(b, x):
+    """An operand that is read as it lies, turned, in part, or computed."""
+    which = b.choice(["plain", "plain", "flip", "tanh", "part", "square"])
+    if which == "flip":
+        return geon.flip(x, b.some(x.axes, least=1, most=1))
+    if which == "tanh" and kind(x.dtype) == "f":
+        return geon.tanh(x)
+    if which == "square":
+        return x * x
+    return x
+
+
+def rows(b, length):
+    """Rows of a product."""
+    _product(b, rows=length)
+
+
+def columns(b, length):
+    """Columns of a product."""
+    _product(b, columns=length)
+
+
+def depth(b, length):
+    """Summed indices of a product."""
+    _product(b, depth=length)
+
+
+def batch(b, length):
+    """Products side by side."""
+    _product(b, batch=length)
+
+
+def depth64(b, length):
+    """Summed indices of a product in float64."""
+    _product(b, "float64", depth=length)
+
+
+def columns64(b, length):
+    """Columns of a product in float64."""
+    _product(b, "float64", columns=length)
+
+
+def parts(b, length):
+    """Elements of a product with long sums."""
+    side = _capped(b, [16, 31, 40, 64], length)
+    _product(b, "float32", rows=side, columns=max(1, length // side), depth=16384)
+
+
+def deep_rows(b, length):
+    """Rows of a product with long sums."""
+    _product(b, "float32", rows=length, depth=8193, columns=b.choice([1, 2, 3]))
+
+
+def near(b, length):
+    """Bytes of an operand's block that is read where it lies."""
+    line = _capped(b, [16, 32, 48, 64], length // 64)
+    _product(b, "float32", depth=max(1, length // 4 // line), columns=line)
+
+
+def products(b, length):
+    """Multiply-adds of a whole product."""
+    k = _capped(b, [3, 5, 8, 17, 32], length)
+    n = _capped(b, [4, 12, 16, 33], length // k)
+    _product(b, depth=k, columns=n, rows=max(1, length // (k + 4) // n))
+
+
+def matrix_vector(b, length):
+    """A row of a matrix times a vector."""
+    axis, other = b.axis(length), _side(b, length, MANY)
+    x = b.placeholder("float32" if b.flag() else "float64", b.shuffled([axis, other]))
+    y = b.placeholder(x.dtype, [axis])
+    b.add(geon.dot(x, y) if b.flag() else geon.dot(y, x))
+
+
+# Library ------------------------------------------------------------------------------------------
+
+
+def _line(b, length, dtype=None):
+    """Data for work along an axis of this length, some lines side by side; and that axis."""
+    axis = b.axis(length)
+    side = [_side(b, length, [1, 2, 3, 5])] if b.flag() else []
+    dtype = dtype or b.choice(["float32", "float64", "float16", "int64", "int32", "int8", "uint16"])
+    return _leaf(b, [axis, *side], dtype), axis
+
+
+def line(b, length):
+    """A line that is sorted, or whose extreme is found."""
+    _order(b, *_line(b, length))
+
+
+def line8(b, length):
+    """A line of bytes that is sorted."""
+    _order(b, *_line(b, length, "int8"))
+
+
+def line16(b, length):
+    """A line of 16-bit numbers that is sorted."""
+    _order(b, *_line(b, length, "float16"))
+
+
+def line32(b, length):
+    """A line of 32-bit numbers that is sorted."""
+    _order(b, *_line(b, length, "float32"))
+
+
+def line64(b, length):
+    """A line of 64-bit numbers that is sorted."""
+    _order(b, *_line(b, length, "float64"))
+
+
+def _order(b, x, axis):
+    which = b.choice(["sort", "argsort", "top_k", "sort"])
+    if which == "sort":
+        b.add(geon.sort(x, axis, descending=b.flag()))
+    elif which == "argsort":
+        b.add(geon.argsort(x, axis))
+    else:
+        most = b.least(axis)
+        picked, positions = geon.top_k(x, min(most, b.choice([1, 2, 5, 63, most])), axis)
+        b.add(picked)
+        b.add(positions)
+
+
+def extreme(b, length):
+    """A line whose extremes are found, mostly at its ends."""
+    b.data = "rising" if b.integer(0, 3) else None
+    x, axis = _line(b, length)
+    b.data = None
+    b.add(geon.argmax(x, axis))
+    b.add(geon.argmin(x, axis))
+
+
+def most(b, length):
+    """How many of the largest are found: of just as many, of about four times as many, of more."""
+    for count in (
+        length + b.choice([0, 1, 3]),
+        4 * length + b.choice([-1, 0, 1, 3, 4]),
+        4 * length + b.choice([5, 70, 200]),
+    ):
+        b.data = "rising" if b.flag() else None
+        axis = b.new_axis(count)
+        dtype = b.choice(["float32", "int16", "int64"])
+        x = _leaf(b, [axis, *([b.axis(3)] if b.flag() else [])], dtype)
+        b.data = None
+        picked, positions = geon.top_k(x, length, axis)
+        b.add(picked)
+        b.add(positions)
+
+
+def running(b, length):
+    """The length of prefix sums."""
+    x, axis = _line(b, length, b.choice(["float32", "float64", "int32", "float16"]))
+    b.add(geon.cumsum(x, axis, exclusive=b.flag(), reverse=b.flag()))
+
+
+def beside(b, length):
+    """Prefix sums side by side."""
+    axis, other = b.axis(length), _side(b, length, FEW)
+    x = b.placeholder(b.choice(["float32", "float64", "int32"]), [other, axis])
+    b.add(geon.cumsum(x, other, exclusive=b.flag(), reverse=b.flag()))
+    if kind(x.dtype) == "i":
+        b.add(geon.cumprod(x, other))
+
+
+def scattered(b, length):
+    """How many elements, or positions, a scatter or gather goes over."""
+    axis, other = b.axis(length), _side(b, length, FEW)
+    x = b.placeholder(b.choice(["float32", "int32", "float64"]), b.shuffled([axis, other]))
+    along = b.choice([axis, other])
+    count = b.axis(
+        _capped(b, [1, 3, 64, 70, 300], (1 << 19) // max(1, b.most(x.axes) // b.least(along)))
+    )
+    index = geon.mod(b.placeholder("int64", [count]), geon.tensor_size(geon.iota(along)))
+    part = geon.gather(x, index, along)
+    b.add(part)
+    value = part if b.flag() else geon.cast(2, x.dtype)
+    b.add(geon.scatter(x, index, value, along, mode=b.choice(["set", "add"])))
+
+
+def bits(b, length):
+    """Random words."""
+    axis = b.axis(length)
+    drawn = b.choice(b.streams).bits([axis], b.choice(["uint32", "uint64"]))
+    b.add(drawn)
+    b.add(geon.bitwise_and(drawn, 7) + geon.cast(b.placeholder("bool", [axis]), drawn.dtype))
+
+
+def finite(b, length):
+    """Results that are looked at for what is not finite."""
+    axis = b.axis(length)
+    x = b.placeholder(b.choice(["float32", "float64", "float16"]), [axis])
+    b.add(x * 2)
+    b.add(geon.sum(x * 0.5) if x.dtype.itemsize > 2 else x * 0.5)
+
+
+def shifted(b, length):
+    """Elements that NumPy computes block by block."""
+    axis = b.axis(length)
+    x = b.placeholder("int32", [axis])
+    b.add(geon.left_shift(x, geon.bitwise_and(x, 7)))
+    b.add(geon.power(x, geon.bitwise_and(x, 3)))
+    b.add(geon.cast(b.placeholder("float32", [axis]), "int8"))
+
+
+def constant(b, length):
+    """Bytes of a constant array."""
+    axis = geon.Axis("G", max(1, length // 4))
+    data = b.array(np.dtype("float32"), [axis.length])
+    x = b.placeholder("float32", [axis])
+    b.add(geon.constant(data, [axis]) * 2 + x)
+
+
+# Numbers of ops -----------------------------------------------------------------------------------
+
+
+def _chain(b, count, step, dtype="float64"):
+    axis = b.axis(b.choice([1, 33, 70, 300]))
+    x = y = b.placeholder(dtype, [axis])
+    for k in range(count):
+        y = step(y, x, k)
+    b.add(y)
+    return y
+
+
+def cheap(b, length):
+    """So many cheap ops in a row, used more than once."""
+    y = _chain(b, length, lambda y, x, k: (y + x) * 0.5 if k % 2 else y * 0.5)
+    b.add(geon.sum(y))
+    b.add(y * y)
+
+
+def chain(b, length):
+    """So many ops in a row."""
+    _chain(b, length, lambda y, x, k: [y * 0.75, y + x, geon.minimum(y, x), y - 0.25][k % 4])
+
+
+def heavy(b, length):
+    """So many elementary functions in a row."""
+    _chain(b, length, lambda y, x, k: geon.tanh(y + x) if k % 2 else geon.exp(y * 0.1) * 0.5)
+
+
+def stored(b, length):
+    """So many ops on what a product stores."""
+    x = b.placeholder("float64", [b.axis(9), geon.Axis("G", 17)])
+    y = b.placeholder("float64", [geon.Axis("G", 17), b.axis(20)])
+    made = geon.dot(x, y)
+    for k in range(length):
+        made = [made * 0.5, made + 0.5, geon.minimum(made, 8.0), made - 0.25][k % 4]
+    b.add(made)
+
+
+def steps(b, length):
+    """So many kernels, each with memory of its own."""
+    _chain(b, length, lambda y, x, k: geon.cumsum(y * 0.01, y.axes[0], reverse=k % 2 == 1))
+
+
+def results(b, length):
+    """So many values of one shape, and as many results."""
+    axis = b.axis(b.choice([1, 33, 70]))
+    x = b.placeholder("float64", [axis])
+    for k in range(length):
+        b.add(geon.sort(x * float(k + 1), axis))
+
+
+ROLES = {
+    function.__name__: function
+    for function in (
+        size, row, lane, across, flat, rows, columns, depth, batch, depth64, columns64, parts, near,
+        deep_rows,
+        products, matrix_vector, line, line8, line16, line32, line64, extreme, most, running,
+        beside, scattered, bits, finite, shifted, constant, cheap, chain, heavy, stored, steps,
+        results,
+    )
+}  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.memory import place_plan
+from geon.transformers.place import place
 from geon.transformers.native import spacious
 from tests.kinds import numpy_only
 
@@ -25,7 +25,10 @@ def kernels_of(f, name):
 
 
 def arena_of(f, **lengths):
-    return place_plan(f.plan, lengths).arena_bytes
+    """The bytes of the arena that hold values, without what kernels work in."""
+    values = [buffer for buffer in f.plan.buffers if not buffer.scratch]
+    sizes = [buffer.bytes(lengths, 1) for buffer in values]
+    return place(sizes, [(buffer.first, buffer.last) for buffer in values], 64)[1]
 
 
 # In place ---------------------------------------------------------------------------------------

@@ -197,14 +197,15 @@ static GEON_QUICK void geon_product_task_{tag}(void *argument, int64_t index) {{
   block.sums_step = cut->column_block + {of.vector};
   const int64_t groups = product->depth > cut->depth_block
     ? (cut->row_block + {GROUP - 1}) / {GROUP} : 1;
+  const int64_t height = product->rows < {GROUP} ? (product->rows + 11) / 12 * 12 : {GROUP};
   const int64_t left = geon_lines_{tag}(
-    run->direct ? product->rows * block.left_step : {GROUP} * {of.line});
+    run->direct ? product->rows * block.left_step : height * {of.line});
   const int64_t panels = geon_lines_{tag}(
     run->direct || run->kept ? 0 : cut->column_block * cut->depth_block);
-  const int64_t sums = geon_lines_{tag}(groups * {GROUP} * block.sums_step);
+  const int64_t sums = geon_lines_{tag}((groups > 1 ? groups * {GROUP} : height) * block.sums_step);
   const int64_t deep = product->left.staged + product->right.staged;
   const int64_t totals = cut->is_long
-    ? groups * {GROUP} * block.sums_step * (int64_t)(sizeof(double) / sizeof({type})) : 0;
+    ? sums * (int64_t)(sizeof(double) / sizeof({type})) : 0;
   const int64_t staged = geon_lines_{tag}(product->left.pack || product->right.pack
     ? deep * cut->depth_block + cut->column_block : 0);
   {type} *scratch = ({type} *)product->scratch

@@ -191,11 +191,12 @@ class ProductScratch:
         of = self.of
         width = min(of.columns, _up(columns, of.panel))
         deep = min(of.depth, _up(depth, 8))
+        height = min(GROUP, _up(rows, 12))
         groups = math.ceil(min(MOST_ROWS, _up(rows, 12)) / GROUP) if depth > of.depth else 1
         return (
-            _up(GROUP * of.line, 64)
+            _up(height * of.line, 64)
             + _up(width * deep, 64)
-            + self._sums(groups, width, depth)
+            + self._sums(groups * GROUP if groups > 1 else height, width, depth)
             + self._staged(deep, width)
         )
 
@@ -206,11 +207,12 @@ class ProductScratch:
         most = of.depth * (32 if rows <= 4 else 10 if rows <= 16 else 1)
         deep = min(max(most, of.vector * CHAIN), _up(depth, 8))
         left = _up(rows * (deep + of.vector), 64)
-        return left + self._sums(1, width, depth) + self._staged(deep, width)
+        height = min(GROUP, _up(rows, 12))
+        return left + self._sums(height, width, depth) + self._staged(deep, width)
 
-    def _sums(self, groups: int, width: int, depth: int) -> int:
+    def _sums(self, rows: int, width: int, depth: int) -> int:
         """Sums of a block, and where sums are long their totals in double."""
-        one = _up(groups * GROUP * (width + self.of.vector), 64)
+        one = _up(rows * (width + self.of.vector), 64)
         return one * (1 + 8 // self.of.bytes) if depth > self.of.long_depth else one
 
     def _staged(self, deep: int, width: int) -> int:

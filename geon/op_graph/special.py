@@ -261,7 +261,7 @@ def _polygamma_reference(n: int, x: Array) -> Array:
             return math.nan
         if value <= 0 and value == math.floor(value):
             return _polygamma_pole(n, value)
-        exact = context.mpf(value)
+        exact = context.mpf(float(value))
         if value > 0:
             return float(context.psi(n, exact))
         cosine, sine = context.cospi(exact), context.sinpi(exact)

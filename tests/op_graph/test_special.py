@@ -57,6 +57,17 @@ def test_its_time_does_not_depend_on_x(transformer):
         np.testing.assert_allclose(close[1:], [limits] * 2, rtol=1e-11, atol=1e-20)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_arrays_of_any_shape_and_dtype(n, dtype):
+    points = np.array([[0.5, -0.5], [-3.25, 4.0]], dtype)
+    expected = polygamma(n, points.astype("float64"))
+    np.testing.assert_array_equal(polygamma(n, points), expected)
+    for x, value in zip(points.flat, expected.flat, strict=True):
+        assert polygamma(n, np.array(x)) == value and polygamma(n, x) == value
+    assert polygamma(n, np.zeros((0, 3), dtype)).shape == (0, 3)
+
+
 def test_poles():
     below = np.array([-1.0, -8_388_608.0, -(2.0**53), -1e300])
     assert np.isnan(polygamma(0, below)).all()

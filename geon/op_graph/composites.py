@@ -249,26 +249,32 @@ def elu(x: Any, alpha: Any = 1.0, *, name: str | None = None) -> Tensor:
     return _named(where(low, alpha * expm1(where(low, x, 0)), x), name)
 
 
-def gelu(x: Any, *, approximate: str = "none", name: str | None = None) -> Tensor:
+def gelu(
+    x: Any,
+    *,
+    approximate: str = "none",
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
     """x times the standard normal distribution function of x.
 
     ``approximate="tanh"`` is x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2. Both forms are from
     D. Hendrycks and K. Gimpel, "Gaussian error linear units (GELUs)", 2016. Raises
     ``ArgumentError`` for another ``approximate``.
     """
-    x = as_tensor(x)
     if approximate == "none":
         made = activations.gelu(x)
     elif approximate == "tanh":
         made = activations.gelu_tanh(x)
     else:
         raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'")
-    return _named(made, name)
+    return annotate(made, name, tags, follows)
 
 
-def silu(x: Any, *, name: str | None = None) -> Tensor:
+def silu(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
     """x * sigmoid(x)."""
-    return activations.silu(x, name=name)
+    return activations.silu(x, name=name, tags=tags, follows=follows)
 
 
 # Combining --------------------------------------------------------------------------------------

@@ -316,7 +316,10 @@ ERFCX_DERIVATIVE = Primitive(
 )
 
 
-def erfcx_derivative(n: int, x: Tensor) -> Tensor:
-    """The derivative of ``erfcx`` of order ``n`` >= 1, of a float tensor."""
-    made: Tensor = intern(ComputationOp, ERFCX_DERIVATIVE, (x,), (n,), x.axes, x.dtype)
-    return made
+def erfcx_derivative(
+    n: int, x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+) -> Tensor:
+    """The derivative of ``erfcx`` of order ``n`` >= 1, of a float tensor over its axes."""
+    x = as_tensor(x)
+    made = intern(ComputationOp, ERFCX_DERIVATIVE, (x,), (n,), x.axes, x.dtype)
+    return annotate(made, name, tags, follows)

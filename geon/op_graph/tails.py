@@ -154,7 +154,7 @@ def exp_product(x: Any, y: Any, ops: Any, short: bool) -> Any:
         return ops.exp(product)
     low = _product_error(x, y, product)
     low = ops.where(ops.absolute(low) < 1.0, low, 0.0)  # not of what is out of range
-    half = ops.exp(0.5 * ops.minimum(ops.maximum(product, -EXP_END), EXP_END))
+    half = ops.exp(0.5 * ops.minimum(ops.maximum(product, -EXP_END), 1400.0))
     return (half + half * low) * half
 
 

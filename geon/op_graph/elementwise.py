@@ -5,7 +5,8 @@ partial and None for zero everywhere. Conventions at special points, each tested
 
 - ``maximum`` and ``minimum`` share the derivative of a tie equally; ``absolute`` has 0 at 0;
 - ``power`` has derivative 0 in x where y is 0, and 0 in y where x is 0;
-- the slopes of ``sigmoid`` and ``tanh`` do not subtract the limit: they keep all digits far out;
+- the slopes of ``sigmoid`` and ``tanh`` are taken from their values, which cost nothing where those
+  are there: right to the rounding of the value, so 0 where it has reached its limit;
 - ``floor``, ``ceil``, ``round``, ``trunc``, ``sign`` and comparisons have derivative zero.
 """
 
@@ -200,7 +201,7 @@ sigmoid = elementwise(
     "sigmoid",
     "1 / (1 + exp(-x)).",
     _sigmoid,
-    (lambda out, x: sigmoid_slope(x),),
+    (lambda out, x: out * (1 - out),),
     rule="float",
     sympy="1 / (1 + exp(-x))",
 )
@@ -243,7 +244,7 @@ sinh = elementwise("sinh", "Hyperbolic sine.", np.sinh, (lambda out, x: cosh(x),
 cosh: Elementwise = elementwise("cosh", "Hyperbolic cosine.", np.cosh, (lambda out, x: sinh(x),),
                                 rule="float", sympy="cosh(x)")  # fmt: skip
 tanh = elementwise("tanh", "Hyperbolic tangent.", np.tanh,
-                   (lambda out, x: 4 * sigmoid_slope(2 * x),), rule="float",
+                   (lambda out, x: 1 - square(out),), rule="float",
                    sympy="tanh(x)")  # fmt: skip
 asinh = elementwise("asinh", "Inverse hyperbolic sine.", np.arcsinh,
                     (lambda out, x: rsqrt(1 + square(x)),), rule="float",

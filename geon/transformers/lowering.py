@@ -38,8 +38,12 @@ def _through_formula(op: Op) -> Op | None:
     return formula(*args, GEON_OPS)
 
 
-# Rows that NumPy lacks, each with a formula under its name.
-TAILS = tuple(name for name in tails.__all__ if name in PRIMITIVES and name != "erfcx_derivative")
+# Rows that NumPy lacks, each with a formula under its name; every target has a sigmoid.
+TAILS = tuple(
+    name
+    for name in tails.__all__
+    if name in PRIMITIVES and name not in ("erfcx_derivative", "sigmoid")
+)
 for _name in TAILS:
     lower.on(_name)(_through_formula)
 

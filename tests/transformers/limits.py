@@ -91,10 +91,6 @@ def log_normal_far(x):
     return nothing(x) if x > 0 else -x * x / 2 - log(-x) - log(2 * PI) / 2 - 1 / x**2
 
 
-def tanh_slope(x):
-    return 4 * logistic(2 * x) * logistic(-2 * x)
-
-
 LINES = {
     "exp": Line(geon.exp, exp, exp, lambda x: CONTEXT.inf if x > 0 else nothing(x),
                 lambda x: CONTEXT.inf if x > 0 else nothing(x)),
@@ -103,8 +99,9 @@ LINES = {
     "elu": Line(geon.elu, lambda x: x if x > 0 else CONTEXT.expm1(x),
                 None, lambda x: x if x > 0 else sign(x), None),
     "atan": Line(geon.atan, CONTEXT.atan, None, CONTEXT.atan, None),
-    "tanh": Line(geon.tanh, CONTEXT.tanh, tanh_slope, sign, nothing),
-    "sigmoid": Line(geon.sigmoid, logistic, lambda x: logistic(x) * logistic(-x), step, nothing),
+    # Their slopes are made of their values, right to the rounding of those (docs/decisions.md).
+    "tanh": Line(geon.tanh, CONTEXT.tanh, None, sign, None),
+    "sigmoid": Line(geon.sigmoid, logistic, None, step, None),
     "softplus": Line(geon.softplus, lambda x: log1p(exp(x)), logistic, hinge, step),
     "log sigmoid": Line(lambda x: geon.log(geon.sigmoid(x)), lambda x: -log1p(exp(-x)),
                         lambda x: logistic(-x), lambda x: -hinge(-x), lambda x: step(-x)),

@@ -67,6 +67,13 @@ def to_integer(x: Array, out: Array) -> None:
         target[low] = info.min
 
 
+def sigmoid(x: Array, out: Array) -> None:
+    """1 / (1 + exp(-x)) by the exponential that cannot overflow."""
+    for target, a in _blocks(out, x):
+        small = np.exp(-np.abs(a))
+        np.divide(np.where(a > 0, a.dtype.type(1), small), 1 + small, out=target)
+
+
 def left_shift(x: Array, count: Array, out: Array) -> None:
     """x << count; 0 where count is negative or at least the width."""
     bits = 8 * out.dtype.itemsize

@@ -39,6 +39,7 @@ BINARY = {
 TABLE: dict[str, tuple[str, ...]] = {
     **{row: (_ufunc(name, 1),) for row, name in UNARY.items()},
     **{row: (_ufunc(name, 2),) for row, name in BINARY.items()},
+    "sigmoid": ("rt.sigmoid({0}, {o})",),
     "rsqrt": ("np.sqrt({0}, out={o})", "np.reciprocal({o}, out={o})"),
     "softplus": ("np.logaddexp({0}, {zero}, out={o})",),
     "left_shift": ("rt.left_shift({0}, {1}, {o})",),
@@ -64,7 +65,7 @@ REDUCTIONS = {
 IN_PLACE: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(UNARY, (0,)),
     **dict.fromkeys(BINARY, (0, 1)),
-    **dict.fromkeys(("rsqrt", "softplus", "copy", "sort", "update", "scatter"), (0,)),
+    **dict.fromkeys(("sigmoid", "rsqrt", "softplus", "copy", "sort", "update", "scatter"), (0,)),
     **dict.fromkeys(("left_shift", "right_shift"), (0, 1)),
     "where": (2,),
 }

@@ -19,9 +19,14 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from geon.op_graph.registry import PRIMITIVES
+
 FENCE = re.compile(
     r"^```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL
 )
+
+
+OURS = frozenset(PRIMITIVES)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ def with_real_output(text: str, name: str) -> str:
     Raises ``ValueError`` where a program prints and no ``text`` block follows it.
     """
     namespace: dict[str, object] = {"__name__": "__main__"}
+    for made in [name for name in PRIMITIVES if name not in OURS]:
+        del PRIMITIVES[made]  # by the program before
     found = blocks(text)
     pieces, copied = [], 0
     for block, after in zip_longest(found, found[1:]):

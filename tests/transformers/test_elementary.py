@@ -282,7 +282,7 @@ def test_float32_of_two_arguments_within_4_ulp(library, name):
     got = run(library.loops, f"loop_geon_{name}_f32", x, y)
     with np.errstate(all="ignore"):
         wanted = NUMPY[name](x.astype(np.float64), y.astype(np.float64))
-    assert_within(PROMISED_F32[name], got, wanted, x, y)
+    assert_within(PROMISED_F32.get(name, 4), got, wanted, x, y)
 
 
 def bound_of_float64(name, fused):

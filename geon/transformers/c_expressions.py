@@ -270,6 +270,22 @@ def _integer_literal(number: int, dtype: str) -> str:
     return f"(-{text})" if number < 0 else text
 
 
+# Rows that compilers make no vectors of: they call the C library, divide integers, or loop.
+SERIAL = frozenset(("mod", "floordivide"))
+SERIAL_FLOAT64 = frozenset(
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 power".split()
+)
+
+
+def is_serial(name: str, dtypes: Sequence[str]) -> bool:
+    """Whether a loop over this row, for operands of these dtypes, may be one element at a time."""
+    if name in SERIAL or (name == "power" and dtypes[0] not in FLOATS + HALVES):
+        return True
+    if name == "sign" and dtypes[0].startswith("uint"):
+        return True
+    return name in SERIAL_FLOAT64 and dtypes[0] == "float64"
+
+
 # Reductions ---------------------------------------------------------------------------------------
 
 STEPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "maximum",

@@ -53,6 +53,7 @@ class Block:
         self.lines: list[Any] = []
         self.names: dict[Any, str] = {}
         self.work = 0  # about how many statements of a processor the ops in it take
+        self.serial = False  # whether compilers may make no vectors of it
 
     def find(self, key: Any) -> str | None:
         """The name of what was computed under ``key``, here or further out.
@@ -268,6 +269,7 @@ class Scalars:
             kinds = [name_of(arg.dtype) for arg in op.args]
             text = c_expressions.expression(name, kinds, dtype, operands, op.attrs)
         block.work += EXPENSIVE if name in HEAVY else 1
+        block.serial |= c_expressions.is_serial(name, [name_of(arg.dtype) for arg in op.args])
         return self.let(block, key, ctype, text)
 
     def through(self, block: Block, op: Op, index: Index) -> dict[str, Form]:

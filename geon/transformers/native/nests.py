@@ -121,7 +121,8 @@ class _Writer:
     def accumulation(self, made: Pass) -> Accumulation:
         """How the reductions of a pass accumulate."""
         lanes = self.nest.lanes is not None
-        return Accumulation(made.sums, made.loops, lanes, self.vector_bytes // 4, self.extent)
+        width = 1 if made.body.serial else self.vector_bytes // 4
+        return Accumulation(made.sums, made.loops, lanes, width, self.extent)
 
     def loop(self, variable: str, low: str, high: str, body: list[str]) -> list[str]:
         """A loop over ``body``."""

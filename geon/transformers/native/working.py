@@ -37,7 +37,7 @@ def works(schedule: Schedule) -> dict[Op, Scratch]:
 def _of(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> Scratch | None:
     form = kernel.form
     if form.kind == "product":
-        return product_scratch(kernel, computed)
+        return product_scratch(kernel)
     if form.kind == "library":
         return _of_sort(kernel.op) if kernel.op.primitive.name in SORTS else None
     return _of_rows(schedule, kernel, computed)
@@ -116,7 +116,7 @@ def _is_costly(kernel: Kernel, sketch: _Sketch) -> bool:
 # Products -----------------------------------------------------------------------------------------
 
 
-def product_scratch(kernel: Kernel, computed: set[Op]) -> ProductScratch:
+def product_scratch(kernel: Kernel) -> ProductScratch:
     """The scratch memory of a contraction kernel."""
     dot = kernel.form.dot
     x, y = dot.args
@@ -125,35 +125,27 @@ def product_scratch(kernel: Kernel, computed: set[Op]) -> ProductScratch:
     def size(names: list[str], op: Op) -> Size:
         return product(op.axes[n].expression for n in names)
 
-    plain = [_is_plain(arg, dot, computed) for arg in dot.args]
     return ProductScratch(
         size([n for n in x.axes.names if n in y.axes and n not in summed], x),
         size([n for n in x.axes.names if n not in y.axes], x),
         size([n for n in y.axes.names if n not in x.axes], y),
         size(list(summed), x),
-        0 if all(plain) else GROUP + PANEL,
         shape(C_TYPES[name_of(dot.dtype)], WIDEST),
     )
-
-
-def _is_plain(op: Op, dot: Op, computed: set[Op]) -> bool:
-    """Whether an operand surely is memory of the product's type, read or moved without work."""
-    return (isinstance(op, Leaf) or op in computed) and op.dtype is dot.dtype
 
 
 @dataclass(frozen=True, slots=True)
 class ProductScratch:
     """What each thread of a product works in: packed blocks, and sums of a block of the result.
 
-    ``product_driver`` cuts the product up in C, and takes no more than is said here. ``staged`` is
-    how many elements for each summed index the packing of computed operands takes.
+    ``product_driver`` cuts the product up in C, and takes no more than is said here. How operands
+    are packed is known only when the text is written, so there is room for both to be staged.
     """
 
     batches: Size
     rows: Size
     columns: Size
     depth: Size
-    staged: int
     of: Shape
     lasting: bool = True
 
@@ -216,7 +208,8 @@ class ProductScratch:
         return one * (1 + 8 // self.of.bytes) if depth > self.of.long_depth else one
 
     def _staged(self, deep: int, width: int) -> int:
-        return _up(self.staged * deep + width, 64) if self.staged else 0
+        """Elements of both operands before they are packed, for each summed index."""
+        return _up((GROUP + PANEL) * deep + width, 64)
 
 
 def _up(number: int, step: int) -> int:

@@ -121,7 +121,7 @@ def test_the_examples_run():
     assert losses[-1] < losses[0]
 
 
-# What must stay so, or become better ----------------------------------------------------------------
+# What must stay so, or become better --------------------------------------------------------------
 
 MOST_KERNELS = {
     "mlp_step": 14,

@@ -88,7 +88,7 @@ def digits_predict() -> Made:
     return predict.results, predict.placeholders
 
 
-# Rows -----------------------------------------------------------------------------------------------
+# Rows ---------------------------------------------------------------------------------------------
 
 
 def softmax() -> Made:
@@ -125,7 +125,7 @@ def layer_norm_gradient() -> Made:
     return slopes, [x, scale, shift, g]
 
 
-# A transformer block --------------------------------------------------------------------------------
+# A transformer block ------------------------------------------------------------------------------
 
 
 def block_parts() -> tuple[Any, list[Any], Any]:
@@ -163,7 +163,7 @@ def block_gradient() -> Made:
     return geon.deriv(geon.sum(geon.square(y)), [x, *weights]), [x]
 
 
-# Slices -----------------------------------------------------------------------------------------
+# Slices -------------------------------------------------------------------------------------------
 
 
 def stencil_gradient() -> Made:
@@ -199,7 +199,7 @@ def strided_convolution() -> Made:
     return [y, *geon.deriv(geon.sum(geon.square(y)), [x, w])], [x]
 
 
-# NumPy alone ----------------------------------------------------------------------------------------
+# NumPy alone --------------------------------------------------------------------------------------
 
 
 def chain() -> Made:

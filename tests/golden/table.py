@@ -11,9 +11,11 @@ from geon.transformers.schedule import Kernel
 HEAD = """\
 # Kernels of the golden programs
 
-Native code, written by `python -m tests.golden --update`. A program's kernels run in this order. *Makes* are the
-values that a kernel puts into memory, with `:=` those that are the new values of variables; *of* are the values in
-memory that it reads; *by* the ops that it computes between them. An op in two kernels is computed twice.
+Native code, written by `python -m tests.golden --update`. A program's kernels run in this order.
+*Makes* are the values that a kernel puts into memory, with `:=` those that are the new values of
+variables; *of* are the values in memory that it reads; *by* the ops that it computes between them,
+arguments first. An op in two kernels is computed twice. *Nest by N* has passes that share the rows
+of N, *by no axis* ends in a scalar, *nest* alone is one pass.
 """
 KINDS = ("nest", "product", "library")
 UNSEEN = frozenset({"broadcast", "reorder", "rename", "flatten", "unflatten"})  # only other indices

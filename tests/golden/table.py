@@ -11,7 +11,8 @@ from geon.transformers.schedule import Kernel
 HEAD = """\
 # Kernels of the golden programs
 
-Native code, written by `python -m tests.golden --update`. A program's kernels run in this order.
+Native code for two threads and vectors of 64 bytes, written by `python -m tests.golden --update`.
+A program's kernels run in this order.
 *Makes* are the values that a kernel puts into memory, with `:=` those that are the new values of
 variables; *of* are the values in memory that it reads; *by* the ops that it computes between them,
 arguments first. An op in two kernels is computed twice. *Nest by N* has passes that share the rows

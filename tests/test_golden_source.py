@@ -1,96 +1,114 @@
-"""The emitted source of three examples: a change to it is seen in review.
+"""Kernels, plans and source of the golden programs: a change to them is seen in review.
 
-``python -m tests.test_golden_source --update`` writes ``tests/golden/*.py.txt`` anew.
+``python -m tests.golden --update`` writes ``tests/golden/`` anew; see ``tests/golden/__init__.py``.
 """
 
+import json
+import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import geon
+from tests.golden.__main__ import differences
+from tests.golden.chunks import is_own, top_level
+from tests.golden.emitting import (
+    VECTOR_BYTES,
+    golden_files,
+    native,
+    numpy_source,
+    without_lines,
+)
+from tests.golden.programs import CLASS, HIDDEN, NUMPY_ONLY, PROGRAMS, perceptron
 
-GOLDEN = Path(__file__).parent / "golden"
-
-C, N, H, Y = (geon.Axis(name) for name in "CNHY")
-
-
-def chain():
-    """x1 = x + x; y = x1 * x1 - x: one buffer."""
-    x = geon.placeholder(axes=N, name="x")
-    x1 = x + x
-    return [x1 * x1 - x], [x]
-
-
-def logistic_regression():
-    """One step of gradient descent, the new values in place."""
-    X = geon.placeholder(axes=[C, N], name="X")
-    T = geon.placeholder(axes=N, name="T")
-    alpha = geon.placeholder(name="alpha")
-    W = geon.Variable(axes=C, initial_value=0, name="W")
-    b = geon.Variable(initial_value=0, name="b")
-    Y_hat = geon.sigmoid(geon.dot(W, X) + b)
-    L = geon.cross_entropy_binary(Y_hat, T, out_axes=geon.Axes())
-    size = geon.tensor_size(Y_hat)
-    updates = [geon.assign(v, v - alpha * geon.deriv(L, v) / size) for v in L.variables()]
-    return [L, geon.doall(updates)], [alpha, X, T]
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MOST_LINES = 60  # of a difference in a message; the whole one is printed by the command
+SIZE = 420_000  # bytes of text that people may be asked to review
 
 
-def perceptron():
-    """One step with momentum of a network with a hidden layer and softmax."""
-    x = geon.placeholder(axes=[N, C], name="x")
-    t = geon.placeholder(axes=N, dtype="int64", name="t")
-    layers = []
-    for before, after, name in ((C, H, "hidden"), (H, Y, "output")):
-        w = geon.Variable(axes=[before, after], initial_value=0.01, name=f"{name}/w")
-        layers.append((w, geon.Variable(axes=after, initial_value=0, name=f"{name}/b")))
-    (w1, b1), (w2, b2) = layers
-    hidden = geon.relu(x @ w1 + b1)
-    guess = geon.softmax(hidden @ w2 + b2, normalization_axes=Y)
-    loss = geon.cross_entropy_multi(guess, geon.onehot(t, Y)) / geon.tensor_size(t)
-    updates = []
-    parameters = loss.variables()
-    for v, slope in zip(parameters, geon.deriv(loss, parameters), strict=True):
-        m = geon.temporary_tensor(axes=v.axes, initial_value=0, name=f"{v.name}/momentum")
-        new = 0.9 * m - 0.1 * slope
-        updates += [geon.assign(m, new), geon.assign(v, v + new)]
-    return [loss, geon.doall(updates)], [x, t]
+def emitted_elsewhere(folder=ROOT, **environment):
+    """The golden texts from a process of its own.
+
+    An op that another test made first would show that test's line.
+    """
+    run = [sys.executable, "-m", "tests.golden", "--json"]
+    paths = os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    env = {**os.environ, "PYTHONPATH": paths, **environment}
+    done = subprocess.run(run, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
-EXAMPLES = {"chain": chain, "logistic_regression": logistic_regression, "perceptron": perceptron}
+@pytest.fixture(scope="module")
+def emitted():
+    return emitted_elsewhere(PYTHONHASHSEED="1")
 
 
-def source(name):
-    """The emitted module of an example, with comments but without the lines of this file."""
-    results, placeholders = EXAMPLES[name]()
-    with geon.NumPyTransformer() as transformer:
-        text = transformer.computation(results, *placeholders).source
-    here = f"{Path(__file__).parent.name}/{Path(__file__).name}:"
-    lines = []
-    for line in text.splitlines():
-        code, found, place = line.replace(str(Path(__file__).parents[1]) + "/", "").partition(here)
-        lines.append(code + found.rstrip(":") + place.lstrip("0123456789"))
-    return "\n".join([*lines, ""])
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_the_emitted_source_is_the_golden_one(name):
-    golden = (GOLDEN / f"{name}.py.txt").read_text()
-    # In a process of its own: an op that another test made first would show that test's line.
-    run = [sys.executable, "-m", "tests.test_golden_source", name]
-    emitted = subprocess.run(run, cwd=GOLDEN.parents[1], capture_output=True, text=True, check=True)
-    assert emitted.stdout.splitlines() == golden.splitlines(), (
-        "run `python -m tests.test_golden_source --update` and read the difference"
+def test_the_emitted_source_is_the_golden_one(emitted):
+    difference = differences(emitted).splitlines()
+    left = len(difference) - MOST_LINES
+    shown = difference[:MOST_LINES] + ([f"... {left} lines more"] if left > 0 else [])
+    assert not difference, "\n".join(
+        [
+            "what geon makes of the golden programs has changed: `python -m tests.golden` prints "
+            "all of the difference, `python -m tests.golden --update` writes it into tests/golden/ "
+            "to be read and committed with the change that made it",
+            *shown,
+        ]
     )
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+def test_it_depends_on_no_seed_no_folder_and_no_compiler(emitted, tmp_path):
+    changed = {"PYTHONHASHSEED": "2", "PATH": "", "CC": str(tmp_path / "none"), "GEON_THREADS": "3"}
+    other = emitted_elsewhere(tmp_path, **changed)
+    assert list(other) == list(emitted)
+    assert [name for name in other if other[name] != emitted[name]] == []
+
+
+def test_nothing_names_a_machine_or_a_line_of_the_programs(emitted):
+    for name, text in emitted.items():
+        assert ROOT not in text, name
+        assert ".py:" not in text, name
+
+
+def test_the_text_can_be_reviewed():
+    files = list(golden_files())
+    assert len(files) > 3 * len(PROGRAMS)
+    assert sum(path.stat().st_size for path in files) <= SIZE
+    assert all(path.read_bytes().endswith(b"\n") for path in files)
+
+
+@pytest.mark.parametrize("name", ["block_gradient", "embedding_step", "adam"])
+def test_the_parts_of_a_c_text_are_all_of_it(name):
+    text = without_lines(native(name).source)
+    chunks = list(top_level(text))
+    parts = "".join(chunks).splitlines()
+    assert [x for x in parts if x.strip()] == [x for x in text.splitlines() if x.strip()]
+    for chunk in chunks:
+        assert chunk.count("{") == chunk.count("}")
+    own = "".join(chunk for chunk in chunks if is_own(chunk))
+    assert "int64_t geon_run(" in own
+    assert "GEON_INLINE" not in own
+
+
+def test_a_changed_a_new_and_a_missing_file_are_shown(emitted):
+    name = "softmax.kernels.txt"
+    texts = {**emitted, name: "0: another kernel\n", "new.plan.txt": "peak bytes: 0\n"}
+    del texts["adam.plan.txt"]
+    shown = differences(texts)
+    assert f"--- golden/{name}\n+++ emitted/{name}\n" in shown
+    assert "\n+0: another kernel\n" in shown
+    assert "\n+peak bytes: 0\n" in shown
+    assert "\n-0: add() -> result 0\n" in shown
+
+
+@pytest.mark.parametrize("name", [n for n in {**NUMPY_ONLY, **PROGRAMS} if "digits" not in n])
 def test_the_emitted_source_is_python_and_deterministic(name):
-    text = source(name)
+    text = numpy_source(name)
     compile(text, name, "exec")
-    assert source(name) == text
+    assert numpy_source(name) == text
 
 
 def test_the_examples_run():
@@ -98,16 +116,82 @@ def test_the_examples_run():
     xs, ts = random.normal(size=(20, 5)), random.integers(0, 3, size=20)
     results, placeholders = perceptron()
     with geon.NumPyTransformer() as transformer:
-        f = transformer.computation(results, *placeholders, lengths={H: 7, Y: 3})
+        f = transformer.computation(results, *placeholders, lengths={HIDDEN: 7, CLASS: 3})
         losses = [float(f(xs, ts)[0]) for _ in range(20)]
     assert losses[-1] < losses[0]
 
 
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--update"]:
-        for example in EXAMPLES:
-            (GOLDEN / f"{example}.py.txt").write_text(source(example))
-    elif len(sys.argv) == 2 and sys.argv[1] in EXAMPLES:
-        sys.stdout.write(source(sys.argv[1]))
-    else:
-        sys.exit(f"usage: python -m tests.test_golden_source --update | {' | '.join(EXAMPLES)}")
+# What must stay so, or become better --------------------------------------------------------------
+
+MOST_KERNELS = {
+    "mlp_step": 14,
+    "digits_step": 14,
+    "digits_predict": 5,
+    "adam": 3,
+    "embedding_step": 9,
+    "softmax": 1,
+    "softmax_gradient": 1,
+    "layer_norm": 1,
+    "layer_norm_gradient": 3,
+    "block": 9,
+    "block_gradient": 28,
+    "stencil_gradient": 4,
+    "strided_slice_gradient": 1,
+    "strided_convolution": 3,
+}
+
+
+def kernels(name):
+    """The kernels of a program."""
+    return native(name).plan.schedule.kernels
+
+
+def written(kernel):
+    """The names of the variables that a kernel writes."""
+    return {leaf.name for leaf in kernel.writes.values()}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_has_at_most_so_many_kernels(name, emitted):
+    assert len(emitted[f"{name}.kernels.txt"].splitlines()) <= MOST_KERNELS[name]
+
+
+@pytest.mark.parametrize("name", ["softmax", "softmax_gradient", "layer_norm"])
+def test_rows_are_computed_in_one_kernel_without_memory_beside_the_result(name):
+    f = native(name)
+    (kernel,) = f.plan.schedule.kernels
+    assert str(kernel.form) == "nest by N"
+    assert not f.plan.buffers
+
+
+def test_a_strided_slices_derivative_is_one_kernel_without_an_array_of_zeros():
+    f = native("strided_slice_gradient")
+    (kernel,) = f.plan.schedule.kernels
+    assert kernel.op.primitive.name == "update"
+    assert not f.plan.buffers
+
+
+def test_adam_updates_a_parameter_and_its_moments_in_one_kernel_in_place():
+    f = native("adam")
+    (kernel,) = [k for k in f.plan.schedule.kernels if "p" in written(k)]
+    assert written(kernel) == {"p", "mean", "square"}
+    assert not f.plan.buffers
+
+
+def test_a_weights_update_is_computed_where_its_derivative_is_stored():
+    found = {frozenset(written(k)): k for k in kernels("mlp_step") if k.writes}
+    for number in range(3):
+        product = found[frozenset({f"w{number}", f"w{number} speed"})]
+        assert product.form.kind == "product"
+        assert frozenset({f"b{number}", f"b{number} speed"}) in found
+
+
+def test_bias_and_relu_and_their_derivatives_are_computed_in_the_products():
+    products = [k for k in kernels("mlp_step") if k.form.kind == "product"]
+    assert len(products) == 8  # three forward, two backward, three derivatives of weights
+    made = [op.primitive.name for k in products for op in k.results]
+    assert made.count("maximum") == made.count("where") == 2
+
+
+def test_the_width_of_vectors_is_that_of_the_golden_machine(emitted):
+    assert f"vector_size({VECTOR_BYTES})" in emitted["shared.c.txt"].replace("__", "")

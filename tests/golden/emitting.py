@@ -1,0 +1,81 @@
+"""What geon makes of the golden programs, as the text of the golden files."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import geon
+from geon.transformers.base import Transformer
+from geon.transformers.linking import Linking
+from geon.transformers.memory import Plan
+from geon.transformers.native.emit import make_module
+from geon.transformers.native.transformer import TARGET
+
+from .chunks import is_own, top_level
+from .programs import NUMPY_ONLY, PROGRAMS, WITHOUT_C, WITHOUT_NUMPY
+from .table import table
+
+FOLDER = Path(__file__).parent
+VECTOR_BYTES = 64
+# A place in the programs' own files: their lines move whenever a program is changed.
+PLACE = re.compile(r"[\w./-]*\b((?:programs|digits)\.py):\d+")
+
+
+class Native(Transformer):
+    """The native transformer without a compiler, for a machine with two threads and 64 bytes."""
+
+    target = TARGET
+
+    @property
+    def threads(self) -> int:
+        """How many threads a call may use."""
+        return 2
+
+    def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
+        """The C text of a plan."""
+        return "\n".join(make_module(plan, linking, VECTOR_BYTES, annotate).units)
+
+
+def native(name: str) -> Any:
+    """The computation of a program, for the machine of the golden files."""
+    results, placeholders = PROGRAMS[name]()
+    return Native().computation(results, *placeholders)
+
+
+def numpy_source(name: str) -> str:
+    """The NumPy program of a program, without the lines of its own file."""
+    results, placeholders = {**PROGRAMS, **NUMPY_ONLY}[name]()
+    with geon.NumPyTransformer() as transformer:
+        return without_lines(transformer.computation(results, *placeholders).source)
+
+
+def without_lines(text: str) -> str:
+    """A text that names the programs' files without folders and lines, ended by one newline."""
+    return PLACE.sub(r"\1", text).rstrip("\n") + "\n"
+
+
+def golden_texts() -> dict[str, str]:
+    """The text of every golden file, by the file's name."""
+    # All are kept until the end: an op that two programs have in common shows the first one's line.
+    computations = {name: native(name) for name in PROGRAMS}
+    texts = {"KERNELS.md": table(computations)}
+    shared: dict[str, None] = {}
+    for name, f in computations.items():
+        texts[f"{name}.kernels.txt"] = without_lines(f.explain("schedule"))
+        texts[f"{name}.plan.txt"] = without_lines(f.explain("plan"))
+        chunks = list(top_level(without_lines(f.source)))
+        if name not in WITHOUT_C:
+            texts[f"{name}.c.txt"] = "\n".join(chunk for chunk in chunks if is_own(chunk))
+        shared.update(dict.fromkeys(chunk for chunk in chunks if not is_own(chunk)))
+    texts["shared.c.txt"] = "\n".join(shared)
+    for name in [*NUMPY_ONLY, *(name for name in PROGRAMS if name not in WITHOUT_NUMPY)]:
+        texts[f"{name}.py.txt"] = numpy_source(name)
+    return texts
+
+
+def golden_files() -> Iterator[Path]:
+    """The golden files that are there; that of public signatures has a test of its own."""
+    for path in sorted([*FOLDER.glob("*.txt"), *FOLDER.glob("*.md")]):
+        if path.name != "signatures.txt":
+            yield path

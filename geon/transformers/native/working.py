@@ -37,7 +37,7 @@ def works(schedule: Schedule) -> dict[Op, Scratch]:
 def _of(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> Scratch | None:
     form = kernel.form
     if form.kind == "product":
-        return product_scratch(kernel, computed)
+        return product_scratch(schedule, kernel, computed)
     if form.kind == "library":
         return _of_sort(kernel.op) if kernel.op.primitive.name in SORTS else None
     return _of_rows(schedule, kernel, computed)
@@ -116,7 +116,7 @@ def _is_costly(kernel: Kernel, sketch: _Sketch) -> bool:
 # Products -----------------------------------------------------------------------------------------
 
 
-def product_scratch(kernel: Kernel, computed: set[Op]) -> ProductScratch:
+def product_scratch(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> ProductScratch:
     """The scratch memory of a contraction kernel."""
     dot = kernel.form.dot
     x, y = dot.args
@@ -125,35 +125,63 @@ def product_scratch(kernel: Kernel, computed: set[Op]) -> ProductScratch:
     def size(names: list[str], op: Op) -> Size:
         return product(op.axes[n].expression for n in names)
 
-    plain = [_is_plain(arg, dot, computed) for arg in dot.args]
     return ProductScratch(
         size([n for n in x.axes.names if n in y.axes and n not in summed], x),
         size([n for n in x.axes.names if n not in y.axes], x),
         size([n for n in y.axes.names if n not in x.axes], y),
         size(list(summed), x),
-        0 if all(plain) else GROUP + PANEL,
+        not _are_moved(schedule, kernel, computed),
         shape(C_TYPES[name_of(dot.dtype)], WIDEST),
     )
 
 
-def _is_plain(op: Op, dot: Op, computed: set[Op]) -> bool:
-    """Whether an operand surely is memory of the product's type, read or moved without work."""
-    return (isinstance(op, Leaf) or op in computed) and op.dtype is dot.dtype
+def _are_moved(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> bool:
+    """Whether both operands surely are ``product_packing.View``s, which are packed without staging.
+
+    Such an operand is memory of the product's type whose elements adjoin along an axis that is the
+    innermost of its rows, columns or summed axes. Where several axes are one of these, the axis
+    along which the result, or the other operand, adjoins may be made innermost instead.
+    """
+    dot = kernel.form.dot
+    order = schedule.layouts[kernel.results[0]].order
+    named = {new: old for old, new in kernel.form.names}
+    stored = named.get(order[-1], order[-1]) if order else None
+    units = [_unit(schedule, arg, dot, computed) for arg in dot.args]
+    for arg, other, unit in zip(dot.args, dot.args[::-1], units, strict=True):
+        if unit is None:
+            return False
+        summed = unit in dot.attrs[0]
+        if not summed and unit in other.axes:
+            return False
+        group = dot.attrs[0] if summed else arg.axes.without(other.axes.names).names
+        rivals = units if summed else [stored]
+        if len(group) > 1 and any(rival in group and rival != unit for rival in rivals):
+            return False
+    return True
+
+
+def _unit(schedule: Schedule, op: Op, dot: Op, computed: set[Op]) -> str | None:
+    """The axis along which an operand's elements adjoin; None where that is not certain."""
+    if not (isinstance(op, Leaf) or op in computed) or op.dtype is not dot.dtype:
+        return None
+    order = op.axes.names if is_bound(op) else schedule.layouts[op].order
+    ones = any(isinstance(n, int) and n == 1 for n in op.axes.lengths)
+    return None if not order or ones else order[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class ProductScratch:
     """What each thread of a product works in: packed blocks, and sums of a block of the result.
 
-    ``product_driver`` cuts the product up in C, and takes no more than is said here. ``staged`` is
-    how many elements for each summed index the packing of computed operands takes.
+    ``product_driver`` cuts the product up in C, and takes no more than is said here. ``staged``
+    says that operands may be computed, which packing takes memory for too.
     """
 
     batches: Size
     rows: Size
     columns: Size
     depth: Size
-    staged: int
+    staged: bool
     of: Shape
     lasting: bool = True
 
@@ -197,7 +225,7 @@ class ProductScratch:
             _up(height * of.line, 64)
             + _up(width * deep, 64)
             + self._sums(groups * GROUP if groups > 1 else height, width, depth)
-            + self._staged(deep, width)
+            + self._staged(min(GROUP, rows) + PANEL, deep, width)
         )
 
     def _direct(self, rows: int, columns: int, depth: int) -> int:
@@ -208,15 +236,16 @@ class ProductScratch:
         deep = min(max(most, of.vector * CHAIN), _up(depth, 8))
         left = _up(rows * (deep + of.vector), 64)
         height = min(GROUP, _up(rows, 12))
-        return left + self._sums(height, width, depth) + self._staged(deep, width)
+        return left + self._sums(height, width, depth) + self._staged(rows, deep, width)
 
     def _sums(self, rows: int, width: int, depth: int) -> int:
         """Sums of a block, and where sums are long their totals in double."""
         one = _up(rows * (width + self.of.vector), 64)
         return one * (1 + 8 // self.of.bytes) if depth > self.of.long_depth else one
 
-    def _staged(self, deep: int, width: int) -> int:
-        return _up(self.staged * deep + width, 64) if self.staged else 0
+    def _staged(self, lines: int, deep: int, width: int) -> int:
+        """Elements of so many rows and columns at a time, and of one line, where any is staged."""
+        return _up(lines * deep + width, 64) if self.staged else 0
 
 
 def _up(number: int, step: int) -> int:

@@ -11,6 +11,8 @@ from geon.op_graph import philox
 from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.transformers.c_expressions import PRELUDE, definitions
 from geon.transformers.native.library import LIBRARY, library_text
+from geon.transformers.native.sorting import lines_of_task, word_bytes
+from geon.transformers.scratch import PerThread, lines
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
@@ -27,7 +29,6 @@ SHAPES = [(1, 0, 1), (1, 1, 1), (2, 2, 1), (1, 17, 1), (3, 100, 1), (1, 1000, 1)
 # Every task gets a thread of its own where more than one is asked for, in no certain order.
 POOL = """
 #include <pthread.h>
-#include <stdlib.h>
 struct job { void (*task)(void *, int64_t); void *argument; int64_t next, count; };
 static void *work(void *given)
 {
@@ -39,27 +40,25 @@ static void *work(void *given)
         job->task(job->argument, index);
     }
 }
-int64_t runs, limit = INT64_MAX;
+int64_t runs;
+static __thread int32_t seat;
+static int32_t geon_seat(void) { return seat; }
+static void *help(void *job)
+{
+    seat = 1;
+    return work(job);
+}
 static void run(void (*task)(void *, int64_t), void *argument, int64_t count, int32_t threads)
 {
     struct job job = {task, argument, 0, count};
     pthread_t other;
-    int helped = threads > 1 && count > 1 && !pthread_create(&other, NULL, work, &job);
+    int helped = threads > 1 && count > 1 && !pthread_create(&other, NULL, help, &job);
     runs += helped;
     work(&job);
     if (helped)
         pthread_join(other, NULL);
 }
 static void (*geon_pool_run)(void (*)(void *, int64_t), void *, int64_t, int32_t) = run;
-static void *scratch(size_t bytes)
-{
-    static __thread char *held;
-    if (bytes > (size_t)limit)
-        return NULL;
-    free(held);
-    return held = aligned_alloc(64, (bytes + 64) / 64 * 64);
-}
-static void *(*geon_scratch)(size_t bytes) = scratch;
 """
 
 
@@ -110,6 +109,20 @@ def call(library, row, dtypes, *args):
     return function(*given)
 
 
+def call_sort(library, row, dtype, threads, x, out, *args):
+    """Call a sort with as much scratch memory as is planned, between bytes that must stay."""
+    outer, n, inner = args[:3]
+    each = lines(2 * n * word_bytes(row, dtype))
+    planned = PerThread(each, -(-outer * inner // lines_of_task(n))).bytes({}, threads)
+    memory = np.full(planned + 3 * GUARD, 0xA5, np.uint8)
+    start = GUARD + -(memory.ctypes.data + GUARD) % 64
+    scratch = memory[start : start + planned]
+    call(library, row, (dtype,), threads, x, out, memory[start:], *args)
+    outside = np.concatenate([memory[:start], memory[start + planned :]])
+    assert (outside == 0xA5).all(), f"{row} leaves its {planned} bytes of scratch memory"
+    return scratch
+
+
 def values(dtype, shape, seed=0):
     """Values of few kinds, so that many are equal; every NaN, zero and end of the range."""
     random = np.random.default_rng(seed)
@@ -140,6 +153,7 @@ def same(got, expected, what):
 
 
 THREADS = (1, 2)
+GUARD = 256  # bytes on both sides of scratch memory
 
 
 @pytest.mark.parametrize("dtype", ORDERED)
@@ -151,11 +165,11 @@ def test_sorting(library, dtype, shape, capfd):
     sorted_values, order = np.sort(x, 1, "stable"), np.argsort(x, 1, "stable")
     for threads in THREADS:
         out, positions = np.empty_like(x), np.empty(shape, np.int64)
-        assert not call(library, "sort", (dtype,), threads, x, out, *shape)
+        call_sort(library, "sort", dtype, threads, x, out, *shape)
         same(out, sorted_values, f"sort on {threads} threads")
-        assert not call(library, "argsort", (dtype,), threads, x, positions, *shape)
+        call_sort(library, "argsort", dtype, threads, x, positions, *shape)
         same(positions, order, f"argsort on {threads} threads")
-    call(library, "sort", (dtype,), 1, x, x, *shape)
+    call_sort(library, "sort", dtype, 1, x, x, *shape)
     same(x, sorted_values, "sort in place")
     assert "runtime error" not in capfd.readouterr().err
 
@@ -169,7 +183,7 @@ def test_the_largest(library, dtype, shape, capfd):
     for k in {0, min(1, shape[1]), min(7, shape[1]), shape[1] // 2, shape[1]}:
         for threads in THREADS:
             out = np.empty((shape[0], k, shape[2]), np.int64)
-            call(library, "top_k", (dtype,), threads, x, out, *shape, k)
+            call_sort(library, "top_k", dtype, threads, x, out, *shape, k)
             same(out, np.ascontiguousarray(order[:, :k]), f"the {k} largest")
     assert "runtime error" not in capfd.readouterr().err
 
@@ -318,23 +332,23 @@ def test_threads_do_take_part(library):
     runs = ctypes.c_int64.in_dll(library, "runs")
     before = runs.value
     x = values("float32", (300, 1000, 1))
-    for row in ("sort", "argsort", "argmax"):
+    for row in ("sort", "argsort"):
         out = np.empty(x.shape, np.float32 if row == "sort" else np.int64)
-        call(library, row, ("float32",), 2, x, out, *x.shape)
+        call_sort(library, row, "float32", 2, x, out, *x.shape)
+    call(library, "argmax", ("float32",), 2, x, np.empty(x.shape, np.int64), *x.shape)
     call(library, "random_bits", ("uint32",), 2, x.view(np.uint32), x.size, 1, 1, np.ones(1, "u8"))
     assert runs.value == before + 4
 
 
-def test_sorting_says_when_there_is_no_memory(library):
-    limit = ctypes.c_int64.in_dll(library, "limit")
-    x, out = values("float32", (40, 1000, 1)), np.zeros((40, 1000, 1), np.int64)
-    limit.value = 1000
-    try:
-        for threads in THREADS:
-            assert call(library, "argsort", ("float32",), threads, x, out, *x.shape)
-            assert not out.any()
-    finally:
-        limit.value = 2**63 - 1
+@pytest.mark.parametrize("row", ["sort", "argsort"])
+@pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
+def test_sorts_use_all_of_their_scratch_memory(library, row, dtype):
+    """What is planned is no more than what is needed."""
+    x = np.random.default_rng(0).permutation(200 * 1000).astype(dtype).reshape(200, 1000, 1)
+    out = np.empty(x.shape, x.dtype if row == "sort" else np.int64)
+    scratch = call_sort(library, row, dtype, 1, x, out, *x.shape)
+    used = np.flatnonzero(scratch != 0xA5)
+    assert used[0] < 16 and used[-1] >= scratch.size - 64 - 16
 
 
 def test_every_kernel_is_tested_here():

@@ -27,8 +27,8 @@ DRIVER = r"""
 #include <stdint.h>
 typedef void (*task_type)(void *, int64_t);
 typedef void (*run_type)(task_type, void *, int64_t, int32_t);
-typedef void *(*scratch_type)(size_t);
-struct job { run_type run; scratch_type scratch; int64_t *values; int64_t inner; float scale; };
+typedef int32_t (*seat_type)(void);
+struct job { run_type run; seat_type seat; int64_t *values; int64_t inner; float scale; };
 
 static void spend(int64_t rounds) {
     for (volatile int64_t i = 0; i < rounds; i++) { }
@@ -87,21 +87,65 @@ int64_t nested(run_type run, int64_t *values, int64_t tasks, int64_t each, int32
     for (int64_t i = 0; i < tasks * each; i++) wrong += values[i] != 1;
     return wrong;
 }
-static void use_scratch(void *argument, int64_t index) {
+/* Of a seat: how many are in it at one time, the tasks that ran in it, and whose it is. */
+static struct { int64_t inside, taken; void *thread; } seats[64];
+static _Thread_local char mark;
+static void sit(void *argument, int64_t index) {
     struct job *job = argument;
-    size_t bytes = (size_t)(index * 7919 % 100000);
-    unsigned char *memory = job->scratch(bytes);
-    job->values[index] = memory == NULL || (uintptr_t)memory % 64 != 0;
-    for (size_t i = 0; i < bytes; i++) memory[i] = (unsigned char)(index + (int64_t)i);
-    for (size_t i = 0; i < bytes; i++)
-        job->values[index] += memory[i] != (unsigned char)(index + (int64_t)i);
+    int32_t seat = job->seat();
+    int64_t bad = seat < 0 || seat >= job->inner;
+    if (!bad) {
+        bad += __atomic_fetch_add(&seats[seat].inside, 1, __ATOMIC_RELAXED) != 0;
+        void *nobody = NULL;
+        if (!__atomic_compare_exchange_n(&seats[seat].thread, &nobody, &mark, 0, __ATOMIC_RELAXED,
+                                         __ATOMIC_RELAXED))
+            bad += nobody != &mark; /* one thread all through the run */
+        __atomic_fetch_add(&seats[seat].taken, 1, __ATOMIC_RELAXED);
+        spend((int64_t)job->scale);
+        bad += job->seat() != seat;
+        __atomic_fetch_sub(&seats[seat].inside, 1, __ATOMIC_RELAXED);
+    }
+    job->values[index] = bad;
 }
-/* Each thread has memory of its own. */
-int64_t scratch(run_type run, scratch_type get, int64_t *values, int64_t tasks, int32_t threads) {
+/* Each thread of a run has a seat that no other has, below the number of threads; 0 is the
+   caller's. `others` counts the tasks that other seats ran. */
+int64_t seated(run_type run, seat_type get, int64_t *values, int64_t tasks, int32_t threads,
+               int64_t rounds, int64_t *others) {
     int64_t wrong = 0;
-    struct job job = {run, get, values, 0, 0};
-    run(use_scratch, &job, tasks, threads);
+    struct job job = {run, get, values, threads > 0 ? threads : 1, (float)rounds};
+    for (int i = 0; i < 64; i++) {
+        seats[i].inside = seats[i].taken = 0;
+        seats[i].thread = NULL;
+    }
+    wrong += get() != 0;
+    run(sit, &job, tasks, threads);
+    wrong += get() != 0;
+    wrong += seats[0].thread != NULL && seats[0].thread != &mark;
+    for (int i = 1; i < 64; i++) {
+        wrong += seats[i].thread == &mark || (seats[i].taken && i >= tasks);
+        *others += seats[i].taken;
+    }
     for (int64_t i = 0; i < tasks; i++) wrong += values[i];
+    return wrong;
+}
+static void inner_seat(void *argument, int64_t index) {
+    struct job *job = argument;
+    job->values[index] = job->seat();
+}
+static void outer_seat(void *argument, int64_t index) {
+    struct job *job = argument, mine = *job;
+    int32_t seat = job->seat();
+    mine.values += index * job->inner;
+    job->run(inner_seat, &mine, job->inner, 4);
+    for (int64_t i = 0; i < job->inner; i++) mine.values[i] = mine.values[i] != seat;
+}
+/* A run inside a task is the task's thread alone, which keeps its seat. */
+int64_t nested_seats(run_type run, seat_type get, int64_t *values, int64_t tasks, int64_t each,
+                     int32_t threads) {
+    int64_t wrong = 0;
+    struct job job = {run, get, values, each, 0};
+    run(outer_seat, &job, tasks, threads);
+    for (int64_t i = 0; i < tasks * each; i++) wrong += values[i];
     return wrong;
 }
 static void scale(void *argument, int64_t index) {
@@ -187,7 +231,7 @@ def driver_path() -> Path:
 @pytest.fixture(scope="module")
 def driver(driver_path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(driver_path))
-    for name in ("once", "visible", "nested", "scratch", "kept", "takers"):
+    for name in ("once", "visible", "nested", "nested_seats", "seated", "kept", "takers"):
         getattr(library, name).restype = ctypes.c_int64
     return library
 
@@ -280,20 +324,47 @@ def test_more_threads_than_processors(driver, pool):
     assert driver.once(*arguments(pool, 200, 200, 500, 50, count=2)) == 0
 
 
-def test_scratch_is_each_threads_own_and_aligned(driver, pool):
-    values = (ctypes.c_int64 * 300)()
-    run, get = ctypes.c_void_p(pool.run_address), ctypes.c_void_p(pool.scratch_address)
-    for _ in range(10):
-        assert driver.scratch(run, get, values, ctypes.c_int64(300), 4) == 0
+def seated(driver, pool, tasks, count, rounds=0):
+    """How many seats were wrong in a run, and how many tasks workers ran."""
+    run, get = ctypes.c_void_p(pool.run_address), ctypes.c_void_p(pool.seat_address)
+    values, others = (ctypes.c_int64 * max(tasks, 1))(), ctypes.c_int64(0)
+    sizes = ctypes.c_int64(tasks), ctypes.c_int32(count), ctypes.c_int64(rounds)
+    return driver.seated(run, get, values, *sizes, ctypes.byref(others)), others.value
 
 
-def test_scratch_is_used_again_and_says_when_memory_is_short(pool):
-    get = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(pool.scratch_address)
-    first = get(1000)
-    assert get(10) == first == get(0) == get(1000)
-    assert get(1 << 62) is None
-    assert get(2**64 - 1) is None
-    assert get(100) % 64 == 0
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 40])
+def test_each_thread_of_a_run_has_a_seat_of_its_own(driver, pool, count):
+    draw = random.Random(count)
+    helped = 0
+    for _ in range(300):
+        tasks, rounds = draw.choice((0, 1, 2, 3, 5, 50, 300)), draw.choice((0, 10, 2000))
+        wrong, others = seated(driver, pool, tasks, count, rounds)
+        assert wrong == 0
+        helped += others
+    assert bool(helped) == (count > 1)
+
+
+def test_who_calls_has_the_first_seat_on_any_thread(driver, pool):
+    """Callers that find the pool taken work alone, in the first seat of their own memory."""
+    get = ctypes.CFUNCTYPE(ctypes.c_int32)(pool.seat_address)
+    values, found = (ctypes.c_int64 * 400)(), []
+    run, seat = ctypes.c_void_p(pool.run_address), ctypes.c_void_p(pool.seat_address)
+    for _ in range(50):
+        assert (
+            driver.nested_seats(run, seat, values, ctypes.c_int64(20), ctypes.c_int64(20), 4) == 0
+        )
+
+    def call() -> None:
+        for _ in range(200):
+            driver.once(*arguments(pool, 30, 30, 20, 1, count=3))
+            found.append(get())
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(SECONDS)
+    assert found == [0] * 800
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="sets a register of x86-64")
@@ -456,17 +527,18 @@ HAMMER = r"""
 #include <time.h>
 void geon_pool_run(void (*task)(void *, int64_t), void *argument, int64_t count, int32_t threads);
 void geon_set_num_threads(int32_t threads);
-void *geon_scratch(size_t bytes);
+int32_t geon_seat(void);
 enum { TASKS = 40, RUNS = 400, CALLERS = 3 };
-struct job { int64_t values[TASKS], nested; };
+struct job { int64_t values[TASKS], nested, parts[5][8]; };
 static int wrong;
 
 static void add(void *argument, int64_t index) { ((struct job *)argument)->values[index] += index; }
 static void task(void *argument, int64_t index)
 {
-    struct job *job = argument, mine = {{0}, 0};
-    char *memory = geon_scratch(64 + (size_t)index * 100);
-    memory[index] = 1;
+    struct job *job = argument, mine = {{0}, 0, {{0}}};
+    int64_t *part = job->parts[geon_seat()]; /* no other thread of this run writes there */
+    for (int i = 0; i < 8; i++)
+        part[i] += index;
     if (job->nested)
         geon_pool_run(add, &mine, TASKS, 3);
     job->values[index] += index + (job->nested ? mine.values[index] : 0);
@@ -475,11 +547,16 @@ static void *caller(void *argument)
 {
     int64_t number = (int64_t)(intptr_t)argument;
     for (int64_t run = 0; run < RUNS; run++) {
-        struct job job = {{0}, (run + number) % 7 == 0};
+        struct job job = {{0}, (run + number) % 7 == 0, {{0}}};
+        int64_t total = 0;
         geon_pool_run(task, &job, TASKS, 2 + (int32_t)(run % 4));
         for (int64_t i = 0; i < TASKS; i++)
             if (job.values[i] != i * (job.nested ? 2 : 1))
                 __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+        for (int seat = 0; seat < 5; seat++)
+            total += job.parts[seat][run % 8];
+        if (total != TASKS * (TASKS - 1) / 2)
+            __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
         if (run % 50 == 0) { /* until the workers sleep */
             struct timespec pause = {0, 300000};
             nanosleep(&pause, NULL);

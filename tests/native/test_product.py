@@ -18,10 +18,14 @@ from geon.transformers.native.product import (
     Dimension,
     Operand,
     Product,
+    _oriented,
     micro_kernels,
     product_text,
 )
+from geon.transformers.native.product_shape import shape
+from geon.transformers.native.product_task import ProductText
 from geon.transformers.native.product_walk import merged
+from geon.transformers.native.working import ProductScratch
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler was found")
@@ -35,27 +39,17 @@ PRELUDE = """\
 #include <stddef.h>
 static void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
                              int64_t count, int32_t threads);
-static void *(*geon_scratch)(size_t bytes);
+static int32_t (*geon_seat)(void);
 struct geon_kept { int64_t *version, seen; void *copy; };
 """
-# A pool that starts its threads for every run, and scratch memory that is full of NaN.
+# A pool that starts its threads for every run.
 POOL = """\
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-struct run { void (*task)(void *, int64_t); void *argument; int64_t count, next; };
-static int64_t most_scratch;
-static void *scratch(size_t bytes) {
-  static __thread char *memory;
-  static __thread size_t have;
-  if ((int64_t)bytes > most_scratch) most_scratch = (int64_t)bytes;
-  if (have < bytes) {
-    free(memory);
-    memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    have = bytes;
-  }
-  return memset(memory, 0xff, bytes);
-}
+struct run { void (*task)(void *, int64_t); void *argument; int64_t count, next; int32_t seats; };
+static __thread int32_t seat;
+static int32_t own_seat(void) { return seat; }
 static void *work(void *argument) {
   struct run *run = argument;
   for (;;) {
@@ -64,20 +58,24 @@ static void *work(void *argument) {
     run->task(run->argument, index);
   }
 }
+static void *help(void *argument) {
+  seat = 1 + __atomic_fetch_add(&((struct run *)argument)->seats, 1, __ATOMIC_RELAXED);
+  return work(argument);
+}
 static void pool(void (*task)(void *, int64_t), void *argument, int64_t count, int32_t threads) {
-  struct run run = {task, argument, count, 0};
+  struct run run = {task, argument, count, 0, 0};
   pthread_t other[16];
-  for (int32_t i = 1; i < threads; ++i) pthread_create(other + i, NULL, work, &run);
+  if (threads > count) threads = (int32_t)count;
+  for (int32_t i = 1; i < threads; ++i) pthread_create(other + i, NULL, help, &run);
   work(&run);
   for (int32_t i = 1; i < threads; ++i) pthread_join(other[i], NULL);
 }
 __attribute__((constructor)) static void start(void) {
-  geon_scratch = scratch;
+  geon_seat = own_seat;
   geon_pool_run = pool;
 }
-int64_t scratch_bytes(void);
-int64_t scratch_bytes(void) { return most_scratch; }
 """
+GUARD = 4096  # bytes on both sides of scratch memory
 DTYPES: dict[str, type[np.floating[Any]]] = {"float": np.float32, "double": np.float64}
 EPSILON = {"float": 2.0**-23, "double": 2.0**-52}
 
@@ -159,6 +157,7 @@ class Case:
         stored = Operand(self.type, lambda at: ([], ""), "y0", strides[2], unit)
         arguments = [f"const {source} *restrict x{i}" for i in range(2)]
         arguments += [f"{self.type} *restrict y{i}" for i in range(2)]
+        arguments += ["char *scratch"]
         arguments += [f"int64_t {n}" for n in texts.values() if self.open]
         return Product(
             name,
@@ -174,6 +173,26 @@ class Case:
             ", ".join(arguments),
             ", ".join(a.split()[-1].replace("*", "").replace("restrict", "") for a in arguments),
             stored if self.plain else None,
+            scratch=True,
+        )
+
+    def scratch(self) -> ProductScratch:
+        """The scratch memory: with room to compute operands in, where they are not just moved."""
+        left, right, result = self.letters
+
+        def count(letters: Sequence[str]) -> int:
+            return prod(self.lengths[d] for d in letters)
+
+        made = self.product("p")
+        text = ProductText(_oriented(made, shape(self.type, 64)), shape(self.type, 64))
+        staged = text.left.view is None or text.right.view is None
+        return ProductScratch(
+            count([d for d in left if d in right and d in result]),
+            count([d for d in left if d not in right]),
+            count([d for d in right if d not in left]),
+            count([d for d in left if d in right and d not in result]),
+            staged,
+            shape(self.type, 64),
         )
 
     def inputs(self, seed: int) -> list[np.ndarray]:
@@ -221,7 +240,15 @@ def run_case(
     outputs = [np.full(shape, np.nan, DTYPES[case.type]) for _ in range(2)]
     arguments = [ctypes.c_void_p(a.ctypes.data) for a in (*inputs, *outputs)]
     lengths = [ctypes.c_int64(n) for n in case.lengths.values()] if case.open else []
-    getattr(library, f"run_{name}")(ctypes.c_int32(threads), *arguments, *lengths)
+    planned = case.scratch().bytes({}, threads)
+    # All bits set: not a number, and seen to be written to.
+    memory = np.full(planned + 2 * GUARD + 64, 0xFF, np.uint8)
+    start = GUARD + -(memory.ctypes.data + GUARD) % 64
+    scratch = ctypes.c_void_p(memory.ctypes.data + start)
+    getattr(library, f"run_{name}")(ctypes.c_int32(threads), *arguments, scratch, *lengths)
+    outside = np.concatenate([memory[:start], memory[start + planned :]])
+    assert np.all(outside == 0xFF), f"{case} leaves its {planned} bytes on {threads} threads"
+    assert planned <= threads * MOST_EACH, case
     return outputs
 
 
@@ -232,6 +259,9 @@ def check(case: Case, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray
     bound = (depth + 4) * EPSILON[case.type] * magnitude + 1e-30
     assert np.all(np.abs(outputs[0] - expected) <= bound), case
     assert case.plain or np.array_equal(outputs[1], outputs[0] / 2 + 1), case
+
+
+MOST_EACH = 2 << 20  # bytes of a thread's part of scratch memory
 
 
 def sizes(**lengths: int) -> dict[str, int]:
@@ -315,6 +345,19 @@ def grouped() -> list[Case]:
             Case("k,k->", sizes(k=140_001), open=open),
             Case("bmk,bkn->bmn", sizes(b=2, m=9, k=20_000, n=17), ("bkm", "bkn", "bmn"), open=open),
             Case("mk,kn->mn", sizes(m=2, k=20_000, n=50), computed=(True, False), open=open),
+            *(
+                Case(
+                    "mk,kn->mn",
+                    sizes(m=m, k=13_000, n=n),
+                    ("km", *memory),
+                    open=open,
+                    computed=(True, False),
+                )
+                for m, n in ((1, 70), (4, 60), (11, 100), (30, 64))
+                for memory in (("kn", "mn"), ("nk", "mn"))
+            ),
+            Case("b,b->b", sizes(b=70), computed=(True, True), open=open),
+            Case("mkb,bkn->bnm", sizes(b=3, m=40, k=50, n=70), ("mkb", "nkb", "bnm"), open=open),
             Case("bmk,bkn->bmn", sizes(b=9, m=16, k=48, n=32), open=open),
             Case("bmk,bkn->bmn", sizes(b=9, m=16, k=48, n=32), ("bmk", "bnk", "bmn"), open=open),
             Case("bmk,bkn->bmn", sizes(b=5, m=50, k=70, n=40), ("mbk", "kbn", "mbn"), open=open),
@@ -356,7 +399,6 @@ def check_all(every: Sequence[Case], vector_bytes: int, folder: Path) -> None:
         check(case, inputs, serial)
         shared = run_case(library, f"product{number}", case, inputs, 3)
         assert [a.tobytes() for a in serial] == [a.tobytes() for a in shared], case
-    assert library.scratch_bytes() <= 2 << 20
 
 
 @needs_compiler
@@ -441,7 +483,8 @@ def test_an_update_in_place_as_the_store(tmp_path: Path) -> None:
     )
     y, bias = random.standard_normal((70, 50), np.float32), random.standard_normal(50, np.float32)
     expected = y - 0.5 * np.maximum(x.astype(np.float64) @ w + bias, 0)
-    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (x, w, y, bias)]
+    scratch = np.empty(1 << 22, np.uint8)
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (x, w, y, bias, scratch)]
     library.run_update(ctypes.c_int32(2), *pointers)
     assert np.allclose(y, expected, atol=1e-4)
 
@@ -474,7 +517,10 @@ def sanitized_main(every: Sequence[Case]) -> str:
         for array, count in zip(("x0", "x1"), counts, strict=False):
             lines.append(f"    for (int64_t i = 0; i < {count}; ++i) {array}[i] = next();")
         lengths = "".join(f", {n}" for n in case.lengths.values()) if case.open else ""
-        lines.append(f"    run_product{number}(2, x0, x1, y0, y1{lengths});")
+        planned = case.scratch().bytes({}, 2)
+        lines.append(f"    char *scratch = aligned_alloc(64, {planned});")
+        lines.append(f"    memset(scratch, 0xff, {planned});")
+        lines.append(f"    run_product{number}(2, x0, x1, y0, y1, scratch{lengths});")
         names = [*result, *(d for d in case.lengths if d not in result)]
         for d in result:
             lines.append(f"    for (int64_t {d} = 0; {d} < {case.lengths[d]}; ++{d})")
@@ -490,7 +536,7 @@ def sanitized_main(every: Sequence[Case]) -> str:
         lines.append(
             f"    if (__builtin_fabs(sum - y0[{places[2]}]) > 1e-3) return {number + 1}; }}"
         )
-        lines.append("    free(x0); free(x1); free(y0); free(y1);\n  }")
+        lines.append("    free(x0); free(x1); free(y0); free(y1); free(scratch);\n  }")
     return "\n".join([*lines, "  return 0;", "}", ""])
 
 

@@ -203,7 +203,8 @@ static GEON_QUICK void geon_product_task_{tag}(void *argument, int64_t index) {{
   const int64_t panels = geon_lines_{tag}(
     run->direct || run->kept ? 0 : cut->column_block * cut->depth_block);
   const int64_t sums = geon_lines_{tag}((groups > 1 ? groups * {GROUP} : height) * block.sums_step);
-  const int64_t deep = product->left.staged + product->right.staged;
+  const int64_t lines = product->left.staged < product->rows ? product->left.staged : product->rows;
+  const int64_t deep = lines + product->right.staged;
   const int64_t totals = cut->is_long
     ? sums * (int64_t)(sizeof(double) / sizeof({type})) : 0;
   const int64_t staged = geon_lines_{tag}(product->left.pack || product->right.pack

@@ -128,7 +128,7 @@ class Packing:
         return any(d.name == self.operand.unit for d in self.summed[-1:])
 
     def staged(self, left: bool) -> int:
-        """How many elements for each summed index the packing works in."""
+        """How many elements for each summed index the packing works in, at most."""
         if self.view is not None or not (self.along_lines if left else self.along_summed):
             return 0
         return GROUP if left else self.of.panel
@@ -141,9 +141,9 @@ class Packing:
         elif self.along_lines:
             lines = [
                 *self.computed_along_lines(
-                    "row_start", "height", lambda k, r: f"staged[({k}) * {GROUP} + {r}]"
+                    "row_start", "height", lambda k, r: f"staged[({k}) * height + {r}]"
                 ),
-                f"geon_transpose_{tag}(left, left_step, staged, {GROUP}, depth_run, height);",
+                f"geon_transpose_{tag}(left, left_step, staged, height, depth_run, height);",
             ]
         else:
             lines = self.computed_along_summed("row_start", "height", "left", "left_step")

@@ -16,7 +16,17 @@ from .dtypes import DType, common_dtype, exact_dtype, kind, number_dtype
 from .interning import Entry
 from .interning import lock as _lock
 from .nodes import carry_notes
-from .op_graph import NO_AXES, ComputationOp, Op, Same, Tensor, intern, post_order, with_args
+from .op_graph import (
+    NO_AXES,
+    ComputationOp,
+    Op,
+    Same,
+    Tensor,
+    among,
+    intern,
+    post_order,
+    with_args,
+)
 from .registry import PRIMITIVES
 from .sites import set_override
 
@@ -194,7 +204,7 @@ def without_effect(x: Op, results: Sequence[Op]) -> str | None:
 
     What met ``x`` depends on what was built of it, or on a number that all share.
     """
-    if not x.weak or (x.axes is NO_AXES and not x.args) or x in post_order(results):
+    if not x.weak or (x.axes is NO_AXES and not x.args) or among(x, post_order(results)):
         return None
     return (
         f"{x} (made at {x.file_info}) is of Python numbers alone, so what it meets has its value "

@@ -87,6 +87,7 @@ MATCHES = {
     "sum_of_negative": lambda m: geon.sum(-m.leaf(AXES), m.chosen(None, AXES[1:], AXES[2])),
     "relu": _one_of(lambda m, x: geon.where(x <= 0.0, 0.0, x)),
     "where_constant": _one_of(lambda m, x: geon.where(m.chosen(True, False), x, x * 2.0)),
+    "cast_of_broadcast": lambda m: geon.cast(geon.broadcast(m.leaf(AXES[:1]), AXES), "float32"),
     "broadcast_twice": lambda m: geon.broadcast(
         geon.broadcast(m.leaf(AXES[:1]), m.chosen(AXES[:2], AXES[1::-1])), AXES[::-1]
     ),

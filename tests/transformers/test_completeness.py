@@ -13,7 +13,7 @@ from geon.op_graph.op_graph import ComputationOp, intern, post_order
 from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.testing.samples import SAMPLES
 from geon.transformers import c_expressions, fusion, layout, scalars
-from geon.transformers.native import nests
+from geon.transformers.native import accumulate
 from geon.transformers.native.completeness import lacks as native_lacks
 from geon.transformers.numpy import emit, kernels, table
 from geon.transformers.numpy.completeness import lacks as numpy_lacks
@@ -109,7 +109,7 @@ def test_a_reduction_by_halves_in_native_code(transformer, monkeypatch, row):
         ("STEPS of transformers/c_expressions.py", c_expressions.STEPS, "maximum"),
         ("IDENTITIES of transformers/c_expressions.py", c_expressions.IDENTITIES, 0),
         ("ELEMENTS of transformers/c_expressions.py", c_expressions.ELEMENTS, is_nan),
-        ("SIGNS of transformers/native/nests.py", nests.SIGNS, "|"),
+        ("SIGNS of transformers/native/accumulate.py", accumulate.SIGNS, "|"),
     ]
     got = tried(transformer, monkeypatch, tables, any_nan(row), NANS)
     np.testing.assert_array_equal(got, [True, False])
@@ -228,7 +228,7 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
 
 
 def test_tables_name_only_rows():
-    for known in (fusion.REDUCING, c_expressions.STEPS, c_expressions.IDENTITIES, nests.SIGNS,
+    for known in (fusion.REDUCING, c_expressions.STEPS, c_expressions.IDENTITIES, accumulate.SIGNS,
                   c_expressions.ELEMENTS, fusion.LOOKS, fusion.LIBRARY, scalars.THROUGH,
                   scalars.CHOOSING, layout.VIEWS, emit.SHOWN, kernels.SPECIAL):  # fmt: skip
         assert set(known) <= PRIMITIVES.keys(), sorted(set(known) - PRIMITIVES.keys())

@@ -103,3 +103,24 @@ def test_what_xarray_does_with_a_tensor_on_the_right():
 def test_a_ragged_list_is_no_array(value):
     with pytest.raises(geon.DTypeError, match="no rectangular array of numbers"):
         geon.constant(value, [A, B])
+
+
+@needs_compiler
+@native_only
+def test_the_arena_of_a_c_function_is_for_its_threads(make, monkeypatch):
+    x = geon.placeholder([N, B])
+    with geon.NativeTransformer(threads=2) as transformer:
+        c = transformer.computation(geon.sort(x, N), x).c_function
+        one, two = (c.arena({N: 5000}, threads=n) for n in (1, 2))
+        assert (one.threads, two.threads) == (1, 2) and one.bytes < two.bytes
+        assert c.arena({N: 5000}) == two
+        data = np.random.default_rng(0).random((5000, 8), np.float32)
+        table, used = c.table(data), []
+        run = table.bound.program.run
+        monkeypatch.setattr(
+            table.bound.program,
+            "run",
+            lambda p, n, threads, *rest: used.append(threads) or run(p, n, threads, *rest),
+        )
+        assert table.run(threads=64) == table.run() == 0 and used == [2, 1]
+        np.testing.assert_array_equal(table.results[0], np.sort(data, 0))

@@ -46,12 +46,18 @@ def _key_of(length: int | Length) -> str:
     """What terms are sorted by: the text, of which a long one has its beginning and a digest."""
     if not isinstance(length, Length):
         return str(length)
-    if not length.key:
-        parts: dict[int | Length, str] = {inner: inner.key for inner in length.inside}
-        text = length._written(parts, "({0})//({1})", "{0}")
+    stack = [] if length.key else [length]
+    while stack:
+        waiting = [inner for inner in stack[-1].inside if not inner.key]
+        if waiting:
+            stack += waiting
+            continue
+        top = stack.pop()
+        parts: dict[int | Length, str] = {inner: inner.key for inner in top.inside}
+        text = top._written(parts, "({0})//({1})", "{0}")
         if len(text) > LONGEST_KEY:
             text = text[:LONGEST_KEY] + hashlib.sha256(text.encode()).hexdigest()
-        object.__setattr__(length, "key", text)
+        object.__setattr__(top, "key", text)
     return length.key
 
 
@@ -239,8 +245,8 @@ class Length:
     __repr__ = __str__
 
 
-# Those that are alive. As the lengths inside are one where they are equal, terms are compared without
-# going into them.
+# Those that are alive. As the lengths inside are one where they are equal, terms are compared
+# without going into them.
 _KNOWN: weakref.WeakValueDictionary[Terms, Length] = weakref.WeakValueDictionary()
 
 

@@ -171,6 +171,8 @@ def test_long_ones_are_sorted_alike_in_every_process():
     lengths = [nested(100, more)[0] for more in (0, 1, 2)]
     keys = [_key_of(length) for length in lengths]
     assert len(set(keys)) == 3 and max(map(len, keys)) < 1000
+    unsorted = (N * C + 1) // C // T // C
+    assert _key_of(unsorted) == str(unsorted)
     one, two, three = (length // C for length in lengths)
     assert one + two + three is three + two + one
 

@@ -150,6 +150,8 @@ class Length:
     def _outwards(self, of: Callable[[Length, Mapping[int | Length, T]], T]) -> T:
         """What ``of`` makes of it, given what it made of the lengths inside."""
         made: dict[int | Length, T] = {}
+        if not self.inside:
+            return of(self, made)
         stack = [self]
         while stack:
             top = stack[-1]

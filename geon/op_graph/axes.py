@@ -223,7 +223,8 @@ class Axes:
         """The position of the axis of that name; ``AxisError`` when there is none."""
         name = axis.name if isinstance(axis, Axis) else axis
         if name not in self._positions:
-            raise AxisError(f"no axis {name!r} among {self}")
+            listed = ", ".join([repr(known) for known in self.names]) or "none"
+            raise AxisError(f"no axis {name!r} among {self}; ask for one that is there: {listed}")
         return self._positions[name]
 
     def get(self, name: str) -> Axis | None:

@@ -268,7 +268,11 @@ def gelu(
     elif approximate == "tanh":
         made = activations.gelu_tanh(x)
     else:
-        raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'")
+        x = as_tensor(x)
+        raise ArgumentError(
+            f"gelu of {x} (made at {x.file_info}): there is no approximate={approximate!r}; "
+            "give 'none', the exact form, or 'tanh'"
+        )
     return annotate(made, name, tags, follows)
 
 

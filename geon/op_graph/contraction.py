@@ -144,7 +144,11 @@ def contract(
     named = as_axes(over if over is not None else out_axes)
     for axis in named:
         if axis not in union:
-            raise AxisError(f"contract: no operand has the axis {axis.name!r}; they have {union}")
+            listed = ", ".join([f"{x} (made at {x.file_info})" for x in xs])
+            raise AxisError(
+                f"contract: no operand has the axis {axis.name!r}: {listed}; "
+                f"name axes among {union}"
+            )
     summed = set(named.names) if over is not None else set(union.names) - set(named.names)
     while len(xs) > 1:
         left, right = _cheapest_pair(xs, summed)

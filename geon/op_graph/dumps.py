@@ -62,7 +62,11 @@ def dumps(
 def _fed(feeds: Mapping[Any, Any], lines_of: Mapping[Op, int]) -> list[tuple[Leaf, Any]]:
     for leaf in feeds:
         if not isinstance(leaf, Leaf) or leaf not in lines_of:
-            raise DumpError(f"feeds: {leaf!r} is no placeholder or variable of the graph")
+            known = [str(op) for op in lines_of if isinstance(op, Leaf)]
+            raise DumpError(
+                f"feeds: {leaf!r} is no placeholder or variable of the graph; leave it out, or "
+                f"give arrays for those that are: {', '.join(known) or 'there are none'}"
+            )
     return sorted(feeds.items(), key=lambda item: lines_of[item[0]])
 
 

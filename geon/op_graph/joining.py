@@ -120,8 +120,9 @@ def stack(
     xs = [x if is_number(x) else as_tensor(x) for x in tensors]
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
-            f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors; "
-            "give an open axis or one of that length"
+            f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors"
+            f"{''.join([f', {_shown(x)}' for x in xs[:2]])}{', ...' * (len(xs) > 2)}; "
+            f"give an open axis or one of length {len(xs)}"
         )
     for x in xs:
         if not _axes(x).same_set(_axes(xs[0])):
@@ -218,7 +219,10 @@ def pad(
         along = own_axis(x, axis, "pad").name
         both = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
         if len(both) != 2 or any(not isinstance(w, int) or w < 0 for w in both):
-            raise AxisError(f"pad: the width of {axis.name!r} must be two counts >= 0, not {width}")
+            raise AxisError(
+                f"pad of {_shown(x)}: the width of {along!r} must be one count >= 0 or two, before "
+                f"and after it, not {width}; a slice takes elements away"
+            )
         table[along] = both
     if mode == "constant":
         x, fill = put_into("pad", x, value if is_number(value) else as_tensor(value))
@@ -229,5 +233,7 @@ def pad(
 
         made = pad_by_gather(x, table, mode)
     else:
-        raise AxisError(f"pad: no mode {mode!r}; there are constant, edge and reflect")
+        raise AxisError(
+            f"pad of {_shown(x)}: no mode {mode!r}; give 'constant', 'edge' or 'reflect'"
+        )
     return annotate(made, name, tags, follows)

@@ -1,14 +1,17 @@
 """Lengths of axes: integers, or integer expressions over open names in one normal form.
 
 An expression is a polynomial with integer coefficients whose atoms are open names and floor
-divisions of two expressions. Equal polynomials are equal values with equal hashes, so two lengths
-that are written differently but expand alike compare equal.
+divisions of two expressions. Equal polynomials are one value, so two lengths that are written
+differently but expand alike compare equal. Divisions may be nested to any depth: what walks over
+them goes from the innermost out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+import hashlib
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     import sympy
@@ -27,21 +30,66 @@ Atom = str | FloorDiv
 Monomial = tuple[tuple[Atom, int], ...]
 
 
+Terms = tuple[tuple[Monomial, int], ...]
+T = TypeVar("T")
+
+LONGEST_KEY = 400  # characters; nested divisions would make keys as long as their depth
+
+
 def _atom_key(atom: Atom) -> str:
-    return atom if isinstance(atom, str) else f"~{atom.numerator}~{atom.denominator}"
+    return (
+        atom if isinstance(atom, str) else f"~{_key_of(atom.numerator)}~{_key_of(atom.denominator)}"
+    )
+
+
+def _key_of(length: int | Length) -> str:
+    """What terms are sorted by: the text, of which a long one has its beginning and a digest."""
+    if not isinstance(length, Length):
+        return str(length)
+    stack = [] if length.key else [length]
+    while stack:
+        waiting = [inner for inner in stack[-1].inside if not inner.key]
+        if waiting:
+            stack += waiting
+            continue
+        top = stack.pop()
+        parts: dict[int | Length, str] = {inner: inner.key for inner in top.inside}
+        text = top._written(parts, "({0})//({1})", "{0}")
+        if len(text) > LONGEST_KEY:
+            text = text[:LONGEST_KEY] + hashlib.sha256(text.encode()).hexdigest()
+        object.__setattr__(top, "key", text)
+    return length.key
 
 
 class Length:
-    """An integer expression over open axis names: ``+ - * //`` with integers and lengths."""
+    """An integer expression over open axis names: ``+ - * //`` with integers and lengths.
 
-    __slots__ = ("_hash", "terms")
+    ``inside`` are the lengths that its floor divisions divide, or divide by, without their own.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "_names", "inside", "key", "terms")
 
     _hash: int
-    terms: tuple[tuple[Monomial, int], ...]
+    _names: frozenset[str]
+    inside: tuple[Length, ...]
+    key: str
+    terms: Terms
 
-    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+    def __new__(cls, terms: Terms) -> Length:
+        known = _KNOWN.get(terms)
+        if known is not None:
+            return known
+        self = object.__new__(cls)
+        atoms = [atom for monomial, _ in terms for atom, _ in monomial]
+        halves = [half for atom in atoms if not isinstance(atom, str) for half in atom]
+        inside = tuple(dict.fromkeys([half for half in halves if isinstance(half, Length)]))
+        names = frozenset([atom for atom in atoms if isinstance(atom, str)])
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "_hash", hash(terms))
+        object.__setattr__(self, "inside", inside)
+        object.__setattr__(self, "_names", names.union(*[inner._names for inner in inside]))
+        object.__setattr__(self, "key", "")
+        return _KNOWN.setdefault(terms, self)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a length expression is immutable; build a new one")
@@ -58,7 +106,10 @@ class Length:
         return Length, (self.terms,)
 
     def __eq__(self, other: object) -> bool:
-        return self.terms == other.terms if isinstance(other, Length) else NotImplemented
+        if not isinstance(other, Length):
+            return NotImplemented
+        # Two are equal and not one only where two threads made them at once.
+        return self is other or (self._hash == other._hash and self.terms == other.terms)
 
     def __hash__(self) -> int:
         return self._hash
@@ -90,17 +141,28 @@ class Length:
 
     def names(self) -> frozenset[str]:
         """The open names the expression reads."""
-        found: set[str] = set()
-        for monomial, _ in self.terms:
-            for atom, _ in monomial:
-                if isinstance(atom, str):
-                    found.add(atom)
-                else:
-                    found |= names_of(atom.numerator) | names_of(atom.denominator)
-        return frozenset(found)
+        return self._names
 
     def evaluate(self, lengths: Mapping[str, int]) -> int:
         """The integer it is for these lengths of the open names; ``KeyError`` for a missing one."""
+        return self._outwards(lambda each, inner: each._value(inner, lengths))
+
+    def _outwards(self, of: Callable[[Length, Mapping[int | Length, T]], T]) -> T:
+        """What ``of`` makes of it, given what it made of the lengths inside."""
+        made: dict[int | Length, T] = {}
+        if not self.inside:
+            return of(self, made)
+        stack = [self]
+        while stack:
+            top = stack[-1]
+            waiting = [inner for inner in top.inside if inner not in made]
+            if waiting:
+                stack += waiting
+            else:
+                made[stack.pop()] = of(top, made)
+        return made[self]
+
+    def _value(self, inner: Mapping[int | Length, int], lengths: Mapping[str, int]) -> int:
         total = 0
         for monomial, coefficient in self.terms:
             product = coefficient
@@ -108,13 +170,17 @@ class Length:
                 if isinstance(atom, str):
                     base = lengths[atom]
                 else:
-                    base = evaluate(atom.numerator, lengths) // evaluate(atom.denominator, lengths)
+                    top, bottom = (inner[h] if isinstance(h, Length) else h for h in atom)
+                    base = top // bottom
                 product *= base**power
             total += product
         return total
 
     def text(self, division: str = "({0})//({1})", name: str = "{0}") -> str:
         """The expression as source; ``division`` and ``name`` are how the language writes them."""
+        return self._outwards(lambda each, inner: each._written(inner, division, name))
+
+    def _written(self, inner: Mapping[int | Length, str], division: str, name: str) -> str:
         parts = []
         for monomial, coefficient in self.terms:
             factors = []
@@ -122,7 +188,7 @@ class Length:
                 if isinstance(atom, str):
                     written = name.format(atom)
                 else:
-                    halves = (as_text(half, division, name) for half in atom)
+                    halves = [inner[h] if isinstance(h, Length) else str(h) for h in atom]
                     written = f"({division.format(*halves)})"
                 factors += [written] * power
             if abs(coefficient) != 1 or not factors:
@@ -138,6 +204,9 @@ class Length:
 
     def sympy(self) -> sympy.Expr:
         """The expression as a SymPy expression over non-negative integer symbols."""
+        return self._outwards(Length._in_sympy)
+
+    def _in_sympy(self, inner: Mapping[int | Length, Any]) -> Any:
         import sympy
 
         total = sympy.Integer(0)
@@ -147,15 +216,40 @@ class Length:
                 if isinstance(atom, str):
                     base = sympy.Symbol(atom, integer=True, nonnegative=True)
                 else:
-                    base = sympy.floor(to_sympy(atom.numerator) / to_sympy(atom.denominator))
+                    top, bottom = (inner[h] if isinstance(h, Length) else h for h in atom)
+                    base = sympy.floor(sympy.sympify(top) / bottom)
                 product *= base**power
             total += product
+        return total
+
+    def _with(
+        self, inner: Mapping[int | Length, int | Length], lengths: Mapping[str, int]
+    ) -> int | Length:
+        if not self._names & lengths.keys():
+            return self
+        total: int | Length = 0
+        for monomial, coefficient in self.terms:
+            product: int | Length = coefficient
+            for atom, power in monomial:
+                base: int | Length
+                if isinstance(atom, str):
+                    base = lengths[atom] if atom in lengths else Length.of(atom)
+                else:
+                    base = floor_divide(*[inner.get(half, half) for half in atom])
+                for _ in range(power):
+                    product = product * base
+            total = total + product
         return total
 
     def __str__(self) -> str:
         return self.text()
 
     __repr__ = __str__
+
+
+# Those that are alive. As the lengths inside are one where they are equal, terms are compared
+# without going into them.
+_KNOWN: weakref.WeakValueDictionary[Terms, Length] = weakref.WeakValueDictionary()
 
 
 def _terms(value: int | Length) -> Iterable[tuple[Monomial, int]]:
@@ -225,22 +319,9 @@ def evaluate(length: int | Length, lengths: Mapping[str, int]) -> int:
 
 def given(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
     """The length with these open names replaced by integers; others stay open."""
-    if isinstance(length, int) or not length.names() & lengths.keys():
+    if isinstance(length, int):
         return length
-    total: int | Length = 0
-    for monomial, coefficient in length.terms:
-        product: int | Length = coefficient
-        for atom, power in monomial:
-            if isinstance(atom, str):
-                base = lengths[atom] if atom in lengths else Length.of(atom)
-            else:
-                base = floor_divide(
-                    given(atom.numerator, lengths), given(atom.denominator, lengths)
-                )
-            for _ in range(power):
-                product = product * base
-        total = total + product
-    return total
+    return length._outwards(lambda each, inner: each._with(inner, lengths))
 
 
 def as_text(length: int | Length, division: str = "({0})//({1})", name: str = "{0}") -> str:

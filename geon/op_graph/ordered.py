@@ -188,11 +188,14 @@ def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
 
     x = as_tensor(x)
     along = axis_of(x, axis, "top_k")
-    meaning = f"top_k: axis {along} of {x} (made at {x.file_info}) has fewer than k = {k} elements"
+    what = f"top_k: axis {along} of {x} (made at {x.file_info})"
+    if k < 0:
+        raise AxisError(f"{what} has no {k} largest elements; give a k of at least 0")
+    meaning = f"{what} has fewer than k = {k} elements; give a k of at most its length"
     guards: tuple[Guard, ...] = ()
     if isinstance(along.expression, Length):
         guards = (Guard("<=", k, along.expression, meaning),)
-    elif not 0 <= k <= along.expression:
+    elif k > along.expression:
         raise AxisError(meaning)
     axes = [a.with_length(k) if a is along else a for a in x.axes]
     positions: Tensor = intern(

@@ -63,9 +63,14 @@ class Random:
         try:
             self.seed = operator.index(seed)
         except TypeError:
-            raise DTypeError(f"the seed of a stream is an integer, not {seed!r}") from None
+            raise DTypeError(
+                f"the seed of a stream is an integer, not {seed!r}; give one from 0 to 2**64 - 1"
+            ) from None
         if not 0 <= self.seed < 1 << 64:
-            raise DTypeError(f"the seed {seed} is not from 0 to 2**64 - 1")
+            raise DTypeError(
+                f"the seed {seed} is not from 0 to 2**64 - 1; give {self.seed % (1 << 64)}, "
+                "its lowest 64 bits, or another"
+            )
         self.name = name
         self._drawn = 0
         self._counter: Leaf | None = None

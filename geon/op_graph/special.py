@@ -220,9 +220,12 @@ def polygamma(
 
     ``x`` is a float tensor. Raises ``DerivativeError`` for a negative order.
     """
-    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-        raise DerivativeError(f"polygamma needs an integer order of at least 0, not {n!r}")
     x = as_tensor(x)
+    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+        raise DerivativeError(
+            f"polygamma of {x} (made at {x.file_info}): the order must be an integer of at "
+            f"least 0, not {n!r}; order 0 is geon.digamma"
+        )
     if kind(x.dtype) != "f":
         x = in_dtype(x, FLOAT32)
     made = intern(ComputationOp, POLYGAMMA, (x,), (n,), x.axes, x.dtype, weak=x.weak)

@@ -18,6 +18,7 @@ from geon.op_graph.constants import constant_value
 from geon.op_graph.dtypes import kind
 from geon.op_graph.interpret import Bound, evaluate
 from geon.op_graph.op_graph import Leaf, post_order
+from geon.op_graph.reductions import positions
 from geon.testing.comparison import same_bits
 
 SUM_ULPS = 24.0
@@ -33,6 +34,7 @@ MOVES = frozenset(
     "broadcast reorder rename flip flatten unflatten slice update concat pad gather checked".split()
 )
 WIDE = np.dtype(np.float64)
+HALF_RANGE = 65504.0
 
 
 class UndeterminedError(Exception):
@@ -81,7 +83,16 @@ class Reference:
             args = [self.known[arg] for arg in each.args]
             with np.errstate(all="ignore"):
                 self.known[each] = self.computed(each, self.bounds[each], args)
+            self.refuse_overflow(each)
         return self.known[op]
+
+    def refuse_overflow(self, op):
+        """Raise where a half is out of its range, which kernels that keep it in float32 pass by."""
+        known = self.known[op]
+        if op.dtype.name == "float16" and known.value.size:
+            largest = np.abs(known.value).max() + (0.0 if known.exact else known.error.max())
+            if not largest < HALF_RANGE:
+                raise UndeterminedError(f"{op} overflows")
 
     def computed(self, op, bound, args):
         """One op: by what its kind of op does with what its operands may be off."""
@@ -99,6 +110,9 @@ class Reference:
                 return Known(value)
             moved = [_error(arg) if arg.value.dtype == WIDE else arg.value for arg in args]
             return Known(value, self.apply(op, bound, moved))
+        if name == "sum":  # as exact as there is: one after the other, float64 is off by too much
+            precise = np.add.reduce(args[0].value.astype(np.longdouble), axis=positions(op))
+            value = np.asarray(precise, WIDE)
         if name in ("sum", "cumsum", "scatter") or name in ("prod", "cumprod"):
             return getattr(self, f"_{name.removeprefix('cum')}")(op, bound, args, value)
         if exact and (name in ROUNDED_ONCE or op.primitive.kind != "elementwise"):

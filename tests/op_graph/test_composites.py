@@ -281,7 +281,7 @@ def test_relu_is_a_maximum_in_the_end():
 
 
 def test_gelu_has_two_forms():
-    with pytest.raises(geon.ArgumentError, match="'erf' is neither 'none' nor 'tanh'"):
+    with pytest.raises(geon.ArgumentError, match="='erf'; give 'none', the exact form, or 'tanh'"):
         geon.gelu(geon.placeholder(axes=[A]), approximate="erf")
 
 

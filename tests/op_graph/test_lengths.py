@@ -1,15 +1,19 @@
 """The algebra of lengths, against Python integers and SymPy."""
 
 import pickle
+import sys
+import weakref
 
 import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geon.op_graph import lengths
 from geon.op_graph.lengths import (
     FloorDiv,
     Length,
+    _key_of,
     as_text,
     evaluate,
     floor_divide,
@@ -17,6 +21,7 @@ from geon.op_graph.lengths import (
     product,
     to_sympy,
 )
+from geon.op_graph.lengths import given as bound
 
 NAMES = ("N", "C", "T")
 N, C, T = map(Length.of, NAMES)
@@ -133,11 +138,51 @@ def test_how_it_is_written():
 
 
 def test_equality_and_constants():
-    assert Length.of("N") == N and Length.of("N") is not N
+    assert Length.of("N") == N and Length.of("N") is N and 2 * N - N is N
     assert (N == 3) is False and N != C
     assert N - N == 0 and type(N - N) is int and type(N + 1 - N) is int
     assert product([N, 2, C]) == 2 * N * C and product([]) == 1
     assert 3 - N == -(N - 3)
+
+
+def nested(depth, more=0):
+    """((N // 2 + N) // 2 + N) ..., and what it is for N = 7."""
+    length, value = N + more, 7 + more
+    for _ in range(depth):
+        length, value = length // 2 + N, value // 2 + 7
+    return length, value
+
+
+def test_divisions_within_divisions_of_any_depth():
+    depth = 2 * sys.getrecursionlimit()
+    length, value = nested(depth)
+    assert names_of(length) == {"N"}
+    assert evaluate(length, {"N": 7}) == bound(length, {"N": 7}) == value
+    assert bound(length, {"C": 7}) is length
+    assert as_text(length).count("//") == length.c_text().count("floor_div") == depth
+    assert nested(depth)[0] is length and nested(depth, 1)[0] != length
+    alive = weakref.ref(length)
+    del length
+    assert alive() is None
+
+
+def test_long_ones_are_sorted_alike_in_every_process():
+    """By a key that stays short, and that tells two of one beginning apart."""
+    lengths = [nested(100, more)[0] for more in (0, 1, 2)]
+    keys = [_key_of(length) for length in lengths]
+    assert len(set(keys)) == 3 and max(map(len, keys)) < 1000
+    unsorted = (N * C + 1) // C // T // C
+    assert _key_of(unsorted) == str(unsorted)
+    one, two, three = (length // C for length in lengths)
+    assert one + two + three is three + two + one
+
+
+def test_two_that_threads_made_at_once_are_equal(monkeypatch):
+    first = (N + 1) // 2 + C
+    monkeypatch.setattr(lengths, "_KNOWN", weakref.WeakValueDictionary())
+    second = (Length.of("N") + 1) // 2 + Length.of("C")
+    assert first is not second and first == second and hash(first) == hash(second)
+    assert first - second == 0 and first != second + 1
 
 
 def test_a_missing_name_is_named():

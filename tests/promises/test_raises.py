@@ -75,7 +75,8 @@ CASES = {
         geon.AxisError,
         lambda: geon.concat([X, geon.placeholder([A, geon.Axis("B", 4)])], A),
     ),
-    "stack: other axes": (geon.AxisError, lambda: geon.stack([X, geon.sum(X, A)], C)),
+    "stack: other axes": (geon.AxisError, lambda: geon.stack([X, geon.sum(X, A)], geon.Axis("T"))),
+    "stack: length": (geon.AxisError, lambda: geon.stack([X, Y], C)),
     "pad: negative": (geon.AxisError, lambda: geon.pad(X, {A: (-1, 0)})),
     "pad: mode": (geon.AxisError, lambda: geon.pad(X, {A: (1, 0)}, mode="wrapped")),
     "cross_entropy_multi: numbers": (
@@ -88,6 +89,7 @@ CASES = {
     "cast_axes: lengths": (geon.AxisError, lambda: geon.cast_axes(X, [A, C])),
     "rename: length": (geon.AxisError, lambda: geon.rename(X, {B: C})),
     "top_k: fewer": (geon.AxisError, lambda: geon.top_k(X, 4, B)),
+    "top_k: negative": (geon.AxisError, lambda: geon.top_k(X, -1, B)),
     "take: outside": (geon.IndexRangeError, lambda: X[:, 1:4]),
     "Random: seed": (geon.DTypeError, lambda: geon.Random(2**64)),
     "uniform: dtype": (geon.DTypeError, lambda: geon.Random(0).uniform(A, dtype="int32")),
@@ -101,23 +103,40 @@ CASES = {
 OF_ARGUMENTS = {
     "Axes: twice",
     "Axes.index: none",
-    "gelu: another form",
     "outer: not elementwise",
     "outer: operands",
     "constant: no axes",
     "constant: do not fit",
-    "contract: in no operand",
     "custom_deriv: no tensor",
     "loads: no dump",
-    "stack: other axes",
-    "pad: negative",
-    "pad: mode",
     "Random: seed",
     "uniform: dtype",
     "normal: dtype",
-    "polygamma: order",
     "make_transformer: name",
 }
+
+CURES = {
+    "Axes.index: none": "ask for one that is there: 'A', 'B'",
+    "gelu: another form": "give 'none', the exact form, or 'tanh'",
+    "contract: in no operand": "name axes among (A:2, B:3)",
+    "stack: other axes": "geon.broadcast one of them",
+    "stack: length": "give an open axis or one of length 2",
+    "pad: negative": "a slice takes elements away",
+    "pad: mode": "give 'constant', 'edge' or 'reflect'",
+    "top_k: fewer": "give a k of at most its length",
+    "top_k: negative": "give a k of at least 0",
+    "dumps: a feed too many": "leave it out, or give arrays for those that are: X(A:2, B:3)",
+    "polygamma: order": "order 0 is geon.digamma",
+    "Random: seed": "give 0, its lowest 64 bits, or another",
+}
+
+
+@pytest.mark.parametrize("case", CURES)
+def test_it_says_the_cure(case):
+    error, build = CASES[case]
+    with pytest.raises(error) as caught:
+        build()
+    assert str(caught.value).endswith(CURES[case])
 
 
 @pytest.mark.parametrize("case", CASES)

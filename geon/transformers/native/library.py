@@ -40,16 +40,17 @@ struct {name}_work {{
 
 static void {name}_columns(const struct {name}_work *all, int64_t at, int64_t width)
 {{
-    {result} totals[64];
+    {total} totals[64];
     for (int64_t j = 0; j < width; j++)
         totals[j] = {start};
     int64_t step = all->reverse ? -all->inner : all->inner;
     at += all->reverse ? (all->n - 1) * all->inner : 0;
     for (int64_t i = 0; i < all->n; i++, at += step)
         for (int64_t j = 0; j < width; j++) {{
-            {result} before = i ? totals[j] : {identity}, value = all->x[at + j];
+            {result} before = i ? ({result})totals[j] : {identity};
+            {total} value = ({result})all->x[at + j];
             totals[j] = {combined};
-            all->out[at + j] = all->exclusive ? before : totals[j];
+            all->out[at + j] = all->exclusive ? before : ({result})totals[j];
         }}
 }}
 
@@ -83,7 +84,8 @@ static void {name}(int32_t threads, const {type} *x, {result} *out, int64_t oute
 def cumulative_text(row: str, dtype: str, result: str | None = None) -> tuple[str, str]:
     """``void(threads, x, out, outer, n, inner, int exclusive, int reverse)``: running totals.
 
-    They accumulate in the dtype of the result, that of ``x`` unless given; ``out`` may be ``x``.
+    They accumulate in the dtype of the result, that of ``x`` unless given, sums of float32 in
+    float64; ``out`` may be ``x``.
     """
     result = result or dtype
     step = "sum" if row == "cumsum" else "prod"
@@ -93,7 +95,9 @@ def cumulative_text(row: str, dtype: str, result: str | None = None) -> tuple[st
     name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
     words = {"name": name, "type": C_TYPES[dtype], "result": C_TYPES[result], "start": start}
     words |= {"identity": identity(step, result), "grain": str(_GRAIN)}
-    words["combined"] = combine(step, result, "totals[j]", "value")
+    total = "float64" if (row, result) == ("cumsum", "float32") else result
+    words["total"] = C_TYPES[total]
+    words["combined"] = combine(step, total, "totals[j]", "value")
     return name, _CUMULATIVE.format(**words)
 
 

@@ -30,7 +30,7 @@ static GEON_QUICK struct geon_cut_{tag} geon_cut_{tag}(int64_t batches, int64_t 
     int64_t columns, int64_t depth, int direct, int32_t threads) {{
   struct geon_cut_{tag} s;
   const int few = direct != 0;
-  s.is_long = depth > {of.long_depth};
+  s.is_long = depth > (direct == 1 ? {of.long_stream} : {of.long_depth});
   s.chain = s.is_long ? {CHAIN} : depth > 0 ? depth : 1;
   const int64_t wide = few ? (rows <= 8 ? 8 : 2) * {of.columns} : {of.columns};
   const int64_t least = few ? {of.columns} : 4 * {of.panel};

@@ -188,7 +188,7 @@ class ProductScratch:
         return (
             _up(height * of.line, 64)
             + _up(width * deep, 64)
-            + self._sums(groups * GROUP if groups > 1 else height, width, depth)
+            + self._sums(groups * GROUP if groups > 1 else height, width, depth > of.long_depth)
             + self._staged(deep, width)
         )
 
@@ -200,12 +200,13 @@ class ProductScratch:
         deep = min(max(most, of.vector * CHAIN), _up(depth, 8))
         left = _up(rows * (deep + of.vector), 64)
         height = min(GROUP, _up(rows, 12))
-        return left + self._sums(height, width, depth) + self._staged(deep, width)
+        sums = self._sums(height, width, depth > of.long_stream)
+        return left + sums + self._staged(deep, width)
 
-    def _sums(self, rows: int, width: int, depth: int) -> int:
+    def _sums(self, rows: int, width: int, is_long: bool) -> int:
         """Sums of a block, and where sums are long their totals in double."""
         one = _up(rows * (width + self.of.vector), 64)
-        return one * (1 + 8 // self.of.bytes) if depth > self.of.long_depth else one
+        return one * (1 + 8 // self.of.bytes) if is_long else one
 
     def _staged(self, deep: int, width: int) -> int:
         """Elements of both operands before they are packed, for each summed index."""

@@ -94,16 +94,20 @@ def _cumulative(work: Emitter, op: Op) -> list[str]:
     def part(array: str, text: str) -> str:
         return work.look(array, f"[{', '.join([':'] * at + [text])}]")
 
+    def accumulated(source: str, target: str) -> str:
+        if ufunc == "add" and name_of(op.dtype) == "float32":
+            return f"rt.add_accumulate({source}, {at}, {target})"
+        return f"np.{ufunc}.accumulate({source}, axis={at}, out={target})"
+
     backwards = "::-1" if reverse else ":"
     if not exclusive:
-        source, target = part(x, backwards), part(out, backwards)
-        return [f"np.{ufunc}.accumulate({source}, axis={at}, out={target})"]
+        return [accumulated(part(x, backwards), part(out, backwards))]
     source = part(x, ":0:-1" if reverse else ":-1")
     target = part(out, "-2::-1" if reverse else "1:")
     first = part(out, "-1:" if reverse else ":1")
     return [
         f"np.copyto({first}, {work.scalar(identity, op.dtype)})",
-        f"np.{ufunc}.accumulate({source}, axis={at}, out={target})",
+        accumulated(source, target),
     ]
 
 

@@ -85,6 +85,26 @@ def _few_terms(x: Array, first: int) -> Array:
     return found
 
 
+def add_accumulate(x: Array, axis: int, out: Array) -> None:
+    """Running sums of float32 along ``axis``, each the rounded one of float64."""
+    x, out = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
+    if out.size > PIECE and out[:1].size > PIECE // CHAIN:
+        along = 1 + int(np.argmax(out.shape[1:]))
+        middle = out.shape[along] // 2
+        for half in (slice(None, middle), slice(middle, None)):
+            part = (slice(None),) * along + (half,)
+            add_accumulate(x[part], 0, out[part])
+        return
+    step = max(1, PIECE // max(1, out[:1].size))
+    total: Any = None
+    for start in range(0, len(x), step):
+        sums = np.add.accumulate(x[start : start + step], axis=0, dtype=np.float64)
+        if total is not None:
+            sums += total
+        out[start : start + step] = sums
+        total = sums[-1].copy()
+
+
 def matmul(x: Array, y: Array, out: Array) -> None:
     """The product of (stacks of) matrices of float32 as ``np.matmul`` takes them."""
     terms = x.shape[-1]

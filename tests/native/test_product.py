@@ -18,12 +18,10 @@ from geon.transformers.native.product import (
     Dimension,
     Operand,
     Product,
-    _oriented,
     micro_kernels,
     product_text,
 )
 from geon.transformers.native.product_shape import shape
-from geon.transformers.native.product_task import ProductText
 from geon.transformers.native.product_walk import merged
 from geon.transformers.native.working import ProductScratch
 
@@ -177,21 +175,17 @@ class Case:
         )
 
     def scratch(self) -> ProductScratch:
-        """The scratch memory: with room to compute operands in, where they are not just moved."""
+        """The scratch memory, as it is planned."""
         left, right, result = self.letters
 
         def count(letters: Sequence[str]) -> int:
             return prod(self.lengths[d] for d in letters)
 
-        made = self.product("p")
-        text = ProductText(_oriented(made, shape(self.type, 64)), shape(self.type, 64))
-        staged = text.left.view is None or text.right.view is None
         return ProductScratch(
             count([d for d in left if d in right and d in result]),
             count([d for d in left if d not in right]),
             count([d for d in right if d not in left]),
             count([d for d in left if d in right and d not in result]),
-            staged,
             shape(self.type, 64),
         )
 

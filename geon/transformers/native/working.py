@@ -189,7 +189,7 @@ class ProductScratch:
             _up(height * of.line, 64)
             + _up(width * deep, 64)
             + self._sums(groups * GROUP if groups > 1 else height, width, depth > of.long_depth)
-            + self._staged(deep, width)
+            + _up((height + PANEL) * deep + width, 64)  # of both operands, before they are packed
         )
 
     def _direct(self, rows: int, columns: int, depth: int) -> int:
@@ -201,16 +201,12 @@ class ProductScratch:
         left = _up(rows * (deep + of.vector), 64)
         height = min(GROUP, _up(rows, 12))
         sums = self._sums(height, width, depth > of.long_stream)
-        return left + sums + self._staged(deep, width)
+        return left + sums + _up(height * deep + width, 64)
 
     def _sums(self, rows: int, width: int, is_long: bool) -> int:
         """Sums of a block, and where sums are long their totals in double."""
         one = _up(rows * (width + self.of.vector), 64)
         return one * (1 + 8 // self.of.bytes) if is_long else one
-
-    def _staged(self, deep: int, width: int) -> int:
-        """Elements of both operands before they are packed, for each summed index."""
-        return _up((GROUP + PANEL) * deep + width, 64)
 
 
 def _up(number: int, step: int) -> int:

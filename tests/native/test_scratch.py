@@ -1,0 +1,415 @@
+"""Scratch memory: calls take what the plan says, and nothing where the system refuses it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.memory import Buffer, place_plan
+from geon.transformers.native import runtime
+from geon.transformers.native.product_shape import shape
+from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.working import ProductScratch
+from geon.transformers.verify import verify_plan
+from tests.native.test_sanitized import run as run_sanitized
+
+pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+
+A, B, C, D = (geon.Axis(name) for name in "ABCD")
+
+
+# Each large array is a mapping of its own, of pages that are counted one by one.
+COUNTED = {"MALLOC_MMAP_THRESHOLD_": "65536", "NUMPY_MADVISE_HUGEPAGE": "0"}
+
+
+def program(text: str, *arguments: object) -> str:
+    """What a Python process of its own says, which ends with status 0."""
+    command = [sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)]
+    environment = {**os.environ, **COUNTED}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+# What a call takes ------------------------------------------------------------------------------
+
+# A line for each kernel: the lengths of a call, the least share of what is said that it must take,
+# and how it is built of float32 x over the axes of these lengths (and y, over others).
+MEASURED = """
+    import ctypes, gc, sys
+    import numpy as np
+    import geon
+    from geon.transformers.native import spacious
+
+    threads = int(sys.argv[1])
+    A, B, C, D = (geon.Axis(name) for name in "ABCD")
+    libc = ctypes.CDLL(None)
+
+    def status(name):
+        for line in open("/proc/self/status"):
+            if line.startswith(name + ":"):
+                return int(line.split()[1]) * 1024
+
+    def given(leaf, lengths):
+        shape = [lengths.get(axis.name, axis.length) for axis in leaf.axes]
+        values = np.random.default_rng(0).random(shape, np.float32)
+        return (values * 5 if leaf.dtype.kind == "i" else values).astype(leaf.dtype)
+
+    def measure(name, results, inputs, lengths, least):
+        with geon.make_transformer("native", threads=threads) as t:
+            f = t.computation(results, *inputs)
+            few = dict.fromkeys(lengths, 5) if name != "top_k" else {"A": 1000}
+            f(*(given(x, few) for x in inputs))
+            feeds = [given(x, lengths) for x in inputs]
+            spacious.give_back()
+            gc.collect()
+            getattr(libc, "malloc_trim", lambda n: 0)(0)
+            said = f.peak_bytes({axis: lengths[axis.name] for axis in (A, B, C, D)
+                                 if axis.name in f.open_names})
+            open("/proc/self/clear_refs", "w").write("5")
+            before = status("VmRSS")
+            out = f(*feeds)
+            print(name, status("VmHWM") - before, said, least, flush=True)
+            del out
+
+    def leaf(*axes, dtype="float32"):
+        return geon.placeholder(list(axes), dtype)
+
+    x, y = leaf(A, B), leaf(B, C)
+    line, wide = leaf(A), leaf(A, dtype="float64")
+    at = leaf(C, dtype="int64")
+    batch, other = leaf(D, A, B), leaf(D, B, C)
+    weights = geon.Variable([geon.Axis("W", 600), geon.Axis("V", 900)], initial_value=0.5)
+    rows = leaf(A, weights.axes[0])
+
+    measure("sort", geon.sort(line, A), [line], {"A": 4_000_000}, 0.9)
+    measure("sort of lines", geon.sort(x, A), [x], {"A": 2000, "B": 700}, 0.7)
+    measure("argsort", geon.argsort(wide, A), [wide], {"A": 5_000_000}, 0.9)
+    measure("argsort of lines", geon.argsort(x, B), [x], {"A": 9, "B": 400_000}, 0.5)
+    measure("top_k", list(geon.top_k(line, 1000, A)), [line], {"A": 3_000_000}, 0.4)
+    measure("argmax", geon.argmax(x, B), [x], {"A": 3_000_000, "B": 3}, 0.9)
+    measure("scatter", geon.scatter(x, at, geon.exp(leaf_c := leaf(C, B)), A), [x, at, leaf_c],
+            {"A": 3000, "B": 1000, "C": 900}, 0.7)
+    measure("cumsum", geon.cumsum(geon.exp(x), A), [x], {"A": 3000, "B": 1000}, 0.9)
+    measure("gather", geon.gather(x, at, A), [x, at], {"A": 3000, "B": 1000, "C": 4000}, 0.9)
+    measure("concat", geon.concat([x, geon.exp(x)], A), [x], {"A": 3000, "B": 1000}, 0.9)
+    measure("pad", geon.pad(x, {A: (1, 2)}), [x], {"A": 3000, "B": 1000}, 0.9)
+    measure("transpose", geon.reorder(x, [B, A]), [x], {"A": 3000, "B": 1000}, 0.9)
+    measure("softmax", geon.softmax(x, normalization_axes=B), [x], {"A": 6, "B": 1_500_000}, 0.5)
+    measure("softmax of columns", geon.softmax(x, normalization_axes=A), [x],
+            {"A": 3000, "B": 1000}, 0.7)
+    measure("sum", geon.sum(geon.exp(x)), [x], {"A": 3000, "B": 1000}, 0)
+    measure("sum of lines", geon.sum(x, A), [x], {"A": 3000, "B": 1000}, 0)
+    measure("product", geon.dot(x, y), [x, y], {"A": 1500, "B": 700, "C": 1700}, 0.7)
+    measure("long product", geon.dot(x, y), [x, y], {"A": 400, "B": 20_000, "C": 300}, 0.3)
+    measure("stream", geon.dot(x, y), [x, y], {"A": 4, "B": 3000, "C": 3000}, 0)
+    turned = leaf(C, B)
+    measure("dots", geon.dot(x, turned, over=B), [x, turned], {"A": 4, "B": 3000, "C": 3000}, 0)
+    measure("computed", geon.dot(geon.exp(x), geon.tanh(y)), [x, y],
+            {"A": 1500, "B": 700, "C": 1700}, 0.6)
+    measure("few computed rows", geon.dot(geon.exp(x), y), [x, y],
+            {"A": 3, "B": 9000, "C": 700}, 0)
+    measure("kept copy", geon.dot(rows, weights), [rows],
+            {"A": 400}, 0.6)
+    measure("batches", geon.dot(batch, other, over=B), [batch, other],
+            {"A": 90, "B": 80, "C": 1100, "D": 40}, 0.7)
+"""
+SLACK = 1 << 20  # code that is read for the first time, stacks, Python's own
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux's /proc")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_call_takes_what_it_says(threads):
+    lines = [line.rsplit(" ", 3) for line in program(MEASURED, threads).splitlines()]
+    assert len(lines) == 24
+    wrong = []
+    for name, *numbers in lines:
+        taken, said, least = map(float, numbers)
+        if not least * said - SLACK <= taken <= said + SLACK:
+            wrong.append(f"{name}: {taken:.0f} bytes were taken, {said:.0f} said")
+    assert not wrong, "\n".join(wrong)
+
+
+REFUSED = """
+    import resource, sys
+    import numpy as np
+    import geon
+
+    threads, folder = int(sys.argv[1]), sys.argv[2]
+    A = geon.Axis("A")
+    x = geon.placeholder(A, "float64")
+    v = geon.Variable([geon.Axis("C", 3)], initial_value=1, name="v")
+    t = geon.make_transformer("native", threads=threads)
+    new = v * 2 + geon.cast(geon.max(x), "float32")
+    f = t.computation([geon.argsort(x, A), geon.assign(v, new)], x)
+    f(np.ones(3))
+    f(np.ones(3))  # the short way in is there
+    t.save(folder + "/first")
+    data = np.random.default_rng(0).random(5_000_000)
+    out = np.empty(data.size, np.int64)
+    out[:] = 0
+    before = t.get(v).tolist()
+    pages = int(open("/proc/self/statm").read().split()[0])
+    limit = pages * resource.getpagesize() + (80 << 20)  # for the result, not for the work
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+    for give in ({}, {"out": (out, None)}, {}):
+        try:
+            f(data, **give)
+        except MemoryError:
+            print("no memory", t.get(v).tolist() == before, not out.any())
+    print(f(np.array([2.0, 0.0, 1.0]))[0].tolist(), t.get(v).tolist()[0] == 2 * before[0] + 2)
+    t.save(folder + "/second")
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    order = f(data)[0]
+    print((np.diff(data[order]) >= 0).all())
+    t.restore(folder + "/second")
+    print(t.get(v).tolist()[0] == 2 * before[0] + 2)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_where_there_is_no_memory_nothing_is_changed(threads, tmp_path):
+    said = program(REFUSED, threads, tmp_path)
+    assert said == "no memory True True\n" * 3 + "[1, 2, 0] True\nTrue\nTrue\n"
+
+
+# Alignment --------------------------------------------------------------------------------------
+
+
+def test_buffers_lie_at_multiples_of_the_targets_alignment(monkeypatch):
+    bound = []
+
+    class Recorded(runtime.Bound):
+        def __init__(self, program, threads, version, arena, offsets, *rest):
+            bound.append((arena.ctypes.data, tuple(offsets), arena.nbytes))
+            super().__init__(program, threads, version, arena, offsets, *rest)
+
+    monkeypatch.setattr(runtime, "Bound", Recorded)
+    x, y = geon.placeholder([A, B]), geon.placeholder([B, C])
+    values = geon.cumsum(geon.dot(geon.exp(x), y), A)
+    order = geon.argsort(values, C)
+    results = [order, geon.sort(values, A), geon.softmax(geon.cumsum(x, B), normalization_axes=A)]
+    lengths = {"A": 7, "B": 33, "C": 5}
+    feeds = [np.random.default_rng(0).random(s, np.float32) for s in ((7, 33), (33, 5))]
+    found = {}
+    for alignment in (64, 256, 4096):
+        with geon.make_transformer("native", threads=3) as t:
+            name = f"{t.target.name}, at {alignment}"
+            t.target = dataclasses.replace(t.target, name=name, alignment=alignment)
+            f = t.computation(results, x, y)
+            assert sum(bool(buffer.scratch) for buffer in f.plan.buffers) >= 2
+            bound.clear()
+            found[alignment] = [result.tobytes() for result in f(*feeds)]
+            ((address, offsets, size),) = bound
+            placed = place_plan(f.plan, lengths, 3)
+            arena = f.c_function.arena({A: 7, B: 33, C: 5})
+            assert placed.offsets == offsets and placed.arena_bytes == size
+            assert arena.offsets == offsets and arena.bytes == size
+            assert arena.alignment == alignment
+            assert address % alignment == 0
+            assert all(offset % alignment == 0 for offset in offsets)
+            assert len(set(offsets)) > 2
+    assert found[64] == found[256] == found[4096]
+
+
+# The plan ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plan():
+    """An argsort of a value in the arena into the arena, while another value is alive."""
+    x = geon.placeholder([A, B])
+    alive = geon.cumsum(x, B)
+    read = geon.cumsum(alive, A)
+    order = geon.argsort(read, A)
+    last = geon.cumsum(geon.cast(order, "float32") + geon.exp(alive), A)
+    with geon.make_transformer("native", threads=3) as t:
+        return t.computation(geon.cumsum(last, B), x).plan
+
+
+def argsort_of(plan):
+    """The kernel, and the number of its scratch buffer."""
+    (kernel,) = (k for k in plan.schedule.kernels if k.op.primitive.name == "argsort")
+    return kernel, plan.scratch[kernel.op]
+
+
+def working_in(plan, which):
+    """The plan with an argsort that works in the buffer of another value."""
+    kernel, _ = argsort_of(plan)
+    return dataclasses.replace(plan, scratch={kernel.op: homes_of(plan)[which]})
+
+
+def homes_of(plan):
+    """The arena buffers of what the argsort reads, computes, and of what lives on meanwhile."""
+    kernel, number = argsort_of(plan)
+    read = plan.homes[kernel.op.args[0]].number
+    made = plan.homes[kernel.op].number
+    (alive,) = (
+        home.number
+        for op, home in plan.homes.items()
+        if op.primitive.name == "cumsum" and home.kind == "arena" and op.attrs[0] == "B"
+    )
+    return {"reads": read, "computes": made, "alive": alive}
+
+
+def test_a_sound_plan_passes(plan):
+    verify_plan(plan)
+
+
+@pytest.mark.parametrize(
+    ("which", "said"),
+    [
+        ("reads", "works in the memory of <cumsum"),
+        ("computes", "works in the memory of <argsort"),
+        ("alive", "<cumsum .* is no longer whole"),
+    ],
+)
+def test_scratch_memory_over_a_value_is_refused(plan, which, said):
+    with pytest.raises(geon.PlanError, match=said):
+        verify_plan(working_in(plan, which))
+
+
+def test_scratch_memory_that_lives_at_another_time(plan):
+    """The planner then lays it over values that are alive when the kernel works."""
+    kernel, number = argsort_of(plan)
+    end = len(plan.schedule.kernels) - 1
+    refused = 0
+    for late in (0, end):
+        buffers = list(plan.buffers)
+        buffers[number] = Buffer(0, late, late, buffers[number].scratch)
+        try:
+            verify_plan(dataclasses.replace(plan, buffers=tuple(buffers)))
+        except geon.PlanError:
+            refused += 1
+    assert refused
+
+
+def test_scratch_memory_beyond_the_arena(plan, monkeypatch):
+    from geon.transformers import verify
+
+    _, number = argsort_of(plan)
+
+    def place(*args):
+        placed = place_plan(*args)
+        return dataclasses.replace(
+            placed,
+            offsets=tuple(
+                placed.arena_bytes if k == number else at for k, at in enumerate(placed.offsets)
+            ),
+        )
+
+    monkeypatch.setattr(verify, "place_plan", place)
+    with pytest.raises(geon.PlanError, match="outside the arena"):
+        verify_plan(plan)
+
+
+def test_the_plan_is_explained_with_its_scratch_memory():
+    x = geon.placeholder([A])
+    for threads, said in ((1, "on 1 thread,"), (3, "on 3 threads,")):
+        with geon.make_transformer("native", threads=threads) as t:
+            text = t.computation(geon.argsort(x, A), x).explain("plan")
+            (line,) = (line for line in text.splitlines() if "scratch" in line)
+            assert said in line and "at most" in line and "kernels 0 to 0" in line
+
+
+WORKING = {
+    "argsort": lambda x, y: geon.argsort(x, B),
+    "sort of columns": lambda x, y: geon.sort(x, A),
+    "top_k": lambda x, y: list(geon.top_k(x, 1, A)),
+    "softmax": lambda x, y: geon.softmax(x, normalization_axes=B),
+    "softmax of columns": lambda x, y: geon.softmax(x, normalization_axes=A),
+    "product": lambda x, y: geon.dot(x, y),
+    "computed product": lambda x, y: geon.dot(geon.exp(x), y * 2),
+    "all": lambda x, y: [geon.argsort(geon.dot(geon.exp(x), y), C), geon.sort(x, B),
+                         geon.softmax(y, normalization_axes=C)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", WORKING)
+def test_peak_bytes_of_open_lengths_is_an_upper_bound(name, threads):
+    x, y = geon.placeholder([A, B]), geon.placeholder([B, C])
+    with geon.make_transformer("native", threads=threads) as t:
+        f = t.computation(WORKING[name](x, y), x, y)
+        bound = f.peak_bytes()
+        draw = random.Random(threads)
+        buffers = len(f.plan.buffers) + 2
+        sizes = [1, 2, 3, 5, 12, 13, 31, 33, 64, 100, 257, 481, 1000, 8191, 9000, 70_000]
+        for _ in range(300):
+            lengths = {axis: draw.choice(sizes) for axis in (A, B, C)}
+            exact = f.peak_bytes({a: n for a, n in lengths.items() if a.name in f.open_names})
+            said = bound.evaluate({axis.name: n for axis, n in lengths.items()})
+            assert exact <= said + 64 * buffers, lengths
+
+
+def sized(draw):
+    """A length around one of those at which blocks change."""
+    around = draw.choice((1, 4, 8, 12, 16, 32, 48, 64, 96, 256, 384, 480, 512, 8192, 20_000))
+    return max(0, around + draw.randrange(-3, 4)) if draw.random() < 0.7 else draw.randrange(5000)
+
+
+@pytest.mark.parametrize("type", ["float", "double"])
+def test_the_bound_of_a_product_is_above_all_sizes(type):
+    draw = random.Random(5)
+    of = shape(type, 64)
+    n, m, k, b = (geon.Axis(name).expression for name in "NMKB")
+    for _ in range(4000):
+        lengths = dict(zip("BNMK", (sized(draw) for _ in range(4)), strict=True))
+        named = {"B": b, "N": n, "M": m, "K": k}
+        some = [named[c] if draw.random() < 0.5 else lengths[c] for c in "BNMK"]
+        threads = draw.randrange(1, 9)
+        scratch = ProductScratch(*some, of)
+        most = scratch.most(threads)
+        assert isinstance(most, int)
+        exact = scratch.bytes(lengths, threads)
+        assert exact == ProductScratch(*(lengths[c] for c in "BNMK"), of).bytes({}, threads)
+        assert exact <= most, (lengths, some)
+
+
+# Red zones --------------------------------------------------------------------------------------
+
+GUARDED = """
+    import numpy as np
+    import geon
+
+    A, B, C, D = (geon.Axis(name) for name in "ABCD")
+    x, y, z = geon.placeholder([A, B]), geon.placeholder([B, C]), geon.placeholder([C, B])
+    s, u = geon.placeholder([A, B, D]), geon.placeholder([C, B, D])
+    results = [
+        geon.dot(x, y), geon.dot(geon.exp(x), y), geon.dot(x, geon.exp(y)),
+        geon.dot(geon.exp(x), geon.exp(z), over=B), geon.dot(x, z, over=B),
+        geon.dot(s, u, over=B), geon.dot(geon.exp(s), u, over=B),
+        geon.sort(x, A), geon.sort(x, B), geon.argsort(x, A), *geon.top_k(x, 1, B),
+        geon.softmax(x, normalization_axes=B), geon.softmax(x, normalization_axes=A),
+    ]
+    for threads in (1, 3):
+        t = geon.NativeTransformer(threads=threads, sanitize=True)
+        f = t.computation(results, x, y, z, s, u)
+        for a, b, c, d in [(1, 1, 1, 1), (2, 3, 70, 2), (40, 30, 50, 3), (3, 9000, 40, 1),
+                           (60, 8200, 5, 2), (300, 40, 90, 1), (4, 5000, 7, 1), (1, 70_000, 3, 1)]:
+            random = np.random.default_rng(0)
+            shapes = (a, b), (b, c), (c, b), (a, b, d), (c, b, d)
+            feeds = [random.random(shape, np.float32) for shape in shapes]
+            got = f(*feeds)
+            X, Y, Z = (feed.astype(np.float64) for feed in feeds[:3])
+            for found, wanted in [(got[0], X @ Y), (got[1], np.exp(X) @ Y), (got[4], X @ Z.T)]:
+                np.testing.assert_allclose(found, wanted, rtol=1e-5)
+            assert (got[9] == np.argsort(feeds[0], 0, kind="stable")).all()
+    print("done")
+"""
+
+
+def test_kernels_stay_within_their_scratch_memory():
+    done = run_sanitized("-c", textwrap.dedent(GUARDED))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]

@@ -115,6 +115,7 @@ CONSTANTS = (
     _native("product_shape", "CHAIN", "depth", many=400),
     _native("product_shape", "STREAMED", "depth"),
     _native("product_shape", "Shape.long_depth", "depth", "matrix_vector", value=8192, many=5),
+    _native("product_shape", "Shape.long_stream", "depth", "matrix_vector", value=1024, many=5),
     _native("product_cut", "cut_text", "rows", "columns", value=8),
     _native("product_cut", "cut_text", "rows", "batch", value=4),
     _native("product_cut", "cut_text", "products", value=100000),

@@ -162,6 +162,23 @@ def test_products_over_long_axes(transformers, kind):
                 near(got, exact[k], f"result {k}, {m} x {depth} x {n}", bound)
 
 
+@pytest.mark.parametrize("value", [0.1, 0.3, 0.77])
+@pytest.mark.parametrize("depth", [384, 1000, 1024, 1025, 4000, 8192])
+def test_short_products_in_native_code(depth, value):
+    """Equal terms of products that are not long: few rows, more rows, in memory either way."""
+    with geon.make_transformer("native", threads=1) as transformer:
+        for m, n in [(1, 70), (3, 64), (8, 100), (20, 50), (40, 40)]:
+            rows, columns = geon.Axis("M", m), geon.Axis("N", n)
+            deep = geon.Axis("K", depth)
+            for left in ([rows, deep], [deep, rows]):
+                for right in ([deep, columns], [columns, deep]):
+                    x, y = geon.placeholder(left), geon.placeholder(right)
+                    f = transformer.computation(geon.dot(x, y), x, y)
+                    feeds = [np.full(p.axes.lengths, value, np.float32) for p in (x, y)]
+                    exact = np.full((m, n), depth * np.float64(np.float32(value)) ** 2)
+                    near(f(*feeds), exact, f"{m} x {depth} x {n}", 8e-6)
+
+
 def test_a_count_of_many_is_exact(transformer):
     x = geon.placeholder([A, B])
     ones = np.ones((1 << 25, 2), np.float32)

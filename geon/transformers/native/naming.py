@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from ...op_graph.dtypes import name_of
@@ -12,6 +13,7 @@ from ..forms import Size, c_length
 from ..layout import is_bound
 from ..memory import Plan
 from ..schedule import Kernel
+from ..target import Layout
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
@@ -56,12 +58,33 @@ class Function:
     fails: bool = False
 
 
-class KernelNames:
+class Operands:
+    """How a kernel finds values: in memory, where they are ``computed`` by kernels, or not."""
+
+    def __init__(
+        self, layouts: Mapping[Op, Layout], kernel: Kernel, computed: Container[Op]
+    ) -> None:
+        self.layouts, self.kernel, self.computed = layouts, kernel, computed
+
+    def order(self, op: Op) -> tuple[str, ...]:
+        """The nesting of the axes of ``op`` in memory, outermost first."""
+        return op.axes.names if is_bound(op) else self.layouts[op].order
+
+    def stored(self, op: Op) -> bool:
+        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
+        if isinstance(op, Leaf):
+            return True
+        if is_bound(op):
+            return bool(len(op.axes))
+        return op in self.computed and not among(op, self.kernel.results)
+
+
+class KernelNames(Operands):
     """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
 
     def __init__(self, plan: Plan, kernel: Kernel) -> None:
-        self.plan, self.kernel = plan, kernel
-        self.layouts = plan.schedule.layouts
+        super().__init__(plan.schedule.layouts, kernel, plan.homes)
+        self.plan = plan
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
         self.kept = self.keep()
@@ -109,18 +132,6 @@ class KernelNames:
         for name in sorted(names_of(length)):
             self.lengths.setdefault(name, f"n{len(self.lengths)}")
         return c_length(length, self.lengths)
-
-    def order(self, op: Op) -> tuple[str, ...]:
-        """The nesting of the axes of ``op`` in memory, outermost first."""
-        return op.axes.names if is_bound(op) else self.layouts[op].order
-
-    def stored(self, op: Op) -> bool:
-        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
-        if isinstance(op, Leaf):
-            return True
-        if is_bound(op):
-            return bool(len(op.axes))
-        return op in self.plan.homes and not among(op, self.kernel.results)
 
     @property
     def parameters(self) -> list[Parameter]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, evaluate, product
-from ...op_graph.op_graph import Leaf, Op, among
+from ...op_graph.op_graph import Op
 from ..c_expressions import C_TYPES
 from ..forms import Size
 from ..fusion import HEAVY
-from ..layout import is_bound
 from ..loops import make_nest
 from ..schedule import Kernel, Schedule
 from ..scratch import PerThread, Scratch, lines
+from .naming import Operands
 from .nests import ON_STACK, scratch_each
 from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PANEL, Shape, shape
 from .sorting import SORTS, lines_of_task, word_bytes
@@ -56,11 +56,8 @@ def _of_sort(op: Op) -> Scratch:
 # Rows ---------------------------------------------------------------------------------------------
 
 
-class _Sketch:
+class _Sketch(Operands):
     """The names of a kernel's memory before there is a plan: all that is asked is its shape."""
-
-    def __init__(self, schedule: Schedule, kernel: Kernel, computed: set[Op]) -> None:
-        self.layouts, self.kernel, self.computed = schedule.layouts, kernel, computed
 
     def pointer(self, op: Op) -> str:
         """Any name."""
@@ -70,25 +67,13 @@ class _Sketch:
         """Any length."""
         return "1"
 
-    def order(self, op: Op) -> tuple[str, ...]:
-        """The nesting of the axes of ``op`` in memory, outermost first."""
-        return op.axes.names if is_bound(op) else self.layouts[op].order
-
-    def stored(self, op: Op) -> bool:
-        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
-        if isinstance(op, Leaf):
-            return True
-        if is_bound(op):
-            return bool(len(op.axes))
-        return op in self.computed and not among(op, self.kernel.results)
-
 
 def _of_rows(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> Scratch | None:
     """The arrays of a row that do not lie on the stack."""
     form = kernel.form
     if not form.rows or not form.reductions:
         return None
-    sketch = _Sketch(schedule, kernel, computed)
+    sketch = _Sketch(schedule.layouts, kernel, computed)
     lengths = {a.name: a.expression for op in form.reductions for arg in op.args for a in arg.axes}
     row = product(n for name, n in lengths.items() if name not in form.rows)
     if (isinstance(row, int) and row <= ON_STACK) or not _is_costly(kernel, sketch):

@@ -10,10 +10,10 @@ from typing import Any
 
 from ...errors import UnavailableError
 from ..calls import new_arena
+from ..place import place
 from .runtime import Bound, Functions, NativeProgram
 from .toolchain import Toolchain, sanitizer_environment
 
-ALIGNMENT = 64
 RED_ZONE = 64  # bytes between two buffers; the sanitizer marks memory in steps of 8
 
 
@@ -42,7 +42,8 @@ def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -
     def bind(
         arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Mapping[str, int]
     ) -> Bound:
-        apart = RedZones([buffer.bytes(lengths, threads) for buffer in program.buffers])
+        sizes = [buffer.bytes(lengths, threads) for buffer in program.buffers]
+        apart = RedZones(sizes, program.alignment)
         return functions.bind(apart.arena, apart.offsets, variables, constants, lengths)
 
     return functions._replace(bind=bind)
@@ -51,15 +52,15 @@ def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -
 class RedZones:
     """An arena for buffers of these sizes in bytes, with memory around each that none may touch."""
 
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.offsets: list[int] = []
-        total = RED_ZONE
-        for size in sizes:
-            self.offsets.append(total)
-            total += -(-size // ALIGNMENT) * ALIGNMENT + RED_ZONE
+    def __init__(self, sizes: Sequence[int], alignment: int) -> None:
+        apart = [size + RED_ZONE for size in sizes]
+        offsets, total = place(apart, [(0, 0)] * len(sizes), alignment)
+        first = -(-RED_ZONE // alignment) * alignment
+        self.offsets = [first + offset for offset in offsets]
+        total += first
         # Of some thousand bytes at least: NumPy keeps small blocks, red zones and all, for other
         # arrays, where the sanitizer's allocator would make them usable again.
-        self.arena = new_arena(max(total, 4096), ALIGNMENT)
+        self.arena = new_arena(max(total, 4096), alignment)
         start = self.arena.ctypes.data
         _mark("poison", start, total)
         for size, offset in zip(sizes, self.offsets, strict=True):

@@ -44,7 +44,7 @@ def is_bound(op: Op) -> bool:
 
 
 def is_choice(op: Op) -> bool:
-    """Whether ``op`` is a scalar with ranges replaced: what an element is follows from its index.
+    """Whether ``op`` is a scalar with a part replaced: what an element is follows from its index.
 
     It needs no memory for the scalar's elements: it is computed like any elementwise op.
     """
@@ -53,8 +53,8 @@ def is_choice(op: Op) -> bool:
     base = op.args[0]
     while base.primitive.name in ("broadcast", "reorder"):
         base = base.args[0]
-    ranges = all(item is None or item[0] == "range" for item in op.attrs[0])
-    return ranges and base.axes is NO_AXES and is_bound(base)
+    known = all(item is None or item[0] in ("range", "at") for item in op.attrs[0])
+    return known and base.axes is NO_AXES and is_bound(base)
 
 
 def lay_out(program: Program, target: Target) -> LaidOut:

@@ -31,8 +31,7 @@ class Accumulation:
 
     ``loops`` are those of the pass, outermost first; with ``lanes`` each row of a block of rows has
     accumulators of its own; ``width`` is how many float32 a vector holds, 1 where compilers may
-    make none. ``extent`` writes the
-    length of a loop as C.
+    make none. ``extent`` writes the length of a loop as C.
     """
 
     def __init__(

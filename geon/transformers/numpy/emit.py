@@ -330,8 +330,8 @@ def emit(
     written = [*work.bind, *work.run, *work.carve_lines()]
     if any("bfloat16" in text for text in [*work.globals, *(text for text, _ in written)]):
         lines.append(("from ml_dtypes import bfloat16", None))
-    globals = [(f"{name} = {text}", None) for text, name in work.globals.items()]
-    lines += [("", None), *globals, *([("", None)] if globals else []), *_sizes(plan), ("", None)]
+    named = [(f"{name} = {text}", None) for text, name in work.globals.items()]
+    lines += [("", None), *named, *([("", None)] if named else []), *_sizes(plan), ("", None)]
     work.scopes["L"] = "bind"  # looks at an input or a result need lengths in each call
     results = [f"r{k}" for k in range(len(plan.schedule.program.outputs))]
     bound, functions = computing(work.run, work.scopes, inputs, results)

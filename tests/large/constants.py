@@ -183,6 +183,7 @@ CONSTANTS = (
     _shared("numpy/emit", "NAMED_BY_VALUE", "results"),
     _shared("numpy/emit", "ADDED_UP", "results"),
     _shared("numpy/parts", "PART", "steps", each=(1,), many=0),
+    _shared("numpy/long_sums", "RUNNING", "running", many=9),
     _shared("numpy/long_sums", "CHAIN", "lane", "row", "beside", many=100),
     _shared("numpy/long_sums", "PIECE", "size", "lane", "flat", many=2),
     _shared("numpy/long_sums", "LONG_PRODUCT", "depth", "matrix_vector"),

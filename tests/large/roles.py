@@ -226,7 +226,8 @@ def columns64(b, length):
 
 def parts(b, length):
     """Elements of a product with long sums."""
-    side = _capped(b, [16, 31, 40, 64], length)
+    sides = [side for side in (16, 31, 40, 64) if length // side <= 200] or [100]
+    side = _capped(b, sides, length)
     _product(b, "float32", rows=side, columns=max(1, length // side), depth=16384)
 
 

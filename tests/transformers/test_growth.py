@@ -91,7 +91,7 @@ GRAPHS = {
     layers: 80,
     trained: 16,
     wide: 200,
-    wide_sums: 80,
+    wide_sums: 160,
     deep_tree: 200,
     chain: 300,
     results: 300,

@@ -18,6 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 CHAIN = 32  # terms that are added one after another: equal ones are off by 5e-7 at most
 PIECE = 1 << 18  # elements that are worked on at a time, in memory of a few times their size
 LONG_PRODUCT = 8192  # terms from which on a product is computed in float64
+RUNNING = 1 << 13  # elements of a running sum that are added at a time
 VECTOR = 1024  # terms of a part of a product of vectors: BLAS has at least 16 sums for them
 
 
@@ -88,14 +89,14 @@ def _few_terms(x: Array, first: int) -> Array:
 def add_accumulate(x: Array, axis: int, out: Array) -> None:
     """Running sums of float32 along ``axis``, each the rounded one of float64."""
     x, out = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
-    if out.size > PIECE and out[:1].size > PIECE // CHAIN:
+    if out[:1].size > RUNNING:
         along = 1 + int(np.argmax(out.shape[1:]))
         middle = out.shape[along] // 2
         for half in (slice(None, middle), slice(middle, None)):
             part = (slice(None),) * along + (half,)
             add_accumulate(x[part], 0, out[part])
         return
-    step = max(1, PIECE // max(1, out[:1].size))
+    step = max(1, RUNNING // max(1, out[:1].size))
     total: Any = None
     for start in range(0, len(x), step):
         sums = np.add.accumulate(x[start : start + step], axis=0, dtype=np.float64)

@@ -144,6 +144,12 @@ class Reference:
                 distance = np.abs(moved - value)
                 farthest = distance if farthest is None else np.maximum(farthest, distance)
             error += farthest
+        for sides in ((1, 1), (1, -1)):  # what operands may be off together
+            moved = [
+                arg.value if arg.exact else arg.value + sides[k > 0] * arg.error
+                for k, arg in enumerate(args)
+            ]
+            error = np.maximum(error, np.abs(self.apply(op, bound, moved) - value))
         return Known(value, error + _rounding(np.abs(value) + error, op.dtype, ulps))
 
     def refuse_unsteady(self, op, bound, args, value):

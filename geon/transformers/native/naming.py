@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from ...op_graph.dtypes import name_of
@@ -62,7 +62,7 @@ class Operands:
     """How a kernel finds values: in memory, where they are ``computed`` by kernels, or not."""
 
     def __init__(
-        self, layouts: Mapping[Op, Layout], kernel: Kernel, computed: Container[Op]
+        self, layouts: Mapping[Op, Layout], kernel: Kernel, computed: Set[Op] | Mapping[Op, object]
     ) -> None:
         self.layouts, self.kernel, self.computed = layouts, kernel, computed
 

@@ -179,6 +179,15 @@ def test_short_products_in_native_code(depth, value):
                     near(f(*feeds), exact, f"{m} x {depth} x {n}", 8e-6)
 
 
+def test_float64_along_an_outer_axis(transformer):
+    """Beside a sum of twice the digits, where one running value is 7e-13 off."""
+    values = np.full((262_144, 8), 0.00125)
+    x = geon.placeholder([A, B], dtype="float64")
+    found = transformer.computation(geon.sum(x, A), x)(values)
+    exact = np.longdouble(0.00125) * len(values)
+    assert np.max(np.abs(found - exact)) <= 1e-13 * exact
+
+
 def test_a_count_of_many_is_exact(transformer):
     x = geon.placeholder([A, B])
     ones = np.ones((1 << 25, 2), np.float32)

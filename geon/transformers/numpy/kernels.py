@@ -74,10 +74,11 @@ def _reduction(work: Emitter, op: Op) -> list[str]:
 
 
 def _few(work: Emitter, x: Op, axis: tuple[int, ...]) -> bool:
-    """Whether NumPy's own sum is right: of few terms, of one run of memory, or not of float32."""
+    """Whether NumPy's own sum is right: of few terms, of one run of memory, or of no floats."""
     terms = product(x.axes.lengths[k] for k in axis)
     together = len(axis) == len(x.axes) and work.base[x] is x
-    return name_of(x.dtype) != "float32" or together or (isinstance(terms, int) and terms <= CHAIN)
+    few = isinstance(terms, int) and terms <= CHAIN
+    return name_of(x.dtype) not in ("float32", "float64") or together or few
 
 
 def _position(work: Emitter, op: Op) -> list[str]:

@@ -1,7 +1,8 @@
-"""Sums of many float32, whose error does not grow with their number.
+"""Sums of many floats, whose error hardly grows with their number.
 
 NumPy adds what lies side by side in pairs, but along other axes one after another; a BLAS adds the
-terms of a product one after another. Here few terms are added in float32, their sums in float64.
+terms of a product one after another. Here few terms are added in their dtype, their sums in
+float64. Products of float64 are left to the BLAS.
 
 This file imports NumPy and the standard library alone: its text is part of the modules that
 ``Transformer.write`` makes.
@@ -23,7 +24,7 @@ VECTOR = 1024  # terms of a part of a product of vectors: BLAS has at least 16 s
 
 
 def add_reduce(x: Array, axis: int | tuple[int, ...], out: Array) -> None:
-    """The sums of float32 over ``axis``."""
+    """The sums of float32 or float64 over ``axis``."""
     axes = (axis,) if isinstance(axis, int) else axis
     terms = math.prod([x.shape[a] for a in axes])
     trailing = min(axes, default=0) >= x.ndim - len(axes)
@@ -60,7 +61,7 @@ def _add_sums(x: Array, total: Array) -> None:
             return
     if x.size == 0:
         return
-    while x.ndim > first and math.prod(x.shape[first:]) > 1 and x.dtype == np.float32:
+    if math.prod(x.shape[first:]) > 1:
         x = _few_terms(x, first)
     total += np.add.reduce(x, axis=tuple(range(first, x.ndim)), dtype=np.float64)
 

@@ -17,8 +17,8 @@ import numpy as np
 import geon
 from geon.op_graph.interpret import interpret
 from geon.op_graph.op_graph import Op, post_order
-from geon.transformers import lowering
 from geon.transformers.linking import Linking
+from geon.transformers.lowering import rules
 from geon.transformers.memory import Plan
 from geon.transformers.target import Arrangement, Layout, Target
 
@@ -38,9 +38,7 @@ class Program:
 class InterpreterTransformer(geon.Transformer):
     """Computes one op after the other, each into new memory."""
 
-    target = Target(
-        name="interpreter", rules=lowering.RULES, arrange=arrange, in_place={}, hidden={}
-    )
+    target = Target(name="interpreter", rules=rules.RULES, arrange=arrange, in_place={}, hidden={})
 
     def compile(self, plan: Plan, linking: Linking) -> Program:
         """Functions over the plan's kernels; values are found by op, not in an arena."""

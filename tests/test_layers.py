@@ -20,20 +20,24 @@ ALLOWED = {
     "geon.errors": [],
     "geon.version": [],
     "geon.op_graph": ["geon.errors"],
-    "geon.transformers": ["geon.errors", "geon.op_graph*", "geon.version"],
+    "geon.transformers": ["geon.errors", "geon.op_graph*", "geon.version", "geon.transformers*"],
     "geon.frontends": ["geon.errors", "geon.op_graph*", "geon.transformers.base"],
     "geon.testing": ["geon*"],
 }
+SHARED = [
+    "geon.errors",
+    "geon.version",
+    "geon.op_graph*",
+    *(f"geon.transformers.{path.stem}" for path in (ROOT / "transformers").glob("*.py")),
+]
+ALLOWED["geon.transformers.lowering"] = SHARED
+ALLOWED["geon.transformers.printing"] = [*SHARED, "geon.transformers.lowering*"]
 for target in TARGETS:
     ALLOWED[f"geon.transformers.{target}"] = [
-        "geon.errors",
-        "geon.version",
-        "geon.op_graph*",
-        *(
-            f"geon.transformers.{path.stem}"
-            for path in (ROOT / "transformers").glob("*.py")
-        ),
-    ]  # fmt: skip
+        *SHARED,
+        "geon.transformers.lowering*",
+        "geon.transformers.printing*",
+    ]
 
 
 def module_name(path):

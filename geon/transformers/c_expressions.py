@@ -171,7 +171,7 @@ def expression(
     if not accepts(name, dtype):
         raise UnavailableError(
             f"the C table has no row for {name!r} of {dtype}: add one to "
-            "transformers/c_expressions.py, or a lowering to transformers/lowering.py"
+            "transformers/c_expressions.py, or a lowering to transformers/lowering/rules.py"
         )
     if name == "cast":
         return cast(dtype, result, operands[0])

@@ -79,5 +79,5 @@ def require_complete(program: Program, target: Target) -> None:
                 f"the {target.name} target cannot compute the {op.primitive.kind} row "
                 f"{op.primitive.name!r}, needed by {op} (made at {made_at(op)}): it lacks "
                 f"{'; '.join(lacking)}. Add what is missing, or a lowering of the row in "
-                "transformers/lowering.py"
+                "transformers/lowering/rules.py"
             )

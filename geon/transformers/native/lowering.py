@@ -10,7 +10,7 @@ from ...op_graph.movement import broadcast
 from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern
 from ...op_graph.reductions import MAX, SUM
 from ...op_graph.rewrite import Rules
-from .. import lowering
+from ..lowering import rules
 
 lower = Rules("native lowering")
 last = Rules("native, last")
@@ -69,10 +69,10 @@ def _everywhere(op: Op) -> Tensor | None:
         op = op.args[0]
     if op.primitive.name == "cast":
         inner = _everywhere(op.args[0])
-        return None if inner is None else lowering.cast(inner, op.dtype)
+        return None if inner is None else rules.cast(inner, op.dtype)
     return op if isinstance(op, Tensor) and scalar_value(op) is not None else None
 
 
 # What the C table has as a function of its own needs no formula.
-RULES = lowering.RULES.without(lowering.erf, lowering._through_formula) | lower.done()
+RULES = rules.RULES.without(rules.erf, rules._through_formula) | lower.done()
 LAST = last.done()

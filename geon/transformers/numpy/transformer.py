@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import lowering
 from ..base import Transformer
 from ..linking import Linking
+from ..lowering.rules import RULES
 from ..memory import Plan
 from ..target import Target
 from .completeness import lacks
@@ -21,7 +21,7 @@ from .table import HIDDEN, IN_PLACE
 
 TARGET = Target(
     name="numpy",
-    rules=lowering.RULES,
+    rules=RULES,
     arrange=arrange,
     in_place=IN_PLACE,
     hidden=HIDDEN,

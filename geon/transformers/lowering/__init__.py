@@ -1,0 +1,1 @@
+"""What every target shares between the graph and text: rules, and kernels as data."""

@@ -1,0 +1,1 @@
+"""Kernels as text of the C family."""

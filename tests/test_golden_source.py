@@ -160,7 +160,7 @@ def test_a_program_has_at_most_so_many_kernels(name, emitted):
 def test_rows_are_computed_in_one_kernel_without_memory_beside_the_result(name):
     f = native(name)
     (kernel,) = f.plan.schedule.kernels
-    assert str(kernel.form) == "nest by N"
+    assert str(kernel.fused) == "nest by N"
     assert not f.plan.buffers
 
 
@@ -182,12 +182,12 @@ def test_a_weights_update_is_computed_where_its_derivative_is_stored():
     found = {frozenset(written(k)): k for k in kernels("mlp_step") if k.writes}
     for number in range(3):
         product = found[frozenset({f"w{number}", f"w{number} speed"})]
-        assert product.form.kind == "product"
+        assert product.kind == "contraction"
         assert frozenset({f"b{number}", f"b{number} speed"}) in found
 
 
 def test_bias_and_relu_and_their_derivatives_are_computed_in_the_products():
-    products = [k for k in kernels("mlp_step") if k.form.kind == "product"]
+    products = [k for k in kernels("mlp_step") if k.kind == "contraction"]
     assert len(products) == 8  # three forward, two backward, three derivatives of weights
     made = [op.primitive.name for k in products for op in k.results]
     assert made.count("maximum") == made.count("where") == 2

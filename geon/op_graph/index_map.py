@@ -2,8 +2,8 @@
 
 A row that only moves elements says with one index map all that layouts, kernels and tests ask of
 it. It is a function of an op and the index of a result's element (axis name to affine expression)
-that gives pieces: the element is that of the first piece whose guards all hold. The last piece has
-no guards.
+that gives pieces: the element is that of the first piece whose guards all hold. Those of the last
+piece hold wherever no others do.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _schedule(f: Computation) -> str:
             notes += [f"in memory {', '.join(order)}"] if order != op.axes.names else []
         notes += [f"writes {leaf}" for leaf in kernel.writes.values()]
         notes += ["can raise"] if kernel.raises else []
-        notes += [str(kernel.form)] if kernel.form is not None else []
+        notes += [str(kernel.fused)] if kernel.fused is not None else []
         reads = ", ".join(_short(value) for value in kernel.reads)
         made = ", ".join(_short(op) for op in kernel.results or (kernel.op,))
         lines.append(

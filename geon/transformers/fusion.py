@@ -40,7 +40,7 @@ LONG = 64  # elements of a row from which a matrix-vector product streams severa
 
 @dataclass(eq=False, slots=True)
 class Fused:
-    """How a fused kernel computes: ``nest`` or ``product`` (of ``dot``) or ``library``.
+    """How a fused kernel computes: ``nest``, ``contraction`` (of ``dot``) or ``call``.
 
     ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
     ``names`` are what the results call the axes of ``dot``, where that differs.
@@ -107,7 +107,7 @@ class _Fusion:
         self.clusters: list[Cluster] = []
         self.first: dict[Op, Cluster] = {}  # the cluster that stores an op
         if len(ops) == 1:  # a copy added by the schedule: what it copies is in memory
-            stored = Cluster("library", 0)
+            stored = Cluster("call", 0)
             self.first.update((self.laid_out.base[arg], stored) for arg in ops[0].args)
         self.siblings: dict[tuple[object, ...], list[Cluster]] = {}
         self.chain: dict[Op, int] = {}
@@ -130,8 +130,8 @@ class _Fusion:
             cluster = self.first.get(op)
             if cluster is None:
                 continue
-            if cluster.kind == "library":
-                form = Fused("library")
+            if cluster.kind == "call":
+                form = Fused("call")
                 made.append(single(self.laid_out, self.target, op, acted, form))
             elif op is cluster.results[0]:
                 made.append(self.made(cluster))
@@ -265,7 +265,7 @@ class _Fusion:
 
     def library(self, op: Op, uses: list[Use]) -> None:
         """A kernel of its own, which reads its arguments from memory."""
-        cluster = self.begin(op, "library", uses)
+        cluster = self.begin(op, "call", uses)
         for arg in op.args:
             self.require(self.laid_out.base[arg])
             if op.primitive.name not in ACTING_VIEWS:
@@ -308,7 +308,7 @@ class _Fusion:
         if not (light or scalar or alone):
             return False
         for cluster in users:
-            if cluster.kind == "library" or self.full(op, cluster):
+            if cluster.kind == "call" or self.full(op, cluster):
                 return False
         return not any(self.operand(use) and op in self.fed for use in uses)
 
@@ -322,7 +322,7 @@ class _Fusion:
 
     def fits_elementwise(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
         """Whether a cluster can compute ``op``, stored or not, at its own indices."""
-        if cluster.kind == "library" or self.full(op, cluster):
+        if cluster.kind == "call" or self.full(op, cluster):
             return False
         if not all(self.straight(use, cluster) for use in uses):
             return False
@@ -336,7 +336,7 @@ class _Fusion:
         """Whether a cluster holds as many ops as a compiler handles well."""
         if op.primitive.name in HEAVY and cluster.heavy >= HEAVY_BODY:
             return True
-        return len(cluster.inner) >= (EPILOGUE if cluster.kind == "product" else BODY)
+        return len(cluster.inner) >= (EPILOGUE if cluster.kind == "contraction" else BODY)
 
     def by_rows(self, cluster: Cluster, rows: frozenset[str]) -> bool:
         """Make the passes of a nest share ``rows``; False where that does not fit."""
@@ -448,10 +448,10 @@ class _Fusion:
             for cluster in self.candidates(op, uses):
                 inside = self.within(uses, cluster)
                 if self.fits_contraction(op, inside, cluster):
-                    cluster.kind, cluster.dot, cluster.names = "product", op, inside[0].renamed
+                    cluster.kind, cluster.dot, cluster.names = "contraction", op, inside[0].renamed
                     self.enter(op, cluster, required)
                     return
-        cluster = self.begin(op, "product", uses)
+        cluster = self.begin(op, "contraction", uses)
         cluster.dot = op
 
     def fits_contraction(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
 
 from ..op_graph.elementwise import copy
 from ..op_graph.lengths import Length, evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, Tensor, among, post_order
 from ..op_graph.sites import set_override
+from .fusion import Fused
 from .groups import Group, one_each
 from .layout import ACTING_VIEWS, LaidOut, is_bound
+from .lowering.elements import Operands
+from .lowering.lower import Work, lower
 from .program import Program
 from .target import Layout, Target
 
@@ -26,7 +28,8 @@ class Kernel:
 
     ``op`` is its first result, or the op that prints or checks; ``reads`` are the values whose
     memory it reads; ``in_place`` for each result those among them whose memory may hold it;
-    ``writes`` the variables whose storage results are put into; ``form`` is the target's.
+    ``writes`` the variables whose storage results are put into; ``fused`` says which ops it
+    computes together, and ``work`` what it does, as data.
     """
 
     op: Op
@@ -35,7 +38,13 @@ class Kernel:
     in_place: dict[Op, tuple[Op, ...]]
     writes: dict[Op, Leaf]
     raises: bool
-    form: Any = None
+    fused: Fused | None
+    work: Work
+
+    @property
+    def kind(self) -> str:
+        """``nest``, ``contraction`` or ``call``."""
+        return type(self.work).__name__.lower()
 
     @property
     def acts(self) -> bool:
@@ -81,7 +90,8 @@ def schedule(laid_out: LaidOut, target: Target, check: bool = False) -> Schedule
     work = _Work(laid_out, target, check)
     work.connect()
     work.assign_storage()
-    kernels = tuple(work.kernel(group) for group in work.run())
+    order = work.run()
+    kernels = tuple([work.kernel(group) for group in order])
     return Schedule(kernels, work.program, laid_out.layouts, laid_out.base, target, check)
 
 
@@ -282,9 +292,18 @@ class _Work:
         written = any(op in self.storage for op in group.results)
         return not written and group not in self.early_kernels
 
+    @cached_property
+    def computed(self) -> set[Op]:
+        """All that kernels compute."""
+        return {op for group in self.groups for op in group.results}
+
     def kernel(self, group: Group) -> Kernel:
         """The kernel of ``group``."""
         writes = {op: self.storage[op] for op in group.results if op in self.storage}
         raises = self.raises(group)
-        form = (group.results, group.reads, group.in_place, writes, raises, group.form)
-        return Kernel(group.op, *form)
+        results = group.results
+        operands = Operands(self.laid_out.layouts, self.base, results, self.computed)
+        work = lower(group.op, group.form, operands)
+        return Kernel(
+            group.op, results, group.reads, group.in_place, writes, raises, group.form, work
+        )

@@ -18,7 +18,7 @@ variables; *of* are the values in memory that it reads; *by* the ops that it com
 arguments first. An op in two kernels is computed twice. *Nest by N* has passes that share the rows
 of N, *by no axis* ends in a scalar, *nest* alone is one pass.
 """
-KINDS = ("nest", "product", "library")
+KINDS = ("nest", "contraction", "call")
 UNSEEN = frozenset({"broadcast", "reorder", "rename", "flatten", "unflatten"})  # only other indices
 
 
@@ -29,7 +29,7 @@ def table(computations: Mapping[str, Any]) -> str:
     parts = []
     for name, f in computations.items():
         kernels = f.plan.schedule.kernels
-        kinds = Counter(kernel.form.kind for kernel in kernels)
+        kinds = Counter(kernel.kind for kernel in kernels)
         each = " | ".join(str(kinds[kind]) for kind in KINDS)
         counts.append(f"| {name} | {len(kernels)} | {each} | {f.peak_bytes()} |")
         parts += ["", f"## {name}", "", "| | kind | makes | of | by |", "|---|---|---|---|---|"]
@@ -49,10 +49,10 @@ def row(number: int, kernel: Kernel) -> str:
 
 def kind(kernel: Kernel) -> str:
     """What form a kernel has, and the axes that its passes share as rows."""
-    rows = kernel.form.rows
+    rows = kernel.fused.rows
     if rows is None:
-        return str(kernel.form.kind)
-    return f"{kernel.form.kind} by {', '.join(sorted(rows)) or 'no axis'}"
+        return str(kernel.kind)
+    return f"{kernel.kind} by {', '.join(sorted(rows)) or 'no axis'}"
 
 
 def computed(kernel: Kernel) -> Iterator[str]:

@@ -5,9 +5,8 @@ import pytest
 
 import geon
 from geon.transformers import c_expressions
-from geon.transformers.loops import Pass, make_nest
-from geon.transformers.native.naming import KernelNames
-from geon.transformers.native.nests import weight_of
+from geon.transformers.lowering.depths import Depths
+from geon.transformers.lowering.weights import weight
 from geon.transformers.native.toolchain import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -15,10 +14,8 @@ pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C 
 
 def weights(f):
     """The work of one element of each pass of a computation's first kernel."""
-    kernel = f.plan.schedule.kernels[0]
-    nest = make_nest(kernel, KernelNames(f.plan, kernel))
-    lines = (*nest.row.lines, *nest.ending.lines)
-    return [weight_of(line) for line in lines if isinstance(line, Pass)]
+    nest = f.plan.schedule.kernels[0].work
+    return [weight(each, Depths.of(nest)) for each in nest.passes]
 
 
 def test_the_text_of_an_op_does_not_count(monkeypatch):

@@ -14,16 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from geon.op_graph.affine import Size
+from geon.op_graph.lengths import Length
+from geon.transformers.lowering.contraction import merged
+from geon.transformers.lowering.kernels import Loop
 from geon.transformers.native.product import (
-    Dimension,
     Operand,
     Product,
     micro_kernels,
     product_text,
 )
 from geon.transformers.native.product_shape import shape
-from geon.transformers.native.product_walk import merged
 from geon.transformers.native.working import ProductScratch
+from geon.transformers.printing.lengths import c_length
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler was found")
@@ -78,18 +81,24 @@ DTYPES: dict[str, type[np.floating[Any]]] = {"float": np.float32, "double": np.f
 EPSILON = {"float": 2.0**-23, "double": 2.0**-52}
 
 
-def row_major(order: str, lengths: Mapping[str, str]) -> dict[str, str]:
-    """Element strides, as C text, of dimensions that lie in memory in this order."""
-    strides, step = {}, "1"
+def row_major(order: str, lengths: Mapping[str, Size]) -> dict[str, Size]:
+    """Element strides of axes that lie in memory in this order."""
+    strides: dict[str, Size] = {}
+    step: Size = 1
     for name in reversed(order):
         strides[name] = step
-        step = lengths[name] if step == "1" else f"{step} * {lengths[name]}"
+        step = step * lengths[name]
     return strides
 
 
-def offset(texts: Mapping[str, str], strides: Mapping[str, str], names: str) -> str:
+def text(length: Size) -> str:
+    """A length as C: open ones are called as they are."""
+    return c_length(length, {f"n{k}": f"n{k}" for k in range(9)})
+
+
+def offset(texts: Mapping[str, str], strides: Mapping[str, Size], names: str) -> str:
     """The C text of an element's offset."""
-    return " + ".join(f"({texts[n]}) * ({strides[n]})" for n in names) or "0"
+    return " + ".join(f"({texts[n]}) * ({text(strides[n])})" for n in names) or "0"
 
 
 @dataclass(frozen=True)
@@ -117,11 +126,11 @@ class Case:
     def orders(self) -> tuple[str, ...]:
         return self.memory or self.letters
 
-    def texts(self) -> dict[str, str]:
-        """The extents as C text."""
+    def extents(self) -> dict[str, Size]:
+        """The extents, which may be open."""
         if self.open:
-            return {name: f"n{i}" for i, name in enumerate(self.lengths)}
-        return {name: str(length) for name, length in self.lengths.items()}
+            return {name: Length.of(f"n{i}") for i, name in enumerate(self.lengths)}
+        return dict(self.lengths)
 
     def product(self, name: str) -> Product:
         """The product, which stores its values and, in a second array, their halves plus one.
@@ -129,8 +138,8 @@ class Case:
         A plain one stores its values alone, and says where.
         """
         left, right, result = self.letters
-        texts, source = self.texts(), self.from_type or self.type
-        strides = [row_major(order, texts) for order in self.orders]
+        extents, source = self.extents(), self.from_type or self.type
+        strides = [row_major(order, extents) for order in self.orders]
 
         def operand(number: int, letters: str) -> Operand:
             def element(at: Mapping[str, str]) -> tuple[list[str], str]:
@@ -148,15 +157,16 @@ class Case:
             second = [] if self.plain else [f"y1[{place}] = {value} / 2 + 1;"]
             return [f"y0[{place}] = {value};", *second]
 
-        def only(letters: Sequence[str]) -> tuple[Dimension, ...]:
-            return tuple(Dimension(letter, texts[letter]) for letter in letters)
+        def only(letters: Sequence[str]) -> tuple[Loop, ...]:
+            return tuple(Loop(letter, (letter,), extents[letter]) for letter in letters)
 
         unit = self.unit[2] if self.unit else (self.orders[2] or " ")[-1]
         stored = Operand(self.type, lambda at: ([], ""), "y0", strides[2], unit)
-        arguments = [f"const {source} *restrict x{i}" for i in range(2)]
-        arguments += [f"{self.type} *restrict y{i}" for i in range(2)]
-        arguments += ["char *scratch"]
-        arguments += [f"int64_t {n}" for n in texts.values() if self.open]
+        parameters = {f"x{i}": f"const {source} *restrict x{i}" for i in range(2)}
+        parameters |= {f"y{i}": f"{self.type} *restrict y{i}" for i in range(2)}
+        parameters["scratch"] = "char *scratch"
+        if self.open:
+            parameters |= {text(n): f"int64_t {text(n)}" for n in extents.values()}
         return Product(
             name,
             self.type,
@@ -168,8 +178,8 @@ class Case:
             operand(1, right),
             store,
             unit,
-            ", ".join(arguments),
-            ", ".join(a.split()[-1].replace("*", "").replace("restrict", "") for a in arguments),
+            parameters,
+            text,
             stored if self.plain else None,
             scratch=True,
         )
@@ -210,11 +220,10 @@ class Case:
 def module_text(products: Sequence[Product], vector_bytes: int) -> str:
     """A whole module with one public function for each product."""
     body = "\n".join(product_text(product, vector_bytes) for product in products)
-    runs = "".join(
-        f"void run_{p.name}(int32_t threads, {p.arguments});\n"
-        f"void run_{p.name}(int32_t threads, {p.arguments}) {{ {p.name}(threads, {p.call}); }}\n"
-        for p in products
-    )
+    runs = ""
+    for p in products:
+        head = f"void run_{p.name}({', '.join(['int32_t threads', *p.parameters.values()])})"
+        runs += f"{head};\n{head} {{ {p.name}({', '.join(['threads', *p.parameters])}); }}\n"
     return PRELUDE + micro_kernels(body, vector_bytes) + body + runs + POOL
 
 
@@ -569,7 +578,9 @@ def test_text_is_deterministic_and_shared_functions_appear_once() -> None:
 
 
 def test_a_name_of_the_products_own_is_refused() -> None:
-    product = Product(**{**vars(cases()[4].product("p")), "arguments": "float *panels"})
+    product = Product(
+        **{**vars(cases()[4].product("p")), "parameters": {"panels": "float *panels"}}
+    )
     with pytest.raises(ValueError, match="panels"):
         product_text(product, 64)
 
@@ -579,23 +590,27 @@ def test_unknown_vector_width_is_refused() -> None:
         product_text(cases()[4].product("p"), 24)
 
 
+N, M = Length.of("n0"), Length.of("n1")
+
+
 @pytest.mark.parametrize(
     ("extents", "strides", "left"),
     [
-        (("2", "3", "4"), ("12", "4", "1"), 1),
-        (("2", "n0", "4"), ("n0 * 4", "4", "1"), 1),
-        (("2", "n0", "n1"), ("n1*n0", "n1", "1"), 1),
-        (("2", "3", "4"), ("13", "4", "1"), 2),
-        (("2", "3", "4"), ("0", "0", "0"), 1),
-        (("2", "3", "4"), ("0", "4", "1"), 2),
-        (("2", "1", "4"), ("4", "99", "1"), 1),
-        (("1", "1"), ("5", "7"), 1),
-        (("2", "n0 + 1"), ("n0 + 1", "1"), 2),
+        ((2, 3, 4), (12, 4, 1), 1),
+        ((2, N, 4), (N * 4, 4, 1), 1),
+        ((2, N, M), (M * N, M, 1), 1),
+        ((2, 3, 4), (13, 4, 1), 2),
+        ((2, 3, 4), (0, 0, 0), 1),
+        ((2, 3, 4), (0, 4, 1), 2),
+        ((2, 1, 4), (4, 99, 1), 1),
+        ((1, 1), (5, 7), 1),
+        ((2, N + 1), (N + 1, 1), 1),
+        ((2, N + 1), (N, 1), 2),
     ],
 )
-def test_dimensions_that_strides_cannot_tell_apart_merge(
-    extents: tuple[str, ...], strides: tuple[str, ...], left: int
+def test_loops_that_strides_cannot_tell_apart_merge(
+    extents: tuple[Size, ...], strides: tuple[Size, ...], left: int
 ) -> None:
-    dimensions = [Dimension(f"d{i}", extent) for i, extent in enumerate(extents)]
+    loops = [Loop(f"d{i}", (f"d{i}",), extent) for i, extent in enumerate(extents)]
     steps = {f"d{i}": stride for i, stride in enumerate(strides)}
-    assert len(merged(dimensions, steps)[0]) == left
+    assert len(merged(loops, steps)[0]) == left

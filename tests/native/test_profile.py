@@ -200,7 +200,7 @@ def test_the_rows_are_the_kernels(transformer):
     profile = f.profile(np.random.default_rng(0).random((20, 1000), np.float32), repeats=3)
     kernels = f.plan.schedule.kernels
     assert len(profile) == len(kernels) and profile.repeats == 3 and profile.threads == 2
-    assert [row.kind for row in profile] == [kernel.form.kind for kernel in kernels]
+    assert [row.kind for row in profile] == [kernel.kind for kernel in kernels]
     assert [len(row.computes) for row in profile] == [len(kernel.results) for kernel in kernels]
     texts = [text for row in profile for text in row.computes]
     assert any(text.startswith("weights: ") and "(N, C:1000) float32" in text for text in texts)

@@ -23,7 +23,7 @@ native_only = pytest.mark.parametrize("transformer_name", ["native"])
 def forms(f):
     """The form of each kernel, and the rows of its results."""
     return [
-        (kernel.form.kind, *(op.primitive.name for op in kernel.results))
+        (kernel.kind, *(op.primitive.name for op in kernel.results))
         for kernel in f.plan.schedule.kernels
     ]
 
@@ -74,7 +74,7 @@ def test_what_is_a_product(transformer, dtype):
         assert not more
         return kind
 
-    floats = "nest" if dtype == "int32" else "product"
+    floats = "nest" if dtype == "int32" else "contraction"
     assert form([N, K], [K, M]) == floats
     assert form([N, K], [K]) == floats
     assert form([K], [K]) == "nest"

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...op_graph.affine import Size
 from .. import c_expressions
-from ..forms import Size
-from ..loops import Accumulator, Loop
-from ..scalars import LANES
+from ..lowering.kernels import Loop
+from ..printing.nests import Accumulator
+from ..printing.scalars import LANES
 
 # The most terms that are added one after another in a sum's own dtype. 32 equal terms are off by
 # 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.

@@ -6,7 +6,9 @@ from collections.abc import Callable, Container
 
 from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
-from .. import c_expressions, fusion, layout, scalars
+from .. import c_expressions, fusion, layout
+from ..lowering.elements import SAME
+from ..lowering.index_maps import INDEX_MAPS
 from . import accumulate, library
 
 # What the text of kernels, of scalars or of constants has branches of its own for.
@@ -29,7 +31,7 @@ def _absent(name: str, tables: dict[str, Container[str]]) -> list[str]:
 
 def _elementwise(op: Op) -> list[str]:
     name, dtype = op.primitive.name, name_of(op.args[-1].dtype)
-    if name in scalars.SAME or c_expressions.accepts(name, dtype):
+    if name in SAME or c_expressions.accepts(name, dtype):
         return []
     return [f"an expression of {name!r} for {dtype} in transformers/c_expressions.py"]
 
@@ -47,14 +49,13 @@ def _reduction(op: Op) -> list[str]:
 
 def _movement(op: Op) -> list[str]:
     name = op.primitive.name
-    if name in scalars.CHOOSING:
-        return []
     tables: dict[str, Container[str]] = {
-        "LOOKS of transformers/fusion.py": fusion.LOOKS,
-        "THROUGH of transformers/scalars.py": scalars.THROUGH,
+        "INDEX_MAPS of transformers/lowering/index_maps.py": INDEX_MAPS
     }
-    if name != "flatten":  # which is another look for some layouts alone
-        tables["VIEWS of transformers/layout.py"] = layout.VIEWS
+    if name not in ("pad", "concat", "update", "gather"):  # which are computed, and no view
+        tables["LOOKS of transformers/fusion.py"] = fusion.LOOKS
+        if name != "flatten":  # which is another view for some layouts alone
+            tables["VIEWS of transformers/layout.py"] = layout.VIEWS
     return _absent(name, tables)
 
 

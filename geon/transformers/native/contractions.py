@@ -5,124 +5,89 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...op_graph.dtypes import name_of
-from ...op_graph.op_graph import Op
 from ..c_expressions import C_TYPES
-from ..forms import Form, strides, variable
-from ..scalars import Block, Scalars
-from ..schedule import Kernel
+from ..lowering.contraction import Access, Contraction, access, stored, unit_of
+from ..lowering.depths import Depths
+from ..lowering.scalar import Scalar
+from ..printing.scalars import Block, ScalarPrinter
 from .naming import NAME, Function, KernelNames
-from .product import Dimension, Operand, Product, product_text
+from .product import Operand, Product, product_text
 
 
-def product_function(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
-    """The C function of a contraction kernel."""
-    text = product_text(Contraction(kernel, names).product(NAME), vector_bytes)
-    return Function(text, tuple(names.parameters))
+def contraction_function(work: Contraction, names: KernelNames, vector_bytes: int) -> Function:
+    """The C function of a contraction."""
+    made = _Printer(work, names).product(NAME)
+    return Function(product_text(made, vector_bytes), tuple(names.parameters))
 
 
-class Contraction:
-    """The product that a kernel computes, in the terms of ``product``."""
+class _Printer:
+    """Writes the elements and stores of a contraction."""
 
-    def __init__(self, kernel: Kernel, names: KernelNames) -> None:
-        dot = kernel.form.dot
-        assert dot is not None
-        self.kernel, self.names, self.dot = kernel, names, dot
-        self.scalars = Scalars(names)
-        x, y = dot.args
-        extents = {axis.name: axis.expression for arg in dot.args for axis in arg.axes}
-        self.dimensions = {
-            name: Dimension(f"d{k}", names.length(length))
-            for k, (name, length) in enumerate(extents.items())
-        }
-        self.axes = {d.name: name for name, d in self.dimensions.items()}
-        self.named = {new: old for old, new in kernel.form.names}  # as the results call them
-        self.type = C_TYPES[name_of(dot.dtype)]
+    def __init__(self, made: Contraction, names: KernelNames) -> None:
+        self.made, self.names = made, names
+        self.scalars = ScalarPrinter(names, Depths({}, 0))
+        self.loops = (*made.batch, *made.rows, *made.columns, *made.summed)
+        self.type = C_TYPES[name_of(made.dtype)]
 
     def product(self, name: str) -> Product:
-        """The product, with the axes of its operands by their part."""
-        x, y = self.dot.args
-        scratch = self.names.scratch()  # a parameter, so before they are declared
-        unit = self.store_unit()
-        summed = self.dot.attrs[0]
-        made = (self.operand(x), self.operand(y))
-        self.store({d: d for d in self.axes}, "v")
+        """The product in the terms of ``product``."""
+        made, names = self.made, self.names
+        scratch = names.scratch()
+        for loop in self.loops:
+            names.length(loop.extent)
+        left, right = self.operand(made.left), self.operand(made.right)
+        self.store({}, "v")  # whatever the text needs is a parameter now
+        result = stored(made)
         return Product(
             name,
             self.type,
-            self.only(n for n in x.axes.names if n in y.axes and n not in summed),
-            self.only(n for n in x.axes.names if n not in y.axes),
-            self.only(n for n in y.axes.names if n not in x.axes),
-            self.only(summed),
-            *made,
+            made.batch,
+            made.rows,
+            made.columns,
+            made.summed,
+            left,
+            right,
             self.store,
-            None if unit is None else self.dimensions[unit].name,
-            self.names.declared(),
-            ", ".join(p.name for p in self.names.parameters),
-            self.result(),
-            self.names.kept is not None,
+            made.unit,
+            {p.name: p.declared() for p in names.parameters},
+            names.length,
+            None if result is None else self.memory(result, made.unit),
+            names.kept is not None,
             scratch is not None,
         )
 
-    def only(self, names: object) -> tuple[Dimension, ...]:
-        return tuple(self.dimensions[n] for n in names)  # type: ignore[attr-defined]
-
-    def store_unit(self) -> str | None:
-        """The axis along which neighbouring stores adjoin; None for a single element."""
-        order = self.names.order(self.kernel.results[0])
-        return self.named.get(order[-1], order[-1]) if order else None
-
-    def index(self, op: Op, texts: Mapping[str, str]) -> dict[str, Form]:
-        """The indices of ``op`` from the C text of each dimension's index."""
-        return {n: variable(texts[self.dimensions[n].name]) for n in op.axes.names}
-
-    def operand(self, op: Op) -> Operand:
+    def operand(self, value: Scalar) -> Operand:
         """How the product reads an operand: a strided load, or any element computed."""
 
         def element(texts: Mapping[str, str]) -> tuple[list[str], str]:
-            block = Block()
-            value = self.scalars.value(block, op, self.index(op, texts))
-            return block.lines, value
+            block = self.block(texts)
+            text = self.scalars.value(block, value)
+            return block.lines, text
 
-        self.scalars.offsets.clear()
-        lines, _ = element({d: d for d in self.axes})
-        offsets = list(self.scalars.offsets)
-        widest = max(offsets, key=lambda form: len(form.terms), default=Form())
-        unit = next((d for d, step in widest.terms.items() if step == 1 and d in self.axes), None)
-        pointer, strides = None, {}
-        if len(lines) == 1 and len(offsets) == 1 and set(widest.terms) <= self.axes.keys():
-            pointer = f"({lines[0].split(' = ')[1].split('[')[0]} + {self.length(widest.constant)})"
-            strides = {
-                self.dimensions[n].name: self.length(widest.terms.get(self.dimensions[n].name, 0))
-                for n in op.axes.names
-            }
-        return Operand(self.type, element, pointer, strides, unit)
+        element({})
+        found, unit = access(value, self.loops), unit_of(value, self.loops)
+        if found is None:
+            return Operand(self.type, element, None, {}, unit)
+        pointer = f"({self.names.operand(found.operand)} + {self.names.length(found.start)})"
+        return Operand(self.type, element, pointer, found.strides, unit)
 
-    def result(self) -> Operand | None:
-        """The memory of the product where it is the kernel's one result."""
-        if len(self.kernel.results) != 1 or self.kernel.results[0] is not self.dot:
-            return None
-        order = self.names.order(self.dot)
-        steps = strides(tuple(self.dot.axes[n].expression for n in order))
-        return Operand(
-            self.type,
-            lambda indices: ([], ""),
-            self.names.pointer(self.dot),
-            {self.dimensions[n].name: self.length(s) for n, s in zip(order, steps, strict=True)},
-            self.dimensions[order[-1]].name if order else None,
-        )
+    def memory(self, found: Access, unit: str | None) -> Operand:
+        """The memory of the result."""
+        pointer = self.names.operand(found.operand)
+        return Operand(self.type, lambda texts: ([], ""), pointer, found.strides, unit)
 
-    def length(self, length: object) -> str:
-        return self.names.length(length)  # type: ignore[arg-type]
+    def block(self, texts: Mapping[str, str]) -> Block:
+        """A block in which loops' indices are these texts."""
+        self.scalars.spelled = texts
+        return Block()
 
     def store(self, texts: Mapping[str, str], value: str) -> list[str]:
         """The statements that store all results at one element of the product."""
-        block = Block()
-        self.scalars.known[self.dot] = lambda index: value
+        block = self.block(texts)
+        self.scalars.contracted = value
         stores = []
-        for op in self.kernel.results:
-            own = (self.dimensions[self.named.get(n, n)] for n in op.axes.names)
-            index = {n: variable(texts[d.name]) for n, d in zip(op.axes.names, own, strict=True)}
-            text = self.scalars.value(block, op, index)
-            offset = self.scalars.offset(block, op, index)
-            stores.append(f"{self.names.pointer(op)}[{offset}] = {text};")
+        for store in self.made.stores:
+            text = self.scalars.value(block, store.value)
+            offset = self.scalars.index(block, store.offset)
+            stores.append(f"{self.names.operand(store.operand)}[{offset}] = {text};")
         return [*block.lines, *stores]

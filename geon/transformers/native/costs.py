@@ -78,7 +78,7 @@ class _Work:
         """Bytes and operations of the kernel."""
         cost = Cost()
         name = self.kernel.op.primitive.name
-        if name in ("update", "scatter") and self.kernel.form.kind == "library":
+        if name in ("update", "scatter") and self.kernel.kind == "call":
             self.replaced(cost, self.kernel.op)
         else:
             self.walked(cost)

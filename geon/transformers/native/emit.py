@@ -18,13 +18,14 @@ from ...op_graph.op_graph import Op, Same, post_order
 from ..c_expressions import C_TYPES, definitions, literal
 from ..c_functions import PRELUDE
 from ..linking import Linking
-from ..loops import make_nest
+from ..lowering.contraction import Contraction
+from ..lowering.kernels import Nest
 from ..memory import Plan
 from ..schedule import Kernel
-from .contractions import product_function
+from .contractions import contraction_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
-from .nests import GRAIN, nest_text
+from .nests import GRAIN, nest_function
 from .shared_units import POOL, called, prototypes, shared_unit, tags
 
 UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
@@ -112,14 +113,13 @@ def _named(value: object) -> set[str]:
 
 
 def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
-    """The C function of one kernel."""
-    names = KernelNames(plan, kernel)
-    if kernel.form.kind == "nest":
-        text = nest_text(make_nest(kernel, names), names, NAME, vector_bytes)
-        return Function(text, tuple(names.parameters))
-    if kernel.form.kind == "product":
-        return product_function(kernel, names, vector_bytes)
-    return library_function(kernel, names, vector_bytes)
+    """The C function of a kernel, under the name ``NAME``."""
+    names, work = KernelNames(plan, kernel), kernel.work
+    if isinstance(work, Nest):
+        return nest_function(work, names, vector_bytes)
+    if isinstance(work, Contraction):
+        return contraction_function(work, names, vector_bytes)
+    return library_function(work.op, names)
 
 
 def make_module(

@@ -52,8 +52,8 @@ def keeps(schedule: Schedule) -> dict[Op, Kept]:
 
 def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> Kept | None:
     """The copy that a kernel would keep; None where it is no product, or has none worth it."""
-    form = kernel.form
-    if form is None or form.kind != "product":
+    form = kernel.fused
+    if form is None or form.dot is None or form.kind != "contraction":
         return None
     x, y = form.dot.args
     named = {new: old for old, new in form.names}

@@ -1,34 +1,27 @@
-"""Kernels that call the C library of ``library``, and those that replace a part of a value."""
+"""Kernels that call the C library of ``library``."""
 
 from __future__ import annotations
 
+from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
-from ..c_functions import C_TYPES
-from ..forms import Size
-from ..loops import Loop, Nest, Pass, Store
-from ..scalars import Block, Scalars
-from ..schedule import Kernel
 from .library import library_text
 from .naming import NAME, Function, KernelNames
-from .nests import nest_text
 from .sorting import SORTS
 
 
-def library_function(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
-    """The C function of a kernel that is no loop nest."""
-    name = kernel.op.primitive.name
-    if name == "update":
-        return _update(kernel, names, vector_bytes)
+def library_function(op: Op, names: KernelNames) -> Function:
+    """The C function of an op that is a call of the library."""
+    name = op.primitive.name
     if name == "checked":
-        return _checked(kernel.op, names)
+        return _checked(op, names)
     if name == "random_bits":
-        return _random_bits(kernel.op, names)
+        return _random_bits(op, names)
     if name == "scatter":
-        return _scatter(kernel.op, names)
-    return _lines(kernel.op, names)
+        return _scatter(op, names)
+    return _lines(op, names)
 
 
 def finite_function(op: Op, names: KernelNames) -> Function:
@@ -103,33 +96,3 @@ def _checked(op: Op, names: KernelNames) -> Function:
     count, length = names.length(index.axes.size), names.length(op.attrs[0])
     call = f"return {function}({names.memory(index)}, {count}, {length}, report);"
     return _wrapped(names, [call], text, fails=True)
-
-
-def _update(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
-    """A value with a part replaced: copied where it is not already in place, then the part."""
-    op = kernel.op
-    x, value = op.args[0], op.args[1]
-    scalars, top = Scalars(names), Block()
-    row = Block(top)
-    index, loops = {}, []
-    for k, axis in enumerate(value.axes):
-        index.update({axis.name: scalars.loop_variable(f"i_{k}", 1 + (k == len(value.axes) - 1))})
-        loops.append(Loop(f"i_{k}", (axis.name,), axis.expression))
-    body = Block(row)
-    read = scalars.value(body, value, index)
-    place = scalars.offset(body, op, scalars.sliced(body, op, index, 2))
-    ctype = C_TYPES[name_of(op.dtype)]
-    store = Store(f"{names.pointer(op)}[{place}]", read, ctype, False)
-    row.lines.append(Pass(loops[-1:], body, stores=[store]))
-    out, old = names.pointer(op), names.memory(x)
-    size = f"(size_t)({names.length(op.axes.size)}) * sizeof *{out}"
-    nest = Nest(loops[:-1], top, row, None, Block(), 1)
-    part = nest_text(nest, names, f"{NAME}_part", vector_bytes)
-    declared = names.declared()
-    call = ", ".join(["threads", *(p.name for p in names.parameters)])
-    copy = "" if out == old else f"    __builtin_memcpy({out}, {old}, {size});\n"
-    text = (
-        f"{part}static void {NAME}(int32_t threads, {declared})\n{{\n{copy}"
-        f"    {NAME}_part({call});\n}}\n"
-    )
-    return Function(text, tuple(names.parameters))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
+from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
-from ...op_graph.op_graph import Leaf, Op, Same, among
+from ...op_graph.op_graph import Leaf, Op, Same
 from ..c_expressions import C_TYPES
-from ..forms import Size, c_length
 from ..layout import is_bound
+from ..lowering.elements import Operands
+from ..lowering.kernels import Call
 from ..memory import Plan
+from ..printing.lengths import c_length
 from ..schedule import Kernel
-from ..target import Layout
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
@@ -58,33 +59,13 @@ class Function:
     fails: bool = False
 
 
-class Operands:
-    """How a kernel finds values: in memory, where they are ``computed`` by kernels, or not."""
-
-    def __init__(
-        self, layouts: Mapping[Op, Layout], kernel: Kernel, computed: Set[Op] | Mapping[Op, object]
-    ) -> None:
-        self.layouts, self.kernel, self.computed = layouts, kernel, computed
-
-    def order(self, op: Op) -> tuple[str, ...]:
-        """The nesting of the axes of ``op`` in memory, outermost first."""
-        return op.axes.names if is_bound(op) else self.layouts[op].order
-
-    def stored(self, op: Op) -> bool:
-        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
-        if isinstance(op, Leaf):
-            return True
-        if is_bound(op):
-            return bool(len(op.axes))
-        return op in self.computed and not among(op, self.kernel.results)
-
-
 class KernelNames(Operands):
     """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
 
     def __init__(self, plan: Plan, kernel: Kernel) -> None:
-        super().__init__(plan.schedule.layouts, kernel, plan.homes)
-        self.plan = plan
+        schedule = plan.schedule
+        super().__init__(schedule.layouts, schedule.base, kernel.results, plan.homes)
+        self.plan, self.kernel = plan, kernel
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
         self.kept = self.keep()
@@ -121,6 +102,11 @@ class KernelNames(Operands):
             found = Parameter(f"{'xy'[written]}{count}", ctype, place)
             self.pointers[place, dtype] = found
         return found.name
+
+    def operand(self, number: int) -> str:
+        """The typed pointer to the memory of operand ``number`` of the kernel's work."""
+        assert not isinstance(self.kernel.work, Call)
+        return self.pointer(self.kernel.work.operands[number])
 
     def memory(self, op: Op) -> str:
         """The typed pointer to the memory that ``op`` looks at as a whole."""

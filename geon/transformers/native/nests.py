@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...op_graph.affine import Size
 from .. import c_expressions
-from ..forms import Size
-from ..loops import Accumulator, Buffer, Loop, Nest, Pass
-from ..scalars import LANES
+from ..lowering.kernels import Loop, Nest, RowArray
+from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
+from ..printing.scalars import LANES
 from ..scratch import lines
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, is_float_sum, wide
-from .naming import KernelNames, Parameter
+from .naming import NAME, Function, KernelNames, Parameter
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
 # that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
@@ -39,7 +40,23 @@ TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 SIMD = "#pragma omp simd"
 
 
-def nest_text(nest: Nest, names: KernelNames, name: str, vector_bytes: int) -> str:
+def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function:
+    """The C function of a nest."""
+    printed = print_nest(work, names)
+    if work.fill is None:
+        return Function(nest_text(printed, names, NAME, vector_bytes), tuple(names.parameters))
+    out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
+    whole = work.operands[work.fill.operand]
+    size = f"(size_t)({names.length(whole.axes.size)}) * sizeof *{out}"
+    part = nest_text(printed, names, f"{NAME}_part", vector_bytes)
+    copy = "" if out == old else f"    __builtin_memcpy({out}, {old}, {size});\n"
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    head = f"static void {NAME}(int32_t threads, {names.declared()})"
+    text = f"{part}{head}\n{{\n{copy}    {NAME}_part({call});\n}}\n"
+    return Function(text, tuple(names.parameters))
+
+
+def nest_text(nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> str:
     """The C functions of a nest; ``name`` is that of the one to call."""
     work = _Writer(nest, names, name, vector_bytes)
     if work.is_few_long_rows():
@@ -52,22 +69,24 @@ def nest_text(nest: Nest, names: KernelNames, name: str, vector_bytes: int) -> s
 def scratch_each(nest: Nest) -> Size:
     """The bytes of scratch memory that each thread of a nest works in."""
     each: Size = 0
-    for buffer in nest.buffers:
-        if not on_stack(buffer):
-            each = each + lines(buffer.size * buffer.itemsize)
+    for array in nest.arrays:
+        if not on_stack(array):
+            each = each + lines(array.size * array.dtype.itemsize)
     return each
 
 
-def on_stack(buffer: Buffer) -> bool:
+def on_stack(array: RowArray | PrintedArray) -> bool:
     """Whether an array of a row lies on the stack of the task."""
-    return isinstance(buffer.size, int) and buffer.size <= ON_STACK
+    return isinstance(array.size, int) and array.size <= ON_STACK
 
 
 class _Writer:
-    def __init__(self, nest: Nest, names: KernelNames, name: str, vector_bytes: int) -> None:
+    def __init__(self, nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> None:
         self.nest, self.names, self.name = nest, names, name
         self.vector_bytes = vector_bytes
-        passes = [line for line in (*nest.row.lines, *nest.ending.lines) if isinstance(line, Pass)]
+        passes = [
+            line for line in (*nest.row.lines, *nest.ending.lines) if isinstance(line, PrintedPass)
+        ]
         loops = [*nest.rows, *(loop for made in passes for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
             self.extent(loop)  # all lengths are parameters before the first function is written
@@ -85,11 +104,11 @@ class _Writer:
         """The statements of a block, its passes as loops."""
         found: list[str] = []
         for line in lines:
-            found += self.pass_text(line, None) if isinstance(line, Pass) else [str(line)]
+            found += self.pass_text(line, None) if isinstance(line, PrintedPass) else [str(line)]
         return found
 
     def pass_text(
-        self, made: Pass, bounds: tuple[str, str] | None, partial: bool = False
+        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool = False
     ) -> list[str]:
         """The loops of a pass.
 
@@ -118,7 +137,7 @@ class _Writer:
             body = ["{", *self.indented(body), "}"]
         return [*work.start(), *body, *work.end(partial)]
 
-    def accumulation(self, made: Pass) -> Accumulation:
+    def accumulation(self, made: PrintedPass) -> Accumulation:
         """How the reductions of a pass accumulate."""
         lanes = self.nest.lanes is not None
         width = 1 if made.body.serial else self.vector_bytes // 4
@@ -129,7 +148,7 @@ class _Writer:
         head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
         return [head, *self.indented(body), "}"]
 
-    def tiled(self, made: Pass) -> list[str]:
+    def tiled(self, made: PrintedPass) -> list[str]:
         """A pass across memory: tiles are computed along the loads, then stored along the stores.
 
         A tile is small enough for the nearest cache; its rows are padded so that they do not meet
@@ -240,13 +259,13 @@ class _Writer:
         found: list[str] = []
         places = []
         offset: Size = 0
-        for buffer in self.nest.buffers:
-            if on_stack(buffer):
-                found.append(f"{buffer.ctype} {buffer.name}[{buffer.size}];")
+        for array in self.nest.arrays:
+            if on_stack(array):
+                found.append(f"{array.ctype} {array.name}[{array.size}];")
                 continue
             at = f"row_memory + {self.names.length(offset)}"
-            places.append(f"{buffer.ctype} *restrict {buffer.name} = (void *)({at});")
-            offset = offset + lines(buffer.size * buffer.itemsize)
+            places.append(f"{array.ctype} *restrict {array.name} = (void *)({at});")
+            offset = offset + lines(array.size * array.itemsize)
         if places:
             part = f"geon_seat() * (int64_t)({self.names.length(offset)})"
             found += [f"char *const row_memory = {self.names.scratch()} + {part};", *places]
@@ -258,10 +277,10 @@ class _Writer:
         rows = [loop.extent for loop in nest.rows if isinstance(loop.extent, int)]
         if not nest.rows or nest.lanes is not None or len(rows) < len(nest.rows):
             return False
-        if math.prod(rows) > FEW_ROWS or sum(isinstance(line, Pass) for line in lines) != 1:
+        if math.prod(rows) > FEW_ROWS or sum(isinstance(line, PrintedPass) for line in lines) != 1:
             return False
         first = lines[0]
-        if not isinstance(first, Pass) or not first.loops or not first.sums:
+        if not isinstance(first, PrintedPass) or not first.loops or not first.sums:
             return False
         length = first.loops[0].extent
         return not isinstance(length, int) or length >= LONG_ROW
@@ -270,7 +289,7 @@ class _Writer:
         """One row at a time, its pass divided."""
         nest, task = self.nest, f"{self.name}_part"
         made = nest.row.lines[0]
-        assert isinstance(made, Pass)
+        assert isinstance(made, PrintedPass)
         indices = [Parameter(loop.name, "int64_t", None, False) for loop in nest.rows]
         extra = self.partial(made) + indices
         lines = [*self.divide(made, task, [p.name for p in indices])]
@@ -285,7 +304,7 @@ class _Writer:
             [self.head(), "{", *self.indented([*top, *lines]), "}"],
         ])  # fmt: skip
 
-    def partial(self, made: Pass) -> list[Parameter]:
+    def partial(self, made: PrintedPass) -> list[Parameter]:
         """What a task of a divided pass is told: its share, and where partial values go."""
         parts = (Parameter(f"{t.name}_parts", partial_type(t), None) for t in made.sums)
         return [Parameter("grain", "int64_t", None, False), *parts]
@@ -311,14 +330,14 @@ class _Writer:
 
     def has_sums(self) -> bool:
         """Whether a pass reduces."""
-        return any(isinstance(line, Pass) and line.sums for line in self.nest.row.lines)
+        return any(isinstance(line, PrintedPass) and line.sums for line in self.nest.row.lines)
 
     def row_work(self) -> str:
         """About how many statements one row takes, as C."""
         parts = []
         for line in self.nest.row.lines:
-            if isinstance(line, Pass):
-                counts = [str(weight_of(line))]
+            if isinstance(line, PrintedPass):
+                counts = [str(line.weight)]
                 counts += [f"({self.extent(loop)})" for loop in line.loops]
                 parts.append(" * ".join(counts))
         lanes = " * block" if self.nest.lanes is not None else ""
@@ -356,10 +375,10 @@ class _Writer:
         top = [str(line) for line in nest.top.lines]
         functions: list[list[str]] = []
         main: list[str] = []
-        if not any(isinstance(line, Pass) for line in nest.row.lines):
+        if not any(isinstance(line, PrintedPass) for line in nest.row.lines):
             main = [*top, *self.statements(nest.row.lines), "(void)threads;"]
         for line in nest.row.lines:
-            if isinstance(line, Pass):
+            if isinstance(line, PrintedPass):
                 task = f"{self.name}_part{len(functions) // 2 or ''}"
                 extra = self.partial(line)
                 functions.append(self.structure(task, extra))
@@ -368,7 +387,7 @@ class _Writer:
         ending = self.statements([*nest.ending.lines])
         return self.whole([*functions, [self.head(), "{", *self.indented([*main, *ending]), "}"]])
 
-    def part(self, made: Pass, top: list[str]) -> list[str]:
+    def part(self, made: PrintedPass, top: list[str]) -> list[str]:
         """The body of a task: the pass between two bounds, and where its partial values go."""
         lines = [*top]
         bounds = None
@@ -387,14 +406,14 @@ class _Writer:
             lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
         return lines if made.loops or made.sums else [*lines, "(void)task;"]
 
-    def divide(self, made: Pass, task: str, indices: Sequence[str] = ()) -> list[str]:
+    def divide(self, made: PrintedPass, task: str, indices: Sequence[str] = ()) -> list[str]:
         """The statements that run a pass in parts and combine its partial values in order.
 
         ``indices`` are variables that the tasks are told.
         """
         size = self.extent(made.loops[0]) if made.loops else "1"
         work = " * ".join(
-            [str(weight_of(made)), *(f"({self.extent(loop)})" for loop in made.loops[1:])]
+            [str(made.weight), *(f"({self.extent(loop)})" for loop in made.loops[1:])]
         )
         lines = [
             f"const int64_t size = {size}, work = {work};",
@@ -426,8 +445,3 @@ class _Writer:
 def partial_type(total: Accumulator) -> str:
     """The C type of a partial value of a reduction."""
     return "double" if is_float_sum(total) else total.ctype
-
-
-def weight_of(made: Pass) -> int:
-    """About how many statements one element of a pass takes."""
-    return made.body.work + len(made.sums) + len(made.stores)

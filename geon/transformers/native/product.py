@@ -1,4 +1,4 @@
-"""Matrix products over any dimensions as C text, with work fused into their loads and stores.
+"""Matrix products over any loops as C text, with work fused into their loads and stores.
 
 A product is cut into items (blocks of rows and columns of one batch), which tasks of the thread
 pool share. An item walks the summed index in blocks: it packs its part of the right operand into
@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..lowering.kernels import Loop
 from .product_kernels import micro_kernels
 from .product_packing import Operand
 from .product_shape import Shape, shape
 from .product_task import Product, ProductText
-from .product_walk import Dimension, size
+from .product_walk import size
 
-__all__ = ["Dimension", "Operand", "Product", "micro_kernels", "product_text"]
+__all__ = ["Operand", "Product", "micro_kernels", "product_text"]
 
 
 def product_text(product: Product, vector_bytes: int) -> str:
@@ -34,13 +35,13 @@ def product_text(product: Product, vector_bytes: int) -> str:
     return "\n".join(text) + "\n"
 
 
-def _last(dimensions: Sequence[Dimension], *units: str | None) -> tuple[Dimension, ...]:
-    """The dimensions with the first unit that is among them innermost."""
+def _last(loops: Sequence[Loop], *units: str | None) -> tuple[Loop, ...]:
+    """The loops with the first unit that is among them innermost."""
     for unit in units:
-        for dimension in dimensions:
-            if dimension.name == unit:
-                return (*(d for d in dimensions if d is not dimension), dimension)
-    return tuple(dimensions)
+        for loop in loops:
+            if loop.name == unit:
+                return (*(d for d in loops if d is not loop), loop)
+    return tuple(loops)
 
 
 def _swapped(product: Product) -> Product:
@@ -65,10 +66,10 @@ def _ordered(product: Product) -> Product:
     )
 
 
-def _is_small(dimensions: Sequence[Dimension], of: Shape) -> bool:
+def _is_small(loops: Sequence[Loop], of: Shape) -> bool:
     """Whether there are known to be fewer indices than a vector has elements twice over."""
-    text = size(dimensions)
-    return text.isdigit() and int(text) < of.panel
+    count = size(loops)
+    return isinstance(count, int) and count < of.panel
 
 
 def _oriented(product: Product, of: Shape) -> Product:
@@ -80,10 +81,10 @@ def _oriented(product: Product, of: Shape) -> Product:
     if any(d.name == product.store_unit for d in product.rows):
         product = _swapped(product)
     columns, depth = size(product.columns), size(product.summed)
-    if columns.isdigit():
+    if isinstance(columns, int):
         swapped = _ordered(_swapped(product))
-        deep = not depth.isdigit() or int(depth) >= 8 * of.vector
-        narrow = int(columns) <= min(of.vector, ProductText(swapped, of).few())
+        deep = not isinstance(depth, int) or depth >= 8 * of.vector
+        narrow = columns <= min(of.vector, ProductText(swapped, of).few())
         if narrow and deep and not _is_small(product.rows, of):
             return swapped
     return _ordered(product)

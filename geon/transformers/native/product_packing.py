@@ -5,46 +5,48 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...op_graph.affine import Size
+from ..lowering.contraction import merged
+from ..lowering.kernels import Loop
 from .product_shape import GROUP, Shape
-from .product_walk import Dimension, address, at, decompose, indent, merged, walk
+from .product_walk import Walker, at, indent
 
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand of a product: how its element at given indices is had.
+    """One operand of a product.
 
     `element` makes C statements and a C value expression of type `type` from the C texts of the
-    dimensions' indices. An element that is no more than `pointer[offset]` also says so with
-    `pointer` and the stride in elements of each dimension ("1" for neighbours, "0" for none).
-    `unit` is the dimension best walked innermost.
+    loops' indices. An element that is no more than `pointer[offset]` also says so with `pointer`
+    and the stride in elements of each loop (0 for none). `unit` is the loop best walked innermost.
     """
 
     type: str
     element: Callable[[Mapping[str, str]], tuple[list[str], str]]
     pointer: str | None
-    strides: Mapping[str, str]
+    strides: Mapping[str, Size]
     unit: str | None
 
 
 @dataclass(frozen=True)
 class View:
-    """A plain operand over merged dimensions: `lines` are rows or columns, `summed` the rest."""
+    """An operand in memory over merged loops: `lines` are rows or columns, `summed` the rest."""
 
     pointer: str
-    lines: tuple[Dimension, ...]
-    summed: tuple[Dimension, ...]
-    strides: Mapping[str, str]
+    lines: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
+    strides: Mapping[str, Size]
     batch: tuple[str, ...]
 
     @property
-    def line_step(self) -> str:
-        """The stride of the innermost row or column dimension."""
-        return self.strides[self.lines[-1].name] if self.lines else "0"
+    def line_step(self) -> Size:
+        """The stride of the innermost row or column loop."""
+        return self.strides[self.lines[-1].name] if self.lines else 0
 
     @property
-    def summed_step(self) -> str:
-        """The stride of the innermost summed dimension."""
-        return self.strides[self.summed[-1].name] if self.summed else "0"
+    def summed_step(self) -> Size:
+        """The stride of the innermost summed loop."""
+        return self.strides[self.summed[-1].name] if self.summed else 0
 
     @property
     def is_plain(self) -> bool:
@@ -55,40 +57,39 @@ class View:
     def whole(self) -> bool:
         """Whether rows or columns and summed indices are one run of memory."""
         orders = ((*self.lines, *self.summed), (*self.summed, *self.lines))
-        runs = (merged(dimensions, self.strides) for dimensions in orders)
+        runs = (merged(loops, self.strides) for loops in orders)
         return any(
-            len(dimensions) <= 1 and all(steps[d.name] == "1" for d in dimensions)
-            for dimensions, steps in runs
+            len(loops) <= 1 and all(steps[loop.name] == 1 for loop in loops)
+            for loops, steps in runs
         )
 
     @property
-    def address(self) -> str:
-        """A pointer to the element at the current indices."""
-        names = [*self.batch, *(d.name for d in (*self.lines, *self.summed))]
-        return address(self.pointer, self.strides, names)
+    def loops(self) -> list[str]:
+        """The names of all loops."""
+        return [*self.batch, *(loop.name for loop in (*self.lines, *self.summed))]
 
 
 def view(
     operand: Operand,
     type: str,
-    batch: Sequence[Dimension],
-    lines: Sequence[Dimension],
-    summed: Sequence[Dimension],
+    batch: Sequence[Loop],
+    lines: Sequence[Loop],
+    summed: Sequence[Loop],
 ) -> View | None:
     """The operand as a view whose rows or columns can be moved whole; None if it has no such."""
     if operand.pointer is None or operand.type != type:
         return None
-    line_dims, line_steps = merged(lines, operand.strides)
-    summed_dims, summed_steps = merged(summed, operand.strides)
-    outer = {d.name: operand.strides.get(d.name, "0") for d in batch}
+    line_loops, line_steps = merged(lines, operand.strides)
+    summed_loops, summed_steps = merged(summed, operand.strides)
+    outer = {loop.name: operand.strides.get(loop.name, 0) for loop in batch}
     found = View(
         operand.pointer,
-        line_dims,
-        summed_dims,
+        line_loops,
+        summed_loops,
         {**outer, **line_steps, **summed_steps},
         tuple(outer),
     )
-    return found if "1" in (found.line_step, found.summed_step) else None
+    return found if 1 in (found.line_step, found.summed_step) else None
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,10 @@ class Packing:
 
     operand: Operand
     of: Shape
-    batch: tuple[Dimension, ...]
-    lines: tuple[Dimension, ...]
-    summed: tuple[Dimension, ...]
+    batch: tuple[Loop, ...]
+    lines: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
+    walker: Walker
 
     @property
     def view(self) -> View | None:
@@ -197,20 +199,21 @@ class Packing:
             """The copy or transpose of one run."""
             major, minor = (line, k) if lines_first else (k, line)
             target = f"{to} + ({major}) * {step} + {minor}"
-            line_steps = found.summed_step == "1"
-            if found.summed_step == found.line_step == "1":
+            line_steps = found.summed_step == 1
+            if found.summed_step == found.line_step == 1:
                 line_steps = lines_first
-            across = found.line_step if line_steps else found.summed_step
+            across = self.walker.length(found.line_step if line_steps else found.summed_step)
             sizes = (lines, ks) if line_steps else (ks, lines)
             kind = "copy" if line_steps == lines_first else "transpose"
-            sides = f"{target}, {step}, {found.address}, {across}"
+            source = self.walker.address(found.pointer, found.strides, found.loops)
+            sides = f"{target}, {step}, {source}, {across}"
             return [f"geon_{kind}_{tag}({sides}, {', '.join(sizes)});"]
 
-        return walk(
+        return self.walker.walk(
             found.lines,
             start,
             length,
-            lambda line, lines: walk(
+            lambda line, lines: self.walker.walk(
                 found.summed, "depth_start", "depth_run", lambda k, ks: move(line, lines, k, ks)
             ),
         )
@@ -218,7 +221,7 @@ class Packing:
     def computed_along_summed(self, start: str, length: str, to: str, step: str) -> list[str]:
         """One row or column after the other, each computed along the summed index."""
         inner = self.summed[-1:]
-        loops = walk(
+        loops = self.walker.walk(
             self.summed,
             "depth_start",
             "depth_run",
@@ -226,7 +229,7 @@ class Packing:
         )
         return [
             f"for (int64_t l = 0; l < {length}; ++l) {{",
-            *indent([*decompose(self.lines, f"{start} + l"), *loops]),
+            *indent([*self.walker.decompose(self.lines, f"{start} + l"), *loops]),
             "}",
         ]
 
@@ -243,7 +246,7 @@ class Packing:
             deep = self.summed[-1].name if self.summed else None
             outer = {deep: "deep"} if deep is not None else {}
             here = [f"const int64_t deep = {at(deep)} + d;", "(void)deep;"] if deep else []
-            loops = walk(
+            loops = self.walker.walk(
                 self.lines,
                 start,
                 length,
@@ -257,18 +260,18 @@ class Packing:
                 "}",
             ]
 
-        return walk(self.summed, "depth_start", "depth_run", one)
+        return self.walker.walk(self.summed, "depth_start", "depth_run", one)
 
     def loop(
-        self, inner: tuple[Dimension, ...], count: str, others: Mapping[str, str], place: str
+        self, inner: tuple[Loop, ...], count: str, others: Mapping[str, str], place: str
     ) -> list[str]:
-        """A loop that computes elements along a run of the dimension `inner`."""
+        """A loop that computes elements along a run of the loop `inner`."""
         indices = {d.name: at(d.name) for d in (*self.batch, *self.lines, *self.summed)}
         indices.update(others)
         here = []
-        for dimension in inner:
-            here = [f"const int64_t here = {at(dimension.name)} + e;", "(void)here;"]
-            indices[dimension.name] = "here"
+        for loop in inner:
+            here = [f"const int64_t here = {at(loop.name)} + e;", "(void)here;"]
+            indices[loop.name] = "here"
         statements, value = self.operand.element(indices)
         return [
             "#pragma omp simd",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ...op_graph.affine import Size
+from ..lowering.kernels import Loop
 from .product_packing import Operand, Packing, View, view
 from .product_shape import FEW, Shape
-from .product_walk import Dimension, address, at, decompose, indent, size, walk
+from .product_walk import Walker, at, indent, size
 
 
 @dataclass(frozen=True)
@@ -16,9 +17,10 @@ class Product:
     """C[batch, rows, columns] = sum over summed of left[batch, rows, summed] * right[...].
 
     `type` is "float" or "double", the type of the sums. `store` makes the C statements that store
-    one element from the indices' texts and the value's; `store_unit` is the dimension along which
-    stores adjoin. `arguments` is the C parameter list that all texts refer to and `call` its names,
-    none of which may be a name of the product's own functions (a `ValueError` says which).
+    one element from the indices' texts and the value's; `store_unit` is the loop along which stores
+    adjoin. `parameters` are the C declarations that all texts refer to, by their names, none of
+    which may be a name of the product's own functions (a `ValueError` says which). `length` writes
+    a length as C.
     With `kept`, an argument of that name says where a packed copy of the right operand is kept;
     with `scratch`, one of that name is the memory to work in (`working.ProductScratch` bytes).
     `result` is the memory of a result of that type, where `store` does nothing but write there.
@@ -26,16 +28,16 @@ class Product:
 
     name: str
     type: str
-    batch: tuple[Dimension, ...]
-    rows: tuple[Dimension, ...]
-    columns: tuple[Dimension, ...]
-    summed: tuple[Dimension, ...]
+    batch: tuple[Loop, ...]
+    rows: tuple[Loop, ...]
+    columns: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
     left: Operand
     right: Operand
     store: Callable[[Mapping[str, str], str], list[str]]
     store_unit: str | None
-    arguments: str
-    call: str
+    parameters: Mapping[str, str]
+    length: Callable[[Size], str]
     result: Operand | None = None
     kept: bool = False
     scratch: bool = False
@@ -47,11 +49,11 @@ class ProductText:
     def __init__(self, product: Product, of: Shape) -> None:
         self.product, self.of = product, of
         self.functions: list[str] = []
-        self.left = Packing(product.left, of, product.batch, product.rows, product.summed)
-        self.right = Packing(product.right, of, product.batch, product.columns, product.summed)
+        self.walker = walker = Walker(product.length)
+        batch, summed = product.batch, product.summed
+        self.left = Packing(product.left, of, batch, product.rows, summed, walker)
+        self.right = Packing(product.right, of, batch, product.columns, summed, walker)
         self.result = self.plain_result()
-        self.parameters = [p.strip() for p in product.arguments.split(",") if p.strip()]
-        self.names = [re.findall(r"[A-Za-z_]\w*", p)[-1] for p in self.parameters]
 
     def plain_result(self) -> View | None:
         """The result as memory that tiles write themselves, if nothing is done on storing."""
@@ -59,15 +61,15 @@ class ProductText:
         if product.result is None:
             return None
         found = view(product.result, self.of.type, product.batch, product.rows, product.columns)
-        return found if found is not None and found.is_plain and found.summed_step == "1" else None
+        return found if found is not None and found.is_plain and found.summed_step == 1 else None
 
     def few(self) -> int:
         """Up to how many rows are multiplied by the right operand in place; 0: none are."""
         found = self.right.plain
         if found is None:
             return 0
-        columns, stream = size(self.product.columns), found.line_step == "1"
-        if stream and columns.isdigit() and int(columns) < 3 * self.of.vector:
+        columns, stream = size(self.product.columns), found.line_step == 1
+        if stream and isinstance(columns, int) and columns < 3 * self.of.vector:
             return 0
         return FEW["stream" if stream else "dots"]
 
@@ -76,13 +78,13 @@ class ProductText:
         name, product, tag = self.product.name, self.product, self.of.tag
         self.check()
         fields = self.fields()
-        comma = ", " if product.arguments else ""
-        given = [f"const struct {name}_arguments geon_given = {{{product.call}}};"]
+        declared = ", ".join(["int32_t threads", *product.parameters.values()])
+        given = [f"const struct {name}_arguments geon_given = {{{', '.join(product.parameters)}}};"]
         return [
-            *(self.struct() if product.arguments else []),
+            *(self.struct() if product.parameters else []),
             *self.functions,
-            f"static void {name}(int32_t threads{comma}{product.arguments}) {{",
-            *indent(given if product.arguments else []),
+            f"static void {name}({declared}) {{",
+            *indent(given if product.parameters else []),
             f"  const struct geon_product_{tag} geon_told = {{",
             *indent(fields, 2),
             "  };",
@@ -91,12 +93,12 @@ class ProductText:
         ]
 
     def struct(self) -> list[str]:
-        fields = indent([f"{p};" for p in self.parameters])
+        fields = indent([f"{p};" for p in self.product.parameters.values()])
         return [f"struct {self.product.name}_arguments {{", *fields, "};"]
 
     def check(self) -> None:
         """Raises where a name of the caller's is one that the text declares itself."""
-        clash = _OWN.intersection(self.names)
+        clash = _OWN.intersection(self.product.parameters)
         if clash:
             raise ValueError(
                 f"a product's argument is named {sorted(clash)[0]!r}, a name of its own"
@@ -110,20 +112,20 @@ class ProductText:
             (product.batch, product.rows, product.columns, product.summed),
             strict=True,
         )
-        lines = [f".{name} = {size(dimensions)}," for name, dimensions in extents]
+        lines = [f".{name} = {product.length(size(loops))}," for name, loops in extents]
         lines += [f".left = {self.operand(True)},", f".right = {self.operand(False)},"]
         if self.result is None:
             lines.append(f".store = {self.store()},")
         else:
             lines.append(f".result = {self.result.pointer},")
-            lines.append(f".result_line = {self.result.line_step},")
+            lines.append(f".result_line = {product.length(self.result.line_step)},")
         if product.batch:
             lines.append(f".place = {self.place()},")
         if product.scratch:
             lines.append(".scratch = scratch,")
         if product.kept:
             lines.append(".kept = kept,")
-        return [*lines, ".arguments = &geon_given,"] if product.arguments else lines
+        return [*lines, ".arguments = &geon_given,"] if product.parameters else lines
 
     def operand(self, left: bool) -> str:
         """One operand's part of that."""
@@ -131,9 +133,10 @@ class ProductText:
         found = packing.plain
         if found is None:
             return f"{{.staged = {packing.staged(left)}, .pack = {self.pack(left)}}}"
-        moves = left or any(found.strides[name] != "0" for name in found.batch)
+        moves = left or any(found.strides[name] != 0 for name in found.batch)
         whole = int(found.whole and moves)
-        steps = f".line = {found.line_step}, .summed = {found.summed_step}, .whole = {whole}"
+        line, summed = map(self.product.length, (found.line_step, found.summed_step))
+        steps = f".line = {line}, .summed = {summed}, .whole = {whole}"
         return f"{{.at = {found.pointer}, {steps}}}"
 
     def pack(self, left: bool) -> str:
@@ -143,8 +146,12 @@ class ProductText:
         to, step = ("left", "left_step") if left else ("panels", "depth_block")
         return self.function(
             to,
-            f"int64_t {start}, int64_t {count}, int64_t depth_start, int64_t depth_run,"
-            f" {type} *restrict {to}, int64_t {step}, {type} *restrict staged",
+            {
+                **dict.fromkeys((start, count, "depth_start", "depth_run"), "int64_t "),
+                to: f"{type} *restrict ",
+                step: "int64_t ",
+                "staged": f"{type} *restrict ",
+            },
             packing.left() if left else packing.right(),
         )
 
@@ -154,27 +161,29 @@ class ProductText:
         lines = []
         for number, found in enumerate(views):
             if found is not None:
-                offset = address("0", found.strides, found.batch)
+                offset = self.walker.address("0", found.strides, found.batch)
                 lines.append(f"geon_offsets[{number}] = {offset};")
-        return self.function("place", "int64_t *geon_offsets", lines)
+        return self.function("place", {"geon_offsets": "int64_t *"}, lines)
 
-    def function(self, part: str, parameters: str, lines: list[str]) -> str:
-        """Adds a function with the product's arguments and the indices of a batch; its name."""
+    def function(self, part: str, parameters: Mapping[str, str], lines: list[str]) -> str:
+        """Adds a function with the product's arguments and the indices of a batch; its name.
+
+        ``parameters`` are its own ones' types, by their names.
+        """
         name = f"{self.product.name}_{part}"
-        values = [re.findall(r"\w+", parameter)[-1] for parameter in parameters.split(",")]
         unpacked = [
-            f"{p} = geon_given->{argument}; (void){argument};"
-            for p, argument in zip(self.parameters, self.names, strict=True)
+            f"{declared} = geon_given->{argument}; (void){argument};"
+            for argument, declared in self.product.parameters.items()
         ]
         given = f"const struct {self.product.name}_arguments *geon_given = geon_arguments;"
         self.functions += [
             f"static void {name}(",
             "    const void *geon_arguments, int64_t batch,",
-            f"    {parameters}) {{",
+            f"    {', '.join(f'{ctype}{name}' for name, ctype in parameters.items())}) {{",
             "  (void)geon_arguments, (void)batch;",
-            *(f"  (void){value};" for value in values),
+            *(f"  (void){value};" for value in parameters),
             *indent([given, *unpacked] if unpacked else []),
-            *indent([*decompose(self.product.batch, "batch"), *lines]),
+            *indent([*self.walker.decompose(self.product.batch, "batch"), *lines]),
             "}",
         ]
         return name
@@ -208,16 +217,15 @@ class ProductText:
             *indent(
                 [
                     f"const {type} *restrict line = out + row * sums_step;",
-                    *decompose(product.rows, "row_start + row"),
-                    *walk(product.columns, "column_start", "width", body),
+                    *self.walker.decompose(product.rows, "row_start + row"),
+                    *self.walker.walk(product.columns, "column_start", "width", body),
                 ]
             ),
             "}",
         ]
-        block = "int64_t row_start, int64_t height, int64_t column_start, int64_t width"
-        return self.function(
-            "store", f"{block}, const {type} *restrict out, int64_t sums_step", lines
-        )
+        block = dict.fromkeys(("row_start", "height", "column_start", "width"), "int64_t ")
+        sums = {"out": f"const {type} *restrict ", "sums_step": "int64_t "}
+        return self.function("store", {**block, **sums}, lines)
 
 
 _OWN = frozenset(

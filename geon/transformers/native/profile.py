@@ -244,7 +244,7 @@ def _row(
     results = kernel.results or (kernel.op,)
     return KernelProfile(
         number,
-        kernel.form.kind,
+        kernel.kind,
         tuple(map(_computed, results)),
         tuple(op.file_info for op in results),
         seconds,

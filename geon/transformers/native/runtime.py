@@ -304,9 +304,10 @@ class Copies:
 
 def space_of(kernel: Kernel) -> frozenset[tuple[str, int | Length]]:
     """The axes over which a kernel goes, by name and length."""
-    within = [arg for op in kernel.form.reductions for arg in op.args]
-    if kernel.form.dot is not None:
-        within += kernel.form.dot.args
+    assert kernel.fused is not None
+    within = [arg for op in kernel.fused.reductions for arg in op.args]
+    if kernel.fused.dot is not None:
+        within += kernel.fused.dot.args
     ops = (*kernel.results, *kernel.reads, *within)
     return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
 

@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, evaluate, product
 from ...op_graph.op_graph import Op
 from ..c_expressions import C_TYPES
-from ..forms import Size
-from ..fusion import HEAVY
-from ..loops import make_nest
-from ..schedule import Kernel, Schedule
+from ..lowering.contraction import Contraction
+from ..lowering.kernels import Nest
+from ..lowering.lower import Work
+from ..schedule import Schedule
 from ..scratch import PerThread, Scratch, lines
-from .naming import Operands
-from .nests import ON_STACK, scratch_each
+from .nests import scratch_each
 from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PANEL, Shape, shape
 from .sorting import SORTS, lines_of_task, word_bytes
 
@@ -25,22 +25,20 @@ WIDEST = 64  # bytes of the widest vectors, whose blocks take most
 
 def works(schedule: Schedule) -> dict[Op, Scratch]:
     """The scratch memory of a schedule's kernels, by their op."""
-    computed = {made for kernel in schedule.kernels for made in kernel.results}
     found: dict[Op, Scratch] = {}
     for kernel in schedule.kernels:
-        scratch = _of(schedule, kernel, computed)
+        scratch = _of(kernel.work)
         if scratch is not None:
             found[kernel.op] = scratch
     return found
 
 
-def _of(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> Scratch | None:
-    form = kernel.form
-    if form.kind == "product":
-        return product_scratch(kernel)
-    if form.kind == "library":
-        return _of_sort(kernel.op) if kernel.op.primitive.name in SORTS else None
-    return _of_rows(schedule, kernel, computed)
+def _of(work: Work) -> Scratch | None:
+    if isinstance(work, Contraction):
+        return product_scratch(work)
+    if isinstance(work, Nest):
+        return _of_rows(work)
+    return _of_sort(work.op) if work.op.primitive.name in SORTS else None
 
 
 def _of_sort(op: Op) -> Scratch:
@@ -56,67 +54,22 @@ def _of_sort(op: Op) -> Scratch:
 # Rows ---------------------------------------------------------------------------------------------
 
 
-class _Sketch(Operands):
-    """The names of a kernel's memory before there is a plan: all that is asked is its shape."""
-
-    def pointer(self, op: Op) -> str:
-        """Any name."""
-        return "p"
-
-    def length(self, length: Size) -> str:
-        """Any length."""
-        return "1"
-
-
-def _of_rows(schedule: Schedule, kernel: Kernel, computed: set[Op]) -> Scratch | None:
+def _of_rows(nest: Nest) -> Scratch | None:
     """The arrays of a row that do not lie on the stack."""
-    form = kernel.form
-    if not form.rows or not form.reductions:
-        return None
-    sketch = _Sketch(schedule.layouts, kernel, computed)
-    lengths = {a.name: a.expression for op in form.reductions for arg in op.args for a in arg.axes}
-    row = product(n for name, n in lengths.items() if name not in form.rows)
-    if (isinstance(row, int) and row <= ON_STACK) or not _is_costly(kernel, sketch):
-        return None
-    nest = make_nest(kernel, sketch)
     each = scratch_each(nest)
     rows = product(loop.extent for loop in nest.rows)
     return None if isinstance(each, int) and each == 0 else PerThread(each, rows)
 
 
-def _is_costly(kernel: Kernel, sketch: _Sketch) -> bool:
-    """Whether a kernel computes an elementary function."""
-    stack = list(kernel.results)
-    seen = set(stack)
-    while stack:
-        op = stack.pop()
-        if op.primitive.name in HEAVY:
-            return True
-        new = [arg for arg in op.args if arg not in seen and not sketch.stored(arg)]
-        seen.update(new)
-        stack += new
-    return False
-
-
 # Products -----------------------------------------------------------------------------------------
 
 
-def product_scratch(kernel: Kernel) -> ProductScratch:
-    """The scratch memory of a contraction kernel."""
-    dot = kernel.form.dot
-    x, y = dot.args
-    summed = dot.attrs[0]
-
-    def size(names: list[str], op: Op) -> Size:
-        return product(op.axes[n].expression for n in names)
-
-    return ProductScratch(
-        size([n for n in x.axes.names if n in y.axes and n not in summed], x),
-        size([n for n in x.axes.names if n not in y.axes], x),
-        size([n for n in y.axes.names if n not in x.axes], y),
-        size(list(summed), x),
-        shape(C_TYPES[name_of(dot.dtype)], WIDEST),
-    )
+def product_scratch(work: Contraction) -> ProductScratch:
+    """The scratch memory of a contraction."""
+    parts = (work.batch, work.rows, work.columns, work.summed)
+    batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
+    of = shape(C_TYPES[name_of(work.dtype)], WIDEST)
+    return ProductScratch(batches, rows, columns, depth, of)
 
 
 @dataclass(frozen=True, slots=True)

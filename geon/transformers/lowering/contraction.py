@@ -1,0 +1,146 @@
+"""A contraction as data: loops by their part, both operands and what is stored as scalar code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...op_graph.affine import Size, variable
+from ...op_graph.dtypes import DType
+from ...op_graph.index_map import Index
+from ...op_graph.op_graph import Op
+from ..fusion import Fused
+from .elements import Elements, Operands
+from .kernels import Loop, Store
+from .scalar import Contracted, Load, Scalar, walk
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Contraction:
+    """For each batch, row and column the sum over ``summed`` of ``left`` times ``right``.
+
+    It is what ``Contracted`` is in the values of ``stores``. ``unit`` is the loop along which
+    neighbouring stores adjoin; None for a single element. ``operands`` are the values in memory,
+    by the numbers of loads and stores.
+    """
+
+    batch: tuple[Loop, ...]
+    rows: tuple[Loop, ...]
+    columns: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
+    left: Scalar
+    right: Scalar
+    dtype: DType
+    stores: tuple[Store, ...]
+    unit: str | None
+    operands: tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Elements in memory: the operand, where the first lies, and the stride of each loop."""
+
+    operand: int
+    start: Size
+    strides: Mapping[str, Size]
+
+
+def make_contraction(fused: Fused, operands: Operands) -> Contraction:
+    """The contraction of a kernel, with what is done to its sums."""
+    dot = fused.dot
+    assert dot is not None
+    x, y = dot.args
+    for op in operands.results:
+        operands.number(op)
+    axes = {axis.name: axis for arg in dot.args for axis in arg.axes}
+    loops = {n: Loop(f"d{k}", (n,), axis.expression) for k, (n, axis) in enumerate(axes.items())}
+    index = {name: variable(loop.name) for name, loop in loops.items()}
+    elements = Elements(operands)
+    left, right = (elements.value(op, _of(index, op)) for op in (x, y))
+    found = elements.code(Contracted, dot.dtype)
+    elements.known[dot] = lambda index: found
+    renamed = {new: old for old, new in fused.names}  # what the results call the axes
+    stores = tuple([_store(op, elements, index, renamed) for op in operands.results])
+    order = operands.order(operands.results[0])
+    unit = loops[renamed.get(order[-1], order[-1])].name if order else None
+
+    def only(names: Iterable[str]) -> tuple[Loop, ...]:
+        return tuple([loops[n] for n in names])
+
+    summed: tuple[str, ...] = dot.attrs[0]
+    return Contraction(
+        only(n for n in x.axes.names if n in y.axes and n not in summed),
+        only(n for n in x.axes.names if n not in y.axes),
+        only(n for n in y.axes.names if n not in x.axes),
+        only(summed),
+        left,
+        right,
+        dot.dtype,
+        stores,
+        unit,
+        tuple(operands.numbers),
+    )
+
+
+def _of(index: Index, op: Op) -> Index:
+    return {n: index[n] for n in op.axes.names}
+
+
+def _store(op: Op, elements: Elements, index: Index, renamed: Mapping[str, str]) -> Store:
+    own = {n: index[renamed.get(n, n)] for n in op.axes.names}
+    value = elements.value(op, own)
+    operands = elements.operands
+    return Store(operands.number(op), operands.offset(op, own), value, op.dtype)
+
+
+def access(value: Scalar, loops: Iterable[Loop]) -> Access | None:
+    """How an operand that lies in memory is walked; None where it is computed."""
+    names = {loop.name for loop in loops}
+    if not isinstance(value, Load) or not names.issuperset(value.offset.terms):
+        return None
+    return Access(value.operand, value.offset.constant, _strides(value.offset.terms))
+
+
+def stored(contraction: Contraction) -> Access | None:
+    """The memory of the result, where all that is done with the sums is to store them."""
+    store = contraction.stores[0]
+    if len(contraction.stores) > 1 or not isinstance(store.value, Contracted):
+        return None
+    if not all(isinstance(atom, str) for atom in store.offset.terms):
+        return None
+    return Access(store.operand, store.offset.constant, _strides(store.offset.terms))
+
+
+def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
+    """The loop along which the elements of an operand adjoin in memory, of the widest it reads."""
+    names = {loop.name for loop in loops}
+    offsets = [node.offset for node in walk(value) if isinstance(node, Load)]
+    widest = max(offsets, key=lambda offset: len(offset.terms), default=None)
+    if widest is None:
+        return None
+    adjoining = (atom for atom, step in widest.terms.items() if step == 1 and atom in names)
+    return next((atom for atom in adjoining if isinstance(atom, str)), None)
+
+
+def merged(
+    loops: Sequence[Loop], strides: Mapping[str, Size]
+) -> tuple[tuple[Loop, ...], dict[str, Size]]:
+    """Fewer loops, outermost first, that one operand's strides cannot tell from these."""
+    found: list[Loop] = []
+    steps = {loop.name: strides.get(loop.name, 0) for loop in loops}
+    for inner in loops:
+        if inner.extent == 1:
+            continue
+        outer = found[-1] if found else None
+        if outer is not None and steps[outer.name] == steps[inner.name] * inner.extent:
+            axes = (*outer.axes, *inner.axes)
+            found[-1] = Loop(inner.name, axes, outer.extent * inner.extent)
+            continue
+        found.append(inner)
+    if not found and loops:
+        return (loops[-1],), {loops[-1].name: 0}
+    return tuple(found), {loop.name: steps[loop.name] for loop in found}
+
+
+def _strides(terms: Mapping[object, Size]) -> dict[str, Size]:
+    return {str(atom): step for atom, step in terms.items()}

@@ -1,0 +1,52 @@
+"""How deep in a nest a value is known: 0 once, 1 for each row, 2 for each element of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from ...op_graph.affine import Affine
+from .kernels import Nest
+from .scalar import NODES, Kept, Reduced, Scalar, indices, inside, parts
+
+ROW, ELEMENT = 1, 2
+LANES = ("first_lane", "lane")  # the variables of rows taken side by side
+
+
+class Depths:
+    """Depths of scalar code, from those of the loops' ``variables`` and of finished reductions."""
+
+    def __init__(self, variables: Mapping[str, int], reduced: int) -> None:
+        self._variables, self._reduced = variables, reduced
+        self._known: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, nest: Nest) -> Depths:
+        """The depths in a nest."""
+        loops = [(loop.name, ROW) for loop in nest.rows]
+        loops += [(name, ROW) for name in LANES]
+        loops += [(loop.name, ELEMENT) for each in nest.passes for loop in each.loops]
+        return cls(dict(loops), ROW if nest.rows or nest.across is not None else 0)
+
+    def value(self, value: Scalar) -> int:
+        """The depth at which a value is known."""
+        found = self._known.get(id(value))
+        if found is None:
+            below = [self.value(part) for part in parts(value)]
+            below += [self.index(index) for index in indices(value)]
+            if isinstance(value, Reduced):
+                below.append(self._reduced)
+            elif isinstance(value, Kept):
+                below.append(ELEMENT)
+            found = self._known[id(value)] = max(below, default=0)
+        return found
+
+    def index(self, index: Affine) -> int:
+        """The depth at which an index is known."""
+        return max([self.atom(atom) for atom in index.terms], default=0)
+
+    def atom(self, atom: Hashable) -> int:
+        """The depth at which an atom of an index is known."""
+        if isinstance(atom, NODES):
+            return self.value(atom)
+        found = [self._variables.get(atom, 0) if isinstance(atom, str) else 0]
+        return max(found + [self.index(each) for each in inside(atom)])

@@ -1,0 +1,179 @@
+"""Elements of ops as scalar code: views become index arithmetic, what lies in memory a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+
+from ...op_graph.affine import Affine, strides, variable
+from ...op_graph.constants import scalar_value
+from ...op_graph.index_map import Guard, Index, Piece, Position
+from ...op_graph.op_graph import Leaf, Op, among
+from ..layout import ACTING_VIEWS, is_bound
+from ..target import Layout
+from .index_maps import INDEX_MAPS
+from .scalar import (
+    Apply,
+    Clamped,
+    Code,
+    IndexNumber,
+    LengthNumber,
+    Load,
+    Scalar,
+    Select,
+    Wrapped,
+)
+
+SAME = frozenset({"copy", "stop_gradient"})
+
+
+class Operands:
+    """How a kernel with these ``results`` finds values: in memory, where they are ``computed`` by
+    kernels, or not. ``base`` is the value whose memory an op shows.
+
+    ``numbers`` are the values in memory that it reads or writes, in the order they were asked for.
+    """
+
+    def __init__(
+        self,
+        layouts: Mapping[Op, Layout],
+        base: Mapping[Op, Op],
+        results: Sequence[Op],
+        computed: Set[Op] | Mapping[Op, object],
+    ) -> None:
+        self.layouts, self.base, self.results, self.computed = layouts, base, results, computed
+        self.numbers: dict[Op, int] = {}
+
+    def order(self, op: Op) -> tuple[str, ...]:
+        """The nesting of the axes of ``op`` in memory, outermost first."""
+        return op.axes.names if is_bound(op) else self.layouts[op].order
+
+    def stored(self, op: Op) -> bool:
+        """Whether ``op`` is read from memory that an earlier kernel, or the user, has written."""
+        if isinstance(op, Leaf):
+            return True
+        if is_bound(op):
+            return bool(len(op.axes))
+        return op in self.computed and not among(op, self.results)
+
+    def number(self, op: Op) -> int:
+        """The number of the operand ``op``."""
+        return self.numbers.setdefault(op, len(self.numbers))
+
+    def offset(self, op: Op, index: Index) -> Affine:
+        """Where the element of ``op`` at ``index`` lies in its memory."""
+        order = self.order(op)
+        steps = strides(tuple([op.axes[n].expression for n in order]))
+        found = Affine()
+        for name, step in zip(order, steps, strict=True):
+            found = found + index[name] * step
+        return found
+
+
+class Elements:
+    """Makes the scalar code of one kernel.
+
+    ``known`` gives ops code that is valid at the indices where it is asked for: reductions that
+    were finished, what was kept of them, the sum of a contraction. ``readable`` are results that
+    an earlier pass of the same kernel has stored. ``found`` is what was made since ``forget``, by
+    ``id`` (equal hashes would compare ops by ``==``) and indices, in order.
+    """
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands = operands
+        self.code = Code()
+        self.known: dict[Op, Callable[[Index], Scalar | None]] = {}
+        self.readable: set[Op] = set()
+        self.found: dict[tuple[int, tuple[Affine, ...]], tuple[Op, Scalar]] = {}
+
+    def forget(self) -> None:
+        """Begin a pass: what an earlier one computed is gone."""
+        self.found = {}
+
+    def value(self, op: Op, index: Index) -> Scalar:
+        """The element of ``op`` at ``index`` (axis name to affine index)."""
+        while True:
+            if op in self.known:
+                known = self.known[op](index)
+                if known is not None:
+                    return known
+            if self.operands.stored(op) or op in self.readable:
+                return self.load(op, index)
+            name = op.primitive.name
+            if name in INDEX_MAPS:
+                pieces = INDEX_MAPS[name](op, index)
+                if len(pieces) > 1:
+                    break
+                index = self.resolved(op, pieces[0].index)
+            elif name not in ACTING_VIEWS and name not in SAME:
+                break
+            op = op.args[0]
+        return self.computed(op, index)
+
+    def load(self, op: Op, index: Index) -> Load:
+        """The element of ``op`` read from memory."""
+        offset = self.operands.offset(op, index)
+        return self.code(Load, self.operands.number(op), offset, op.dtype)
+
+    def computed(self, op: Op, index: Index) -> Scalar:
+        """The element of an op that is not in memory, from its arguments."""
+        key = (id(op), tuple([index[n] for n in op.axes.names]))
+        if key not in self.found:
+            made = self.made(op, index)
+            self.found[key] = op, made
+        return self.found[key][1]
+
+    def made(self, op: Op, index: Index) -> Scalar:
+        """The node of an op that is not in memory."""
+        name = op.primitive.name
+        if name == "constant":
+            return self.code.number(scalar_value(op), op.dtype)
+        if name == "length":
+            return self.code(LengthNumber, op.attrs[0], op.dtype)
+        if name == "iota":
+            return self.code(IndexNumber, index[op.axes.names[0]], op.dtype)
+        if name in INDEX_MAPS:
+            return self.chosen(op, index, INDEX_MAPS[name](op, index))
+        args = tuple([self.value(arg, index) for arg in op.args])
+        return self.code(Apply, op.primitive, args, op.attrs, op.dtype)
+
+    def chosen(self, op: Op, index: Index, pieces: tuple[Piece, ...]) -> Scalar:
+        """The element of the first piece whose guards hold.
+
+        Indices that guards limit are held at 0 where they do not hold, so that every piece can be
+        computed everywhere.
+        """
+        first, *others = pieces
+        if not first.guards:
+            return self.value(op.args[first.arg], self.resolved(op, first.index))
+        guards = tuple([self.guard(op, guard) for guard in first.guards])
+        limited = {atom for guard in guards for atom in guard.index.terms}
+        safe = {}
+        for name, each in self.resolved(op, first.index).items():
+            inside = each == index.get(name) and limited.isdisjoint(each.terms)
+            safe[name] = each if inside else variable(Clamped(each, guards))
+        value = self.value(op.args[first.arg], safe)
+        if not others:
+            return value
+        return self.code(Select, guards, value, self.chosen(op, index, tuple(others)))
+
+    def guard(self, op: Op, guard: Guard) -> Guard:
+        """A guard with its positions as scalar code."""
+        return Guard(self.resolved(op, {"": guard.index})[""], guard.low, guard.high)
+
+    def resolved(self, op: Op, index: Index) -> dict[str, Affine]:
+        """Indices with what stands for positions in the arguments of ``op`` as scalar code."""
+        return {name: self.without_positions(op, each) for name, each in index.items()}
+
+    def without_positions(self, op: Op, index: Affine) -> Affine:
+        """An index with its positions as scalar code."""
+        if not any(isinstance(atom, Position) for atom in index.terms):
+            return index
+        terms = [(self.position(op, atom), step) for atom, step in index.terms.items()]
+        return Affine(terms, index.constant)
+
+    def position(self, op: Op, atom: Hashable) -> Hashable:
+        """The scalar code of a position; any other atom as it is."""
+        if not isinstance(atom, Position):
+            return atom
+        where = self.resolved(op, dict(atom.index))
+        return self.code(Wrapped, self.value(op.args[atom.arg], where), atom.length)

@@ -1,0 +1,113 @@
+"""Kernels as data: loop nests with what they reduce and store, in scalar code.
+
+Nothing here is text, and nothing is of one target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...op_graph.affine import Affine, Size
+from ...op_graph.dtypes import DType
+from ...op_graph.op_graph import Op
+from .scalar import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop variable and the axes it walks, outermost first, as one."""
+
+    name: str
+    axes: tuple[str, ...]
+    extent: Size
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduction:
+    """A reduction of a pass, by the row ``kind`` says: of one element, or of products of two.
+
+    Later code reads what it found as ``Reduced(number)``.
+    """
+
+    number: int
+    kind: str
+    dtype: DType
+    elements: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Store:
+    """``value`` put at ``offset`` of operand number ``operand``."""
+
+    operand: int
+    offset: Affine
+    value: Scalar
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RowArray:
+    """An array of ``size`` elements for each row, filled in one pass and read in later ones."""
+
+    number: int
+    size: Size
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Keep:
+    """``value`` put at ``offset`` of row array ``number``, for later passes."""
+
+    number: int
+    offset: Affine
+    value: Scalar
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pass:
+    """Loops, outermost first, with what is reduced, stored and kept for each element."""
+
+    loops: tuple[Loop, ...]
+    reductions: tuple[Reduction, ...] = ()
+    stores: tuple[Store, ...] = ()
+    keeps: tuple[Keep, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fill:
+    """All of operand ``source`` copied to ``operand``, unless they lie in one place."""
+
+    operand: int
+    source: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Nest:
+    """Loops over rows, and for each row passes, and stores of values of the row, in order.
+
+    Without ``rows`` each pass is divided, and ``ending`` is stored when all of it was combined.
+    ``across`` is the loop over rows that adjoin in memory, which may be taken side by side.
+    ``operands`` are the values in memory, by the numbers of loads and stores. ``fill`` comes before
+    all, where only a part is stored.
+    """
+
+    rows: tuple[Loop, ...]
+    across: Loop | None
+    steps: tuple[Pass | Store, ...]
+    ending: tuple[Pass | Store, ...]
+    arrays: tuple[RowArray, ...]
+    operands: tuple[Op, ...]
+    fill: Fill | None = None
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        """The passes, in order."""
+        steps = (*self.steps, *self.ending)
+        return tuple([step for step in steps if isinstance(step, Pass)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call:
+    """One op by a function of the target's library."""
+
+    op: Op

@@ -1,0 +1,27 @@
+"""The end of stage 4: each group of ops as a kernel's work, as data."""
+
+from __future__ import annotations
+
+from ...op_graph.op_graph import Op
+from ..fusion import Fused
+from .contraction import Contraction, make_contraction
+from .elements import Operands
+from .kernels import Call, Nest
+from .nests import make_nest
+from .updates import make_update
+
+Work = Nest | Contraction | Call
+
+
+def lower(op: Op, fused: Fused | None, operands: Operands) -> Work:
+    """What a kernel does whose results are those of ``operands``; ``op`` is the first.
+
+    A target that does not fuse calls its library for each op.
+    """
+    if fused is None:
+        return Call(op)
+    if fused.kind == "contraction":
+        return make_contraction(fused, operands)
+    if fused.kind == "nest":
+        return make_nest(fused, operands)
+    return make_update(op, operands) if op.primitive.name == "update" else Call(op)

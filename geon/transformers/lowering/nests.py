@@ -1,0 +1,419 @@
+"""Loop nests: a fused kernel as loops over rows and passes over what each row holds.
+
+A nest goes over its rows (in parallel) and, for each row, makes one or more passes: loops that
+reduce, or store, or both. What a later pass needs of an earlier one is a scalar of the row, an
+element that was stored or kept, or is computed again. A nest without rows is one pass, divided
+along its outermost loop; its reductions end in partial values that are combined in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...op_graph.affine import Affine, Quotient, Remainder, Size, split, strides, variable
+from ...op_graph.index_map import Index
+from ...op_graph.lengths import product
+from ...op_graph.op_graph import Op, among
+from ..fusion import HEAVY, Fused
+from .depths import ROW, Depths
+from .elements import Elements, Operands
+from .kernels import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
+from .scalar import Kept, Load, Reduced, Scalar, Wrapped, indices, inside, walk
+
+BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
+
+
+def make_nest(fused: Fused, operands: Operands) -> Nest:
+    """The loops of a fused kernel.
+
+    Rows that adjoin in memory are taken side by side, but for those that a division or a position
+    of each row is needed for: these are no vectors.
+    """
+    nest = _Maker(fused, operands, across=True).make()
+    if nest.across is not None and _divides_rows(nest):
+        nest = _Maker(fused, operands, across=False).make()
+    return replace(nest, operands=tuple(operands.numbers))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Item:
+    """A store or reduction, with the pass it belongs to and the axes its loops go over."""
+
+    op: Op
+    reduces: bool
+    level: int
+    inner: tuple[str, ...]
+
+
+Groups = list[tuple[str, ...]]
+
+
+class _Maker:
+    def __init__(self, fused: Fused, operands: Operands, across: bool) -> None:
+        self.operands, self.wants_across = operands, across
+        self.results = operands.results
+        self.rows = fused.rows
+        self.reductions = fused.reductions
+        self.reduced = {op: number for number, op in enumerate(self.reductions)}
+        self.extents: dict[str, Size] = {}
+        for op in (*self.results, *(a for r in self.reductions for a in r.args)):
+            for axis in op.axes:
+                self.extents.setdefault(axis.name, axis.expression)
+        self.variable = {name: k for k, name in enumerate(self.extents)}
+        self.levels: dict[Op, int] = {}
+        self.items = self.find_items()
+        for op in self.results:
+            operands.number(op)
+
+    # What is computed in which pass -------------------------------------------------------------
+
+    def level(self, root: Op) -> int:
+        """The pass in which ``root`` can be computed."""
+        stack = [(root, False)]
+        while stack:
+            op, ready = stack.pop()
+            if op in self.levels:
+                continue
+            if self.operands.stored(op):
+                self.levels[op] = 0
+            elif ready:
+                level = max((self.levels[arg] for arg in op.args), default=0)
+                self.levels[op] = level + (op in self.reduced)
+            else:
+                stack.append((op, True))
+                stack += [(arg, False) for arg in op.args]
+        return self.levels[root]
+
+    def find_items(self) -> list[_Item]:
+        """What is reduced and stored, and in which pass."""
+        rows = self.rows or frozenset()
+        found = []
+        for op in self.reductions:
+            inner = tuple([n for n in self.loop_order(op) if n not in rows])
+            self.level(op)
+            found.append(_Item(op, True, max(self.level(arg) for arg in op.args), inner))
+        for op in self.results:
+            if op not in self.reduced:
+                inner = tuple([n for n in self.operands.order(op) if n not in rows])
+                found.append(_Item(op, False, self.level(op), inner))
+        return found
+
+    def loop_order(self, op: Op) -> tuple[str, ...]:
+        """The axes a reduction goes over, kept ones included, in the order of memory."""
+        widest = max(op.args, key=lambda arg: len(arg.axes))
+        order = list(self.operands.order(widest))
+        for arg in op.args:
+            order = [n for n in arg.axes.names if n not in order] + order
+        return tuple(order)
+
+    # Loops --------------------------------------------------------------------------------------
+
+    def make(self) -> Nest:
+        """The nest, with neighbouring loops merged where all offsets allow it."""
+        if self.rows is None:
+            return self.map_nest()
+        order = self.row_order()
+        across = None
+        reads = self.loop_order(self.reductions[0]) if self.reductions else ()
+        if self.wants_across and reads and reads[-1] in self.rows:
+            across = reads[-1]
+        rows: Groups = [(n,) for n in order if n != across]
+        first = self.build(rows, across, {})
+        merged = self.merged_inner(first)
+        return self.build(rows, across, merged) if merged else first
+
+    def row_order(self) -> list[str]:
+        """The axes of the rows, in the order of memory."""
+        source = self.results[0]
+        order = (
+            self.loop_order(self.reductions[0]) if self.reductions else self.operands.order(source)
+        )
+        rows = self.rows or frozenset()
+        return [n for n in order if n in rows]
+
+    def map_nest(self) -> Nest:
+        """One pass over all axes: a single loop where memory allows, else rows and a last loop."""
+        order = self.operands.order(self.results[0])
+        if not order:
+            return self.build([], None, {})
+        groups: Groups = [(n,) for n in order]
+        uses = _Uses()
+        if len(order) > 1:
+            self.rows = frozenset()
+            self.items = [_Item(i.op, False, 0, order) for i in self.items]
+            uses = _Uses.of(self.build([], None, {}))
+            groups = self.merged(order, uses)
+        if len(groups) == 1:
+            self.items = [_Item(i.op, False, 0, order) for i in self.items]
+            return self.build([], None, {order: groups})
+        inner, across = groups[-1], self.across(order, uses)
+        self.items = [_Item(i.op, False, 0, inner) for i in self.items]
+        if across is not None and self.wants_across:
+            rows: Groups = [(n,) for group in groups[:-1] for n in group if n != across]
+            return self.build(rows, across, {inner: [inner]})
+        return self.build(groups[:-1], None, {inner: [inner]})
+
+    def across(self, order: tuple[str, ...], uses: _Uses) -> str | None:
+        """The axis along which a load is adjacent where the last loop would jump through it.
+
+        Its indices are then taken side by side, so that each line of cache is used as a whole.
+        """
+        names = {self.name((n,)): n for n in order}
+        last = self.name((order[-1],))
+        for offset in uses.offsets:
+            if offset.step(last) not in (0, 1):
+                for atom, step in offset.terms.items():
+                    if step == 1 and isinstance(atom, str) and atom in names:
+                        return names[atom]
+        return None
+
+    def merged_inner(self, nest: Nest) -> dict[tuple[str, ...], Groups]:
+        """For each set of inner loops those that can be walked as one."""
+        found = {}
+        uses = _Uses.of(nest)
+        for inner in {item.inner: None for item in self.items}:
+            groups = self.merged(inner, uses)
+            if len(groups) < len(inner):
+                found[inner] = groups
+        return found
+
+    def merged(self, order: Sequence[str], uses: _Uses) -> Groups:
+        """Neighbouring axes that every offset walks as one."""
+        groups: Groups = []
+        for name in order:
+            if groups and self.mergeable(groups[-1][-1], name, uses):
+                groups[-1] = (*groups[-1], name)
+            else:
+                groups.append((name,))
+        return groups
+
+    def mergeable(self, outer: str, inner: str, uses: _Uses) -> bool:
+        """Whether every offset walks two neighbouring axes as one."""
+        first, second = self.name((outer,)), self.name((inner,))
+        if first in uses.values or second in uses.values:
+            return False
+        extent = self.extents[inner]
+        return all(each.step(first) == each.step(second) * extent for each in uses.offsets)
+
+    # Building -----------------------------------------------------------------------------------
+
+    def build(
+        self, rows: Groups, across: str | None, merged: dict[tuple[str, ...], Groups]
+    ) -> Nest:
+        """A nest with these loops."""
+        self.elements = Elements(self.operands)
+        self.index: dict[str, Affine] = {}
+        self.arrays: list[RowArray] = []
+        self.kept: list[tuple[Op, tuple[Affine, ...], Kept]] = []
+        self.keeps = bool(self.rows) and across is None
+        steps: list[Pass | Store] = []
+        ending: list[Pass | Store] = []
+        row_loops = tuple([self.loop(axes) for axes in rows])
+        side_by_side = None
+        if across is not None:
+            side_by_side = Loop("lane", (across,), self.extents[across])
+            self.index[across] = variable("first_lane") + variable("lane")
+        divided = not rows and across is None
+        last = max((item.level for item in self.items), default=0)
+        for level in range(last + 1):
+            target = ending if divided and level > 0 else steps
+            self.make_level(level, target, ending if divided else steps, merged)
+        return Nest(row_loops, side_by_side, tuple(steps), tuple(ending), tuple(self.arrays), ())
+
+    def name(self, axes: tuple[str, ...]) -> str:
+        """The variable of the loop over these axes."""
+        return f"{'i' if len(axes) == 1 else 'j'}_{self.variable[axes[0]]}"
+
+    def loop(self, axes: tuple[str, ...]) -> Loop:
+        """The loop over these axes as one, which gives their indices."""
+        name = self.name(axes)
+        parts = split(variable(name), [self.extents[n] for n in axes])
+        self.index.update(zip(axes, parts, strict=True))
+        return Loop(name, axes, product(self.extents[n] for n in axes))
+
+    def make_level(
+        self,
+        level: int,
+        steps: list[Pass | Store],
+        after: list[Pass | Store],
+        merged: dict[tuple[str, ...], Groups],
+    ) -> None:
+        """The passes of one level; those over the same axes are one.
+
+        What they reduce is stored ``after`` them.
+        """
+        shapes: dict[tuple[str, ...], list[_Item]] = {}
+        for item in self.items:
+            if item.level == level:
+                shapes.setdefault(item.inner, []).append(item)
+        for inner, items in sorted(shapes.items(), key=lambda pair: len(pair[0])):
+            if not inner and not any(item.reduces for item in items):
+                (after if len(shapes) > 1 else steps).extend(self.stores(items))
+                continue
+            steps.append(self.make_pass(level, inner, items, merged.get(inner)))
+            for item in items:
+                if item.reduces:
+                    self.finish(item.op)
+                    if among(item.op, self.results):
+                        after.extend(self.stores([item]))
+        self.release()
+
+    def stores(self, items: Iterable[_Item]) -> list[Store]:
+        """Stores of values at the loops' indices."""
+        found = []
+        for item in items:
+            index = self.index_of(item.op)
+            value = self.elements.value(item.op, index)
+            offset = self.operands.offset(item.op, index)
+            found.append(Store(self.operands.number(item.op), offset, value, item.op.dtype))
+        return found
+
+    def make_pass(
+        self, level: int, inner: tuple[str, ...], items: list[_Item], groups: Groups | None
+    ) -> Pass:
+        """The loops of one pass with all that is computed in it."""
+        self.elements.forget()
+        loops = tuple([self.loop(axes) for axes in groups or [(n,) for n in inner]])
+        reductions = [self.reduction(item.op) for item in items if item.reduces]
+        written = [item for item in items if not item.reduces]
+        stores = self.stores(written)
+        keeps = self.keep_costly(level, inner, {loop.name for loop in loops})
+        self.elements.readable.update(item.op for item in written)
+        return Pass(loops, tuple(reductions), tuple(stores), tuple(keeps))
+
+    def index_of(self, op: Op) -> dict[str, Affine]:
+        """The loops' indices of an op's axes."""
+        return {n: self.index[n] for n in op.axes.names}
+
+    def reduction(self, op: Op) -> Reduction:
+        """A reduction with the elements it goes over."""
+        elements = tuple([self.elements.value(arg, self.index_of(arg)) for arg in op.args])
+        return Reduction(self.reduced[op], op.primitive.name, op.dtype, elements)
+
+    def finish(self, op: Op) -> None:
+        """Let later passes, and stores, read what a reduction found."""
+        found = self.elements.code(Reduced, self.reduced[op], op.dtype)
+        self.elements.known[op] = lambda index: found
+
+    # What later passes use again ----------------------------------------------------------------
+
+    def later_needs(self, level: int) -> set[Op]:
+        """Costly ops, not in memory, that are computed at ``level`` and used in later passes."""
+        found: set[Op] = set()
+        for item in self.items:
+            if item.level <= level:
+                continue
+            stack = list(item.op.args) if item.reduces else [item.op]
+            seen = set(stack)
+            while stack:
+                op = stack.pop()
+                if self.operands.stored(op) or op in self.reduced:
+                    continue
+                if op.primitive.name in HEAVY and self.level(op) <= level:
+                    found.add(op)
+                new = [arg for arg in op.args if arg not in seen]
+                seen.update(new)
+                stack += new
+        return found
+
+    def keep_costly(self, level: int, inner: tuple[str, ...], loops: set[str]) -> list[Keep]:
+        """What keeps costly values in an array of the row, for later passes."""
+        size = product(self.extents[n] for n in inner)
+        if not self.keeps or (isinstance(size, int) and size > BUFFERED):
+            return []
+        offset = Affine()
+        for name, step in zip(inner, strides(tuple([self.extents[n] for n in inner])), strict=True):
+            offset = offset + self.index[name] * step
+        needed = self.later_needs(level)
+        found = []
+        for (_, key), (op, value) in self.elements.found.items():
+            if op not in needed or among(op, self.results) or op in self.elements.known:
+                continue
+            if not _depends_on(value, loops):
+                continue
+            array = RowArray(len(self.arrays), size, op.dtype)
+            self.arrays.append(array)
+            found.append(Keep(array.number, offset, value))
+            kept = self.elements.code(Kept, array.number, offset, op.dtype)
+            self.kept.append((op, key, kept))
+        return found
+
+    def release(self) -> None:
+        """Let the passes that follow read the arrays that were filled."""
+        for op, key, node in self.kept:
+
+            def kept(
+                index: Index, op: Op = op, key: tuple[Affine, ...] = key, node: Kept = node
+            ) -> Scalar | None:
+                return node if tuple([index[n] for n in op.axes.names]) == key else None
+
+            self.elements.known[op] = kept
+        self.kept = []
+
+
+class _Uses:
+    """How a nest uses its loops' variables: in offsets of memory, or for their own ``values``."""
+
+    def __init__(self) -> None:
+        self.offsets: list[Affine] = []
+        self.values: set[object] = set()
+
+    @classmethod
+    def of(cls, nest: Nest) -> _Uses:
+        """The uses in a nest."""
+        found = cls()
+        for each in nest.passes:
+            for reduction in each.reductions:
+                for element in reduction.elements:
+                    found.add(element)
+            for store in each.stores:
+                found.add(store.value)
+                found.address(store.offset)
+        for step in (*nest.steps, *nest.ending):
+            if isinstance(step, Store):
+                found.add(step.value)
+                found.address(step.offset)
+        return found
+
+    def add(self, value: Scalar) -> None:
+        """Note the uses in scalar code."""
+        for node in walk(value):
+            for index in indices(node):
+                if isinstance(node, Load):
+                    self.address(index)
+                else:
+                    self.direct(index)
+
+    def address(self, offset: Affine) -> None:
+        """Note an offset: what it divides is used for its value."""
+        self.offsets.append(offset)
+        for atom in offset.terms:
+            for index in inside(atom):
+                self.direct(index)
+
+    def direct(self, index: Affine) -> None:
+        """Note an index that is used for its value."""
+        for atom in index.terms:
+            self.values.add(atom)
+            for each in inside(atom):
+                self.direct(each)
+
+
+def _depends_on(value: Scalar, names: set[str]) -> bool:
+    """Whether a value changes with one of these variables."""
+    uses = _Uses()
+    uses.add(value)
+    atoms = uses.values.union(*[offset.terms for offset in uses.offsets])
+    return not names.isdisjoint({atom for atom in atoms if isinstance(atom, str)})
+
+
+def _divides_rows(nest: Nest) -> bool:
+    """Whether a row needs a division, or a position, of its own."""
+    depths = Depths.of(nest)
+    uses = _Uses.of(nest)
+    atoms = uses.values.union(*[offset.terms for offset in uses.offsets])
+    return any(
+        isinstance(atom, (Quotient, Remainder, Wrapped)) and depths.atom(atom) == ROW
+        for atom in atoms
+    )

@@ -1,0 +1,223 @@
+"""Scalar code: what one element of a kernel's results is, as data.
+
+A few kinds of frozen node, made by ``Code``, which gives one node for equal code: what is needed
+twice is one node with two users. Indices are affine expressions over the loops' variables; an atom
+of one may be a node (a position that is computed) or a ``Clamped`` index. Costs, keys and text are
+functions of these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...op_graph.affine import Affine, Quotient, Remainder, Size
+from ...op_graph.dtypes import INT64, DType
+from ...op_graph.index_map import Guard
+from ...op_graph.registry import Primitive
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Load:
+    """The element at ``offset`` of the kernel's operand number ``operand``."""
+
+    operand: int
+    offset: Affine
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Number:
+    """A constant."""
+
+    value: Any
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LengthNumber:
+    """An open length as a value."""
+
+    length: Size
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IndexNumber:
+    """An index as a value."""
+
+    index: Affine
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Apply:
+    """An elementwise row of scalars; a cast's target is ``dtype``."""
+
+    row: Primitive
+    args: tuple[Scalar, ...]
+    attrs: tuple[Any, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Select:
+    """``value`` where all ``guards`` hold, else ``other``; both can be computed everywhere."""
+
+    guards: tuple[Guard, ...]
+    value: Scalar
+    other: Scalar
+
+    @property
+    def dtype(self) -> DType:
+        """That of what is chosen."""
+        return self.value.dtype
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Wrapped:
+    """A position along ``length`` elements, which counts from their end where it is negative."""
+
+    position: Scalar
+    length: Size
+
+    @property
+    def dtype(self) -> DType:
+        """A position is an int64."""
+        return INT64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduced:
+    """What reduction ``number`` of the kernel found, for the row."""
+
+    number: int
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Kept:
+    """The element at ``offset`` of row array ``number``, which an earlier pass has filled."""
+
+    number: int
+    offset: Affine
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Contracted:
+    """The finished sum of the kernel's contraction."""
+
+    dtype: DType
+
+
+Scalar = (
+    Load
+    | Number
+    | LengthNumber
+    | IndexNumber
+    | Apply
+    | Select
+    | Wrapped
+    | Reduced
+    | Kept
+    | Contracted
+)
+Node = TypeVar("Node")
+
+
+@dataclass(frozen=True, slots=True)
+class Clamped:
+    """An atom of an index: ``of`` where all ``guards`` hold, else 0, so that it can be read."""
+
+    of: Affine
+    guards: tuple[Guard, ...]
+
+
+class Code:
+    """Makes the scalar code of one kernel: equal code is one node."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, Any] = {}
+
+    def __call__(self, kind: type[Node], *fields: Any) -> Node:
+        """The node of this kind with these fields."""
+        key = (kind, *fields)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = kind(*fields)
+        return found
+
+    def number(self, value: Any, dtype: DType) -> Number:
+        """A constant; numbers of other bits are other constants, 0.0 and -0.0 too."""
+        key = (Number, repr(value), dtype)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = Number(value, dtype)
+        return found
+
+
+def parts(value: Scalar) -> tuple[Scalar, ...]:
+    """The scalars that a node computes with, those in its indices not among them."""
+    if isinstance(value, Apply):
+        return value.args
+    if isinstance(value, Select):
+        return value.value, value.other
+    return (value.position,) if isinstance(value, Wrapped) else ()
+
+
+def indices(value: Scalar) -> tuple[Affine, ...]:
+    """The indices that stand in a node."""
+    if isinstance(value, (Load, Kept)):
+        return (value.offset,)
+    if isinstance(value, IndexNumber):
+        return (value.index,)
+    return tuple(guard.index for guard in value.guards) if isinstance(value, Select) else ()
+
+
+def inside(atom: Hashable) -> tuple[Affine, ...]:
+    """The indices that stand in an atom of an index."""
+    if isinstance(atom, (Quotient, Remainder)):
+        return (atom.of,)
+    if isinstance(atom, Clamped):
+        return (atom.of, *(guard.index for guard in atom.guards))
+    return ()
+
+
+def walk(*roots: Scalar) -> Iterator[Scalar]:
+    """Every node below these, once, what it computes with before it, positions included."""
+    seen: set[int] = set()
+    stack: list[tuple[Scalar, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        value, ready = stack.pop()
+        if ready:
+            yield value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            stack.append((value, True))
+            below = [*parts(value), *(x for index in indices(value) for x in positions(index))]
+            stack += [(x, False) for x in reversed(below)]
+
+
+def positions(index: Affine) -> Iterator[Scalar]:
+    """The nodes that are atoms of an index."""
+    for atom in index.terms:
+        if isinstance(atom, NODES):
+            yield atom
+        for each in inside(atom):
+            yield from positions(each)
+
+
+NODES = (
+    Load,
+    Number,
+    LengthNumber,
+    IndexNumber,
+    Apply,
+    Select,
+    Wrapped,
+    Reduced,
+    Kept,
+    Contracted,
+)

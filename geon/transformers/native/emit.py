@@ -7,6 +7,7 @@ their names, and how many threads it may use. Kernels with equal text are one fu
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,7 +20,8 @@ from ..c_expressions import C_TYPES, definitions, literal
 from ..c_functions import PRELUDE
 from ..linking import Linking
 from ..lowering.contraction import Contraction
-from ..lowering.kernels import Nest
+from ..lowering.kernels import Call, Nest
+from ..lowering.structure import structure
 from ..memory import Plan
 from ..schedule import Kernel
 from .contractions import contraction_function
@@ -122,6 +124,16 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     return library_function(work.op, names)
 
 
+def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
+    """The places that a kernel's function is given: operands, scratch memory, a copy it keeps."""
+    assert not isinstance(kernel.work, Call)
+    found: list[Place | None] = [place_of(plan, op) for op in kernel.work.operands]
+    scratch, kept = plan.scratch.get(kernel.op), plan.kept_numbers.get(kernel.op)
+    found.append(None if scratch is None else ("arena", scratch))
+    found.append(None if kept is None else ("kept", kept))
+    return found
+
+
 def make_module(
     plan: Plan,
     linking: Linking,
@@ -158,6 +170,7 @@ class _Module:
         self.constants: dict[Op, str] = {}
         self.statics: list[str] = []
         self.functions: dict[str, str] = {}
+        self.printed: dict[Hashable, tuple[Kernel, Function]] = {}
         self.shared: dict[str, dict[str, None]] = {}
         self.declarations: dict[str, str] = {}
 
@@ -213,13 +226,26 @@ class _Module:
             ended = f"if (report[0]) return {number + 1};"
             return [*self.note(kernel), f"report[0] = 0; show({number}, {pointer}); {ended}"]
         lines = self.note(kernel)
-        made = function_of(self.plan, kernel, self.vector_bytes)
-        lines.append(self.called(made, number))
+        lines.append(self.called(self.function(kernel), number))
         if self.plan.schedule.check and kernel.raises and not kernel.acts:
             op = kernel.results[0]
             check = finite_function(op, KernelNames(self.plan, kernel))
             lines.append(self.called(check, number))
         return lines
+
+    def function(self, kernel: Kernel) -> Function:
+        """The function of a kernel: that of an earlier one whose work has the same structure."""
+        if isinstance(kernel.work, Call):
+            return function_of(self.plan, kernel, self.vector_bytes)
+        memory = memory_of(self.plan, kernel)
+        first = {place: k for k, place in reversed(list(enumerate(memory)))}
+        key = (structure(kernel.work), tuple([first[place] for place in memory]))
+        if key not in self.printed:
+            made = function_of(self.plan, kernel, self.vector_bytes)
+            self.printed[key] = kernel, made
+            return made
+        like, made = self.printed[key]
+        return made.of(dict(zip(memory_of(self.plan, like), memory, strict=True)))
 
     def called(self, made: Function, number: int) -> str:
         """The call of a kernel's function; one that fails ends the run with its number."""

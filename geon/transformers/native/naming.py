@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
@@ -57,6 +58,11 @@ class Function:
     parameters: tuple[Parameter, ...]
     shared: tuple[str, ...] = ()
     fails: bool = False
+
+    def of(self, places: Mapping[object, object]) -> Function:
+        """The same function called with other memory: ``places`` in place of those it has."""
+        moved = [replace(p, place=places.get(p.place)) if p.pointer else p for p in self.parameters]
+        return replace(self, parameters=tuple(moved))
 
 
 class KernelNames(Operands):

@@ -1,0 +1,136 @@
+"""The structure of a kernel's work: equal for kernels that differ in their operands alone.
+
+Two nests or contractions of one structure have one text, so it is printed and compiled once.
+Names of axes and of ops are no part of it; operands are their numbers, nodes of scalar code the
+order in which they are met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from ...op_graph.affine import Affine, Quotient, Remainder
+from ...op_graph.index_map import Guard
+from .contraction import Contraction
+from .kernels import Keep, Loop, Nest, Pass, RowArray, Store
+from .scalar import (
+    NODES,
+    Apply,
+    Clamped,
+    Contracted,
+    IndexNumber,
+    Kept,
+    LengthNumber,
+    Load,
+    Number,
+    Reduced,
+    Scalar,
+    Select,
+    Wrapped,
+    walk,
+)
+
+
+def structure(work: Nest | Contraction) -> Hashable:
+    """A value that is equal for work of one structure."""
+    return _Structure().of(work)
+
+
+class _Structure:
+    def __init__(self) -> None:
+        self.numbers: dict[int, int] = {}
+        self.nodes: list[Hashable] = []
+
+    def of(self, work: Nest | Contraction) -> Hashable:
+        """The structure of all of a kernel's work."""
+        if isinstance(work, Nest):
+            body: Hashable = (
+                self.loops(work.rows),
+                work.across and self.loops((work.across,)),
+                tuple([self.step(step) for step in work.steps]),
+                tuple([self.step(step) for step in work.ending]),
+                tuple([self.array(array) for array in work.arrays]),
+                work.fill and (work.fill.operand, work.fill.source),
+            )
+        else:
+            groups = (work.batch, work.rows, work.columns, work.summed)
+            body = (
+                tuple([self.loops(loops) for loops in groups]),
+                self.value(work.left),
+                self.value(work.right),
+                work.dtype,
+                tuple([self.step(store) for store in work.stores]),
+                work.unit,
+            )
+        return type(work), body, tuple(self.nodes), tuple([op.dtype for op in work.operands])
+
+    def loops(self, loops: Iterable[Loop]) -> Hashable:
+        """Loops by variable and extent."""
+        return tuple([(loop.name, loop.extent) for loop in loops])
+
+    def array(self, array: RowArray) -> Hashable:
+        """An array of a row."""
+        return array.size, array.dtype
+
+    def step(self, step: Pass | Store | Keep) -> Hashable:
+        """A pass, or what stores or keeps a value."""
+        if isinstance(step, Store):
+            return step.operand, self.index(step.offset), self.value(step.value), step.dtype
+        if isinstance(step, Keep):
+            return step.number, self.index(step.offset), self.value(step.value)
+        reductions = [
+            (each.number, each.kind, each.dtype, tuple([self.value(x) for x in each.elements]))
+            for each in step.reductions
+        ]
+        further: tuple[Store | Keep, ...] = (*step.stores, *step.keeps)
+        inner = tuple([self.step(each) for each in further])
+        return self.loops(step.loops), tuple(reductions), inner
+
+    def value(self, value: Scalar) -> int:
+        """The number of a node."""
+        for node in walk(value):
+            if id(node) not in self.numbers:
+                self.numbers[id(node)] = len(self.numbers)
+                self.nodes.append(self.node(node))
+        return self.numbers[id(value)]
+
+    def node(self, value: Scalar) -> Hashable:
+        """A node whose parts have numbers."""
+        kind = type(value)
+        if isinstance(value, Load):
+            return kind, value.operand, self.index(value.offset), value.dtype
+        if isinstance(value, Number):
+            return kind, repr(value.value), value.dtype
+        if isinstance(value, LengthNumber):
+            return kind, value.length, value.dtype
+        if isinstance(value, IndexNumber):
+            return kind, self.index(value.index), value.dtype
+        if isinstance(value, Apply):
+            args = tuple([self.numbers[id(arg)] for arg in value.args])
+            return kind, value.row.name, args, value.attrs, value.dtype
+        if isinstance(value, Select):
+            chosen = self.numbers[id(value.value)], self.numbers[id(value.other)]
+            return kind, self.guards(value.guards), chosen
+        if isinstance(value, Wrapped):
+            return kind, self.numbers[id(value.position)], value.length
+        if isinstance(value, Kept):
+            return kind, value.number, self.index(value.offset), value.dtype
+        assert isinstance(value, (Reduced, Contracted))
+        return kind, getattr(value, "number", None), value.dtype
+
+    def guards(self, guards: Iterable[Guard]) -> Hashable:
+        """Conditions."""
+        return tuple([(self.index(each.index), each.low, each.high) for each in guards])
+
+    def index(self, index: Affine) -> Hashable:
+        """An index, its terms in order."""
+        terms = [(self.atom(atom), step) for atom, step in index.terms.items()]
+        return tuple(terms), index.constant
+
+    def atom(self, atom: Hashable) -> Hashable:
+        """What an index is made of."""
+        if isinstance(atom, (Quotient, Remainder)):
+            return type(atom), self.index(atom.of), atom.by
+        if isinstance(atom, Clamped):
+            return Clamped, self.index(atom.of), self.guards(atom.guards)
+        return ("node", self.value(atom)) if isinstance(atom, NODES) else atom

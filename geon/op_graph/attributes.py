@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .axes import Axes, Axis
-from .constants import Frozen
 from .dtypes import DTYPES
 from .lengths import Length
+
+
+class Frozen:
+    """A large read-only array that is equal to nothing but itself."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
 
 
 def is_name(value: Any) -> bool:

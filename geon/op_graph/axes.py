@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 
 from ..errors import AxisError
-from .lengths import Length, product
+from .lengths import Length, may_equal, product
 
 # What is meant as an expression or a number, given as a string.
 _EXPRESSION = re.compile(r"[\d\s.]*|[\w\s.()]*[-+*/%][-\w\s.()+*/%]*")
@@ -166,30 +166,7 @@ class Axes:
     _positions: dict[str, int]
 
     def __new__(cls, *axes: Axes | Axis | Iterable[Axis | Axes]) -> Axes:
-        flat = tuple(_flatten(axes))
-        found = cls._table.get(flat)
-        if found is not None:
-            return found
-        positions: dict[str, int] = {}
-        for position, axis in enumerate(flat):
-            if axis.name in positions:
-                raise AxisError(
-                    f"axis {axis.name!r} is there twice in ({', '.join(map(str, flat))}); rename "
-                    f"one, for example with {axis.name}.prime or geon.rename"
-                )
-            positions[axis.name] = position
-        with cls._lock:
-            found = cls._table.get(flat)
-            if found is None:
-                found = object.__new__(cls)
-                object.__setattr__(found, "_axes", flat)
-                object.__setattr__(found, "names", tuple(positions))
-                object.__setattr__(found, "_positions", positions)
-                lengths = tuple([axis.expression for axis in flat])
-                object.__setattr__(found, "lengths", lengths)
-                object.__setattr__(found, "size", product(lengths))
-                cls._table[flat] = found
-        return found
+        return axes_of(tuple(_flatten(axes)))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("Axes are immutable; build new ones")
@@ -235,12 +212,12 @@ class Axes:
     def without(self, names: Iterable[Axis | str]) -> Axes:
         """The axes whose names are not among these, in order."""
         gone = {name.name if isinstance(name, Axis) else name for name in names}
-        return Axes(*(axis for axis in self._axes if axis.name not in gone))
+        return axes_of(tuple([axis for axis in self._axes if axis.name not in gone]))
 
     def only(self, names: Iterable[Axis | str]) -> Axes:
         """The axes whose names are among these, in this order."""
         kept = {name.name if isinstance(name, Axis) else name for name in names}
-        return Axes(*(axis for axis in self._axes if axis.name in kept))
+        return axes_of(tuple([axis for axis in self._axes if axis.name in kept]))
 
     def same_set(self, other: Axes) -> bool:
         """Whether both hold the same names, in any order."""
@@ -265,6 +242,41 @@ def _flatten(items: Iterable[Axes | Axis | Iterable[Axis | Axes]]) -> Iterator[A
             raise AxisError(f"axes are made of geon.Axis values, not of {item!r}")
 
 
+def axes_of(flat: tuple[Axis, ...]) -> Axes:
+    """``Axes`` of a tuple of nothing but ``Axis`` values."""
+    found = Axes._table.get(flat)
+    if found is not None:
+        return found
+    positions: dict[str, int] = {}
+    for position, axis in enumerate(flat):
+        if axis.name in positions:
+            raise AxisError(
+                f"axis {axis.name!r} is there twice in ({', '.join(map(str, flat))}); rename "
+                f"one, for example with {axis.name}.prime or geon.rename"
+            )
+        positions[axis.name] = position
+    with Axes._lock:
+        found = Axes._table.get(flat)
+        if found is None:
+            found = object.__new__(Axes)
+            object.__setattr__(found, "_axes", flat)
+            object.__setattr__(found, "names", tuple(positions))
+            object.__setattr__(found, "_positions", positions)
+            lengths = tuple([axis.expression for axis in flat])
+            object.__setattr__(found, "lengths", lengths)
+            object.__setattr__(found, "size", product(lengths))
+            Axes._table[flat] = found
+    return found
+
+
 def as_axes(axes: Axes | Axis | Iterable[Axis | Axes]) -> Axes:
     """``axes`` as ``Axes``: from ``Axes``, one ``Axis``, or a list or tuple of them."""
     return axes if isinstance(axes, Axes) else Axes(axes)
+
+
+def axes_may_equal(left: Axes, right: Axes) -> bool:
+    """Whether both hold the same names, in any order, and lengths that may be equal."""
+    return left is right or (
+        left.same_set(right)
+        and all(may_equal(axis.expression, right[axis.name].expression) for axis in left)
+    )

@@ -32,7 +32,7 @@ from .op_graph import (
     intern_elementwise,
     lookup,
 )
-from .registry import Primitive
+from .registry import Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import named_error, strengthen
 
@@ -54,6 +54,10 @@ class Elementwise(Primitive):
     domain: tuple[tuple[float, float], ...] = ()
     resolved: dict[Any, Resolution] = field(default_factory=dict, repr=False)
     direct: dict[DType, DType] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "infer", self.inferred)
 
     def __call__(
         self,
@@ -148,6 +152,15 @@ class Elementwise(Primitive):
                 axes, guards = join(self.name, tensors)
                 break
         return intern_elementwise(key, self, tensors, axes, dtype, weak, guards)
+
+    def inferred(self, args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+        """The axes and dtype for operands that were converted already: ``Primitive.infer``."""
+        targets, dtype, _ = resolve(self.rule, tuple([(arg.dtype, arg.weak) for arg in args]))
+        for arg, target in zip(args, targets, strict=True):
+            taken = arg.dtype is target or arg.weak
+            need(taken, "{} takes {}, not {}", self.name, target, arg.dtype)
+        axes, guards = join(self.name, args)
+        return axes, dtype, guards
 
     def _resolve(self, args: Sequence[Any]) -> Resolution:
         described = tuple(
@@ -300,6 +313,17 @@ def own_axis(x: Tensor, axis: Any, what: str) -> Axis:
             f"it has {', '.join(x.axes.names) or 'none'}"
         )
     return own
+
+
+def has_axes(x: Op, names: tuple[str, ...], what: str) -> None:
+    """Raise ``AxisError`` unless ``x`` has an axis of each of these names."""
+    own = x.axes.names
+    for name in names:
+        if name not in own:
+            raise AxisError(
+                f"{what} over {name!r}, which is no axis of {x} (made at {x.file_info}); it has "
+                f"{', '.join(x.axes.names) or 'none'}"
+            )
 
 
 def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DumpError
+from .attributes import Frozen
 from .axes import Axes, Axis
-from .constants import CONSTANT, Frozen
+from .constants import CONSTANT
 from .dtypes import DType
 from .dump_values import write_axes, write_axis, write_length
 from .lengths import Length

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError
+from .attributes import Frozen, is_axes, is_content, is_dtype, is_flag
 from .axes import Axes, Axis, as_axes
 from .dtypes import (
+    BOOL,
     DEFAULTS,
     DType,
     as_dtype,
@@ -19,27 +21,36 @@ from .dtypes import (
     exact_dtype,
     is_number,
     kind,
+    named_dtype,
     number_dtype,
 )
 from .interning import local
 from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
-from .registry import Primitive
+from .registry import Inferred, Primitive, need
 
 SMALL_BYTES = 256
 
 
-class Frozen:
-    """A large read-only array that is equal to nothing but itself."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
-
-
 def _reference(op: Op) -> np.ndarray[Any, Any]:
     return constant_value(op)
+
+
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    value, axes, dtype = attrs[0], attrs[1], named_dtype(attrs[2])
+    stored = stored_dtype(dtype, attrs[3])
+    need(all(type(n) is int for n in axes.lengths), "a constant over {}, which are open", axes)
+    size = axes.size * stored.itemsize
+    if isinstance(value, Frozen):
+        array = value.array
+        need(array.shape == axes.lengths, "an array of shape {} over {}", array.shape, axes)
+        need(array.dtype == stored, "an array of {} as {}", array.dtype, stored)
+        need(size > SMALL_BYTES, "{} bytes, which are few, in an array", size)
+    else:
+        need(size <= SMALL_BYTES, "{} bytes, which are many, outside an array", size)
+        need(len(value) == size, "{} bytes for {} over {}", len(value), dtype, axes)
+        need(dtype is not BOOL or not value.strip(b"\0\1"), "a bool that is neither 0 nor 1")
+    return axes, dtype, ()
 
 
 CONSTANT = Primitive(
@@ -48,6 +59,9 @@ CONSTANT = Primitive(
     "A fixed value: a number, an array or a nested list.",
     reference=_reference,
     attributes=("value", "axes", "dtype", "weak"),
+    fits=(is_content, is_axes, is_dtype, is_flag),
+    arity=0,
+    infer=_infer,
 )
 
 _numbers: dict[tuple[Any, ...], Tensor] = {}

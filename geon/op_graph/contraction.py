@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError
+from .attributes import is_names
 from .axes import Axes, as_axes
-from .build import join, own_axis
+from .build import has_axes, join, own_axis
 from .constants import as_tensor
 from .dtypes import common_dtype, sum_dtype
 from .elementwise import multiply
 from .movement import broadcast
-from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
-from .registry import Primitive
+from .op_graph import NO_AXES, Op, Tensor, annotate, make
+from .registry import Inferred, Primitive, need
 from .weak import strengthen
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +46,15 @@ def _transpose(g: Tensor, op: Op, i: int) -> Tensor:
     return broadcast(product, own.axes)
 
 
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, y = args
+    has_axes(x, attrs[0], "dot")
+    has_axes(y, attrs[0], "dot")
+    need(x.dtype is y.dtype, "dot of {} and {}", x.dtype, y.dtype)
+    joined, guards = join("dot", args)
+    return joined.without(attrs[0]), x.dtype, guards
+
+
 DOT = Primitive(
     "dot",
     "contraction",
@@ -53,6 +63,9 @@ DOT = Primitive(
     transpose=_transpose,
     multilinear=True,
     attributes=("over",),
+    fits=(is_names,),
+    arity=2,
+    infer=_infer,
 )
 
 
@@ -111,14 +124,10 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
         return multiply.apply(x, y)
     if x.axes is y.axes and len(names) == len(x.axes) and x.dtype.kind not in "fV":
         return sum_over(multiply.apply(x, y), names)
-    joined, guards = join("dot", (x, y))
-    axes = joined.without(names)
     dtype = sum_dtype(x.dtype)
     weak = x.weak and y.weak
     x, y = strengthen(x, dtype, weak), strengthen(y, dtype, weak)
-    made: Tensor = intern(
-        ComputationOp, DOT, (x, y), (names,), axes, dtype, weak=weak, guards=guards
-    )
+    made: Tensor = make(DOT, (x, y), (names,))
     return made
 
 

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import DumpError
+from .attributes import Frozen
 from .axes import Axes, Axis
-from .constants import Frozen
 from .dtypes import DTYPES, DType, named_dtype
 from .lengths import FloorDiv, Length, _atom_key, _from_terms, floor_divide
 from .registry import PRIMITIVES, Primitive

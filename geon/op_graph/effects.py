@@ -6,31 +6,64 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import AssignError, AxisError, DTypeError
+from .attributes import is_flag, is_text
+from .axes import axes_may_equal
 from .constants import as_tensor
 from .dtypes import is_number
+from .elementwise import same
 from .movement import FLIP, broadcast, flip
 from .op_graph import (
     NO_AXES,
     VOID_DTYPE,
-    ComputationOp,
     Leaf,
     Op,
     Tensor,
     VoidOp,
     annotate,
-    intern,
+    make,
 )
-from .registry import Primitive
+from .registry import Inferred, Primitive, need
 from .slicing import SLICE, forwards
 from .weak import put_into
 
-ASSIGN = Primitive("assign", "effect", "Puts a value into a variable, placeholder or slice of one.")
-DOALL = Primitive("doall", "effect", "Runs effects, none of which sees another.")
+
+def _assign_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    target, value = args
+    need(storage_of(target) is not None, "an assignment to {}", target)
+    need(
+        target.axes.names == value.axes.names and axes_may_equal(target.axes, value.axes),
+        "{} assigned to {}",
+        value.axes,
+        target.axes,
+    )
+    need(target.dtype is value.dtype, "{} assigned to {}", value.dtype, target.dtype)
+    return NO_AXES, VOID_DTYPE, ()
+
+
+ASSIGN = Primitive(
+    "assign",
+    "effect",
+    "Puts a value into a variable, placeholder or slice of one.",
+    arity=2,
+    infer=_assign_infer,
+    carriers=(),
+)
+DOALL = Primitive(
+    "doall",
+    "effect",
+    "Runs effects, none of which sees another.",
+    infer=lambda args, attrs: (NO_AXES, VOID_DTYPE, ()),
+    orderly=True,
+    carriers=(),
+)
 SEQUENTIAL = Primitive(
     "sequential",
     "effect",
     "Runs ops in order, each seeing the effects of those before; has the value of the last.",
     attributes=("follows",),
+    fits=(is_flag,),
+    infer=lambda args, attrs: (args[-1].axes, args[-1].dtype, ()),
+    orderly=True,
     carriers=(-1,),
 )
 PRINT = Primitive(
@@ -40,6 +73,9 @@ PRINT = Primitive(
     reference=lambda op, x: x,
     partials=(1.0,),
     attributes=("label",),
+    fits=(is_text,),
+    arity=1,
+    infer=same,
 )
 
 
@@ -94,7 +130,7 @@ def assign(
     value = broadcast(value, target.axes)
     target, backwards = forwards(target)
     value = flip(value, backwards)
-    made = intern(VoidOp, ASSIGN, (target, value), (), NO_AXES, VOID_DTYPE, effect=True)
+    made: VoidOp = make(ASSIGN, (target, value))
     return annotate(made, name, tags, follows)
 
 
@@ -105,7 +141,7 @@ def doall(
     ops: Iterable[Op], *, name: str | None = None, tags: Any = (), follows: Any = ()
 ) -> VoidOp:
     """Run all ``ops`` for their effects; none sees the effects of another."""
-    made = intern(VoidOp, DOALL, _ops(ops, "doall"), (), NO_AXES, VOID_DTYPE, effect=True)
+    made: VoidOp = make(DOALL, _ops(ops, "doall"))
     return annotate(made, name, tags, follows)
 
 
@@ -131,11 +167,7 @@ def _before(follows: Iterable[Op] | Op) -> tuple[Op, ...]:
 def _sequential(ops: tuple[Op, ...], follows: bool) -> Any:
     if not ops:
         raise AssignError("sequential needs at least one op")
-    last = ops[-1]
-    cls = ComputationOp if isinstance(last, Tensor) else VoidOp
-    return intern(
-        cls, SEQUENTIAL, ops, (follows,), last.axes, last.dtype, weak=last.weak, effect=True
-    )
+    return make(SEQUENTIAL, ops, (follows,))
 
 
 def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
@@ -161,5 +193,5 @@ def print(
     """
     x = as_tensor(x)
     shown = str(x) if label is None else label
-    made = intern(ComputationOp, PRINT, (x,), (shown,), x.axes, x.dtype, weak=x.weak, effect=True)
+    made: Tensor = make(PRINT, (x,), (shown,))
     return annotate(made, name, tags, follows)

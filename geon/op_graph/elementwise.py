@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError
+from .attributes import is_count, is_dtype, is_flag, is_layout
 from .build import Elementwise, elementwise
 from .constants import as_tensor, scalar_value
-from .dtypes import as_dtype, kind
-from .op_graph import ComputationOp, Op, Tensor, annotate, intern
-from .registry import Primitive
+from .dtypes import as_dtype, kind, named_dtype
+from .op_graph import Op, Tensor, annotate, make
+from .registry import Inferred, Primitive
 from .weak import strengthen
 
 Array = np.ndarray[Any, Any]
@@ -341,6 +342,11 @@ def _cast_reference(op: Op, x: Array) -> Array:
     return x.astype(op.dtype)
 
 
+def same(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    """The axes and dtype of the only argument: for rows that change neither."""
+    return args[0].axes, args[0].dtype, ()
+
+
 CAST = Primitive(
     "cast",
     "elementwise",
@@ -348,6 +354,9 @@ CAST = Primitive(
     reference=_cast_reference,
     transpose=_cast_transpose,
     attributes=("dtype", "weak"),
+    fits=(is_dtype, is_flag),
+    arity=1,
+    infer=lambda args, attrs: (args[0].axes, named_dtype(attrs[0]), ()),
 )
 STOP_GRADIENT = Primitive(
     "stop_gradient",
@@ -356,6 +365,9 @@ STOP_GRADIENT = Primitive(
     reference=lambda op, x: x,
     partials=(None,),
     attributes=("stopped",),
+    fits=(is_flag,),
+    arity=1,
+    infer=same,
 )
 COPY = Primitive(
     "copy",
@@ -364,6 +376,9 @@ COPY = Primitive(
     reference=lambda op, x: x.copy(),
     transpose=lambda g, op, i: g,
     attributes=("layout", "number"),
+    fits=(is_layout, is_count),
+    arity=1,
+    infer=same,
 )
 
 
@@ -381,19 +396,18 @@ def cast(
     if source.weak and kind(target) == "f":
         with suppress(DTypeError):  # too large a number, which is infinite when it is cast
             return annotate(strengthen(source, target), name, tags, follows)
-    attrs = (target.name, False)
-    made = intern(ComputationOp, CAST, (source,), attrs, source.axes, target)
+    made: Tensor = make(CAST, (source,), (target.name, False), weak=False)
     return annotate(made, name, tags, follows)
 
 
 def stop_gradient(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
     """``x`` itself, a constant as far as derivatives go."""
     x = as_tensor(x)
-    made = intern(ComputationOp, STOP_GRADIENT, (x,), (True,), x.axes, x.dtype, weak=x.weak)
+    made: Tensor = make(STOP_GRADIENT, (x,), (True,))
     return annotate(made, name, tags, follows)
 
 
 def copy(x: Op, layout: tuple[str, ...] | None = None, number: int = 0) -> Tensor:
     """``x`` in memory of its own, its axes ordered there as ``layout`` says (outermost first)."""
-    made: Tensor = intern(ComputationOp, COPY, (x,), (layout, number), x.axes, x.dtype)
+    made: Tensor = make(COPY, (x,), (layout, number), weak=False)
     return made

@@ -268,7 +268,7 @@ def _placed(current: Tensor, chain: tuple[Op, ...], value: Tensor) -> Tensor:
         return value
     wholes = [current]
     for part in chain[:-1]:
-        wholes.append(_slice(wholes[-1], part.axes, part.attrs[0], part.args[1:], part.guards))
+        wholes.append(_slice(wholes[-1], part.attrs[0], part.args[1:], part.guards))
     for whole, part in zip(reversed(wholes), reversed(chain), strict=True):
         value = _update(whole, value, part.attrs[0], part.args[1:], part.guards, shift=1)
     return value

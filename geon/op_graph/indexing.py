@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError, IndexRangeError
-from .axes import Axes, Axis
-from .build import meet
+from .attributes import is_length, is_mode, is_name
+from .axes import Axes, Axis, axes_may_equal
+from .build import has_axes, meet
 from .constants import as_tensor
 from .dtypes import INT64, is_number, kind
-from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, where
+from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
 from .leaves import iota, length_value
 from .movement import broadcast
-from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
+from .op_graph import Guard, Op, Tensor, annotate, make
 from .ordered import axis_of
-from .registry import Primitive
+from .registry import Inferred, Primitive, need
 from .weak import put_into, strengthen
 
 Array = np.ndarray[Any, Any]
@@ -125,6 +126,32 @@ def _wins(x: Op, index: Op, axis: str) -> Tensor:
     return equal.apply(_gather(stayed, index, axis), number)
 
 
+def _gather_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    (x, index), axis = args, attrs[0]
+    guards = _shared_guards("gather", x, index, axis)
+    return gathered_axes(x.axes, index.axes, axis), x.dtype, guards
+
+
+def _scatter_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, index, value = args
+    guards = _shared_guards("scatter", x, index, attrs[0])
+    places = gathered_axes(x.axes, index.axes, attrs[0])
+    need(axes_may_equal(value.axes, places), "scatter of {} to {}", value.axes, places)
+    need(value.dtype is x.dtype, "scatter of {} into {}", value.dtype, x.dtype)
+    return x.axes, x.dtype, guards
+
+
+def _shared_guards(what: str, x: Op, index: Op, axis: str) -> tuple[Guard, ...]:
+    has_axes(x, (axis,), what)
+    need(index.dtype is INT64, "{} with an index of {}", what, index.dtype)
+    guards: list[Guard] = []
+    for a in index.axes:
+        known = x.axes.get(a.name)
+        if known is not None and a.name != axis:
+            guards += meet(what, a.name, (known.expression, x), (a.expression, index))
+    return tuple(guards)
+
+
 GATHER = Primitive(
     "gather",
     "indexing",
@@ -132,6 +159,9 @@ GATHER = Primitive(
     reference=_gather_reference,
     transpose=_gather_transpose,
     attributes=("axis",),
+    fits=(is_name,),
+    arity=2,
+    infer=_gather_infer,
     carriers=(0,),
 )
 SCATTER = Primitive(
@@ -141,6 +171,9 @@ SCATTER = Primitive(
     reference=_scatter_reference,
     transpose=_scatter_transpose,
     attributes=("axis", "mode"),
+    fits=(is_name, is_mode),
+    arity=3,
+    infer=_scatter_infer,
     carriers=(0, 2),
 )
 CHECKED = Primitive(
@@ -149,34 +182,20 @@ CHECKED = Primitive(
     "Integer positions, once each was found to lie inside an axis of a length (lowering only).",
     reference=lambda op, x: x,
     attributes=("length",),
+    fits=(is_length,),
+    arity=1,
+    infer=same,
 )
 
 
 def _gather(x: Op, index: Op, axis: str) -> Tensor:
-    guards = _shared_guards("gather", x, index, axis)
-    axes = gathered_axes(x.axes, index.axes, axis)
-    made: Tensor = intern(
-        ComputationOp, GATHER, (x, index), (axis,), axes, x.dtype, weak=x.weak, guards=guards
-    )
+    made: Tensor = make(GATHER, (x, index), (axis,))
     return made
 
 
 def _scatter(x: Op, index: Op, value: Op, axis: str, mode: str) -> Tensor:
-    guards = _shared_guards("scatter", x, index, axis)
-    args, weak = (x, index, value), x.weak and value.weak
-    made: Tensor = intern(
-        ComputationOp, SCATTER, args, (axis, mode), x.axes, x.dtype, weak=weak, guards=guards
-    )
+    made: Tensor = make(SCATTER, (x, index, value), (axis, mode))
     return made
-
-
-def _shared_guards(what: str, x: Op, index: Op, axis: str) -> tuple[Guard, ...]:
-    guards: list[Guard] = []
-    for a in index.axes:
-        known = x.axes.get(a.name)
-        if known is not None and a.name != axis:
-            guards += meet(what, a.name, (known.expression, x), (a.expression, index))
-    return tuple(guards)
 
 
 def _index(index: Any, what: str) -> Tensor:

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, AxisError
-from .axes import Axes, Axis
-from .build import meet, own_axis
+from .attributes import is_name, is_widths
+from .axes import Axes, Axis, axes_of
+from .build import has_axes, meet, own_axis
 from .constants import as_tensor, number
 from .dtypes import is_number
-from .lengths import Length
+from .lengths import Length, may_equal
 from .movement import broadcast, expand, reorder
-from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
-from .registry import Primitive
+from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from .registry import Inferred, Primitive, need
 from .weak import in_dtype, meet_together, put_into
 
 Array = np.ndarray[Any, Any]
@@ -33,6 +34,22 @@ def _concat_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     return g[{g.axes[name]: slice(start, start + own)}]
 
 
+def _concat_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    first, name = args[0], attrs[0]
+    has_axes(first, (name,), "concat")
+    total: int | Length = 0
+    for x in args:
+        fits = x.axes.names == first.axes.names and x.dtype is first.dtype
+        need(fits, "concat of {} {} and {} {}", first, first.dtype, x, x.dtype)
+        for have, want in zip(x.axes, first.axes, strict=True):
+            if have is not want and have.name != name:
+                meets = may_equal(have.expression, want.expression)
+                need(meets, "concat along {!r} of {} and {}", name, first, x)
+        total = total + x.axes[name].expression
+    axes = axes_of(tuple([a.with_length(total) if a.name == name else a for a in first.axes]))
+    return axes, first.dtype, ()
+
+
 CONCAT = Primitive(
     "concat",
     "movement",
@@ -40,6 +57,8 @@ CONCAT = Primitive(
     reference=lambda op, *xs: np.concatenate(xs, axis=op.axes.index(op.attrs[0])),
     transpose=_concat_transpose,
     attributes=("axis",),
+    fits=(is_name,),
+    infer=_concat_infer,
 )
 
 
@@ -76,14 +95,7 @@ def concat(
     xs = [reorder(x, Axes(*(x.axes[n] for n in first.axes.names))) for x in met]
     if len(xs) == 1:
         return annotate(xs[0], name, tags, follows)
-    total: int | Length = 0
-    for x in xs:
-        total = total + x.axes[axis.name].expression
-    axes = Axes(*(a.with_length(total) if a.name == axis.name else a for a in first.axes))
-    dtype, weak = xs[0].dtype, xs[0].weak
-    made = intern(
-        ComputationOp, CONCAT, tuple(xs), (axis.name,), axes, dtype, weak=weak, guards=guards
-    )
+    made: Tensor = make(CONCAT, tuple(xs), (axis.name,), guards=guards)
     return annotate(made, name, tags, follows)
 
 
@@ -171,6 +183,18 @@ def _pad_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     return sum_to(g * border, NO_AXES)
 
 
+def _pad_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    (x, value), widths = args, attrs[0]
+    need(len(widths) == len(x.axes), "{} widths for {}", len(widths), x.axes)
+    scalar = value.axes is NO_AXES and value.dtype is x.dtype
+    need(scalar, "pad of {} with {}", x.dtype, value)
+    axes = [
+        axis if width is None else axis.with_length(axis.expression + width[0] + width[1])
+        for axis, width in zip(x.axes, widths, strict=True)
+    ]
+    return axes_of(tuple(axes)), x.dtype, ()
+
+
 PAD = Primitive(
     "pad",
     "movement",
@@ -178,19 +202,14 @@ PAD = Primitive(
     reference=_pad_reference,
     transpose=_pad_transpose,
     attributes=("widths",),
+    fits=(is_widths,),
+    arity=2,
+    infer=_pad_infer,
 )
 
 
 def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
-    axes = Axes(
-        *(
-            axis if width is None else axis.with_length(axis.expression + width[0] + width[1])
-            for axis, width in zip(x.axes, widths, strict=True)
-        )
-    )
-    made: Tensor = intern(
-        ComputationOp, PAD, (x, value), (widths,), axes, x.dtype, weak=x.weak and value.weak
-    )
+    made: Tensor = make(PAD, (x, value), (widths,))
     return made
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import AxisError, DTypeError
+from .attributes import is_axis, is_dtype, is_length
 from .axes import Axes, Axis, as_axes
 from .constants import as_tensor, constant, fit_axes, number, to_array
-from .dtypes import INT64, as_dtype
+from .dtypes import INT64, as_dtype, named_dtype
 from .labelled import by_name, dim_names
 from .lengths import Length
 from .op_graph import (
@@ -21,19 +22,29 @@ from .op_graph import (
     Op,
     Tensor,
     annotate,
-    intern,
+    make,
     make_leaf,
 )
-from .registry import Primitive
+from .registry import Inferred, Primitive, need
 
 PLACEHOLDER = Primitive("placeholder", "leaf", "A value given when a computation is called.")
 VARIABLE = Primitive("variable", "leaf", "A value that a transformer keeps between calls.")
+
+
+def _length_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(isinstance(attrs[0], Length), "the length {}, which is not open", attrs[0])
+    return NO_AXES, INT64, ()
+
+
 IOTA = Primitive(
     "iota",
     "leaf",
     "0, 1, 2, ... along an axis.",
     reference=lambda op: np.arange(int(op.axes[0].expression), dtype=op.dtype),
     attributes=("axis", "dtype"),
+    fits=(is_axis, is_dtype),
+    arity=0,
+    infer=lambda args, attrs: (Axes(attrs[0]), named_dtype(attrs[1]), ()),
 )
 LENGTH = Primitive(
     "length",
@@ -41,6 +52,9 @@ LENGTH = Primitive(
     "A length of an axis, or an expression of lengths, as a weak integer.",
     reference=lambda op: np.asarray(op.attrs[0], np.int64),
     attributes=("length",),
+    fits=(is_length,),
+    arity=0,
+    infer=_length_infer,
 )
 
 
@@ -161,8 +175,7 @@ def iota(
     axis: Axis, dtype: Any = "int64", *, name: str | None = None, tags: Any = (), follows: Any = ()
 ) -> Tensor:
     """0, 1, 2, ... along ``axis``, over just that axis."""
-    axes, kept = Axes(axis), as_dtype(dtype)
-    made = intern(ComputationOp, IOTA, (), (axis, kept.name), axes, kept)
+    made: Tensor = make(IOTA, (), (axis, as_dtype(dtype).name))
     return annotate(made, name, tags, follows)
 
 
@@ -170,7 +183,7 @@ def length_value(length: int | Length) -> Tensor:
     """A length as a weak integer scalar."""
     if isinstance(length, int):
         return number(length, INT64, weak=True)
-    made: Tensor = intern(ComputationOp, LENGTH, (), (length,), NO_AXES, INT64, weak=True)
+    made: Tensor = make(LENGTH, (), (length,), weak=True)
     return made
 
 
@@ -191,6 +204,3 @@ def tensor_size(
     names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
     made = length_value(product(x.axes[n].expression for n in names))
     return annotate(made, name, tags, follows)
-
-
-Initial = Callable[[Axes], Any]

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 if TYPE_CHECKING:
     import sympy
 
-LengthLike = "int | Length"
-
 
 class FloorDiv(NamedTuple):
     """The atom ``numerator // denominator`` of a length expression."""
@@ -305,6 +303,11 @@ def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Le
     if isinstance(rest_length, int):
         return whole + rest_length // denominator
     return whole + Length((((((FloorDiv(rest_length, denominator)), 1),), 1),))
+
+
+def may_equal(left: int | Length, right: int | Length) -> bool:
+    """Whether two lengths are equal for some values of the open names."""
+    return left == right or not isinstance(left - right, int)
 
 
 def names_of(length: int | Length) -> frozenset[str]:

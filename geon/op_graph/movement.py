@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, AxisError
-from .axes import Axes, Axis, as_axes
-from .build import meet, own_axis
+from .attributes import is_axes, is_axis, is_name, is_names
+from .axes import Axes, Axis, as_axes, axes_of
+from .build import has_axes, meet, own_axis
 from .constants import as_tensor
+from .elementwise import same
 from .lengths import product
-from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
-from .registry import Primitive
+from .op_graph import Guard, Op, Tensor, annotate, make
+from .registry import Inferred, Primitive, need
 
 Array = np.ndarray[Any, Any]
 
@@ -39,6 +41,64 @@ def _broadcast_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     return sum_to(g, op.args[0].axes)
 
 
+def _broadcast_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, axes = args[0], attrs[0]
+    guards: list[Guard] = []
+    for axis in x.axes:
+        wanted = axes.get(axis.name)
+        if wanted is None:
+            raise AxisError(
+                f"{x} (made at {x.file_info}) has the axis {axis.name!r}, which is not among "
+                f"{axes}; reduce it first, for example geon.sum(x, reduction_axes={axis.name})"
+            )
+        if wanted is not axis:
+            guards += meet("broadcast", axis.name, (axis.expression, x), (wanted.expression, x))
+    return axes, x.dtype, tuple(guards)
+
+
+def _reorder_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(len(attrs[0]) == len(args[0].axes), "{} as {}", args[0].axes, attrs[0])
+    return _broadcast_infer(args, attrs)
+
+
+def _rename_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, axes = args[0], attrs[0]
+    need(len(axes) == len(x.axes), "{} as {}", x.axes, axes)
+    guards: list[Guard] = []
+    for have, want in zip(x.axes, axes, strict=True):
+        guards += meet("cast_axes", want.name, (have.expression, x), (want.expression, x))
+    return axes, x.dtype, tuple(guards)
+
+
+def _flip_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    has_axes(args[0], attrs[0], "flip")
+    return same(args, attrs)
+
+
+def _flatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, (names, merged) = args[0], attrs
+    has_axes(x, names, "flatten")
+    need(names != (), "flatten of no axes")
+    first = x.axes.index(names[0])
+    neighbours = x.axes.names[first : first + len(names)] == names
+    need(neighbours, "flatten of {}, which are not neighbours", names)
+    size = product(x.axes[n].expression for n in names)
+    guards = meet("flatten", merged.name, (size, x), (merged.expression, x))
+    rest = list(x.axes)
+    rest[first : first + len(names)] = [merged]
+    return axes_of(tuple(rest)), x.dtype, tuple(guards)
+
+
+def _unflatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, (name, axes) = args[0], attrs
+    has_axes(x, (name,), "unflatten")
+    guards = meet("unflatten", name, (x.axes[name].expression, x), (axes.size, x))
+    at = x.axes.index(name)
+    new = list(x.axes)
+    new[at : at + 1] = axes
+    return axes_of(tuple(new)), x.dtype, tuple(guards)
+
+
 BROADCAST = Primitive(
     "broadcast",
     "movement",
@@ -46,6 +106,9 @@ BROADCAST = Primitive(
     reference=_broadcast_reference,
     transpose=_broadcast_transpose,
     attributes=("axes",),
+    fits=(is_axes,),
+    arity=1,
+    infer=_broadcast_infer,
 )
 REORDER = Primitive(
     "reorder",
@@ -54,6 +117,9 @@ REORDER = Primitive(
     reference=_broadcast_reference,
     transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
     attributes=("axes",),
+    fits=(is_axes,),
+    arity=1,
+    infer=_reorder_infer,
 )
 RENAME = Primitive(
     "rename",
@@ -62,6 +128,9 @@ RENAME = Primitive(
     reference=lambda op, x: x,
     transpose=lambda g, op, i: cast_axes(g, op.args[0].axes),
     attributes=("axes",),
+    fits=(is_axes,),
+    arity=1,
+    infer=_rename_infer,
 )
 FLIP = Primitive(
     "flip",
@@ -70,6 +139,9 @@ FLIP = Primitive(
     reference=lambda op, x: np.flip(x, tuple(map(op.axes.index, op.attrs[0]))),
     transpose=lambda g, op, i: flip(g, [op.axes[name] for name in op.attrs[0]]),
     attributes=("flipped",),
+    fits=(is_names,),
+    arity=1,
+    infer=_flip_infer,
 )
 FLATTEN = Primitive(
     "flatten",
@@ -78,6 +150,9 @@ FLATTEN = Primitive(
     reference=lambda op, x: x.reshape(shape_of(op)),
     transpose=lambda g, op, i: _unflatten(g, op.attrs[1], op.args[0].axes.only(op.attrs[0])),
     attributes=("merged", "axis"),
+    fits=(is_names, is_axis),
+    arity=1,
+    infer=_flatten_infer,
 )
 UNFLATTEN = Primitive(
     "unflatten",
@@ -86,6 +161,9 @@ UNFLATTEN = Primitive(
     reference=lambda op, x: x.reshape(shape_of(op)),
     transpose=lambda g, op, i: _flatten(g, op.attrs[1].names, op.args[0].axes[op.attrs[0]]),
     attributes=("split", "axes"),
+    fits=(is_name, is_axes),
+    arity=1,
+    infer=_unflatten_infer,
 )
 
 
@@ -104,20 +182,9 @@ def broadcast(
 
 
 def _broadcast(x: Tensor, axes: Axes) -> Tensor:
-    guards: list[Guard] = []
-    for axis in x.axes:
-        wanted = axes.get(axis.name)
-        if wanted is None:
-            raise AxisError(
-                f"{x} (made at {x.file_info}) has the axis {axis.name!r}, which is not among "
-                f"{axes}; reduce it first, for example geon.sum(x, reduction_axes={axis.name})"
-            )
-        if wanted is not axis:
-            guards += meet("broadcast", axis.name, (axis.expression, x), (wanted.expression, x))
     row = REORDER if len(axes) == len(x.axes) else BROADCAST
-    return intern(
-        ComputationOp, row, (x,), (axes,), axes, x.dtype, weak=x.weak, guards=tuple(guards)
-    )
+    made: Tensor = make(row, (x,), (axes,))
+    return made
 
 
 def reorder(
@@ -161,16 +228,8 @@ def cast_axes(
             f"are {len(axes)}"
         )
     if axes is not tensor.axes:
-        guards: list[Guard] = []
-        for have, want in zip(tensor.axes, axes, strict=True):
-            lengths = (have.expression, tensor), (want.expression, tensor)
-            guards += meet("cast_axes", want.name, *lengths)
-        tensor = _renamed(tensor, axes, tuple(guards))
+        tensor = make(RENAME, (tensor,), (axes,))
     return annotate(tensor, name, tags, follows)
-
-
-def _renamed(x: Tensor, axes: Axes, guards: tuple[Guard, ...]) -> Tensor:
-    return intern(ComputationOp, RENAME, (x,), (axes,), axes, x.dtype, weak=x.weak, guards=guards)
 
 
 def rename(
@@ -208,7 +267,7 @@ def flip(
     made = as_tensor(x)
     names = tuple(sorted(own_axis(made, axis, "flip").name for axis in as_axes(axes)))
     if names:
-        made = intern(ComputationOp, FLIP, (made,), (names,), made.axes, made.dtype, weak=made.weak)
+        made = make(FLIP, (made,), (names,))
     return annotate(made, name, tags, follows)
 
 
@@ -245,24 +304,7 @@ def flatten(
 
 
 def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
-    axes: list[Axis] = []
-    for old in x.axes:
-        if old.name == names[0]:
-            axes.append(axis)
-        elif old.name not in names:
-            axes.append(old)
-    size = product(x.axes[n].expression for n in names)
-    guards = meet("flatten", axis.name, (size, x), (axis.expression, x))
-    made: Tensor = intern(
-        ComputationOp,
-        FLATTEN,
-        (x,),
-        (names, axis),
-        Axes(axes),
-        x.dtype,
-        weak=x.weak,
-        guards=tuple(guards),
-    )
+    made: Tensor = make(FLATTEN, (x,), (names, axis))
     return made
 
 
@@ -276,19 +318,5 @@ def unflatten(
 
 
 def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
-    split = x.axes[axis.name]
-    guards = meet("unflatten", axis.name, (split.expression, x), (axes.size, x))
-    new: list[Axis] = []
-    for old in x.axes:
-        new += axes if old is split else [old]
-    made: Tensor = intern(
-        ComputationOp,
-        UNFLATTEN,
-        (x,),
-        (axis.name, axes),
-        Axes(new),
-        x.dtype,
-        weak=x.weak,
-        guards=tuple(guards),
-    )
+    made: Tensor = make(UNFLATTEN, (x,), (axis.name, axes))
     return made

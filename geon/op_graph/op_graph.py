@@ -295,6 +295,32 @@ def intern(
     return insert(key, op)
 
 
+def make(
+    row: Primitive,
+    args: tuple[Op, ...],
+    attrs: tuple[Any, ...] = (),
+    *,
+    weak: bool | None = None,
+    guards: tuple[Guard, ...] = (),
+) -> Any:
+    """The op of a row: the live one, else a new one with the axes and dtype that the row infers.
+
+    ``guards`` are assumptions of the caller's own; it is weak where the row says so, unless given.
+    """
+    key = (row, attrs, *map(id, args)) if attrs else (row, *map(id, args))
+    found = lookup(key)
+    if found is not None:
+        return found
+    assert row.infer is not None
+    axes, dtype, inferred = row.infer(args, attrs)
+    cls = VoidOp if dtype is VOID_DTYPE else ComputationOp
+    if weak is None:
+        weak = row.gives_weak(args)
+    effect = row.kind == "effect"
+    guards = guards + inferred if guards else inferred
+    return insert(key, _build(cls, row, args, attrs, axes, dtype, weak, effect, guards))
+
+
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
     """Put a new op into the table under its key; the one there, if another thread was first."""
     own = _local.own
@@ -493,11 +519,6 @@ def find(name: str, *roots: Op) -> Tensor | Op:
         if op._notes is not None and name in op._notes.names:
             return op
     raise KeyError(f"no op named {name!r} below {', '.join(map(str, roots))}")
-
-
-def new_notes(name: str | None, tags: Iterable[str]) -> Notes:
-    """Notes with a name and tags."""
-    return Notes(name, [] if name is None else [name], frozenset(tags))
 
 
 def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:

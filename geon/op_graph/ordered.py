@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError
+from .attributes import is_count, is_flag, is_name
 from .axes import Axes, Axis
-from .build import own_axis
+from .build import has_axes, own_axis
 from .constants import as_tensor
 from .dtypes import INT64, sum_dtype
-from .elementwise import equal, less, less_equal, where
+from .elementwise import equal, less, less_equal, same, where
 from .lengths import Length
 from .movement import cast_axes
-from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
-from .registry import Primitive
+from .op_graph import Guard, Op, Tensor, annotate, make
+from .registry import Inferred, Primitive
 from .weak import exact, in_dtype
 
 Array = np.ndarray[Any, Any]
@@ -78,6 +79,32 @@ def _top_k_reference(op: Op, x: Array) -> Array:
     return np.take(order, np.arange(k), axis=position)
 
 
+def _along(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    has_axes(args[0], attrs[:1], "ordered work")
+    return same(args, attrs)
+
+
+def _argsort_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    return _along(args, attrs)[0], INT64, ()
+
+
+def _top_k_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    x, (name, k) = args[0], attrs
+    has_axes(x, (name,), "top_k")
+    along = x.axes[name]
+    meaning = (
+        f"top_k: axis {along} of {x} (made at {x.file_info}) has fewer than k = {k} elements; "
+        "give a k of at most its length"
+    )
+    guards: tuple[Guard, ...] = ()
+    if isinstance(along.expression, Length):
+        guards = (Guard("<=", k, along.expression, meaning),)
+    elif k > along.expression:
+        raise AxisError(meaning)
+    axes = [a.with_length(k) if a is along else a for a in x.axes]
+    return Axes(axes), INT64, guards
+
+
 CUMSUM = Primitive(
     "cumsum",
     "ordered",
@@ -85,6 +112,9 @@ CUMSUM = Primitive(
     reference=_cumulative(np.add),
     transpose=_cumsum_transpose,
     attributes=("axis", "exclusive", "reverse"),
+    fits=(is_name, is_flag, is_flag),
+    arity=1,
+    infer=_along,
 )
 CUMPROD = Primitive(
     "cumprod",
@@ -93,6 +123,9 @@ CUMPROD = Primitive(
     reference=_cumulative(np.multiply),
     linearise=_cumprod_linearise,
     attributes=("axis", "exclusive", "reverse"),
+    fits=(is_name, is_flag, is_flag),
+    arity=1,
+    infer=_along,
 )
 SORT = Primitive(
     "sort",
@@ -101,6 +134,9 @@ SORT = Primitive(
     reference=lambda op, x: np.sort(x, axis=op.axes.index(op.attrs[0]), kind="stable"),
     linearise=_sort_linearise,
     attributes=("axis",),
+    fits=(is_name,),
+    arity=1,
+    infer=_along,
 )
 ARGSORT = Primitive(
     "argsort",
@@ -108,6 +144,10 @@ ARGSORT = Primitive(
     "The positions that sort x in ascending order along an axis; equal elements keep their order.",
     reference=lambda op, x: np.argsort(x, axis=op.axes.index(op.attrs[0]), kind="stable"),
     attributes=("axis",),
+    fits=(is_name,),
+    arity=1,
+    infer=_argsort_infer,
+    carriers=(),
 )
 TOP_K = Primitive(
     "top_k",
@@ -115,6 +155,10 @@ TOP_K = Primitive(
     "The positions of the k largest elements along an axis, largest first, NaN above all.",
     reference=_top_k_reference,
     attributes=("axis", "k"),
+    fits=(is_name, is_count),
+    arity=1,
+    infer=_top_k_infer,
+    carriers=(),
 )
 
 
@@ -133,8 +177,7 @@ def _running(
     x = as_tensor(x)
     along = axis_of(x, axis, row.name)
     x = in_dtype(x, sum_dtype(x.dtype))
-    attrs = (along.name, bool(exclusive), bool(reverse))
-    made = intern(ComputationOp, row, (x,), attrs, x.axes, x.dtype, weak=x.weak)
+    made: Tensor = make(row, (x,), (along.name, bool(exclusive), bool(reverse)))
     return annotate(made, *notes)
 
 
@@ -164,7 +207,7 @@ def sort(x: Any, axis: Axis | None = None, *, descending: bool = False,
 
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
-    made = intern(ComputationOp, SORT, (x,), (along.name,), x.axes, x.dtype, weak=x.weak)
+    made: Tensor = make(SORT, (x,), (along.name,))
     return annotate(flip(made, along) if descending else made, name, tags, follows)
 
 
@@ -174,7 +217,7 @@ def argsort(
     """The int64 positions that sort ``x`` in ascending order along ``axis``, ties in order."""
     x = as_tensor(x)
     along = axis_of(x, axis, "argsort")
-    made = intern(ComputationOp, ARGSORT, (exact(x),), (along.name,), x.axes, INT64)
+    made: Tensor = make(ARGSORT, (exact(x),), (along.name,))
     return annotate(made, name, tags, follows)
 
 
@@ -188,17 +231,10 @@ def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
 
     x = as_tensor(x)
     along = axis_of(x, axis, "top_k")
-    what = f"top_k: axis {along} of {x} (made at {x.file_info})"
     if k < 0:
-        raise AxisError(f"{what} has no {k} largest elements; give a k of at least 0")
-    meaning = f"{what} has fewer than k = {k} elements; give a k of at most its length"
-    guards: tuple[Guard, ...] = ()
-    if isinstance(along.expression, Length):
-        guards = (Guard("<=", k, along.expression, meaning),)
-    elif k > along.expression:
-        raise AxisError(meaning)
-    axes = [a.with_length(k) if a is along else a for a in x.axes]
-    positions: Tensor = intern(
-        ComputationOp, TOP_K, (exact(x),), (along.name, k), Axes(axes), INT64, guards=guards
-    )
+        raise AxisError(
+            f"top_k: axis {along} of {x} (made at {x.file_info}) has no {k} largest elements; "
+            "give a k of at least 0"
+        )
+    positions: Tensor = make(TOP_K, (exact(x),), (along.name, k))
     return gather(x, positions, along), positions

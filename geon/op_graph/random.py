@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError
+from .attributes import is_axes, is_count, is_dtype
 from .axes import Axes, as_axes
 from .constants import as_tensor
-from .dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind
+from .dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind, named_dtype
 from .elementwise import cast, less
 from .leaves import variable
 from .logic import bitwise_and
 from .movement import broadcast
 from .namespace import GEON_OPS
 from .normal import normal_from_bits, uniform_from_bits
-from .op_graph import ComputationOp, Leaf, Op, Tensor, annotate, intern
+from .op_graph import NO_AXES, Leaf, Op, Tensor, annotate, make
 from .philox import random_bits
-from .registry import Primitive
+from .registry import Inferred, Primitive, need
 
 # How many of the highest bits of 32 a half format holds exactly, as a mask.
 HALF_MASKS = {"float16": 0xFFE00000, "bfloat16": 0xFF000000}
@@ -38,12 +39,22 @@ def _reference(op: Op, call: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return out
 
 
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    scalar = args[0].axes is NO_AXES and args[0].dtype is UINT64
+    need(scalar, "a counter that is no uint64 scalar")
+    need(attrs[0] < 1 << 64 and attrs[3] in ("uint32", "uint64"), "a seed or dtype out of range")
+    return attrs[2], named_dtype(attrs[3]), ()
+
+
 RANDOM_BITS = Primitive(
     "random_bits",
     "leaf",
     "Philox4x32-10 bits for a seed, a draw, a call and the row-major position of the element.",
     reference=_reference,
     attributes=("seed", "draw", "axes", "dtype"),
+    fits=(is_count, is_count, is_axes, is_dtype),
+    arity=1,
+    infer=_infer,
 )
 
 
@@ -170,8 +181,7 @@ class Random:
         with self._lock:
             draw = self._drawn
             self._drawn += 1
-        attrs = (self.seed, draw, axes, dtype.name)
-        made: Tensor = intern(ComputationOp, RANDOM_BITS, (self.counter,), attrs, axes, dtype)
+        made: Tensor = make(RANDOM_BITS, (self.counter,), (self.seed, draw, axes, dtype.name))
         return made
 
 

@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError
+from .attributes import is_names
 from .axes import Axes, Axis, as_axes
-from .build import own_axis
+from .build import has_axes, own_axis
 from .constants import as_tensor
 from .dtypes import BOOL, INT64, DType, kind, sum_dtype
 from .elementwise import cast, equal, multiply
 from .lengths import Length, product
 from .movement import broadcast, flatten, reorder
-from .op_graph import ComputationOp, Guard, Op, Tensor, annotate, intern
+from .op_graph import Guard, Op, Tensor, annotate, make
 from .ordered import cumprod
-from .registry import Primitive
+from .registry import Inferred, Primitive
 from .weak import exact, in_dtype
 
 Array = np.ndarray[Any, Any]
@@ -78,6 +79,47 @@ def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     return _reduce(SUM, multiply.apply(tangent, others), (axis.name,))
 
 
+def _infer(what: str, dtype: Callable[[Op], DType], identity: bool = True) -> Any:
+    """Inference of a reduction whose result has the dtype that ``dtype`` says of its argument."""
+
+    def infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+        x, names = args[0], attrs[0]
+        has_axes(x, names, what)
+        guards = () if identity else _non_empty(what, x, names)
+        return x.axes.without(names), dtype(x), guards
+
+    return infer
+
+
+def _non_empty(what: str, x: Op, names: tuple[str, ...]) -> tuple[Guard, ...]:
+    size: int | Length = product(x.axes[name].expression for name in names)
+    if isinstance(size, int) and size:
+        return ()
+    meaning = (
+        f"{what} over {', '.join(names)} of {x} (made at {x.file_info}) has no value for 0 "
+        "elements; give the axis at least one element"
+    )
+    if isinstance(size, Length):
+        return (Guard("<=", 1, size, meaning),)
+    raise AxisError(meaning)
+
+
+def _own(x: Op) -> DType:
+    return x.dtype
+
+
+def _summed(x: Op) -> DType:
+    return sum_dtype(x.dtype)
+
+
+def _truth(x: Op) -> DType:
+    return BOOL
+
+
+def _place(x: Op) -> DType:
+    return INT64
+
+
 SUM = Primitive(
     "sum",
     "reduction",
@@ -85,6 +127,9 @@ SUM = Primitive(
     reference=_reference(np.sum),
     transpose=lambda g, op, i: broadcast(g, op.args[0].axes),
     attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=_infer("sum", _summed),
 )
 PROD = Primitive(
     "prod",
@@ -93,6 +138,9 @@ PROD = Primitive(
     reference=_reference(np.prod),
     linearise=_prod_linearise,
     attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=_infer("prod", _summed),
 )
 MAX = Primitive(
     "max",
@@ -101,6 +149,9 @@ MAX = Primitive(
     reference=lambda op, x: np.max(x, axis=positions(op)),
     linearise=_extreme_linearise,
     attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=_infer("max", _own, identity=False),
 )
 MIN = Primitive(
     "min",
@@ -109,6 +160,9 @@ MIN = Primitive(
     reference=lambda op, x: np.min(x, axis=positions(op)),
     linearise=_extreme_linearise,
     attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=_infer("min", _own, identity=False),
 )
 ANY = Primitive(
     "any",
@@ -116,6 +170,10 @@ ANY = Primitive(
     "Whether any element is true.",
     reference=lambda op, x: np.any(x, axis=positions(op)),
     attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=_infer("any", _truth),
+    carriers=(),
 )
 ALL = Primitive(
     "all",
@@ -123,6 +181,10 @@ ALL = Primitive(
     "Whether all elements are true.",
     reference=lambda op, x: np.all(x, axis=positions(op)),
     attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=_infer("all", _truth),
+    carriers=(),
 )
 ARGMAX = Primitive(
     "argmax",
@@ -130,6 +192,10 @@ ARGMAX = Primitive(
     "The position of the first largest element, row-major over the reduced axes.",
     reference=_index_reference(np.argmax),
     attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=_infer("argmax", _place, identity=False),
+    carriers=(),
 )
 ARGMIN = Primitive(
     "argmin",
@@ -137,9 +203,11 @@ ARGMIN = Primitive(
     "The position of the first smallest element, row-major over the reduced axes.",
     reference=_index_reference(np.argmin),
     attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=_infer("argmin", _place, identity=False),
+    carriers=(),
 )
-CHOOSING = (ANY, ALL, ARGMAX, ARGMIN)  # their result is a choice, in a dtype of its own
-WITHOUT_IDENTITY = (MAX, MIN, ARGMAX, ARGMIN)
 
 
 def reduced_names(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> tuple[str, ...]:
@@ -157,40 +225,14 @@ def reduced_names(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> t
     return tuple(name for name in x.axes.names if name in axes)
 
 
-def _result_dtype(row: Primitive, x: Tensor) -> DType:
-    if row in (SUM, PROD):
-        return sum_dtype(x.dtype)
-    if row in (ANY, ALL):
-        return BOOL
-    return INT64 if row in (ARGMAX, ARGMIN) else x.dtype
-
-
 def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
-    if not names and row not in (ARGMAX, ARGMIN):
-        return in_dtype(x, _result_dtype(row, x))
-    guards: tuple[Guard, ...] = ()
-    if row in WITHOUT_IDENTITY:
-        guards = _non_empty(row, x, names)
-    axes = x.axes.without(names)
-    dtype = _result_dtype(row, x)
-    weak = x.weak and row not in CHOOSING
     if row in (ARGMAX, ARGMIN):
         x = exact(x)
-    made: Tensor = intern(ComputationOp, row, (x,), (names,), axes, dtype, weak=weak, guards=guards)
+    elif not names:
+        assert row.infer is not None
+        return in_dtype(x, row.infer((x,), (names,))[1])
+    made: Tensor = make(row, (x,), (names,))
     return made
-
-
-def _non_empty(row: Primitive, x: Tensor, names: tuple[str, ...]) -> tuple[Guard, ...]:
-    size: int | Length = product(x.axes[name].expression for name in names)
-    meaning = (
-        f"{row.name} over {', '.join(names)} of {x} (made at {x.file_info}) has no value for 0 "
-        "elements; give the axis at least one element"
-    )
-    if isinstance(size, Length):
-        return (Guard("<=", 1, size, meaning),)
-    if size == 0:
-        raise AxisError(meaning)
-    return ()
 
 
 def _public(

@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ArgumentError
+
 if TYPE_CHECKING:
-    from .op_graph import Op, Tensor
+    from .axes import Axes
+    from .dtypes import DType
+    from .op_graph import Guard, Op, Tensor
 
 KINDS = (
     "leaf",
@@ -21,8 +25,18 @@ KINDS = (
     "call",
 )
 
-# d out / d arg: a number, None for zero everywhere, or an op of (out, *args) over out's axes.
-Partial = "float | None | Callable[..., Tensor]"
+
+def need(condition: bool, what: str, *shown: object) -> None:
+    """Raise ``ArgumentError`` unless ``condition`` holds, which it does for all that geon builds.
+
+    ``what`` is the message, with ``{}`` for each of ``shown``: it is only written when needed.
+    """
+    if not condition:
+        raise ArgumentError(what.format(*shown))
+
+
+# What a row gives for its arguments: axes, dtype, and what it assumes of open lengths.
+Inferred = tuple["Axes", "DType", tuple["Guard", ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +58,15 @@ class Primitive:
       cotangent of every argument, ``push(op, moving, found)`` the tangent of the result from those
       ``found`` of the arguments with the positions ``moving``.
 
+    ``infer(args, attrs)`` says the axes and dtype of the result, and raises the user's error where
+    the row does not take these arguments: the one statement of both, which building an op and
+    reading one from a dump share. ``arity`` is the number of arguments, None for any number of at
+    least one; ``fits`` has for each of ``attributes`` a predicate that its values meet; the
+    arguments of a row that is ``orderly`` may be effects, which have no value.
+
     ``carriers`` are the positions of the arguments that have the dtype of the result where that is
-    theirs: all where not said, -1 for the last; others are conditions and positions.
+    theirs: all where not said, -1 for the last; others are conditions and positions. The result
+    is weak where all of these are.
     """
 
     name: str
@@ -59,11 +80,17 @@ class Primitive:
     pull: Callable[[Tensor, Op], Sequence[Tensor | None]] | None = None
     push: Callable[[Op, list[int], dict[Op, Tensor]], Tensor | None] | None = None
     attributes: tuple[str, ...] = ()
+    fits: tuple[Callable[[Any], bool], ...] = ()
+    arity: int | None = None
+    infer: Callable[[tuple[Any, ...], tuple[Any, ...]], Inferred] | None = None
+    orderly: bool = False
     carriers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"row {self.name!r}: no kind {self.kind!r} among {KINDS}")
+        if self.fits and len(self.fits) != len(self.attributes):
+            raise ValueError(f"row {self.name!r}: {len(self.fits)} predicates for its attributes")
         if PRIMITIVES.setdefault(self.name, self) is not self:
             raise ValueError(f"there are two rows named {self.name!r}")
 
@@ -76,6 +103,14 @@ class Primitive:
         if self.carriers is None:
             return range(count)
         return [i % count for i in self.carriers]
+
+    def gives_weak(self, args: Sequence[Op]) -> bool:
+        """Whether the result is weak: made of weak arguments alone, and in their dtype."""
+        carried = args if self.carriers is None else [args[i] for i in self.carriers]
+        for arg in carried:
+            if not arg.weak:
+                return False
+        return len(carried) > 0
 
     @property
     def differentiable(self) -> bool:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from ..errors import AxisError, DTypeError, IndexRangeError
-from .axes import Axes, Axis
+from .attributes import is_items
+from .axes import Axes, Axis, axes_may_equal
 from .build import own_axis
 from .constants import as_tensor
 from .dtypes import is_number, kind
 from .elementwise import cast
 from .lengths import Length, floor_divide
 from .movement import FLIP, broadcast, flip
-from .op_graph import NO_AXES, ComputationOp, Guard, Op, Tensor, annotate, intern
-from .registry import Primitive
+from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from .registry import Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import put_into
 
@@ -74,8 +76,62 @@ def _update_transpose(g: Tensor, op: Op, i: int) -> Tensor | None:
         zeros = cast(broadcast(as_tensor(0), value.axes), g.dtype)
         return _update(g, zeros, op.attrs[0], op.args[2:], op.guards)
     if i == 1:
-        return _slice(g, value.axes, op.attrs[0], op.args[2:], op.guards, shift=-1)
+        return _slice(g, op.attrs[0], op.args[2:], op.guards, shift=-1)
     return None
+
+
+@lru_cache(maxsize=4096)
+def part_axes(axes: Axes, items: tuple[Item, ...]) -> Axes:
+    """The axes of the part of a tensor over ``axes`` that ``items`` take."""
+    need(len(items) == len(axes), "{} positions for {}", len(items), axes)
+    kept: list[Axis] = []
+    for axis, item in zip(axes, items, strict=True):
+        if item is None:
+            kept.append(axis)
+        elif item[0] == "range":
+            start, stop, step = item[1:]
+            _inside(start, stop, axis)
+            kept.append(axis.with_length(_count(start, stop, step)))
+        elif item[0] == "at":
+            _inside(item[1], item[1] + 1, axis)
+    return Axes(kept)
+
+
+def _inside(start: int | Length, stop: int | Length, axis: Axis) -> None:
+    for difference in (start, axis.expression - stop):
+        inside = isinstance(difference, Length) or difference >= 0
+        need(inside, "{} to {}, which is not inside axis {}", start, stop, axis)
+
+
+def _count(start: int | Length, stop: int | Length, step: int) -> int | Length:
+    return stop - start if step == 1 else floor_divide(stop - start + (step - 1), step)
+
+
+def _check_positions(items: tuple[Item, ...], args: tuple[Any, ...], first: int) -> None:
+    asked = [item[1] for item in items if item is not None and item[0] == "dyn"]
+    need(asked == [*range(first, len(args))], "positions {} of {} arguments", asked, len(args))
+    for position in args[first:]:
+        integer = position.axes is NO_AXES and kind(position.dtype) == "i"
+        need(integer, "a position {} that is no integer", position)
+
+
+def _slice_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    axes = part_axes(args[0].axes, attrs[0])
+    _check_positions(attrs[0], args, 1)
+    return axes, args[0].dtype, ()
+
+
+def _update_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(len(args) >= 2, "update without a value")
+    x, value = args[:2]
+    part = part_axes(x.axes, attrs[0])
+    _check_positions(attrs[0], args, 2)
+    fits = value.axes is part or (
+        value.axes.names == part.names and axes_may_equal(part, value.axes)
+    )
+    need(fits, "update of {} with {}", part, value.axes)
+    need(value.dtype is x.dtype, "update of {} with {}", x.dtype, value.dtype)
+    return x.axes, x.dtype, ()
 
 
 SLICE = Primitive(
@@ -85,6 +141,8 @@ SLICE = Primitive(
     reference=_slice_reference,
     transpose=_slice_transpose,
     attributes=("items",),
+    fits=(is_items,),
+    infer=_slice_infer,
     carriers=(0,),
 )
 UPDATE = Primitive(
@@ -94,6 +152,8 @@ UPDATE = Primitive(
     reference=_update_reference,
     transpose=_update_transpose,
     attributes=("items",),
+    fits=(is_items,),
+    infer=_update_infer,
     carriers=(0, 1),
 )
 
@@ -107,16 +167,12 @@ def _shifted(items: tuple[Item, ...], shift: int) -> tuple[Item, ...]:
 
 def _slice(
     x: Tensor,
-    axes: Axes,
     items: tuple[Item, ...],
     positions: tuple[Op, ...],
     guards: tuple[Guard, ...],
     shift: int = 0,
 ) -> Tensor:
-    attrs = (_shifted(items, shift),)
-    made: Tensor = intern(
-        ComputationOp, SLICE, (x, *positions), attrs, axes, x.dtype, weak=x.weak, guards=guards
-    )
+    made: Tensor = make(SLICE, (x, *positions), (_shifted(items, shift),), guards=guards)
     return made
 
 
@@ -128,11 +184,7 @@ def _update(
     guards: tuple[Guard, ...],
     shift: int = 0,
 ) -> Tensor:
-    attrs = (_shifted(items, shift),)
-    args, weak = (x, value, *positions), x.weak and value.weak
-    made: Tensor = intern(
-        ComputationOp, UPDATE, args, attrs, x.axes, x.dtype, weak=weak, guards=guards
-    )
+    made: Tensor = make(UPDATE, (x, value, *positions), (_shifted(items, shift),), guards=guards)
     return made
 
 
@@ -144,12 +196,12 @@ def take(x: Any, at: Any) -> Tensor:
     ``IndexRangeError``, at once where the length is known, else before the call (nothing is
     clamped).
     """
-    items, flipped, positions, axes, guards = parse(x, at, first=1)
+    items, flipped, positions, guards = parse(x, at, first=1)
     if all(item is None for item in items):
         made = x
     else:
-        made = _slice(x, axes, items, positions, guards)
-    return flip(made, flipped) if flipped else made
+        made = _slice(x, items, positions, guards)
+    return flip(made, [made.axes[name] for name in flipped]) if flipped else made
 
 
 def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
@@ -172,7 +224,7 @@ def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
                 positions[item[1] - 1] = -1 - cast(positions[item[1] - 1], "int64")
             else:
                 items[at] = _mirrored(item, axis.expression)
-        part = _slice(part, look.axes, tuple(items), tuple(positions), look.guards)
+        part = _slice(part, tuple(items), tuple(positions), look.guards)
         flipped &= set(look.axes.names)
     return part, [axis for axis in part.axes if axis.name in flipped]
 
@@ -182,7 +234,7 @@ def _mirrored(item: Item, length: int | Length) -> Item:
     if item[0] == "at":
         return ("at", length - 1 - item[1])
     _, start, stop, step = item
-    count = stop - start if step == 1 else floor_divide(stop - start + (step - 1), step)
+    count = _count(start, stop, step)
     return ("range", length - 1 - (start + (count - 1) * step), length - start, step)
 
 
@@ -194,36 +246,33 @@ def update(
     ``at`` is what indexing takes. Has the axes of ``x``.
     """
     x = as_tensor(x)
-    items, flipped, positions, axes, guards = parse(x, at, first=2)
+    items, flipped, positions, guards = parse(x, at, first=2)
     x, value = put_into("update", x, value if is_number(value) else as_tensor(value, near=x))
     if value.dtype is not x.dtype:
         raise DTypeError(
             f"update: {value} (made at {value.file_info}) is {value.dtype.name} and {x} (made at "
             f"{x.file_info}) is {x.dtype.name}; geon.cast the value"
         )
-    value = broadcast(value, axes)
+    value = broadcast(value, part_axes(x.axes, items))
     if flipped:
-        value = flip(value, flipped)
+        value = flip(value, [value.axes[name] for name in flipped])
     made = _update(x, value, items, positions, guards)
     return annotate(made, name, tags, follows)
 
 
 def parse(
     x: Tensor, at: Any, first: int
-) -> tuple[tuple[Item, ...], list[Axis], tuple[Op, ...], Axes, tuple[Guard, ...]]:
-    """An index in normal form: items, axes to flip, run-time positions, result axes, guards."""
+) -> tuple[tuple[Item, ...], list[str], tuple[Op, ...], tuple[Guard, ...]]:
+    """An index in normal form: items, names of axes to flip, run-time positions, guards."""
     items: list[Item] = []
-    flipped: list[Axis] = []
+    flipped: list[str] = []
     positions: list[Op] = []
-    axes: list[Axis] = []
     guards: list[Guard] = []
     for axis, part in zip(x.axes, _parts(x, at), strict=True):
         if isinstance(part, slice):
-            item, axis_length, backwards = _range(x, axis, part, guards)
-            taken = axis if item is None else axis.with_length(axis_length)
-            axes.append(taken)
+            item, backwards = _range(x, axis, part, guards)
             if backwards:
-                flipped.append(taken)
+                flipped.append(axis.name)
         elif isinstance(part, Tensor):
             _check_position(x, axis, part)
             item = ("dyn", first + len(positions))
@@ -231,7 +280,7 @@ def parse(
         else:
             item = ("at", _position(x, axis, part, guards))
         items.append(item)
-    return tuple(items), flipped, tuple(positions), Axes(axes), tuple(guards)
+    return tuple(items), flipped, tuple(positions), tuple(guards)
 
 
 def _parts(x: Tensor, at: Any) -> list[Any]:
@@ -300,9 +349,7 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-def _range(
-    x: Tensor, axis: Axis, part: slice, guards: list[Guard]
-) -> tuple[Item, int | Length, bool]:
+def _range(x: Tensor, axis: Axis, part: slice, guards: list[Guard]) -> tuple[Item, bool]:
     length = axis.expression
     step = 1 if part.step is None else _integer(part.step)
     if not step:
@@ -321,7 +368,6 @@ def _range(
         start = _bound(part.start, 0, length)
         stop = _bound(part.stop, length, length)
         _require(start, stop, what, guards)
-        count = stop - start if step == 1 else floor_divide(stop - start + (step - 1), step)
     else:
         # x[a:b:-s] takes a, a - s, ... above b: the same elements forwards, then flipped.
         last = _bound(part.start, length - 1, length)
@@ -333,8 +379,8 @@ def _range(
     _require(0, start, what, guards)
     _require(stop, length, what, guards)
     if start == 0 and stop == length and abs(step) == 1:
-        return None, length, step < 0
-    return ("range", start, stop, abs(step)), count, step < 0
+        return None, step < 0
+    return ("range", start, stop, abs(step)), step < 0
 
 
 def _shown(part: slice) -> str:

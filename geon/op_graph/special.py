@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import DerivativeError
+from .attributes import is_count
 from .build import elementwise
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
 from .elementwise import absolute, less, less_equal, minimum, where
-from .op_graph import ComputationOp, Tensor, annotate, intern
-from .registry import Primitive
+from .op_graph import Tensor, annotate, make
+from .registry import Inferred, Primitive, need
 from .weak import in_dtype
 
 Array = np.ndarray[Any, Any]
@@ -203,6 +204,13 @@ lgamma = elementwise(
     sympy="loggamma(x)",
     domain=((0.5, 4.0),),
 )
+
+
+def _float_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(kind(args[0].dtype) == "f", "a special function of {}", args[0].dtype)
+    return args[0].axes, args[0].dtype, ()
+
+
 POLYGAMMA = Primitive(
     "polygamma",
     "elementwise",
@@ -210,6 +218,9 @@ POLYGAMMA = Primitive(
     reference=lambda op, x: _polygamma_reference(op.attrs[0], x),
     partials=(lambda out, x: polygamma(out.attrs[0] + 1, x),),
     attributes=("n",),
+    fits=(is_count,),
+    arity=1,
+    infer=_float_infer,
 )
 
 
@@ -228,7 +239,7 @@ def polygamma(
         )
     if kind(x.dtype) != "f":
         x = in_dtype(x, FLOAT32)
-    made = intern(ComputationOp, POLYGAMMA, (x,), (n,), x.axes, x.dtype, weak=x.weak)
+    made: Tensor = make(POLYGAMMA, (x,), (n,))
     return annotate(made, name, tags, follows)
 
 
@@ -316,6 +327,9 @@ ERFCX_DERIVATIVE = Primitive(
     reference=lambda op, x: _erfcx_derivative_reference(op.attrs[0], x),
     partials=(lambda out, x: erfcx_derivative(out.attrs[0] + 1, x),),
     attributes=("n",),
+    fits=(is_count,),
+    arity=1,
+    infer=_float_infer,
 )
 
 
@@ -324,5 +338,5 @@ def erfcx_derivative(
 ) -> Tensor:
     """The derivative of ``erfcx`` of order ``n`` >= 1, of a float tensor over its axes."""
     x = as_tensor(x)
-    made = intern(ComputationOp, ERFCX_DERIVATIVE, (x,), (n,), x.axes, x.dtype)
+    made: Tensor = make(ERFCX_DERIVATIVE, (x,), (n,), weak=False)
     return annotate(made, name, tags, follows)

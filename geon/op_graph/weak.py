@@ -18,12 +18,11 @@ from .interning import lock as _lock
 from .nodes import carry_notes
 from .op_graph import (
     NO_AXES,
-    ComputationOp,
     Op,
     Same,
     Tensor,
     among,
-    intern,
+    make,
     post_order,
     with_args,
 )
@@ -50,8 +49,7 @@ def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
 
 
 def _cast(x: Op, dtype: DType, weak: bool) -> Tensor:
-    row = PRIMITIVES["cast"]
-    made: Tensor = intern(ComputationOp, row, (x,), (dtype.name, weak), x.axes, dtype, weak=weak)
+    made: Tensor = make(PRIMITIVES["cast"], (x,), (dtype.name, weak), weak=weak)
     return made
 
 
@@ -128,8 +126,7 @@ def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> O
         return args[0]
     if op.primitive.name == "print":
         # The effect stays one op, however many dtypes its value takes.
-        row, last = PRIMITIVES["sequential"], args[0]
-        return intern(ComputationOp, row, (op, last), (True,), op.axes, dtype, effect=True)
+        return make(PRIMITIVES["sequential"], (op, args[0]), (True,))  # type: ignore[no-any-return]
     return with_args(op, tuple(args), dtype, weak=False)
 
 

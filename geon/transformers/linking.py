@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..op_graph.constants import Frozen
+from ..op_graph.attributes import Frozen
 from ..op_graph.dumps import canonical
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf

@@ -16,7 +16,6 @@ import geon
 from geon.op_graph.attributes import is_items, is_widths
 from geon.op_graph.dump_values import read_length, read_value, write_length, write_value
 from geon.op_graph.dumps import canonical, dumps, loads, loads_case
-from geon.op_graph.legal import ROWS
 from geon.op_graph.op_graph import post_order, same_ops
 from geon.op_graph.registry import PRIMITIVES
 from tests.op_graph.graphs import GRAPHS, C, H, N, constants, leaves, training
@@ -347,10 +346,11 @@ def _read_or_refuse(text):
 
 
 def test_every_row_has_its_attributes_checked():
-    own = {name for name, row in PRIMITIVES.items() if row.attributes} - {"custom", "checked"}
-    assert own <= ROWS.keys()
-    for name, row in ROWS.items():
-        assert len(row.attributes) == len(PRIMITIVES[name].attributes), name
+    own = {name for name, row in PRIMITIVES.items() if row.infer is None}
+    assert own == {"custom", "placeholder", "variable"}
+    for name in PRIMITIVES.keys() - own:
+        row = PRIMITIVES[name]
+        assert len(row.fits) == len(row.attributes), name
     assert not is_items(((),)) and not is_items((("range", 0, 1, 0),)) and not is_widths(((1,),))
 
 

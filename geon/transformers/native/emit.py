@@ -11,7 +11,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import cast
 
-from ...op_graph.constants import Frozen, constant_value
+from ...op_graph.attributes import Frozen
+from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
 from ...op_graph.nodes import shown_name

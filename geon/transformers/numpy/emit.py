@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ...op_graph.attributes import Frozen
 from ...op_graph.axes import Axes
-from ...op_graph.constants import Frozen, constant_value
+from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, as_text, names_of, product
 from ...op_graph.nodes import shown_name

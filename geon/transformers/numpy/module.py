@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ...errors import ArgumentError
+from ...op_graph.attributes import Frozen
 from ...op_graph.axes import Axes, default_lengths
-from ...op_graph.constants import Frozen
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
 from ...version import __version__

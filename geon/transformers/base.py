@@ -15,14 +15,15 @@ from ..op_graph.axes import Axis, default_lengths
 from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf, Op, Tensor
-from .calls import Call
 from .computation import Computation
 from .environment import default_transformer
 from .given import named_lengths
 from .linking import Linking
 from .memory import Plan
-from .state import Slot, State
-from .storage import Variables, dim_of, dims_of
+from .plain import guard_of, input_of
+from .runtime.calls import Call
+from .runtime.state import Slot, State
+from .storage import Variables
 from .target import Target
 
 GROUP = "geon.transformers"
@@ -126,18 +127,12 @@ class Transformer:
             }
         return Call(
             functions,
-            [
-                (input_label(leaf), leaf.dtype, leaf.axes.names, dims_of(leaf.axes))
-                for leaf in linking.inputs
-            ],
+            [input_of(leaf) for leaf in linking.inputs],
             list(slots.values()),
             [slots[leaf] for leaf in linking.read],
             [slots[leaf] for leaf in linking.written] if writes else [],
             [value.array for value in linking.constants],
-            [
-                (guard.relation, dim_of(guard.left), dim_of(guard.right), guard.meaning)
-                for guard in computation.guards
-            ],
+            [guard_of(guard) for guard in computation.guards],
             computation.lengths,
             self.state,
             self.target.alignment,
@@ -283,11 +278,6 @@ class Transformer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def input_label(leaf: Leaf) -> str:
-    """What messages call a placeholder."""
-    return f"placeholder {leaf} (made at {leaf.file_info})"
 
 
 def transformer_names() -> dict[str, str]:

@@ -17,8 +17,8 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import Length, evaluate
-from ..calls import new_arena
 from ..memory import Plan
+from ..runtime.calls import new_arena
 from ..schedule import Kernel, bytes_of
 from .emit import KEPT, Module
 from .entry import Entry, gateway, row

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import UnavailableError
-from ..calls import new_arena
-from ..place import place
+from ..runtime.calls import new_arena
+from ..runtime.place import place
 from .runtime import Bound, Functions, NativeProgram
 from .toolchain import Toolchain, sanitizer_environment
 

@@ -1,9 +1,4 @@
-"""Calls: feeding arrays, binding lengths, choosing an arena, running the program.
-
-This file imports NumPy, the standard library, geon's errors and its neighbours ``dims``,
-``feeding``, ``gate``, ``place`` and ``state`` alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""Calls: feeding arrays, binding lengths, choosing an arena, running the program."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, AxisError, FeedError, GuardError, SizeError
+from ...errors import ArgumentError, AxisError, FeedError, GuardError, SizeError
 from .dims import Lengths, check_size, known, open_sizes, resolve
 from .feeding import make_feed
 from .gate import Reading, Writing

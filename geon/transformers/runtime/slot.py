@@ -1,8 +1,4 @@
-"""``Slot``: a variable as the runtime sees it.
-
-This file imports NumPy and the standard library alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""``Slot``: a variable as the runtime sees it."""
 
 from __future__ import annotations
 

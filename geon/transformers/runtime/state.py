@@ -1,9 +1,4 @@
-"""Variables between calls: their memory, first values, reading and writing, checkpoints.
-
-This file imports NumPy, the standard library, geon's errors and its neighbours ``checkpoint``,
-``dims``, ``feeding``, ``gate`` and ``slot`` alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""Variables between calls: their memory, first values, reading and writing, checkpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import (
+from ...errors import (
     ArgumentError,
     AxisError,
     CheckpointError,

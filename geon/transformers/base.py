@@ -22,6 +22,7 @@ from .linking import Linking
 from .memory import Plan
 from .plain import guard_of, input_of
 from .runtime.calls import Call
+from .runtime.memory import HOST, Memory, carried
 from .runtime.state import Slot, State
 from .storage import Variables
 from .target import Target
@@ -54,7 +55,8 @@ class Transformer:
             raise UnavailableError(
                 f"the transformer {self.target.name!r} cannot be used: {missing}"
             )
-        self.state = State(default_lengths)
+        self.memory = self.make_memory()
+        self.state = State(default_lengths, self.memory)
         self.lock = self.state.lock
         self.computations: list[Computation] = []
         self.variables = Variables(self.state, lambda effect: Computation(self, effect, ()))
@@ -71,6 +73,10 @@ class Transformer:
 
     # What a subclass provides -------------------------------------------------------------------
 
+    def make_memory(self) -> Memory:
+        """The memory of a new transformer, where its variables, constants and arenas lie."""
+        return HOST
+
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The text of a compiled plan; with the user's names and lines where ``annotate``."""
         raise NotImplementedError
@@ -86,7 +92,7 @@ class Transformer:
     def make_call(self, computation: Computation, pure: Functional, leaves: Sequence[Leaf]) -> Any:
         """A callable from one value for each leaf to the tuple of results."""
         program, linking = computation.compiled(pure, leaves)
-        return self.link(program.functions, computation, linking)
+        return self.link(carried(self.memory, program.functions), computation, linking)
 
     def profile(
         self,
@@ -116,7 +122,9 @@ class Transformer:
         ``sizes(lengths)`` gives the bytes of arena buffers, the first and last kernel of each, and
         the bytes beside the arena; ``bind(arena, offsets, variables, constants, lengths)``, called
         once for each binding, what ``run`` needs; ``run(bound, *inputs)`` the tuple of results. It
-        puts new values into the arrays of variables, unless ``writes`` is False.
+        puts new values into those of variables, unless ``writes`` is False. ``arena``,
+        ``variables`` and ``constants`` are values of ``memory``; inputs and results are arrays,
+        which ``memory.carried`` moves for a program that takes and gives such values.
         """
         with self.lock:
             owners = linking.stored(linking.variables)
@@ -131,7 +139,7 @@ class Transformer:
             list(slots.values()),
             [slots[leaf] for leaf in linking.read],
             [slots[leaf] for leaf in linking.written] if writes else [],
-            [value.array for value in linking.constants],
+            [self.memory.copy_in(value.array) for value in linking.constants],
             [guard_of(guard) for guard in computation.guards],
             computation.lengths,
             self.state,

@@ -93,14 +93,14 @@ class Variables:
             log.debug("initializing %s", leaf)
             slot = self._slots[leaf]
             if callable(leaf.initial_value):
-                value = self.called(leaf, slot.array.shape)
+                value = self.called(leaf, slot.shape)
                 try:
                     self.state.put(slot, value)
                 except FeedError as error:
                     raise FeedError(f"{_called_what(leaf)} does not fit: {error}; {SET}") from error
             held = _held(leaf)
             if held is not None:
-                self.state.put(slot, np.broadcast_to(held, slot.array.shape))
+                self.state.put(slot, np.broadcast_to(held, slot.shape))
                 return
             first = self.first(leaf)
             if first is not None:

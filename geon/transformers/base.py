@@ -15,14 +15,16 @@ from ..op_graph.axes import Axis, default_lengths
 from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf, Op, Tensor
-from .calls import Call
 from .computation import Computation
 from .environment import default_transformer
 from .given import named_lengths
 from .linking import Linking
 from .memory import Plan
-from .state import Slot, State
-from .storage import Variables, dim_of, dims_of
+from .plain import guard_of, input_of
+from .runtime.calls import Call
+from .runtime.memory import HOST, Memory, carried
+from .runtime.state import Slot, State
+from .storage import Variables
 from .target import Target
 
 GROUP = "geon.transformers"
@@ -53,7 +55,8 @@ class Transformer:
             raise UnavailableError(
                 f"the transformer {self.target.name!r} cannot be used: {missing}"
             )
-        self.state = State(default_lengths)
+        self.memory = self.make_memory()
+        self.state = State(default_lengths, self.memory)
         self.lock = self.state.lock
         self.computations: list[Computation] = []
         self.variables = Variables(self.state, lambda effect: Computation(self, effect, ()))
@@ -70,6 +73,10 @@ class Transformer:
 
     # What a subclass provides -------------------------------------------------------------------
 
+    def make_memory(self) -> Memory:
+        """The memory of a new transformer, where its variables, constants and arenas lie."""
+        return HOST
+
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The text of a compiled plan; with the user's names and lines where ``annotate``."""
         raise NotImplementedError
@@ -85,7 +92,7 @@ class Transformer:
     def make_call(self, computation: Computation, pure: Functional, leaves: Sequence[Leaf]) -> Any:
         """A callable from one value for each leaf to the tuple of results."""
         program, linking = computation.compiled(pure, leaves)
-        return self.link(program.functions, computation, linking)
+        return self.link(carried(self.memory, program.functions), computation, linking)
 
     def profile(
         self,
@@ -115,7 +122,9 @@ class Transformer:
         ``sizes(lengths)`` gives the bytes of arena buffers, the first and last kernel of each, and
         the bytes beside the arena; ``bind(arena, offsets, variables, constants, lengths)``, called
         once for each binding, what ``run`` needs; ``run(bound, *inputs)`` the tuple of results. It
-        puts new values into the arrays of variables, unless ``writes`` is False.
+        puts new values into those of variables, unless ``writes`` is False. ``arena``,
+        ``variables`` and ``constants`` are values of ``memory``; inputs and results are arrays,
+        which ``memory.carried`` moves for a program that takes and gives such values.
         """
         with self.lock:
             owners = linking.stored(linking.variables)
@@ -126,18 +135,12 @@ class Transformer:
             }
         return Call(
             functions,
-            [
-                (input_label(leaf), leaf.dtype, leaf.axes.names, dims_of(leaf.axes))
-                for leaf in linking.inputs
-            ],
+            [input_of(leaf) for leaf in linking.inputs],
             list(slots.values()),
             [slots[leaf] for leaf in linking.read],
             [slots[leaf] for leaf in linking.written] if writes else [],
-            [value.array for value in linking.constants],
-            [
-                (guard.relation, dim_of(guard.left), dim_of(guard.right), guard.meaning)
-                for guard in computation.guards
-            ],
+            [self.memory.copy_in(value.array) for value in linking.constants],
+            [guard_of(guard) for guard in computation.guards],
             computation.lengths,
             self.state,
             self.target.alignment,
@@ -283,11 +286,6 @@ class Transformer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def input_label(leaf: Leaf) -> str:
-    """What messages call a placeholder."""
-    return f"placeholder {leaf} (made at {leaf.file_info})"
 
 
 def transformer_names() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +30,16 @@ from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, stor
 from ..op_graph.sites import describe, user_site
 from ..op_graph.weak import without_effect
 from .cache import program, structure_key
-from .calls import arrange, explained
-from .destinations import Destinations
 from .environment import debugging
 from .given import named_lengths, open_names
 from .layout import lay_out
 from .linking import Linking
 from .memory import Plan, plan_memory
 from .messages import described, with_largest, with_open_axis, with_placeholders
+from .plain import result_of
 from .program import Program, build_program
+from .runtime.calls import arrange, explained
+from .runtime.destinations import Destinations, Result
 from .schedule import schedule
 
 if TYPE_CHECKING:
@@ -169,7 +171,7 @@ class Computation:
         if "out" in keywords and "out" not in self.names:
             given_out = keywords.pop("out")
             if given_out is not None:
-                out = Destinations(self.results, self.keep, self.single, given_out)
+                out = Destinations(self._plain_results, len(self.keep), self.single, given_out)
         if keywords or len(args) != len(self.placeholders):
             args = self.arranged(args, keywords)
         call = self._calls.get(())
@@ -183,6 +185,10 @@ class Computation:
         except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
             raise self._explained(error, given) from None
         return self._structured(values)
+
+    @cached_property
+    def _plain_results(self) -> list[Result]:
+        return [result_of(op) for op in self.results]
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each placeholder, in order."""

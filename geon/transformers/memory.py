@@ -8,7 +8,7 @@ from typing import Any
 
 from ..op_graph.lengths import Length, evaluate, names_of
 from ..op_graph.op_graph import Leaf, Op, among
-from .place import place
+from .runtime.place import place
 from .schedule import Schedule, bytes_of
 from .scratch import Scratch
 

@@ -18,26 +18,14 @@ from ..op_graph.interning import OwnTable, within
 from ..op_graph.labelled import by_name
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
-from .dims import Dim
-from .state import Slot, State
+from .plain import dims_of
+from .runtime.state import Slot, State
 
 if TYPE_CHECKING:
     from .computation import Computation
 
 log = logging.getLogger("geon")
 SET = "or give a value with transformer.set(variable, array)"
-
-
-def dims_of(axes: Axes) -> tuple[Any, ...]:
-    """Lengths as the runtime takes them: integers, or ``Dim`` for expressions over open names."""
-    return tuple(dim_of(axis.expression) for axis in axes)
-
-
-def dim_of(length: int | Length) -> Any:
-    """One length as the runtime takes it."""
-    if isinstance(length, int):
-        return length
-    return Dim(str(length), sorted(length.names()), length.evaluate)
 
 
 class Variables:
@@ -105,14 +93,14 @@ class Variables:
             log.debug("initializing %s", leaf)
             slot = self._slots[leaf]
             if callable(leaf.initial_value):
-                value = self.called(leaf, slot.array.shape)
+                value = self.called(leaf, slot.shape)
                 try:
                     self.state.put(slot, value)
                 except FeedError as error:
                     raise FeedError(f"{_called_what(leaf)} does not fit: {error}; {SET}") from error
             held = _held(leaf)
             if held is not None:
-                self.state.put(slot, np.broadcast_to(held, slot.array.shape))
+                self.state.put(slot, np.broadcast_to(held, slot.shape))
                 return
             first = self.first(leaf)
             if first is not None:

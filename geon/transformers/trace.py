@@ -57,7 +57,7 @@ def at_entry(
 
     Feeds, lengths and guards are checked as for a call, and variables get their initial values.
     """
-    linking = f.linking
+    linking, memory = f.linking, f.transformer.memory
 
     def sizes(lengths: dict[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
         return [], [], 0
@@ -68,8 +68,10 @@ def at_entry(
 
     def run(bound: Any, *inputs: Array) -> tuple[dict[Leaf, Array], dict[str, int]]:
         stored, lengths = bound
-        leaves = {**dict(zip(linking.inputs, inputs, strict=True)), **stored}
-        return {leaf: np.array(array) for leaf, array in leaves.items()}, lengths
+        found = {leaf: np.array(a) for leaf, a in zip(linking.inputs, inputs, strict=True)}
+        found.update((leaf, memory.copy_out(value)) for leaf, value in stored.items())
+        memory.synchronise()
+        return found, lengths
 
     call = f.transformer.link((bind, run, sizes), f, linking, writes=False)
     values = f.arranged(args, keywords)

@@ -175,7 +175,7 @@ CONSTANTS = (
     _native("emit", "RUN_LINES", "steps", many=0),
     Constant(f"{NATIVE}pool.c", "MOST_SHARES", ("lane", "size"), many=1000),
     Constant(f"{NATIVE}pool.c", "STACK_BYTES", ("row",), each=(8, 4), many=0),
-    _shared("place", "SMALL_PLAN", "steps", many=0),
+    _shared("runtime/place", "SMALL_PLAN", "steps", many=0),
     _shared("schedule", "MOVED_FIRST", "results"),
     # NumPy.
     _shared("numpy/runtime", "_blocks", "shifted"),

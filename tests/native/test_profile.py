@@ -233,11 +233,11 @@ def test_variables_are_as_before(transformer):
     data = np.linspace(0, 1, 1000, dtype=np.float32)
     f(data)
     names = [slot.label for slot in transformer.state.slots]
-    before = [slot.array.copy() for slot in transformer.state.slots]
+    before = [slot.value.copy() for slot in transformer.state.slots]
     f.profile(data, repeats=4)
     assert [slot.label for slot in transformer.state.slots] == names and len(names) >= 2
     for slot, old in zip(transformer.state.slots, before, strict=True):
-        assert slot.array.tobytes() == old.tobytes()
+        assert slot.value.tobytes() == old.tobytes()
 
 
 def test_a_profile_before_the_first_call_gives_first_values(transformer):

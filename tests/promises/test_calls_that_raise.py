@@ -210,7 +210,7 @@ def test_where_a_size_is_refused_nothing_was_allocated(make):
     with pytest.raises(geon.SizeError, match="nothing was allocated"):
         f(np.ones(5))
     assert asked == []
-    assert all(slot.array is None for slot in transformer.state.slots)
+    assert all(slot.value is None for slot in transformer.state.slots)
     np.testing.assert_array_equal(transformer.get(v), np.zeros(5))
 
 

@@ -13,6 +13,7 @@ from geon.op_graph.build import Elementwise
 from geon.op_graph.registry import PRIMITIVES
 from geon.testing.samples import SAMPLES
 from tests.testing import wrong
+from tests.transformers import apart_memory
 
 # Rows that the suite tests otherwise than by samples: leaves and effects have files of their own,
 # and the rest is inserted by geon between rows that have samples.
@@ -45,6 +46,14 @@ def run(folder, source, name, attribute, *arguments):
 def test_a_transformer_of_a_third_party_passes(tmp_path):
     source = interpreter_transformer.__file__
     done = run(tmp_path, source, "interpreter", "InterpreterTransformer")
+    assert done.returncode == 0, done.stdout
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 400
+
+
+def test_one_whose_values_lie_apart_from_numpy_passes(tmp_path):
+    source = Path(interpreter_transformer.__file__)
+    (tmp_path / source.name).write_text(source.read_text())
+    done = run(tmp_path, apart_memory.__file__, "apart", "ApartTransformer")
     assert done.returncode == 0, done.stdout
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 400
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geon.errors import CheckpointError
-from geon.transformers.checkpoint import Entry, load, save
+from geon.transformers.runtime.checkpoint import Entry, load, save
 
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from geon.errors import CheckpointError
-from geon.transformers import checkpoint, files
-from geon.transformers.checkpoint import keys_for, load, save
+from geon.transformers.runtime import checkpoint, files
+from geon.transformers.runtime.checkpoint import keys_for, load, save
 
 from .checkpoint_files import (
     DTYPES,

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save as serialized
 
 from geon.errors import CheckpointError
-from geon.transformers.checkpoint import load, save
+from geon.transformers.runtime.checkpoint import load, save
 
 from .checkpoint_files import (
     entry,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from geon.errors import CheckpointError
-from geon.transformers.checkpoint import load, save
+from geon.transformers.runtime.checkpoint import load, save
 
 from .checkpoint_files import (
     entry,
@@ -50,7 +50,7 @@ FULL_DISK = """
 import resource, signal, sys
 import numpy as np
 from geon.errors import CheckpointError
-from geon.transformers.checkpoint import Entry, save
+from geon.transformers.runtime.checkpoint import Entry, save
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -157,7 +157,7 @@ def test_a_link_stays_a_link(tmp_path):
 SAVE_IN_A_LOOP = """
 import sys
 import numpy as np
-from geon.transformers.checkpoint import Entry, save
+from geon.transformers.runtime.checkpoint import Entry, save
 
 form = Entry("w", False, "variable", (("C", 50_000),), "float32", "w")
 ends, first = int(sys.argv[3]), int(sys.argv[2])

@@ -8,7 +8,7 @@ import pytest
 
 import geon
 from geon.transformers.native import spacious
-from geon.transformers.place import place
+from geon.transformers.runtime.place import place
 from tests.kinds import numpy_only
 
 A, B, C, H, K, N = (geon.Axis(name) for name in "ABCHKN")

@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.errors import ArgumentError, AxisError, ClosedError, FeedError
-from geon.transformers.state import Slot, State
+from geon.transformers.runtime.state import Slot, State
 from tests.places import here
 
 N4, C3 = geon.Axis("N", 4), geon.Axis("C", 3)

@@ -14,7 +14,7 @@ import pytest
 
 import geon
 from geon.transformers import cache
-from geon.transformers.gate import Gate, Reading, Writing
+from geon.transformers.runtime.gate import Gate, Reading, Writing
 
 SECONDS = 0.6
 

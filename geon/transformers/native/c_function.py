@@ -15,7 +15,7 @@ from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Op
 from ..given import named_lengths
 from ..linking import Linking
-from ..place import place
+from ..runtime.place import place
 from .emit import KEPT, REPORTED, RUN
 from .runtime import Bound, NativeProgram, address
 

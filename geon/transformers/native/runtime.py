@@ -17,8 +17,8 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import Length, evaluate
-from ..calls import new_arena
 from ..memory import Plan
+from ..runtime.memory import HOST
 from ..schedule import Kernel, bytes_of
 from .emit import KEPT, Module
 from .entry import Entry, gateway, row
@@ -293,7 +293,7 @@ class Copies:
         self, arena: Array, version: Array, sizes: Sequence[int], constant: Sequence[bool]
     ) -> None:
         self.arena, self.version, self.never = arena, version, np.zeros(1, np.int64)
-        self.arrays = [new_arena(size, LINE) for size in sizes]
+        self.arrays = [HOST.allocate((size,), np.uint8, LINE) for size in sizes]
         self.table = np.zeros((1 + len(self.arrays), 3), np.int64)
         self.table[0, 0] = address(version)
         for line, copy, never in zip(self.table[1:], self.arrays, constant, strict=True):

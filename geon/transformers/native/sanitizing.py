@@ -8,9 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...errors import UnavailableError
-from ..calls import new_arena
-from ..place import place
+from ..runtime.memory import HOST
+from ..runtime.place import place
 from .runtime import Bound, Functions, NativeProgram
 from .toolchain import Toolchain, sanitizer_environment
 
@@ -60,7 +62,7 @@ class RedZones:
         total += first
         # Of some thousand bytes at least: NumPy keeps small blocks, red zones and all, for other
         # arrays, where the sanitizer's allocator would make them usable again.
-        self.arena = new_arena(max(total, 4096), alignment)
+        self.arena = HOST.allocate((max(total, 4096),), np.uint8, alignment)
         start = self.arena.ctypes.data
         _mark("poison", start, total)
         for size, offset in zip(sizes, self.offsets, strict=True):

@@ -9,7 +9,19 @@ from types import ModuleType
 
 from ... import errors
 from ...op_graph import labelled, philox
-from .. import calls, checkpoint, dims, feeding, files, gate, place, slot, state, written
+from ..runtime import (
+    calls,
+    checkpoint,
+    dims,
+    feeding,
+    files,
+    gate,
+    memory,
+    place,
+    slot,
+    state,
+    written,
+)
 from . import long_sums, runtime
 
 # In the order of their imports of one another.
@@ -23,6 +35,7 @@ LIBRARY = (
     gate,
     files,
     checkpoint,
+    memory,
     slot,
     state,
     calls,

@@ -18,11 +18,12 @@ from ...op_graph.axes import Axes, default_lengths
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
 from ...version import __version__
-from .. import dims, feeding
-from ..base import Transformer, input_label
+from ..base import Transformer
 from ..computation import RESERVED, Computation
-from ..files import path_text, replace, writable
 from ..messages import described
+from ..plain import input_label
+from ..runtime import dims, feeding
+from ..runtime.files import path_text, replace, writable
 from .embedding import WIDTH, comment, indented, library, section, trimmed
 from .emit import dtype_text, length_text
 

@@ -1,9 +1,4 @@
-"""Variables between calls: their memory, first values, reading and writing, checkpoints.
-
-This file imports NumPy, the standard library, geon's errors and its neighbours ``checkpoint``,
-``dims``, ``feeding``, ``gate`` and ``slot`` alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""Variables between calls: their memory, first values, reading and writing, checkpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import (
+from ...errors import (
     ArgumentError,
     AxisError,
     CheckpointError,
@@ -27,17 +22,21 @@ from .checkpoint import Entry, keys_for, load, save
 from .dims import check_size, known, open_sizes, resolve
 from .feeding import make_feed
 from .gate import Gate, Reading, Writing
+from .memory import HOST, Memory
 from .slot import Slot as Slot
 
 
 class State:
-    """The storage of a transformer: one array for each variable, and the gate all calls pass.
+    """The storage of a transformer: one value for each variable, and the gate all calls pass.
 
-    ``defaults`` gives the default lengths of open names. Locks are taken in this order: ``lock``,
-    then the gate.
+    ``defaults`` gives the default lengths of open names, ``memory`` is where values lie. Locks are
+    taken in this order: ``lock``, then the gate.
     """
 
-    def __init__(self, defaults: Callable[[], Mapping[str, int]] = dict) -> None:
+    def __init__(
+        self, defaults: Callable[[], Mapping[str, int]] = dict, memory: Memory = HOST
+    ) -> None:
+        self.memory = memory
         self.gate = Gate()
         self.lock = threading.RLock()
         self.defaults = defaults
@@ -59,7 +58,7 @@ class State:
             self.lost = reason
             self.epoch += 1
             for slot in self.slots:
-                slot.array = None
+                slot.value = None
             self.slots.clear()
 
     # Memory -------------------------------------------------------------------------------------
@@ -113,10 +112,10 @@ class State:
 
     def allocate(self, slot: Slot, lengths: Mapping[str, int]) -> None:
         """Give ``slot`` memory, its open lengths taken from ``lengths`` or what is known."""
-        if slot.array is None:
+        if slot.value is None:
             shape = self.shape(slot, lengths)
             check_size(slot.dtype.itemsize * math.prod(shape), slot.label)
-            slot.array = np.zeros(shape, slot.dtype)
+            slot.value, slot.shape = self.memory.allocate(shape, slot.dtype), shape
             self.version += 1
             slot.lengths = self.chosen(slot, lengths)
 
@@ -126,7 +125,7 @@ class State:
             found: dict[str, int] = {}
             for slot in slots:
                 found.update(slot.lengths)
-                if slot.array is None:
+                if slot.value is None:
                     found.update(self.chosen(slot, {**lengths, **found}))
                     size = math.prod([resolve(dim, found) for dim in slot.dims])
                     check_size(slot.dtype.itemsize * size, slot.label)
@@ -135,7 +134,7 @@ class State:
     def allocatable(self, slot: Slot) -> bool:
         """Whether ``slot`` has memory, or fits and has lengths that need no call's data."""
         try:
-            if slot.array is None:
+            if slot.value is None:
                 check_size(slot.dtype.itemsize * math.prod(self.shape(slot, {})), slot.label)
         except (AxisError, SizeError):
             return False
@@ -168,10 +167,10 @@ class State:
         """
         with self.lock:
             self.usable()
-            if all(slot.array is not None for slot in needed) and all(s.ready for s in read):
+            if all(slot.value is not None for slot in needed) and all(s.ready for s in read):
                 return
             self.tentative = []
-            fresh = [slot for slot in self.slots if slot.array is None]
+            fresh = [slot for slot in self.slots if slot.value is None]
             try:
                 waiting = self.with_reads(needed)
                 for slot in waiting:
@@ -179,7 +178,7 @@ class State:
                 for slot in self.slots:
                     if slot not in waiting and self.allocatable(slot):
                         self.allocate(slot, {})
-                slots = [s for s in self.slots if s.array is not None and s not in self.starting]
+                slots = [s for s in self.slots if s.value is not None and s not in self.starting]
                 self.begin(slots, strict=self.with_reads(read))
                 for slot in read:
                     self.require(slot)
@@ -206,7 +205,7 @@ class State:
             self.tentative = []
             for slot in slots:
                 if slot.lengths and slot.alone and slot not in self.starting:
-                    slot.array, slot.lengths = None, {}
+                    slot.value, slot.lengths = None, {}
                     slot.ready = slot.started = False
                     self.epoch += 1
 
@@ -280,15 +279,17 @@ class State:
                 self.usable()
                 if slot.ready:
                     self.tentative = []
-                    return np.array(slot.array)
+                    array = self.memory.copy_out(slot.value)
+                    self.memory.synchronise()
+                    return array
 
     def put(self, slot: Slot, value: Any) -> None:
         """Set a variable from a user's array; ``FeedError`` where that does not fit."""
         with self.lock:
             self.usable()
-            dims = slot.dims if slot.array is None else slot.array.shape
+            dims = slot.dims if slot.value is None else slot.shape
             array = make_feed(slot.dtype, slot.axes, dims, slot.label)(value)
-            if slot.array is None:
+            if slot.value is None:
                 given = dict(open_sizes(slot.dims, array.shape))
                 try:
                     shape = self.shape(slot, given)
@@ -301,7 +302,8 @@ class State:
             with Writing(self.gate):
                 self.tentative = []
                 self.version += 1
-                np.copyto(slot.array, array)
+                self.memory.copy_in(array, slot.value)
+                self.memory.synchronise()
                 slot.ready = True
 
     def find(self, name: str) -> Slot:
@@ -333,8 +335,8 @@ class State:
             shape: Sequence[int | None] = [
                 resolve(dim, lengths) if known(dim, lengths) else None for dim in slot.dims
             ]
-            if slot.array is not None:
-                shape = slot.array.shape
+            if slot.value is not None:
+                shape = slot.shape
             axes = tuple(zip(slot.axes, shape, strict=True))
             entries.append(
                 Entry(key, slot.name is None, "variable", axes, slot.dtype.name, slot.label)
@@ -350,7 +352,8 @@ class State:
             self.tentative = []
             _, entries = self.entries()
             with Reading(self.gate):
-                arrays = [np.array(slot.array) for slot in slots]
+                arrays = [self.memory.copy_out(slot.value) for slot in slots]
+                self.memory.synchronise()
         save(path, entries, arrays)
 
     def restore(self, path: str | os.PathLike[str]) -> None:
@@ -369,17 +372,22 @@ class State:
                     if known(dim, lengths) and resolve(dim, lengths) != size:
                         raise self.contradiction(path, slot, dim, size, resolve(dim, lengths))
             with Writing(self.gate):
+                copies = [
+                    self.memory.copy_in(array) if slot.value is None else None
+                    for slot, array in zip(slots, arrays, strict=True)
+                ]  # before any changes: there may be no memory for one
                 self.tentative = []
                 self.version += 1
-                for slot, array in zip(slots, arrays, strict=True):
-                    if slot.array is None:
-                        slot.array = array
+                for slot, array, copy in zip(slots, arrays, copies, strict=True):
+                    if slot.value is None:
+                        slot.value, slot.shape = copy, array.shape
                         slot.lengths = {
                             n: lengths[n] for n, _ in open_sizes(slot.dims, array.shape)
                         }
                     else:
-                        np.copyto(slot.array, array)
+                        self.memory.copy_in(array, slot.value)
                     slot.ready = True
+                self.memory.synchronise()
 
     def contradiction(
         self, path: str | os.PathLike[str], slot: Slot, dim: Any, size: int, other: int

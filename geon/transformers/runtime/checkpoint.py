@@ -2,8 +2,7 @@
 
 A file has one entry per variable under its key. Its metadata hold ``format`` (``geon``),
 ``version`` and ``entries``: JSON that gives for each key its axes (names and lengths) and whether
-the key is automatic, that is, made by counting. This file imports NumPy, the standard library and
-geon's errors and its neighbour ``files`` alone: its text is part of written modules.
+the key is automatic, that is, made by counting.
 """
 
 import itertools
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CheckpointError
+from ...errors import CheckpointError
 from .files import path_text, replace, writable
 
 CHECKPOINT_FORMAT = "geon"

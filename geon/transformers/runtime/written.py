@@ -1,8 +1,4 @@
-"""What only written modules use: functions of theirs, first values, and arrays in the text.
-
-This file imports NumPy, the standard library, geon's errors and its neighbours ``calls`` and
-``state`` alone: its text is part of the modules that ``Transformer.write`` makes.
-"""
+"""What only written modules use: functions of theirs, first values, and arrays in the text."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import IndexRangeError, NonFiniteError
+from ...errors import IndexRangeError, NonFiniteError
 from .calls import Call, arrange, explained
 from .state import Slot, State
 

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ArgumentError, FeedError
-from ..op_graph.labelled import dim_names, labels
-from ..op_graph.lengths import evaluate
-from ..op_graph.op_graph import Op, Tensor
+from ...errors import ArgumentError, FeedError
+from ...op_graph.labelled import dim_names, labels
+from .dims import resolve
 
 Array = np.ndarray[Any, Any]
 DIRECT = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
 
 
+class Result(NamedTuple):
+    """A result of a computation, as messages show it: its text, and the user's line.
+
+    ``axes`` are their names, ``dims`` their lengths; an effect has neither these nor a dtype.
+    """
+
+    shown: str
+    made_at: str
+    dtype: Any = None
+    axes: Sequence[str] = ()
+    dims: Sequence[Any] | None = None
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        kind = "effect" if self.dims is None else "result"
+        return f"the {kind} {self.shown} (made at {self.made_at})"
+
+
 class Destinations:
     """The arrays that were given with ``out=``, for each value that a program computes.
 
+    There are ``kept`` values after those of the results, for which none can be given.
     ``arrays`` has None where a new array is to be made. Raises ``ArgumentError`` for what is no
     array, or not one for each result, and ``FeedError`` for an array of another dtype, or one
     that cannot be written.
     """
 
-    def __init__(
-        self, results: Sequence[Op], keep: Sequence[Tensor], single: bool, given: Any
-    ) -> None:
+    def __init__(self, results: Sequence[Result], kept: int, single: bool, given: Any) -> None:
         listed = [given] if single else given
         if not isinstance(listed, (list, tuple)):
             raise ArgumentError(
@@ -36,22 +53,22 @@ class Destinations:
         if len(listed) != len(results):
             raise ArgumentError(
                 f"out= was given {len(listed)} values for {len(results)} results "
-                f"({', '.join(map(str, results))}); give an array or None for each"
+                f"({', '.join(result.shown for result in results)}); give an array or None for each"
             )
-        for op, array in zip(results, listed, strict=True):
+        for result, array in zip(results, listed, strict=True):
             if array is not None:
-                _check(op, array)
-        both = [(op, a) for op, a in zip(results, listed, strict=True) if isinstance(op, Tensor)]
-        self.ops = [op for op, _ in both]
-        self.arrays: tuple[Array | None, ...] = (*(a for _, a in both), *(None for _ in keep))
+                _check(result, array)
+        both = [(r, a) for r, a in zip(results, listed, strict=True) if r.dims is not None]
+        self.results = [result for result, _ in both]
+        self.arrays: tuple[Array | None, ...] = (*(a for _, a in both), *(None,) * kept)
 
     def check(self, lengths: Mapping[str, int]) -> None:
         """Raise ``FeedError`` for an array that has another shape than its result."""
-        for op, array in zip(self.ops, self.arrays, strict=False):
-            shape = tuple([evaluate(n, lengths) for n in op.axes.lengths])
+        for result, array in zip(self.results, self.arrays, strict=False):
+            shape = tuple([resolve(dim, lengths) for dim in result.dims or ()])
             if array is not None and array.shape != shape:
                 raise FeedError(
-                    f"out= was given an array of shape {array.shape} for {_label(op)}, which has "
+                    f"out= was given an array of shape {array.shape} for {result.label}, which has "
                     f"shape {shape} in this call: one dimension for each axis, in their order"
                 )
 
@@ -80,34 +97,29 @@ class Destinations:
         return tuple(results)
 
 
-def _check(op: Op, array: Any) -> None:
-    if not isinstance(op, Tensor):
+def _check(result: Result, array: Any) -> None:
+    if result.dims is None:
         raise ArgumentError(
-            f"out= was given an array for the effect {op} (made at {op.file_info}), which has no "
-            "value; give None for it"
+            f"out= was given an array for {result.label}, which has no value; give None for it"
         )
     dims = dim_names(array)
     if dims is not None:
         raise ArgumentError(
-            f"out= was given {labels(dims, np.shape(array))} for {_label(op)}, whose elements are "
-            f"written by position; give the .values of an array with the dims "
-            f"({', '.join(op.axes.names)}), in that order"
+            f"out= was given {labels(dims, np.shape(array))} for {result.label}, whose elements "
+            f"are written by position; give the .values of an array with the dims "
+            f"({', '.join(result.axes)}), in that order"
         )
     if not isinstance(array, np.ndarray):
         raise ArgumentError(
-            f"out= was given {type(array).__name__} for {_label(op)}; give a NumPy array, such "
+            f"out= was given {type(array).__name__} for {result.label}; give a NumPy array, such "
             "as np.asarray shows of other libraries' arrays without a copy"
         )
-    if array.dtype != op.dtype:
+    if array.dtype != result.dtype:
         raise FeedError(
-            f"out= was given an array of dtype {array.dtype} for {_label(op)}, which has dtype "
-            f"{op.dtype}; give an array of that dtype, or geon.cast the result"
+            f"out= was given an array of dtype {array.dtype} for {result.label}, which has dtype "
+            f"{result.dtype}; give an array of that dtype, or geon.cast the result"
         )
     if not array.flags.writeable:
         raise FeedError(
-            f"out= was given a read-only array for {_label(op)}; give one that can be written"
+            f"out= was given a read-only array for {result.label}; give one that can be written"
         )
-
-
-def _label(op: Op) -> str:
-    return f"the result {op} (made at {op.file_info})"

@@ -1,9 +1,4 @@
-"""Calls: feeding arrays, binding lengths, choosing an arena, running the program.
-
-This file imports NumPy, the standard library, geon's errors and its neighbours ``dims``,
-``feeding``, ``gate``, ``place`` and ``state`` alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""Calls: feeding arrays, binding lengths, choosing an arena, running the program."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, AxisError, FeedError, GuardError, SizeError
+from ...errors import ArgumentError, AxisError, FeedError, GuardError, SizeError
 from .dims import Lengths, check_size, known, open_sizes, resolve
 from .feeding import make_feed
 from .gate import Reading, Writing
@@ -25,13 +20,6 @@ from .state import Slot, State
 
 BINDINGS_KEPT = 64
 Array = np.ndarray[Any, Any]
-
-
-def new_arena(size: int, alignment: int) -> Array:
-    """``size`` bytes of aligned memory."""
-    raw = np.empty(size + alignment, np.uint8)
-    start = -raw.ctypes.data % alignment
-    return raw[start : start + size]
 
 
 class Binding:
@@ -51,7 +39,8 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.arena: Any = np.empty(0, np.uint8)
+        self.arena: Any = None
+        self.size = -1
         self.bound: dict[Binding, Any] = {}
         self.entry: Any = None
         self.context = contextvars.copy_context()
@@ -71,7 +60,8 @@ class Call:
     two more: one that makes this way, an ``entry`` for inputs of given dtypes (or None), and one
     that runs it with arrays for its results. ``inputs`` has (label, dtype, axis names, dims) for
     each placeholder; ``slots`` are the variables, and ``read`` and ``writes`` those of them whose
-    old value counts and those that get a new one; ``constants`` the large arrays; ``guards`` has
+    old value counts and those that get a new one; ``constants`` the large arrays, in the
+    memory of ``state``; ``guards`` has
     (relation, left, right, message) to check for each new binding; ``fixed`` are the lengths that
     were asked for, and ``specialization`` says which of them are all that the program can do;
     ``alignment`` is that of the arena and its buffers, in bytes. Default lengths are read at the
@@ -88,7 +78,7 @@ class Call:
         slots: Sequence[Slot],
         read: Sequence[Slot],
         writes: Sequence[Slot],
-        constants: Sequence[Array],
+        constants: Sequence[Any],
         guards: Sequence[tuple[str, Any, Any, str]],
         fixed: Mapping[str, int],
         state: State,
@@ -264,13 +254,15 @@ class Call:
 
     def bind_in(self, space: Workspace, binding: Binding) -> Any:
         """What the program needs under ``binding``, in an arena of at least its size."""
-        if space.arena.size < binding.arena_bytes:
+        size = binding.arena_bytes
+        if space.size < size:
             space.clear()
-            space.arena = np.empty(0, np.uint8)  # freed first, and whole where there is no memory
-            space.arena = new_arena(binding.arena_bytes, self.alignment)
+            space.arena, space.size = None, -1  # freed first, and whole where there is no memory
+            space.arena = self.state.memory.allocate((size,), np.uint8, self.alignment)
+            space.size = size
         elif len(space.bound) >= BINDINGS_KEPT:
             space.clear()
-        variables = [slot.array for slot in self.slots]
+        variables = [slot.value for slot in self.slots]
         bound = self.bind(space.arena, binding.offsets, variables, self.constants, binding.lengths)
         space.bound[binding] = bound
         return bound
@@ -321,7 +313,7 @@ class Call:
         lengths = Lengths({**self.defaults, **self.fixed})
         origin = dict.fromkeys(self.defaults, "the default set by axis.length")
         origin.update(dict.fromkeys(self.fixed, "lengths="))
-        held = [(s.label, s.dims, s.array.shape) for s in self.slots if s.array is not None]
+        held = [(s.label, s.dims, s.shape) for s in self.slots if s.value is not None]
         given = [
             (label, dims, array.shape)
             for (label, _, _, dims), array in zip(self.inputs, arrays, strict=True)

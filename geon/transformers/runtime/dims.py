@@ -1,8 +1,4 @@
-"""Lengths as calls see them: integers, or ``Dim`` for what depends on open names; and size limits.
-
-This file imports the standard library and geon's errors alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""Lengths as calls see them: integers, or ``Dim`` for what depends on open names; size limits."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import AxisError, SizeError
+from ...errors import AxisError, SizeError
 
 MAX_BYTES = 2**63 - 1
 

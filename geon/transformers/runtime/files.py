@@ -1,8 +1,4 @@
-"""Files: what a user gives as a path, and writing a file in one step.
-
-This file imports the standard library and geon's errors alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""Files: what a user gives as a path, and writing a file in one step."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ import os
 import stat
 from typing import Any
 
-from ..errors import ArgumentError, CheckpointError
+from ...errors import ArgumentError, CheckpointError
 
 
 def path_text(path: Any) -> str:

@@ -1,7 +1,4 @@
-"""Offsets of buffers in an arena: a pure function of sizes and lifetimes, on plain integers.
-
-This file imports nothing of geon: its text is part of the modules that ``Transformer.write`` makes.
-"""
+"""Offsets of buffers in an arena: a pure function of sizes and lifetimes, on plain integers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Feeding: a user's value becomes an array of the placeholder's dtype, or an error says why not.
-
-This file imports NumPy, geon's errors and ``labelled`` alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""Feeding: a user's value becomes an array of the placeholder's dtype, or an error says why not."""
 
 from __future__ import annotations
 
@@ -11,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FeedError
-from ..op_graph.labelled import by_name
+from ...errors import FeedError
+from ...op_graph.labelled import by_name
 
 Array = np.ndarray[Any, np.dtype[Any]]
 READABLE = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned

@@ -1,8 +1,4 @@
-"""The gate that calls pass: those that write variables exclude all others.
-
-This file imports the standard library alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""The gate that calls pass: those that write variables exclude all others."""
 
 from __future__ import annotations
 

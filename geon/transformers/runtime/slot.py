@@ -1,8 +1,4 @@
-"""``Slot``: a variable as the runtime sees it.
-
-This file imports NumPy and the standard library alone: its text is part of the modules that
-``Transformer.write`` makes.
-"""
+"""``Slot``: a variable as the runtime sees it."""
 
 from __future__ import annotations
 
@@ -18,7 +14,8 @@ class Slot:
     ``label`` is what messages call it, ``name`` the user's name or None. ``learned`` has the open
     lengths that an initial array fixes. ``start`` puts its first value in, for which the slots in
     ``reads`` must have theirs; a variable without a first value has none. ``alone`` says whether
-    that changes no other variable.
+    that changes no other variable. ``value`` lies in the memory of the transformer, and has
+    ``shape``; it is None where there is none yet.
     """
 
     def __init__(
@@ -36,7 +33,8 @@ class Slot:
         self.learned = learned or {}
         self.start: Callable[[], None] | None = None
         self.reads: tuple[Slot, ...] = ()
-        self.array: Any = None
+        self.value: Any = None
+        self.shape: tuple[int, ...] = ()
         self.lengths: dict[str, int] = {}
         self.ready = self.started = False
         self.alone = True

@@ -1,0 +1,94 @@
+"""Where values lie: the memory of a device behind four operations, and that of the host.
+
+Variables, constants and arenas are values of a memory. Only it and the programs that were compiled
+for it look into them; all else moves whole arrays in and out. What nothing refers to is freed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+class Memory(Protocol):
+    """The memory of one transformer.
+
+    Copies may still be on their way when they return, and are made in the order in which they and
+    programs were begun. ``on_host`` says whether values are NumPy arrays: then programs take the
+    arrays that are fed, and give their results, as they are.
+    """
+
+    on_host: bool
+
+    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = 1) -> Any:
+        """A value of any contents, at a multiple of ``alignment`` bytes; may be without elements.
+
+        Raises ``MemoryError`` where there is no room.
+        """
+
+    def copy_in(self, array: Array, value: Any = None) -> Any:
+        """The value that has the elements of a contiguous array: ``value``, or a new one.
+
+        A new one may be the array itself, so only programs write that from then on.
+        """
+
+    def copy_out(self, value: Any) -> Array:
+        """The elements of a value as a new array, which is the caller's own."""
+
+    def synchronise(self) -> None:
+        """Wait for all that was begun; raises where it failed."""
+
+
+class HostMemory:
+    """The memory that NumPy has."""
+
+    on_host = True
+
+    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = 1) -> Array:
+        """A new array."""
+        if alignment == 1:
+            return np.empty(shape, dtype)
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        raw = np.empty(size + alignment, np.uint8)
+        start = -raw.ctypes.data % alignment
+        return raw[start : start + size].view(dtype).reshape(shape)
+
+    def copy_in(self, array: Array, value: Array | None = None) -> Array:
+        """The array itself, or ``value`` with its elements."""
+        if value is None:
+            return array
+        np.copyto(value, array)
+        return value
+
+    def copy_out(self, value: Array) -> Array:
+        """A copy."""
+        return np.array(value)
+
+    def synchronise(self) -> None:
+        """Nothing to wait for."""
+
+
+HOST = HostMemory()
+
+
+def carried(memory: Memory, functions: Sequence[Callable[..., Any]]) -> Sequence[Any]:
+    """A program's bind, run and sizes, with a ``run`` from arrays to arrays.
+
+    On the host they are what they are, with the shorter way in where there is one.
+    """
+    if memory.on_host:
+        return functions
+    bind, run, sizes = functions[:3]
+
+    def run_apart(bound: Any, *inputs: Array) -> tuple[Array, ...]:
+        values = run(bound, *[memory.copy_in(array) for array in inputs])
+        results = tuple([memory.copy_out(value) for value in values])
+        memory.synchronise()
+        return results
+
+    return bind, run_apart, sizes

@@ -12,12 +12,14 @@ from ..scalars import Block, Scalars
 from ..schedule import Kernel
 from .naming import NAME, Function, KernelNames
 from .product import Dimension, Operand, Product, product_text
+from .product_kernels import product_header
 
 
 def product_function(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
     """The C function of a contraction kernel."""
-    text = product_text(Contraction(kernel, names).product(NAME), vector_bytes)
-    return Function(text, tuple(names.parameters))
+    product = Contraction(kernel, names).product(NAME)
+    shared = (product_header(product.type),)
+    return Function(product_text(product, vector_bytes), tuple(names.parameters), shared)
 
 
 class Contraction:

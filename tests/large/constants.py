@@ -71,6 +71,10 @@ def _native(file, where, *roles, **options):
     return Constant(f"{NATIVE}{file}.py", where, roles, **options)
 
 
+def _c(file, where, *roles, **more):
+    return Constant(f"{NATIVE}c/{file}", where, roles, **more)
+
+
 def _shared(file, where, *roles, **options):
     return Constant(f"transformers/{file}.py", where, roles, **options)
 
@@ -116,22 +120,22 @@ CONSTANTS = (
     _native("product_shape", "STREAMED", "depth"),
     _native("product_shape", "Shape.long_depth", "depth", "matrix_vector", value=8192, many=5),
     _native("product_shape", "Shape.long_stream", "depth", "matrix_vector", value=1024, many=5),
-    _native("product_cut", "cut_text", "rows", "columns", value=8),
-    _native("product_cut", "cut_text", "rows", "batch", value=4),
-    _native("product_cut", "cut_text", "products", value=100000),
+    _c("product_cut.h", "geon_cut", "rows", "columns", value=8),
+    _c("product_cut.h", "geon_cut", "rows", "batch", value=4),
+    _c("product_cut.h", "geon_cut", "products", value=100000),
     _native("product_shape", "MOST_ROWS", "rows"),
-    _native("product_cut", "cut_text", "rows", value=12),
-    _native("product_cut", "cut_text", "depth", value=16384, many=9),
-    _native("product_cut", "cut_text", "depth", value=8192, many=5),
-    _native("product_cut", "cut_text", "rows", value=16),
-    _native("product_cut", "cut_text", "depth", value=7),
-    _native("product_cut", "cut_text", "rows", value=96),
-    _native("product_cut", "cut_text", "depth", value=32, many=384),
-    _native("product_cut", "cut_text", "depth", value=10, many=384),
-    _native("product_cut", "cut_text", "products", value=200000, many=16),
+    _c("product_cut.h", "geon_cut", "rows", value=12),
+    _c("product_cut.h", "geon_cut", "depth", value=16384, many=9),
+    _c("product_cut.h", "geon_cut", "depth", value=8192, many=5),
+    _c("product_cut.h", "geon_cut", "rows", value=16),
+    _c("product_cut.h", "geon_cut", "depth", value=7),
+    _c("product_cut.h", "geon_cut", "rows", value=96),
+    _c("product_cut.h", "geon_cut", "depth", value=32, many=384),
+    _c("product_cut.h", "geon_cut", "depth", value=10, many=384),
+    _c("product_cut.h", "geon_cut", "products", value=200000, many=16),
     _native("product", "_oriented", "columns", "depth", value=8),
-    _native("product_driver", "_turn_text", "depth", value=8, many=20),
-    _native("product_driver", "_keep_text", "columns", value=64),
+    _c("product.c", "geon_turn", "depth", value=8, many=20),
+    _c("product.c", "geon_lines", "columns", value=64),
     # The memory that products work in, which is planned for the largest of these blocks.
     _native("working", "ProductScratch.bytes", "products", value=200000, many=8),
     _native("working", "ProductScratch.most", "rows", "columns", value=4),
@@ -144,14 +148,14 @@ CONSTANTS = (
     _native("working", "ProductScratch._direct", "rows", "columns", value=16),
     _native("working", "ProductScratch._direct", "depth", value=32, each=(1 / 384, 1 / 256)),
     _native("working", "ProductScratch._direct", "depth", value=10, each=(1 / 384, 1 / 256)),
-    _native("product_block", "_pack_left_text", "rows", value=12),
-    _native("product_rows", "stream_text", "rows", value=4),
-    _native("product_rows", "stream_text", "depth", value=8),
-    _native("product_rows", "_stream_all", "columns", each=(16, 32)),
-    _native("product_rows", "_dots_all", "columns", value=4),
-    _native("product_tiles", "heights", "rows", value=12),
-    _native("product_tiles", "heights", "rows", value=4),
-    _native("product_tiles", "heights", "rows", value=6),
+    _c("product_block.h", "geon_pack_left", "rows", value=12),
+    _c("product_rows.h", "MOST", "rows", value=4),
+    _c("product_rows.h", "UNROLL", "depth", value=8),
+    _c("product_rows.h", "geon_stream", "columns", value=16384, each=(16, 32)),
+    _c("product_rows.h", "geon_dots", "columns", value=4),
+    _native("product_shape", "Shape.heights", "rows", value=12),
+    _native("product_shape", "Shape.heights", "rows", value=4),
+    _native("product_shape", "Shape.heights", "rows", value=6),
     # The library.
     _native("library", "_GRAIN", "running", "bits", "scattered", many=4),
     _native("library", "_CUMULATIVE", "beside", value=64, many=20),
@@ -170,11 +174,11 @@ CONSTANTS = (
     _native("sorting", "_EXTREME", "extreme", many=9),
     # Calls, results and memory.
     _native("spacious", "SPACIOUS", "size", each=(4, 8), many=2),
-    Constant(f"{NATIVE}entry.c", "SPACIOUS", ("size",), each=(4, 2), many=2),
+    _c("entry.c", "SPACIOUS", "size", each=(4, 2), many=2),
     _native("runtime", "LONG", "size"),
     _native("emit", "RUN_LINES", "steps", many=0),
-    Constant(f"{NATIVE}pool.c", "MOST_SHARES", ("lane", "size"), many=1000),
-    Constant(f"{NATIVE}pool.c", "STACK_BYTES", ("row",), each=(8, 4), many=0),
+    _c("pool.c", "MOST_SHARES", "lane", "size", many=1000),
+    _c("pool.c", "STACK_BYTES", "row", each=(8, 4), many=0),
     _shared("runtime/place", "SMALL_PLAN", "steps", many=0),
     _shared("schedule", "MOVED_FIRST", "results"),
     # NumPy.

@@ -18,6 +18,7 @@ import pytest
 import geon
 from geon.errors import ArgumentError, ClosedError, FeedError, IndexRangeError, NonFiniteError
 from geon.transformers.native import entry, runtime
+from geon.transformers.native.c_files import FOLDER
 from geon.transformers.native.toolchain import find_toolchain, run_compiler
 
 pytestmark = [
@@ -617,7 +618,7 @@ def test_interrupts_come_through():
 
 def test_the_file_compiles_without_a_word(tmp_path):
     toolchain = find_toolchain()
-    source = Path(entry.__file__).with_name("entry.c")
+    source = FOLDER / "entry.c"
     arguments = [*toolchain.flags, "-Wall", "-Wextra", "-Werror", "-x", "c", str(source)]
     arguments += ["-x", "none", "-shared", "-o", str(tmp_path / "entry.so")]
     status, _, said = run_compiler(toolchain.command, arguments)

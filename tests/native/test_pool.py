@@ -14,6 +14,7 @@ import pytest
 
 from geon.errors import ArgumentError
 from geon.transformers.native import threads, toolchain
+from geon.transformers.native.c_files import FOLDER
 from geon.transformers.native.objects import shared_object
 
 if toolchain.find_toolchain() is None:
@@ -590,7 +591,7 @@ def test_the_sanitizers_find_nothing(tmp_path, sanitizer):
     if status != 0:
         pytest.skip(f"{found.version} comes without -fsanitize={sanitizer}: {said.strip()[:200]}")
     main.write_text(HAMMER)
-    source = str(Path(threads.__file__).with_name("pool.c"))
+    source = str(FOLDER / "pool.c")
     arguments = ["-Wall", "-Wextra", "-Werror", source, str(main), "-pthread", "-o", str(binary)]
     status, _, said = toolchain.run_compiler(command, arguments)
     assert status == 0, said
@@ -603,7 +604,7 @@ def test_the_sanitizers_find_nothing(tmp_path, sanitizer):
 def test_the_c_text_has_no_warnings(tmp_path):
     found = toolchain.find_toolchain()
     assert found is not None
-    source = str(Path(threads.__file__).with_name("pool.c"))
+    source = str(FOLDER / "pool.c")
     arguments = [
         *found.flags,
         "-Wall",

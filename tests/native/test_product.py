@@ -16,15 +16,17 @@ import pytest
 
 from geon.op_graph.affine import Size
 from geon.op_graph.lengths import Length
+from geon.transformers.c_functions import PRELUDE
 from geon.transformers.lowering.contraction import merged
 from geon.transformers.lowering.kernels import Loop
+from geon.transformers.native.c_files import c_text
 from geon.transformers.native.product import (
     Operand,
     Product,
-    micro_kernels,
     product_text,
 )
-from geon.transformers.native.product_shape import shape
+from geon.transformers.native.product_kernels import product_header, product_unit
+from geon.transformers.native.product_shape import TAGS, shape
 from geon.transformers.native.working import ProductScratch
 from geon.transformers.printing.lengths import c_length
 
@@ -35,19 +37,14 @@ FLAGS = (
     "-O2 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fopenmp-simd"
     " -std=gnu11 -Wall -Wextra -Werror -pthread"
 ).split()
-PRELUDE = """\
-#include <stdint.h>
-#include <stddef.h>
-static void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
-                             int64_t count, int32_t threads);
-static int32_t (*geon_seat)(void);
-struct geon_kept { int64_t *version, seen; void *copy; };
-"""
 # A pool that starts its threads for every run.
 POOL = """\
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
+                      int32_t threads);
+int32_t (*geon_seat)(void);
 struct run { void (*task)(void *, int64_t); void *argument; int64_t count, next; int32_t seats; };
 static __thread int32_t seat;
 static int32_t own_seat(void) { return seat; }
@@ -217,21 +214,30 @@ class Case:
         return np.einsum(spec, *wide), np.einsum(spec, *map(np.abs, wide))
 
 
-def module_text(products: Sequence[Product], vector_bytes: int) -> str:
-    """A whole module with one public function for each product."""
+def module_units(products: Sequence[Product], vector_bytes: int, more: str = "") -> list[str]:
+    """A whole module with one public function for each product, and ``more`` in the first unit."""
     body = "\n".join(product_text(product, vector_bytes) for product in products)
     runs = ""
     for p in products:
         head = f"void run_{p.name}({', '.join(['int32_t threads', *p.parameters.values()])})"
         runs += f"{head};\n{head} {{ {p.name}({', '.join(['threads', *p.parameters])}); }}\n"
-    return PRELUDE + micro_kernels(body, vector_bytes) + body + runs + POOL
+    types = [type for type in TAGS if any(p.type == type for p in products)]
+    headers = "".join(map(product_header, types))
+    own = PRELUDE + c_text("module.h") + headers + body + runs + POOL + more
+    return [own, *(product_unit(type, vector_bytes) for type in types)]
 
 
-def compile_module(text: str, folder: Path, flags: Sequence[str] = FLAGS) -> ctypes.CDLL:
-    source, target = folder / "module.c", folder / "module.so"
-    source.write_text(text)
-    command = [str(COMPILER), *flags, "-shared", "-fPIC", str(source), "-o", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True)
+def build(units: Sequence[str], target: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    sources = [target.with_name(f"unit{number}.c") for number in range(len(units))]
+    for source, unit in zip(sources, units, strict=True):
+        source.write_text(unit)
+    command = [str(COMPILER), *FLAGS, *flags, *map(str, sources), "-o", str(target)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def compile_module(units: Sequence[str], folder: Path) -> ctypes.CDLL:
+    target = folder / "module.so"
+    done = build(units, target, "-shared", "-fPIC")
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(target))
 
@@ -395,7 +401,7 @@ def grouped() -> list[Case]:
 
 def check_all(every: Sequence[Case], vector_bytes: int, folder: Path) -> None:
     products = [case.product(f"product{i}") for i, case in enumerate(every)]
-    library = compile_module(module_text(products, vector_bytes), folder)
+    library = compile_module(module_units(products, vector_bytes), folder)
     for number, case in enumerate(every):
         inputs = case.inputs(number)
         serial = run_case(library, f"product{number}", case, inputs, 1)
@@ -434,7 +440,7 @@ def test_open_lengths_choose_their_way_at_run_time(tmp_path: Path) -> None:
         Case("mk,kn->mn", any_length, memory, open=True).product(f"product{i}")
         for i, memory in enumerate(layouts)
     ]
-    library = compile_module(module_text(products, 64), tmp_path)
+    library = compile_module(module_units(products, 64), tmp_path)
     for number, memory in enumerate(layouts):
         for m, k, n in lengths:
             case = Case("mk,kn->mn", sizes(m=m, k=k, n=n), memory, open=True)
@@ -453,7 +459,7 @@ def test_special_values_propagate(tmp_path: Path) -> None:
     few = Case("mk,kn->mn", sizes(m=3, k=40, n=61))
     every = [case, few]
     products = [c.product(f"product{i}") for i, c in enumerate(every)]
-    library = compile_module(module_text(products, 64), tmp_path)
+    library = compile_module(module_units(products, 64), tmp_path)
     for number, one in enumerate(every):
         left, right = one.inputs(1)
         left[2, 5], right[7, -1], right[39, 4] = np.nan, np.inf, -np.inf
@@ -478,7 +484,7 @@ def test_an_update_in_place_as_the_store(tmp_path: Path) -> None:
         ]
 
     product = Product(**{**vars(base), "store": store})
-    library = compile_module(module_text([product], 64), tmp_path)
+    library = compile_module(module_units([product], 64), tmp_path)
     random = np.random.default_rng(0)
     x, w = (
         random.standard_normal((70, 90), np.float32),
@@ -505,13 +511,7 @@ def sanitized_main(every: Sequence[Case]) -> str:
     """A program that runs each product on arrays of exactly its sizes and sums again plainly."""
     lines = ["int main(void) {"]
     for number, case in enumerate(every):
-        strides = [
-            {
-                n: int(eval(s))
-                for n, s in row_major(o, {k: str(v) for k, v in case.lengths.items()}).items()
-            }
-            for o in case.orders
-        ]
+        strides = [row_major(order, dict(case.lengths)) for order in case.orders]
         left, right, result = case.letters
         counts = [prod(case.lengths[d] for d in order) for order in (*case.orders, case.orders[2])]
         lines.append("  {")
@@ -555,12 +555,9 @@ def test_sanitized_build_reads_and_writes_inside_its_arrays(tmp_path: Path) -> N
         Case("bpmjk,bjkqn->bpmqn", sizes(b=2, p=2, m=5, q=3, n=7, j=4, k=6), open=True),
     ]
     products = [case.product(f"product{i}") for i, case in enumerate(every)]
-    text = module_text(products, 64) + SANITIZED + sanitized_main(every)
-    source, target = tmp_path / "main.c", tmp_path / "main"
-    source.write_text(text)
-    flags = [*FLAGS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    command = [str(COMPILER), *flags, str(source), "-o", str(target)]
-    built = subprocess.run(command, capture_output=True, text=True)
+    units = module_units(products, 64, SANITIZED + sanitized_main(every))
+    target = tmp_path / "main"
+    built = build(units, target, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     if built.returncode and "cannot find" in built.stderr:
         pytest.skip("the compiler has no sanitizer libraries")
     assert built.returncode == 0, built.stderr[:4000]
@@ -569,12 +566,21 @@ def test_sanitized_build_reads_and_writes_inside_its_arrays(tmp_path: Path) -> N
     assert done.returncode == 0, f"case {done.returncode - 1}\n{done.stderr[:4000]}"
 
 
-def test_text_is_deterministic_and_shared_functions_appear_once() -> None:
+def test_text_is_deterministic() -> None:
     make: Callable[[], str] = lambda: product_text(cases()[4].product("p"), 64)  # noqa: E731
     assert make() == make()
-    shared = micro_kernels(make() + make(), 64)
-    assert shared == micro_kernels(make(), 64)
-    assert micro_kernels("int x;", 64) == ""
+
+
+def test_a_units_text_has_all_that_it_is_made_of() -> None:
+    """Nothing but the system's headers is included by name, and all numbers are there as macros."""
+    for type, tag in TAGS.items():
+        text = product_unit(type, 64)
+        assert '#include "' not in text
+        assert f"#define TAG(name) name##_{tag}" in text
+        for name, value in shape(type, 64).macros().items():
+            assert text.count(f"#define {name} {value}\n") == 1
+        assert c_text("product.h") in text
+    assert product_unit("float", 64) != product_unit("float", 32)
 
 
 def test_a_name_of_the_products_own_is_refused() -> None:

@@ -15,7 +15,6 @@ import os
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from ...errors import UnavailableError
 from ...op_graph.dtypes import as_dtype
 from . import disk_cache
+from .c_files import c_text
 from .objects import shared_object
 from .threads import default_threads, load_pool
 from .toolchain import Toolchain, find_toolchain, missing_compiler
@@ -103,7 +103,7 @@ def ceilings(threads: int | None = None, *, fresh: bool = False) -> Ceilings:
     toolchain = find_toolchain()
     if toolchain is None:
         raise UnavailableError(missing_compiler())
-    text = Path(__file__).with_name("ceilings.c").read_text("utf-8")
+    text = c_text("ceilings.c")
     parts = ("ceilings", toolchain.cpu, toolchain.version, str(threads), str(SIZES), text)
     name = "ceilings-" + disk_cache.digest(*parts)
     with _lock:

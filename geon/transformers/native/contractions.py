@@ -12,12 +12,14 @@ from ..lowering.scalar import Scalar
 from ..printing.scalars import Block, ScalarPrinter
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text
+from .product_kernels import product_header
 
 
 def contraction_function(work: Contraction, names: KernelNames, vector_bytes: int) -> Function:
     """The C function of a contraction."""
     made = _Printer(work, names).product(NAME)
-    return Function(product_text(made, vector_bytes), tuple(names.parameters))
+    shared = (product_header(made.type),)
+    return Function(product_text(made, vector_bytes), tuple(names.parameters), shared)
 
 
 class _Printer:

@@ -25,11 +25,13 @@ from ..lowering.kernels import Call, Nest
 from ..lowering.structure import structure
 from ..memory import Plan
 from ..schedule import Kernel
+from .c_files import c_text
 from .contractions import contraction_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import GRAIN, nest_function
-from .shared_units import POOL, called, prototypes, shared_unit, tags
+from .product_kernels import product_header, product_unit
+from .product_shape import TAGS
 
 UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
 
@@ -79,11 +81,18 @@ GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Module:
-    """A C module: its units, and what the tables that ``geon_run`` takes hold."""
+    """A C module: its own units, those it shares with all others, and what the tables that
+    ``geon_run`` takes hold."""
 
     units: tuple[str, ...]
+    shared: tuple[str, ...]
     pointers: tuple[Place, ...]
     lengths: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """The text of all units."""
+        return "\n".join((*self.units, *self.shared))
 
 
 def pointer_table(plan: Plan, linking: Linking) -> list[Place]:
@@ -188,9 +197,10 @@ class _Module:
         first = self.unit(groups[0], len(groups) < 2)
         first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
         first += (CLOCK if self.timed else "") + LINK + "".join(self.statics) + "\n".join(body)
-        texts = "".join(self.functions)
-        others += [shared_unit(tag, self.vector_bytes) for tag in tags(texts)]
-        return Module((first, *others), tuple(self.table), tuple(self.lengths))
+        needed = {text for shared in self.shared.values() for text in shared}
+        products = [type for type in TAGS if product_header(type) in needed]
+        common = tuple(product_unit(type, self.vector_bytes) for type in products)
+        return Module((first, *others), common, tuple(self.table), tuple(self.lengths))
 
     def run(self, calls: list[str]) -> list[str]:
         """The text of ``geon_run``; a long one is several functions, one after another.
@@ -325,11 +335,10 @@ class _Module:
                 made = self.exported(text, made, name)
             written.append(made)
         kernels = "\n".join(written)
-        products = prototypes(called(kernels), self.vector_bytes)
-        body = "\n".join([products, *shared, kernels])
+        body = "\n".join([*shared, kernels])
         own = {"geon_floor_div(": FLOOR_DIV, "geon_grain(": GRAIN}
         small = [text for name, text in own.items() if name in body]
-        return "\n".join([PRELUDE, definitions(body), *small, POOL, body])
+        return "\n".join([PRELUDE, definitions(body), *small, c_text("module.h"), body])
 
     def exported(self, text: str, made: str, name: str) -> str:
         """A kernel whose function other units may call."""

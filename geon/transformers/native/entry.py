@@ -11,11 +11,11 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .c_files import c_text
 from .disk_cache import fork_safe_lock
 from .objects import shared_object
 from .spacious import spacious
@@ -52,7 +52,7 @@ def _gateway() -> Gateway | None:
     toolchain = find_toolchain()
     if toolchain is None:
         return None
-    text = Path(__file__).with_name("entry.c").read_text("utf-8")
+    text = c_text("entry.c")
     # The interpreter has the functions that are only declared there.
     extra = ["-O1", *(["-Wl,-undefined,dynamic_lookup"] if sys.platform == "darwin" else [])]
     library = ctypes.PyDLL(str(shared_object(toolchain, [text], extra, name="geon-entry")))

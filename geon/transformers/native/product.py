@@ -16,19 +16,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..lowering.kernels import Loop
-from .product_kernels import micro_kernels
 from .product_packing import Operand
 from .product_shape import Shape, shape
 from .product_task import Product, ProductText
 from .product_walk import size
 
-__all__ = ["Operand", "Product", "micro_kernels", "product_text"]
+__all__ = ["Operand", "Product", "product_text"]
 
 
 def product_text(product: Product, vector_bytes: int) -> str:
     """The C text of ``static void NAME(int32_t threads, <arguments>)`` and what only it needs.
 
-    It calls the shared functions that ``micro_kernels`` makes from this text.
+    It calls the functions of ``product_kernels``, whose header its unit needs.
     """
     of = shape(product.type, vector_bytes)
     text = ProductText(_oriented(product, of), of).make()

@@ -1,58 +1,32 @@
-"""The C functions that all matrix products of a module share."""
+"""The C functions that all matrix products share: a unit for each type, the same for all programs.
 
-import re
-from collections.abc import Callable
-from functools import partial
-
-from .product_cut import cut_text
-from .product_driver import driver_text
-from .product_moves import copy_text, spread_text, transpose_text
-from .product_rows import dots_text, stream_text
-from .product_shape import TAGS, Shape, shape
-from .product_tiles import tile_text, tiles_text, vector_text
-
-
-def micro_kernels(text: str, vector_bytes: int) -> str:
-    """C text of the shared functions that product texts call, what they call themselves first."""
-    found: dict[str, str] = {}
-    for type in TAGS:
-        table = _functions(shape(type, vector_bytes))
-        _collect(text, table, found)
-    return "\n".join([_QUICK, *found.values()]) if found else ""
-
-
-_QUICK = """\
-/* For functions written in vectors already: what more a compiler looks for costs it time. */
-#if defined(__clang__)
-#define GEON_QUICK __attribute__((noinline))
-#else
-#define GEON_QUICK __attribute__((noinline, optimize("O1")))
-#endif
+``c/product.c`` is compiled once for a type and a width of vectors, and comes from the cache of
+objects from then on; ``c/product.h`` is what the units that call it include.
 """
 
+from __future__ import annotations
 
-def _collect(text: str, table: dict[str, Callable[[], str]], found: dict[str, str]) -> None:
-    for name in dict.fromkeys(re.findall(r"geon_\w+", text)):
-        if name in table and name not in found:
-            body = table[name]()
-            _collect(body.replace(name, ""), table, found)
-            found[name] = body
+from functools import lru_cache
+
+from ..c_functions import PRELUDE
+from .c_files import c_text, defines
+from .product_shape import TAGS, shape
 
 
-def _functions(of: Shape) -> dict[str, Callable[[], str]]:
-    tag = of.tag
-    table: dict[str, Callable[[], str]] = {
-        f"geon_vector_{tag}": lambda: vector_text(of),
-        f"geon_tiles_{tag}": lambda: tiles_text(of),
-        f"geon_copy_{tag}": lambda: copy_text(of),
-        f"geon_spread_{tag}": lambda: spread_text(of),
-        f"geon_transpose_{tag}": lambda: transpose_text(of),
-        f"geon_stream_{tag}": lambda: stream_text(of),
-        f"geon_dots_{tag}": lambda: dots_text(of),
-        f"geon_cut_{tag}": lambda: cut_text(of),
-        f"geon_product_{tag}": lambda: driver_text(of),
-    }
-    for height in ("high", "low"):
-        for width in (2, 1):
-            table[f"geon_{height}_{width}_{tag}"] = partial(tile_text, of, height, width)
-    return table
+def _typed(type: str) -> dict[str, object]:
+    """The macros that say for which type a file is."""
+    return {"TYPE": type, "TAG(name)": f"name##_{TAGS[type]}"}
+
+
+@lru_cache(maxsize=len(TAGS))
+def product_header(type: str) -> str:
+    """What a unit has that calls the shared functions of products that sum in ``type``."""
+    undefined = "#undef TYPE\n#undef TAG\n"
+    return defines(_typed(type)) + c_text("product.h") + undefined
+
+
+@lru_cache(maxsize=16)
+def product_unit(type: str, vector_bytes: int) -> str:
+    """The unit with all shared functions of products that sum in ``type``."""
+    macros = _typed(type) | shape(type, vector_bytes).macros()
+    return PRELUDE + defines(macros) + c_text("product.c")

@@ -1,4 +1,4 @@
-"""Sizes of the blocks that matrix products are cut into."""
+"""Sizes of the blocks that matrix products are cut into; the C files have them as macros."""
 
 from dataclasses import dataclass
 
@@ -92,6 +92,36 @@ class Shape:
     def columns(self) -> int:
         """The most columns of one block: with `depth`, the right operand's share of 400 KB."""
         return 1024 // SIZES[self.type]
+
+    @property
+    def heights(self) -> tuple[int, int]:
+        """Rows of the high and the low register tile: the larger fills 32 or 16 registers."""
+        return (12, 4) if self.vector * self.bytes == 64 else (6, 2)
+
+    def macros(self) -> dict[str, object]:
+        """What the C files of products call these numbers."""
+        high, low = self.heights
+        return {
+            "TYPE_BYTES": self.bytes,
+            "VECTOR": self.vector,
+            "PANEL": self.panel,
+            "HIGH": high,
+            "LOW": low,
+            "GROUP": GROUP,
+            "FEW_STREAM": FEW["stream"],
+            "FEW_DOTS": FEW["dots"],
+            "NEAR": NEAR,
+            "NARROW": NARROW,
+            "CHAIN": CHAIN,
+            "STREAMED": STREAMED,
+            "MOST_ROWS": MOST_ROWS,
+            "MOST_COLUMNS": self.columns,
+            "MOST_DEPTH": self.depth,
+            "LEFT_LINE": self.line,
+            "LONG_DEPTH": self.long_depth,
+            "LONG_STREAM": self.long_stream,
+            "FEW_ELEMENTS": self.few_elements,
+        }
 
 
 def shape(type: str, vector_bytes: int) -> Shape:

@@ -224,8 +224,8 @@ def timed_program(transformer: NativeTransformer, plan: Plan, linking: Linking) 
     """The module of a plan with a look at the clock after each kernel, some 30 ns each."""
     toolchain = transformer.toolchain()
     module = make_module(plan, linking, toolchain.vector_bytes, annotate=False, timed=True)
-    path = shared_object(toolchain, module.units)
-    return NativeProgram(plan, module, path, "\n".join(module.units))
+    path = shared_object(toolchain, (*module.units, *module.shared))
+    return NativeProgram(plan, module, path, module.source)
 
 
 @contextlib.contextmanager

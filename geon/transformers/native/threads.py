@@ -13,6 +13,7 @@ from typing import Any
 from ...errors import ArgumentError, UnavailableError
 from ...version import __version__
 from ..environment import THREADS, setting
+from .c_files import c_text
 from .disk_cache import fork_safe_lock
 from .objects import available, shared_object
 from .toolchain import find_toolchain, missing_compiler
@@ -68,7 +69,7 @@ def _load() -> Pool:
     toolchain = find_toolchain()
     if toolchain is None:
         raise UnavailableError(missing_compiler())
-    text = Path(__file__).with_name("pool.c").read_text("utf-8")
+    text = c_text("pool.c")
     # Its threads outlive every handle to it, so it may not be unloaded.
     extra = [f'-DGEON_VERSION="{__version__}"', "-pthread", "-O1"]
     if sys.platform == "linux":

@@ -90,7 +90,7 @@ class NativeTransformer(Transformer):
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The C text of a plan."""
         module = make_module(plan, linking, self.toolchain().vector_bytes, annotate)
-        return "\n".join(module.units)
+        return module.source
 
     def toolchain(self) -> Any:
         """The compiler that is used; ``UnavailableError`` where there is none."""
@@ -103,8 +103,8 @@ class NativeTransformer(Transformer):
         """The module of a plan, compiled and loaded."""
         toolchain = self.toolchain()
         module = make_module(plan, linking, toolchain.vector_bytes, annotate=False)
-        path = shared_object(toolchain, module.units)
-        return NativeProgram(plan, module, path, "\n".join(module.units))
+        path = shared_object(toolchain, (*module.units, *module.shared))
+        return NativeProgram(plan, module, path, module.source)
 
     def profile(
         self,

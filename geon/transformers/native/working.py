@@ -76,7 +76,7 @@ def product_scratch(work: Contraction) -> ProductScratch:
 class ProductScratch:
     """What each thread of a product works in: packed blocks, and sums of a block of the result.
 
-    ``product_driver`` cuts the product up in C, and takes no more than is said here. How operands
+    ``c/product.c`` cuts the product up, and takes no more than is said here. How operands
     are packed is known only when the text is written, so there is room for both to be staged.
     """
 

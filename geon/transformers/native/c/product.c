@@ -1,0 +1,242 @@
+/* The function that runs any product: cut into tasks, packed, multiplied by tiles, and stored.
+
+   A product's own text fills in a `struct geon_product`: extents, how the operands lie, and
+   functions of its own for what is not known here: elements computed while they are packed, offsets
+   of batches, and what is done to each element when it is stored. Sizes of blocks are macros, which
+   `product_shape.py` gives for each type and width of vectors. */
+
+/* For functions written in vectors already: what more a compiler looks for costs it time. */
+#if defined(__clang__)
+#define QUICK_INSIDE
+#else
+#define QUICK_INSIDE __attribute__((optimize("O1")))
+#endif
+#define QUICK QUICK_INSIDE __attribute__((noinline))
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+
+#include "module.h"
+#include "product.h"
+#include "repeat.h"
+
+typedef struct TAG(geon_operand) geon_operand;
+typedef struct TAG(geon_product) geon_product;
+
+#include "product_vector.h"
+#include "product_moves.h"
+#include "product_tiles.h"
+#include "product_rows.h"
+#include "product_cut.h"
+#include "product_block.h"
+
+static QUICK int64_t geon_lines(int64_t elements)
+{
+    return (elements + 63) / 64 * 64;
+}
+
+/* Where the panels of a block lie in the kept copy: batches, and in them blocks of summed indices,
+   each with the panels of all columns. */
+static QUICK TYPE *geon_kept_panels(
+    const struct geon_product_run *run, const struct geon_block *block)
+{
+    const geon_product *product = run->product;
+    const int64_t columns = (product->columns + PANEL - 1) / PANEL * PANEL;
+    return run->kept + (block->batch * product->depth + block->depth_start) * columns
+        + block->column_start * block->depth_run;
+}
+
+/* Packs one block of summed indices and columns of one batch into the kept copy. */
+static QUICK void geon_keep_task(void *argument, int64_t index)
+{
+    const struct geon_product_run *run = argument;
+    const geon_product *product = run->product;
+    const struct geon_cut *cut = &run->cut;
+    const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
+    int64_t offsets[3];
+    struct geon_block block;
+    block.batch = index / cut->column_blocks / deep;
+    block.column_start = index % cut->column_blocks * cut->column_block;
+    block.depth_start = index / cut->column_blocks % deep * cut->depth_block;
+    const int64_t columns = product->columns - block.column_start;
+    const int64_t depth = product->depth - block.depth_start;
+    block.width = columns < cut->column_block ? columns : cut->column_block;
+    block.depth_run = depth < cut->depth_block ? depth : cut->depth_block;
+    geon_place(product, block.batch, offsets);
+    block.columns_at = product->right.at + offsets[1];
+    block.panels = geon_kept_panels(run, &block);
+    const int64_t each =
+        geon_lines(product->right.staged * cut->depth_block + cut->column_block);
+    block.staged = (TYPE *)product->scratch + geon_seat() * each;
+    geon_pack_right(run, &block);
+}
+
+/* The kept copy, made again if what it is of was written since. */
+static QUICK void geon_keep(struct geon_product_run *run, int32_t threads)
+{
+    const geon_product *product = run->product;
+    struct geon_kept *kept = product->kept;
+    const struct geon_cut *cut = &run->cut;
+    run->kept = NULL;
+    if (!kept || !kept->copy || run->direct || cut->parts > 1)
+        return;
+    run->kept = kept->copy;
+    if (kept->seen != *kept->version) {
+        const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
+        const int64_t count = product->batches * deep * cut->column_blocks;
+        geon_pool_run(geon_keep_task, run, count, threads);
+        kept->seen = *kept->version;
+    }
+}
+
+/* One block of rows and columns of one batch: the summed index block by block. A right operand
+   that is small and of whole vectors is read in place. */
+static QUICK void geon_item(
+    const struct geon_product_run *run, struct geon_block *block, int64_t item)
+{
+    const geon_product *product = run->product;
+    const struct geon_cut *cut = &run->cut;
+    const geon_operand *right = &product->right;
+    const int64_t blocks = cut->row_blocks * cut->column_blocks, within = item % blocks;
+    const int64_t row = cut->by_columns ? within % cut->row_blocks : within / cut->column_blocks;
+    const int64_t column = cut->by_columns ? within / cut->row_blocks : within % cut->column_blocks;
+    const int64_t number = item / blocks * cut->column_blocks + column;
+    int64_t offsets[3];
+    block->block_start = row * cut->row_block;
+    block->column_start = column * cut->column_block;
+    block->batch = item / blocks % product->batches;
+    block->part = item / blocks / product->batches;
+    geon_place(product, block->batch, offsets);
+    block->rows_at = product->left.at + offsets[0];
+    block->columns_at = right->at + offsets[1];
+    block->result = product->result + offsets[2];
+    const int64_t columns = product->columns - block->column_start;
+    block->width = columns < cut->column_block ? columns : cut->column_block;
+    const int64_t rows = product->rows - block->block_start;
+    block->block_end = block->block_start + (rows < cut->row_block ? rows : cut->row_block);
+    block->depth_first = block->part * cut->part_depth;
+    const int64_t depth = product->depth - block->depth_first;
+    block->depth_last = block->depth_first + (depth < cut->part_depth ? depth : cut->part_depth);
+    int64_t start = block->depth_first;
+    do {
+        const int64_t left = block->depth_last - start;
+        block->depth_start = start;
+        block->depth_run = left < cut->depth_block ? left : cut->depth_block;
+        if (run->kept)
+            block->panels = geon_kept_panels(run, block);
+        block->near = !run->direct && !run->kept && !right->pack && right->line == 1
+            && block->width % VECTOR == 0
+            && block->depth_run * right->summed * TYPE_BYTES <= NEAR;
+        if (!run->direct && !run->kept && !block->near && block->columns_packed != number)
+            geon_pack_right(run, block);
+        for (int64_t row = block->block_start; row < block->block_end; row += GROUP)
+            geon_group(run, block, row);
+        start += cut->depth_block;
+    } while (start < block->depth_last);
+    const int whole = block->depth_run == block->depth_last - block->depth_first;
+    block->columns_packed = whole ? number : -1;
+}
+
+/* Some of a run's items, in the thread's part of the scratch memory. */
+static QUICK void geon_product_task(void *argument, int64_t index)
+{
+    const struct geon_product_run *run = argument;
+    const geon_product *product = run->product;
+    const struct geon_cut *cut = &run->cut;
+    struct geon_block block;
+    block.left_step = run->direct ? cut->depth_block + VECTOR : LEFT_LINE;
+    block.sums_step = cut->column_block + VECTOR;
+    const int64_t groups = product->depth > cut->depth_block
+        ? (cut->row_block + GROUP - 1) / GROUP : 1;
+    const int64_t height = product->rows < GROUP ? (product->rows + 11) / 12 * 12 : GROUP;
+    const int64_t left =
+        geon_lines(run->direct ? product->rows * block.left_step : height * LEFT_LINE);
+    const int64_t panels =
+        geon_lines(run->direct || run->kept ? 0 : cut->column_block * cut->depth_block);
+    const int64_t sums = geon_lines((groups > 1 ? groups * GROUP : height) * block.sums_step);
+    const int64_t lines = LEAST(product->left.staged, product->rows);
+    const int64_t deep = lines + product->right.staged;
+    const int64_t totals = cut->is_long
+        ? sums * (int64_t)(sizeof(double) / sizeof(TYPE)) : 0;
+    const int packs = product->left.pack || product->right.pack;
+    const int64_t staged = geon_lines(packs ? deep * cut->depth_block + cut->column_block : 0);
+    TYPE *scratch = (TYPE *)product->scratch
+        + geon_seat() * (left + panels + sums + totals + staged);
+    block.left = scratch;
+    block.panels = scratch + left;
+    block.sums = scratch + left + panels;
+    block.totals = (double *)(scratch + left + panels + sums);
+    block.staged = scratch + left + panels + sums + totals;
+    block.columns_packed = -1;
+    const int64_t last = cut->items * (index + 1) / cut->tasks;
+    for (int64_t item = cut->items * index / cut->tasks; item < last; ++item)
+        geon_item(run, &block, item);
+}
+
+/* The parts' sums added in order, and stored. */
+static QUICK void geon_add_parts(const struct geon_product_run *run, int64_t elements)
+{
+    const geon_product *product = run->product;
+    for (int64_t e = 0; e < elements; ++e) {
+        double total = 0;
+        for (int64_t part = 0; part < run->cut.parts; ++part)
+            total += run->part_sums[part * elements + e];
+        run->part_sums[e] = (TYPE)total;
+    }
+    for (int64_t batch = 0; batch < product->batches; ++batch) {
+        const TYPE *sums = run->part_sums + batch * product->rows * product->columns;
+        int64_t offsets[3];
+        geon_place(product, batch, offsets);
+        if (product->result)
+            geon_write(product, product->result + offsets[2], 0, product->rows, 0,
+                       product->columns, sums, product->columns);
+        else
+            product->store(product->arguments, batch, 0, product->rows, 0, product->columns, sums,
+                           product->columns);
+    }
+}
+
+/* Few columns of many rows are few rows of many columns, which read the operand in place. */
+static QUICK geon_product geon_turn(const geon_product *product)
+{
+    geon_product turned = *product;
+    const int can = product->result && !product->left.pack && !product->right.pack;
+    const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
+        : LEAST(FEW_DOTS, VECTOR);
+    if (can && product->columns <= most && product->rows >= 3 * VECTOR
+            && product->depth >= 8 * VECTOR) {
+        turned.left = product->right;
+        turned.right = product->left;
+        turned.rows = product->columns;
+        turned.columns = product->rows;
+        turned.kept = NULL;
+        turned.turned = 1;
+    }
+    return turned;
+}
+
+QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
+{
+    const geon_product turned = geon_turn(told), *product = &turned;
+    const int64_t batches = product->batches, rows = product->rows, columns = product->columns;
+    const int in_place = !product->right.pack && rows > 0;
+    if (batches <= 0 || rows <= 0 || columns <= 0)
+        return;
+    struct geon_product_run run;
+    run.product = product;
+    run.direct = 0;
+    if (in_place && product->right.line == 1 && rows <= FEW_STREAM
+            && columns >= 3 * VECTOR)
+        run.direct = 1;
+    else if (in_place && product->right.line != 1 && rows <= FEW_DOTS)
+        run.direct = 2;
+    run.cut = geon_cut(batches, rows, columns, product->depth, run.direct, threads);
+    const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
+    TYPE part_sums[elements > 0 ? run.cut.parts * elements : 1];
+    run.part_sums = elements > 0 ? part_sums : NULL;
+    geon_keep(&run, threads);
+    if (run.cut.tasks == 1)
+        geon_product_task(&run, 0);
+    else
+        geon_pool_run(geon_product_task, &run, run.cut.tasks, threads);
+    if (elements > 0)
+        geon_add_parts(&run, elements);
+}

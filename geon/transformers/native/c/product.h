@@ -1,0 +1,49 @@
+/* The functions that all products of a TYPE share, and what a product's own text tells them;
+   TAG(name) is the name with the type. */
+
+/* An operand in memory: its first element, and the distances of its lines (rows on the left,
+   columns on the right) and of its summed indices, one of which is 1. `whole` says that lines and
+   summed indices together are one run. Else `pack` writes the lines from `start` and the summed
+   indices from `depth_start`; it works in `staged`, of so many elements per summed index and one
+   per column. */
+struct TAG(geon_operand) {
+    const TYPE *at;
+    int64_t line, summed;
+    int whole;
+    int64_t staged;
+    void (*pack)(const void *arguments, int64_t batch, int64_t start, int64_t count,
+                 int64_t depth_start, int64_t depth_run, TYPE *to, int64_t step, TYPE *staged);
+};
+/* `place` gives the offsets of a batch in the left and the right operand and the result; without
+   it there is one batch. `result` is memory that has the sums as they are, rows `result_line`
+   apart; else `store` does something with them. `kept` is a copy of the right operand, packed as
+   a whole, or NULL. One that is `turned` has its operands exchanged, and the result is written
+   across. `scratch` is memory to work in, a part for each thread (`working.ProductScratch`). */
+struct TAG(geon_product) {
+    int64_t batches, rows, columns, depth;
+    struct TAG(geon_operand) left, right;
+    TYPE *result;
+    int64_t result_line;
+    void (*place)(const void *arguments, int64_t batch, int64_t *offsets);
+    void (*store)(const void *arguments, int64_t batch, int64_t row_start, int64_t height,
+                  int64_t column_start, int64_t width, const TYPE *out, int64_t sums_step);
+    const void *arguments;
+    char *scratch;
+    struct geon_kept *kept;
+    int turned;
+};
+
+/* Any product: cut into tasks, packed, multiplied by tiles, and stored. */
+__attribute__((visibility("hidden"))) void TAG(geon_product)(
+    const struct TAG(geon_product) *told, int32_t threads);
+/* Rows copied from one leading dimension to another. */
+__attribute__((visibility("hidden"))) void TAG(geon_copy)(
+    TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t rows,
+    int64_t columns);
+/* One row of the right operand, padded to whole panels by its maker, laid into the panels. */
+__attribute__((visibility("hidden"))) void TAG(geon_spread)(
+    TYPE *restrict to, int64_t panel_step, const TYPE *restrict from, int64_t columns);
+/* to[column][row] = from[row][column]. */
+__attribute__((visibility("hidden"))) void TAG(geon_transpose)(
+    TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t rows,
+    int64_t columns);

@@ -1,0 +1,215 @@
+/* Work on one block of a product: packed, multiplied by groups of rows, put by. */
+
+/* One run of a product. `direct` multiplies few rows by the right operand where it lies: 1 by
+   streams of its rows, 2 by dot products with its columns. */
+struct geon_product_run {
+    const geon_product *product;
+    struct geon_cut cut;
+    int direct;
+    TYPE *part_sums, *kept;
+};
+
+/* One block: its memory, where it is, and the operands of its batch. */
+struct geon_block {
+    TYPE *left, *panels, *sums, *staged, *result;
+    double *totals; /* of a long product */
+    const TYPE *rows_at, *columns_at;
+    int64_t left_step, sums_step, batch, part, column_start, width, block_start, block_end;
+    int64_t depth_first, depth_last, depth_start, depth_run;
+    int64_t columns_packed; /* the number of the columns whose panels are there; -1: none */
+    int near;
+};
+
+/* Offsets of a batch in the left and the right operand and the result. */
+static QUICK void geon_place(const geon_product *product, int64_t batch, int64_t *offsets)
+{
+    offsets[0] = offsets[1] = offsets[2] = 0;
+    if (!product->place)
+        return;
+    product->place(product->arguments, batch, offsets);
+    if (product->turned) {
+        const int64_t left = offsets[1];
+        offsets[1] = offsets[0];
+        offsets[0] = left;
+    }
+}
+
+static QUICK void geon_pack_left(
+    const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
+    int64_t height)
+{
+    const geon_operand *left = &run->product->left;
+    const int64_t depth_start = block->depth_start, depth_run = block->depth_run;
+    const TYPE *from = block->rows_at + row_start * left->line + depth_start * left->summed;
+    if (left->pack)
+        left->pack(run->product->arguments, block->batch, row_start, height, depth_start, depth_run,
+                   block->left, block->left_step, block->staged);
+    else if (left->summed == 1)
+        TAG(geon_copy)(block->left, block->left_step, from, left->line, height, depth_run);
+    else
+        TAG(geon_transpose)(block->left, block->left_step, from, left->summed, depth_run, height);
+    /* The last tile's missing rows, of zeros. */
+    for (int64_t r = height; !run->direct && r % 12; ++r)
+        __builtin_memset(block->left + r * LEFT_LINE, 0, (size_t)depth_run * sizeof *from);
+}
+
+static QUICK void geon_pack_right(
+    const struct geon_product_run *run, const struct geon_block *block)
+{
+    const geon_operand *right = &run->product->right;
+    const int64_t depth_start = block->depth_start, depth_run = block->depth_run;
+    if (right->pack) {
+        right->pack(run->product->arguments, block->batch, block->column_start, block->width,
+                    depth_start, depth_run, block->panels, run->cut.depth_block, block->staged);
+        return;
+    }
+    const TYPE *from = block->columns_at + block->column_start * right->line
+        + depth_start * right->summed;
+    int64_t c = 0;
+    if (right->line == 1) {
+        /* All panels' parts of a row together: a row is one run of memory. */
+        const int64_t whole = block->width / PANEL * PANEL;
+        for (int64_t k = 0; k < depth_run; ++k)
+            TAG(geon_spread)(block->panels + k * PANEL, PANEL * depth_run, from + k * right->summed,
+                             whole);
+        c = whole;
+    }
+    for (; c < block->width; c += PANEL) {
+        const int64_t some = block->width - c < PANEL ? block->width - c : PANEL;
+        TYPE *panel = block->panels + c * depth_run;
+        if (some < PANEL)
+            __builtin_memset(panel, 0, (size_t)depth_run * PANEL * sizeof *panel);
+        if (right->line == 1)
+            TAG(geon_copy)(panel, PANEL, from + c, right->summed, depth_run, some);
+        else
+            TAG(geon_transpose)(panel, PANEL, from + c * right->line, right->line, some, depth_run);
+    }
+}
+
+/* What lies in memory behind the blocks at hand, where that may be what is packed next. */
+static QUICK struct geon_next geon_find_next(
+    const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
+    int64_t height)
+{
+    const geon_product *product = run->product;
+    const int64_t depth = product->depth, columns = product->columns;
+    struct geon_next next = {block->left, block->left, 0, 0};
+    if (block->depth_run != depth)
+        return next;
+    if (product->left.whole) {
+        next.left = block->rows_at + (row_start + height) * depth;
+        next.left_size = height * depth;
+    }
+    if (product->right.whole && product->batches > 1 && block->width == columns) {
+        const int64_t rows = block->block_end - block->block_start;
+        next.right_size = depth * columns * height / rows;
+        next.right = block->columns_at + depth * columns
+            + depth * columns * (row_start - block->block_start) / rows;
+    }
+    return next;
+}
+
+/* The sums of some summed indices of a long product added to the totals of those before; after the
+   last of all, the totals are the sums. */
+static QUICK void geon_add(
+    const struct geon_block *block, int64_t row_start, int64_t height, int64_t depth_start,
+    int64_t depth_run, TYPE *out)
+{
+    const int first = depth_start == block->depth_first;
+    const int last = depth_start + depth_run >= block->depth_last;
+    double *totals = block->totals + (row_start - block->block_start) * block->sums_step;
+    for (int64_t r = 0; r < height; ++r, out += block->sums_step, totals += block->sums_step) {
+        if (first)
+            for (int64_t c = 0; c < block->width; ++c)
+                totals[c] = out[c];
+        else
+            for (int64_t c = 0; c < block->width; ++c)
+                totals[c] += out[c];
+        if (last)
+            for (int64_t c = 0; c < block->width; ++c)
+                out[c] = (TYPE)totals[c];
+    }
+}
+
+/* Sums written to the memory of the result. */
+static QUICK void geon_write(
+    const geon_product *product, TYPE *result, int64_t row, int64_t height, int64_t column,
+    int64_t width, const TYPE *out, int64_t sums_step)
+{
+    const int64_t line = product->result_line;
+    if (product->turned)
+        TAG(geon_transpose)(result + column * line + row, line, out, sums_step, height, width);
+    else
+        TAG(geon_copy)(result + row * line + column, line, out, sums_step, height, width);
+}
+
+/* The group's sums put by as its part's, written, or handed to the product's own function. */
+static QUICK void geon_put(
+    const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
+    int64_t height, const TYPE *out)
+{
+    const geon_product *product = run->product;
+    if (run->part_sums)
+        TAG(geon_copy)(run->part_sums + ((block->part * product->batches + block->batch)
+                                         * product->rows + row_start) * product->columns
+                           + block->column_start,
+                       product->columns, out, block->sums_step, height, block->width);
+    else if (product->result)
+        geon_write(product, block->result, row_start, height, block->column_start, block->width,
+                   out, block->sums_step);
+    else
+        product->store(product->arguments, block->batch, row_start, height, block->column_start,
+                       block->width, out, block->sums_step);
+}
+
+/* One group of rows: packed, multiplied, and stored after the last summed block. Rows that lie
+   close are read in place where columns are few, and tiles write a result themselves if they are
+   whole. */
+static QUICK void geon_group(
+    const struct geon_product_run *run, const struct geon_block *block, int64_t row_start)
+{
+    const geon_product *product = run->product;
+    const geon_operand *left = &product->left, *right = &product->right;
+    const int64_t width = block->width, depth_run = block->depth_run;
+    const int64_t rest = block->block_end - row_start, height = rest < GROUP ? rest : GROUP;
+    const int more = !run->cut.is_long && block->depth_start > block->depth_first;
+    const int whole = !run->direct && height % LOW == 0;
+    const int near_rows = whole && !left->pack && left->summed == 1
+        && width <= NARROW * PANEL && left->line * GROUP * TYPE_BYTES <= NEAR;
+    const int straight = whole && product->result && !run->part_sums && !run->cut.is_long
+        && width % VECTOR == 0;
+    TYPE *out = straight
+        ? block->result + row_start * product->result_line + block->column_start
+        : block->sums + (product->depth > run->cut.depth_block
+                             ? (row_start - block->block_start) * block->sums_step : 0);
+    const int64_t out_step = straight ? product->result_line : block->sums_step;
+    const TYPE *in_place = block->columns_at + block->column_start * right->line
+        + block->depth_start * right->summed;
+    if (!near_rows)
+        geon_pack_left(run, block, row_start, height);
+    if (run->direct == 1) {
+        const int64_t chain = run->cut.is_long ? CHAIN * STREAMED : run->cut.depth_block;
+        for (int64_t k = 0; k == 0 || k < depth_run; k += chain) {
+            const int64_t deep = depth_run - k < chain ? depth_run - k : chain;
+            geon_stream(height, width, deep, block->left + k, block->left_step,
+                        in_place + k * right->summed, right->summed, out, out_step, more);
+            if (run->cut.is_long)
+                geon_add(block, row_start, height, block->depth_start + k, deep, out);
+        }
+    } else if (run->direct == 2)
+        geon_dots(height, width, depth_run, block->left, block->left_step, in_place, right->line,
+                  out, out_step, more);
+    else
+        geon_tiles(height, width, depth_run,
+                   near_rows ? block->rows_at + row_start * left->line + block->depth_start
+                             : block->left,
+                   near_rows ? left->line : block->left_step,
+                   block->near ? in_place : block->panels,
+                   block->near ? PANEL : PANEL * depth_run,
+                   block->near ? right->summed : PANEL, out, out_step, more, run->cut.chain,
+                   geon_find_next(run, block, row_start, height));
+    if (run->cut.is_long && run->direct != 1)
+        geon_add(block, row_start, height, block->depth_start, depth_run, out);
+    if (!straight && block->depth_start + depth_run >= block->depth_last)
+        geon_put(run, block, row_start, height, out);
+}

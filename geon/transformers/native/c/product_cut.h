@@ -1,0 +1,66 @@
+/* How a product is cut up. */
+
+/* Blocks of rows and columns, items (blocks of all batches and parts), and tasks, each of
+   neighbouring items: of the same columns where the right operand is larger than all else, so
+   that each thread reads and packs few of them, else of the same rows, since threads that write
+   parts of the same rows take lines of cache from each other. Only `part_depth`, `depth_block` and
+   `chain` enter results, and they follow from the sizes: what has few elements but long sums is
+   summed in parts. Where sums are long, `chain` terms are added in their own type, and the rest in
+   double. */
+struct geon_cut {
+    int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
+    int64_t parts, part_depth, chain;
+    int by_columns, is_long;
+};
+
+/* The least block, a multiple of `step`, that cuts `total` into as few as blocks of `most` do. */
+static QUICK int64_t geon_share(int64_t total, int64_t most, int64_t step)
+{
+    const int64_t parts = total > most ? (total + most - 1) / most : 1;
+    const int64_t block = ((total + parts - 1) / parts + step - 1) / step * step;
+    return block > 0 ? block : step;
+}
+
+static QUICK struct geon_cut geon_cut(
+    int64_t batches, int64_t rows, int64_t columns, int64_t depth, int direct, int32_t threads)
+{
+    struct geon_cut s;
+    const int few = direct != 0;
+    s.is_long = depth > (direct == 1 ? LONG_STREAM : LONG_DEPTH);
+    s.chain = s.is_long ? CHAIN : depth > 0 ? depth : 1;
+    const int64_t wide = few ? (rows <= 8 ? 8 : 2) * MOST_COLUMNS : MOST_COLUMNS;
+    const int64_t least = few ? MOST_COLUMNS : 4 * PANEL;
+    const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
+    const int64_t wanted = threads > 1 && work > 1e5 ? 4 * (int64_t)threads : 1;
+    int64_t row_block = geon_share(rows, MOST_ROWS, 12);
+    int64_t column_block = geon_share(columns, wide, PANEL);
+    const double elements = (double)batches * (double)rows * (double)columns;
+    s.parts = elements <= FEW_ELEMENTS && depth >= 16384 ? depth / 8192 : 1;
+    s.parts = s.parts > 16 ? 16 : s.parts;
+    s.part_depth = ((depth + s.parts - 1) / s.parts + 7) / 8 * 8;
+    for (;;) {
+        s.row_blocks = (rows + row_block - 1) / row_block;
+        s.column_blocks = (columns + column_block - 1) / column_block;
+        s.items = batches * s.row_blocks * s.column_blocks * s.parts;
+        if (s.items >= wanted || work / (double)s.items < 1e5)
+            break;
+        if (row_block > 96 && (row_block >= column_block || column_block <= least))
+            row_block = geon_share(row_block, row_block / 2, 12);
+        else if (column_block > least)
+            column_block = geon_share(column_block, column_block / 2, PANEL);
+        else
+            break;
+    }
+    s.by_columns = (double)depth * (double)columns > (double)rows * (double)(depth + columns);
+    s.row_block = row_block;
+    s.column_block = column_block;
+    const int64_t most = s.is_long && direct == 2 ? VECTOR * CHAIN
+        : few && rows <= 16 ? (rows <= 4 ? 32 : 10) * MOST_DEPTH : MOST_DEPTH;
+    s.depth_block = geon_share(s.parts > 1 ? s.part_depth : depth, most, 8);
+    s.tasks = wanted > 1 ? 2 * wanted : 1;
+    if (work < 2e5 * (double)s.tasks)
+        s.tasks = (int64_t)(work / 2e5) + 1;
+    if (s.tasks > s.items)
+        s.tasks = s.items;
+    return s;
+}

@@ -1,0 +1,201 @@
+/* Few rows against a right operand that is read where it lies. */
+
+/* Streams: rows of the right operand lie in memory. Columns that fill no vector: */
+static QUICK void geon_stream_end(
+    int64_t rows, int64_t deep, int64_t width, const TYPE *a, int64_t line, const TYPE *b,
+    int64_t step, TYPE *c, int64_t out_step)
+{
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t e = 0; e < width; ++e) {
+            TYPE sum = a[r * line] * b[e];
+            for (int64_t k = 1; k < deep; ++k)
+                sum = SCALAR_FMA(a[r * line + k], b[k * step + e], sum);
+            c[r * out_step + e] += sum;
+        }
+}
+
+#define STREAM_LEFT(r, ...) AGAIN(DEEP, STREAM_SPLAT, r)
+#define STREAM_SPLAT(k, r)                                                                        \
+    const TYPE x_##r##_##k = a[r * line + k];                                                     \
+    const geon_vector left_##r##_##k = SPLAT(x_##r##_##k);
+#define STREAM_POINT(k, ...) const TYPE *row_##k = b + k * step;
+#define STREAM_LOAD(k, ...)                                                                       \
+    geon_vector right_##k = *(const geon_vector *)(row_##k + column);                             \
+    if (ROWS > 1)                                                                                 \
+        HOLD(right_##k);
+#define STREAM_FIRST(r, ...) geon_vector sum_##r = left_##r##_0 * right_0;
+#define STREAM_MULTIPLY(k, ...) AGAIN(ROWS, STREAM_FMA, k)
+#define STREAM_FMA(r, k)                                                                          \
+    if (k > 0)                                                                                    \
+        sum_##r = VECTOR_FMA(left_##r##_##k, right_##k, sum_##r);
+#define STREAM_ADD(r, ...) *(geon_vector *)(c + r * out_step + column) += sum_##r;
+
+/* Rows and summed indices at a time: their products stay in registers, as do the right rows. */
+#if VECTOR * TYPE_BYTES == 64
+#define STREAM geon_stream_4_4
+#define ROWS 4
+#define DEEP 4
+#include "product_stream.h"
+
+#define STREAM geon_stream_2_8
+#define ROWS 2
+#define DEEP 8
+#include "product_stream.h"
+
+#define STREAM geon_stream_1_8
+#define ROWS 1
+#define DEEP 8
+#include "product_stream.h"
+#else
+#define STREAM geon_stream_2_4
+#define ROWS 2
+#define DEEP 4
+#include "product_stream.h"
+
+#define STREAM geon_stream_1_4
+#define ROWS 1
+#define DEEP 4
+#include "product_stream.h"
+#endif
+
+#define STREAM geon_stream_1_1
+#define ROWS 1
+#define DEEP 1
+#include "product_stream.h"
+
+/* All rows, by the largest blocks that fit. A chunk of UNROLL rows on the right stays in the first
+   cache while all rows on the left use it. */
+#if VECTOR * TYPE_BYTES == 64
+#define MOST 4
+#define UNROLL 8
+#else
+#define MOST 2
+#define UNROLL 4
+#endif
+static QUICK void geon_stream(
+    int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
+    const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate)
+{
+    const int64_t whole = (columns + VECTOR - 1) / VECTOR * VECTOR;
+    if (!accumulate)
+        for (int64_t row = 0; row < rows; ++row)
+            __builtin_memset(out + row * out_step, 0, (size_t)whole * sizeof(TYPE));
+    for (int64_t k = 0, deep; k < depth; k += deep) {
+        deep = depth - k >= UNROLL ? UNROLL : 1;
+        const int64_t chunk = rows > MOST ? 16384 / TYPE_BYTES / UNROLL : whole;
+        /* The last vector may reach over into a row that follows. */
+        const int64_t end = (depth - k - deep) * step >= VECTOR - 1 ? whole : columns;
+        for (int64_t start = 0; start < end; start += chunk) {
+            const int64_t width = end - start < chunk ? end - start : chunk;
+            const TYPE *b = right + k * step + start;
+            for (int64_t row = 0; row < rows;) {
+                const TYPE *a = left + row * line + k;
+                TYPE *c = out + row * out_step + start;
+                if (deep == 1) {
+                    geon_stream_1_1(width, a, line, b, step, c, out_step);
+                    row += 1;
+#if UNROLL == 8
+                } else if (rows - row >= 4) {
+                    geon_stream_4_4(width, a, line, b, step, c, out_step);
+                    geon_stream_4_4(width, a + 4, line, b + 4 * step, step, c, out_step);
+                    row += 4;
+                } else if (rows - row >= 2) {
+                    geon_stream_2_8(width, a, line, b, step, c, out_step);
+                    row += 2;
+                } else {
+                    geon_stream_1_8(width, a, line, b, step, c, out_step);
+                    row += 1;
+#else
+                } else if (rows - row >= 2) {
+                    geon_stream_2_4(width, a, line, b, step, c, out_step);
+                    row += 2;
+                } else {
+                    geon_stream_1_4(width, a, line, b, step, c, out_step);
+                    row += 1;
+#endif
+                }
+            }
+        }
+    }
+}
+
+/* Dot products: columns of the right operand lie in memory. The sum of a vector's elements, and of
+   what fills no vector: */
+static QUICK void geon_dot_end(
+    const geon_vector *sum, int64_t rest, const TYPE *a, const TYPE *b, TYPE *out, int accumulate)
+{
+    geon_vector part = *sum;
+    TYPE total = 0;
+#if VECTOR >= 16
+    part += ROTATE(part, 8);
+#endif
+#if VECTOR >= 8
+    part += ROTATE(part, 4);
+#endif
+#if VECTOR >= 4
+    part += ROTATE(part, 2);
+#endif
+    part += ROTATE(part, 1);
+    for (int64_t k = 0; k < rest; ++k)
+        total = SCALAR_FMA(a[k], b[k], total);
+    *out = (accumulate ? *out : 0) + (part[0] + total);
+}
+
+#define DOTS_ROW(r, ...) const TYPE *row_##r = a + r * line;
+#define DOTS_SIDE(c, ...) const TYPE *side_##c = b + c * step;
+#define DOTS_EACH(r, each) AGAIN(ACROSS, each, r)
+#define DOTS_CLEAR(c, r) geon_vector sum_##r##_##c = {0};
+#define DOTS_PART(c, r) sum_##r##_##c,
+#define DOTS_LOAD(r, ...) geon_vector x_##r = *(const geon_vector *)(row_##r + k);
+#define DOTS_HOLD(r, ...) HOLD(x_##r);
+#define DOTS_MULTIPLY(c, ...)                                                                     \
+    geon_vector y_##c = *(const geon_vector *)(side_##c + k);                                     \
+    HOLD(y_##c);                                                                                  \
+    if (ACROSS > 1 && ROWS == 1)                                                                  \
+        __builtin_prefetch(side_##c + k + 1024 / TYPE_BYTES);                                     \
+    AGAIN(ROWS, DOTS_FMA, c)
+#define DOTS_FMA(r, c) sum_##r##_##c = VECTOR_FMA(x_##r, y_##c, sum_##r##_##c);
+
+#define DOTS geon_dots_1_1
+#define ROWS 1
+#define ACROSS 1
+#include "product_dots.h"
+
+#define DOTS geon_dots_1_4
+#define ROWS 1
+#define ACROSS 4
+#include "product_dots.h"
+
+#define DOTS geon_dots_2_4
+#define ROWS 2
+#define ACROSS 4
+#include "product_dots.h"
+
+/* All rows and columns, by the largest blocks that fit. */
+static QUICK void geon_dots(
+    int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
+    const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate)
+{
+    for (int64_t column = 0; column < columns;) {
+        const TYPE *b = right + column * step;
+        if (columns - column < 4) {
+            for (int64_t row = 0; row < rows; ++row)
+                geon_dots_1_1(depth, left + row * line, line, b, step,
+                              out + row * out_step + column, out_step, accumulate);
+            column += 1;
+            continue;
+        }
+        for (int64_t row = 0; row < rows;) {
+            const TYPE *a = left + row * line;
+            TYPE *c = out + row * out_step + column;
+            if (rows - row == 1) {
+                geon_dots_1_4(depth, a, line, b, step, c, out_step, accumulate);
+                row += 1;
+            } else {
+                geon_dots_2_4(depth, a, line, b, step, c, out_step, accumulate);
+                row += 2;
+            }
+        }
+        column += 4;
+    }
+}

@@ -1,0 +1,42 @@
+/* One register tile, TILE, of ROWS rows and WIDTH vectors:
+   out[row][column] (+)= sum over k of left[row][k] * right[k][column].
+   Registers hold the sum of `chain` terms at most, and are then added to `out`. */
+#if ROWS > 6
+#define THIRD 4
+#elif ROWS > 3
+#define THIRD 2
+#else
+#define THIRD 1
+#endif
+static QUICK void TILE(
+    int64_t depth, const TYPE *restrict left, int64_t line, const TYPE *restrict right,
+    int64_t step, TYPE *restrict out, int64_t out_step, int accumulate, int64_t chain,
+    const char *next_left, const char *next_right)
+{
+    /* Three rows to a pointer: its own place, one line on and two, which add for free. */
+    const TYPE *at[THIRD];
+    REPEAT(THIRD, TILE_POINT)
+    int64_t k = 0;
+    do {
+        const int64_t end = k + chain < depth ? k + chain : depth;
+        REPEAT(ROWS, TILE_ROW, TILE_CLEAR)
+        for (; k < end; ++k, right += step) {
+            __builtin_prefetch(next_left + 64 * k);
+            __builtin_prefetch(next_right + 64 * k);
+            REPEAT(WIDTH, TILE_LOAD)
+            REPEAT(WIDTH, TILE_HOLD)
+            REPEAT(ROWS, TILE_MULTIPLY)
+            REPEAT(THIRD, TILE_ADVANCE)
+        }
+        if (accumulate) {
+            REPEAT(ROWS, TILE_ROW, TILE_ADD)
+        } else {
+            REPEAT(ROWS, TILE_ROW, TILE_STORE)
+        }
+        accumulate = 1;
+    } while (k < depth);
+}
+#undef TILE
+#undef ROWS
+#undef THIRD
+#undef WIDTH

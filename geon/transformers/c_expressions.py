@@ -70,15 +70,15 @@ FLOAT_ROWS = {
     "divide": "{0} / {1}",
     "negative": "-{0}",
     "square": "{0} * {0}",
-    "absolute": "__builtin_fabs{c}({0})",
+    "absolute": "fabs{c}({0})",
     "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0} == 0 ? 0 : {0}",
     "reciprocal": "1 / {0}",
-    "sqrt": "__builtin_sqrt{c}({0})",
-    "rsqrt": "1 / __builtin_sqrt{c}({0})",
-    "floor": "__builtin_floor{c}({0})",
-    "ceil": "__builtin_ceil{c}({0})",
-    "trunc": "__builtin_trunc{c}({0})",
-    "round": "__builtin_rint{c}({0})",
+    "sqrt": "sqrt{c}({0})",
+    "rsqrt": "1 / sqrt{c}({0})",
+    "floor": "floor{c}({0})",
+    "ceil": "ceil{c}({0})",
+    "trunc": "trunc{c}({0})",
+    "round": "rint{c}({0})",
     "floordivide": "geon_floor_divide_{suffix}({0}, {1})",
     "mod": "geon_mod_{suffix}({0}, {1})",
     "power": "geon_pow_{suffix}({0}, {1})",
@@ -86,8 +86,8 @@ FLOAT_ROWS = {
     "maximum": "(({0} > {1}) | ({0} != {0})) ? {0} : {1}",
     "minimum": "(({0} < {1}) | ({0} != {0})) ? {0} : {1}",
     "isnan": "{0} != {0}",
-    "isinf": "__builtin_fabs{c}({0}) == __builtin_inf{c}()",
-    "isfinite": "__builtin_fabs{c}({0}) < __builtin_inf{c}()",
+    "isinf": "fabs{c}({0}) == INFINITY",
+    "isfinite": "fabs{c}({0}) < INFINITY",
     **{row: f"geon_{name}_{{suffix}}({{0}})" for row, name in ELEMENTARY_ROWS.items()},
     "atan2": "geon_atan2_{suffix}({0}, {1})",
     "exp_product": "geon_exp_product_{suffix}({0}, {1})",
@@ -254,7 +254,8 @@ def _float_literal(number: Any, c: str) -> str:
     if math.isfinite(number):
         text = f"{abs(number)!s}{c}"
     else:
-        text = f'__builtin_nan{c}("")' if math.isnan(number) else f"__builtin_inf{c}()"
+        name = "NAN" if math.isnan(number) else "INFINITY"
+        text = name if c else f"(double){name}"
     return f"(-{text})" if np.signbit(number) else text
 
 

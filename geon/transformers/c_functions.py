@@ -30,15 +30,20 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
 
 PRELUDE = """\
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef uint16_t geon_half;   /* the bits of a float16 */
 typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_INLINE static inline __attribute__((always_inline, unused))
+#define GEON_LIKELY(x) __builtin_expect(x, 1)
+#define GEON_UNLIKELY(x) __builtin_expect(x, 0)
+#define GEON_LEADING_ZEROS(x) __builtin_clzll(x)
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define GEON_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)
-#define GEON_FMA_F64(a, b, c) __builtin_fma(a, b, c)
+#define GEON_FMA_F32(a, b, c) fmaf(a, b, c)
+#define GEON_FMA_F64(a, b, c) fma(a, b, c)
 #else
 #define GEON_FMA_F32(a, b, c) ((a) * (b) + (c))
 #define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
@@ -49,7 +54,7 @@ _BITS = """\
 GEON_INLINE {unsigned} geon_bits_{suffix}({type} x)
 {{
     {unsigned} bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
+    memcpy(&bits, &x, sizeof bits);
     return bits;
 }}
 """
@@ -57,7 +62,7 @@ _OF_BITS = """\
 GEON_INLINE {type} geon_of_bits_{suffix}({unsigned} bits)
 {{
     {type} x;
-    __builtin_memcpy(&x, &bits, sizeof x);
+    memcpy(&x, &bits, sizeof x);
     return x;
 }}
 """
@@ -92,7 +97,7 @@ _F64_TO_HALF = """\
 GEON_INLINE geon_half geon_f64_to_half(double x)
 {
     float near = (float)x;
-    double error = __builtin_fabs((double)near) - __builtin_fabs(x);
+    double error = fabs((double)near) - fabs(x);
     uint32_t bits = geon_bits_f32(near);
     bits = (bits - (error > 0)) | ((error > 0) | (error < 0));
     return geon_f32_to_half(geon_of_bits_f32(bits));
@@ -193,18 +198,18 @@ GEON_INLINE {type} geon_power_{suffix}({type} x, {type} y)
 _FMOD_F32 = """\
 GEON_INLINE float geon_fmod_f32(float x, float y)
 {
-    double quotient = __builtin_trunc((double)x / y);
+    double quotient = trunc((double)x / y);
     double rest = quotient != 0 ? x - quotient * y : x;
-    rest = rest != 0 && (rest < 0) != (x < 0) ? rest + __builtin_copysign(y, x) : rest;
-    if (!(__builtin_fabs(quotient) < 0x1p29))
-        return __builtin_fmodf(x, y);
-    return __builtin_copysignf((float)rest, x);
+    rest = rest != 0 && (rest < 0) != (x < 0) ? rest + copysign(y, x) : rest;
+    if (!(fabs(quotient) < 0x1p29))
+        return fmodf(x, y);
+    return copysignf((float)rest, x);
 }
 """
 _FMOD_F64 = """\
 GEON_INLINE double geon_fmod_f64(double x, double y)
 {
-    return __builtin_fmod(x, y);
+    return fmod(x, y);
 }
 """
 # The rest decides the quotient, so that x is nearly y * quotient + rest even where x / y rounds up.
@@ -213,9 +218,9 @@ GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
 {{
     {type} rest = geon_fmod_{suffix}(x, y), quotient = (x - rest) / y;
     quotient -= rest != 0 && (rest < 0) != (y < 0) ? 1 : 0;
-    {type} whole = __builtin_floor{c}(quotient);
+    {type} whole = floor{c}(quotient);
     whole += quotient - whole > ({type})0.5 ? 1 : 0;
-    whole = quotient != 0 ? whole : __builtin_copysign{c}(0, x / y);
+    whole = quotient != 0 ? whole : copysign{c}(0, x / y);
     return y == 0 ? x / y : whole;
 }}
 """
@@ -224,7 +229,7 @@ GEON_INLINE {type} geon_mod_{suffix}({type} x, {type} y)
 {{
     {type} rest = geon_fmod_{suffix}(x, y);
     {type} moved = (rest < 0) != (y < 0) ? rest + y : rest;
-    moved = rest != 0 ? moved : __builtin_copysign{c}(0, y);
+    moved = rest != 0 ? moved : copysign{c}(0, y);
     return y == 0 ? rest : moved;
 }}
 """

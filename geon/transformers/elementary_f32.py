@@ -87,31 +87,31 @@ GEON_INLINE float geon_expm1_scaled_f32(float a, float scale, uint32_t exponent)
 GEON_INLINE float geon_expm1_f32(float x) {
     float a = geon_exp_clamp_f32(x < -20.0f ? -20.0f : x, 0x42b20000u);
     float y = 2.0f * geon_expm1_scaled_f32(a, 0.5f, 126);
-    return __builtin_fabsf(x) >= 0x1p-25f ? y : x;
+    return fabsf(x) >= 0x1p-25f ? y : x;
 }
 
 GEON_INLINE float geon_sinh_f32(float x) {
-    float a = __builtin_fabsf(x);
+    float a = fabsf(x);
     float q = geon_expm1_scaled_f32(a > 89.5f ? 89.5f : a, 0.25f, 125);
     float y = 2.0f * (q + q / GEON_FMA_F32(4.0f, q, 1.0f));
-    return __builtin_copysignf(a < 0x1p-13f ? a : y, x);
+    return copysignf(a < 0x1p-13f ? a : y, x);
 }
 
 GEON_INLINE float geon_cosh_f32(float x) {
-    float a = __builtin_fabsf(x);
+    float a = fabsf(x);
     a = a > 89.5f ? 89.5f : a;
     float q = geon_expm1_scaled_f32(a, 0.25f, 125) + 0.25f;
     return GEON_FMA_F32(2.0f, q, 0.125f / q);
 }
 
 GEON_INLINE float geon_tanh_f32(float x) {
-    float a = -2.0f * __builtin_fabsf(x);
+    float a = -2.0f * fabsf(x);
     float t = geon_expm1_scaled_f32(a < -20.0f ? -20.0f : a, 1.0f, 127);
-    return __builtin_copysignf(t / (2.0f + t), x);
+    return copysignf(t / (2.0f + t), x);
 }
 
 GEON_INLINE float geon_erf_f32(float x) {
-    float a = __builtin_fabsf(x);
+    float a = fabsf(x);
     float z = a * a;
     float small = ERF_SMALL_F32<z>;
     small = GEON_FMA_F32(a, small, a);
@@ -120,7 +120,7 @@ GEON_INLINE float geon_erf_f32(float x) {
     root = root * root;
     root = root * root;
     float y = a < 0.9f ? small : 1.0f - root * root;
-    return __builtin_copysignf(y, x);
+    return copysignf(y, x);
 }
 
 GEON_INLINE float geon_sigmoid_f32(float x) {
@@ -130,7 +130,7 @@ GEON_INLINE float geon_sigmoid_f32(float x) {
 }
 
 GEON_INLINE float geon_softplus_f32(float x) {
-    float z = geon_exp_inside_f32(geon_exp_clamp_f32(-__builtin_fabsf(x), 0));
+    float z = geon_exp_inside_f32(geon_exp_clamp_f32(-fabsf(x), 0));
     float s = z / (2.0f + z);
     float w = s * s;
     float p = ATANH_F32<w>;
@@ -153,8 +153,8 @@ GEON_INLINE float geon_log_f32(float x) {
     float k = (float)((int32_t)n >> 23) - (x < 0x1p-126f ? 23.0f : 0.0f);
     float f = geon_of_bits_f32((n & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
     float y = geon_log_of_parts_f32(k, f);
-    float edge = x == 0.0f ? -__builtin_inff() : __builtin_nanf("");
-    return x > 0.0f ? (x < __builtin_inff() ? y : x) : edge;
+    float edge = x == 0.0f ? -INFINITY : NAN;
+    return x > 0.0f ? (x < INFINITY ? y : x) : edge;
 }
 
 GEON_INLINE float geon_log1p_f32(float x) {
@@ -164,29 +164,29 @@ GEON_INLINE float geon_log1p_f32(float x) {
     float scale = geon_of_bits_f32(0x40800000u - (n & 0xff800000u));
     float f = 0.25f * GEON_FMA_F32(x, scale, scale - 4.0f);
     float y = geon_log_of_parts_f32(k, f);
-    float edge = x == -1.0f ? -__builtin_inff() : __builtin_nanf("");
-    y = x < __builtin_inff() && x != 0.0f ? y : x;
+    float edge = x == -1.0f ? -INFINITY : NAN;
+    y = x < INFINITY && x != 0.0f ? y : x;
     return x > -1.0f ? y : edge;
 }
 
 GEON_INLINE float geon_asinh_f32(float x) {
-    float a = __builtin_fabsf(x);
+    float a = fabsf(x);
     float z = a * a;
-    float near = a + z / (1.0f + __builtin_sqrtf(1.0f + z));
+    float near = a + z / (1.0f + sqrtf(1.0f + z));
     float y = geon_log1p_f32(a < 0x1p30f ? near : a) + (a < 0x1p30f ? 0.0f : 0.693147182f);
-    return __builtin_copysignf(y, x);
+    return copysignf(y, x);
 }
 
 GEON_INLINE float geon_acosh_f32(float x) {
     float t = x - 1.0f;
-    float near = t + __builtin_sqrtf(t * (t + 2.0f));
+    float near = t + sqrtf(t * (t + 2.0f));
     float y = geon_log1p_f32(x < 0x1p30f ? near : x) + (x < 0x1p30f ? 0.0f : 0.693147182f);
-    return x >= 1.0f ? y : __builtin_nanf("");
+    return x >= 1.0f ? y : NAN;
 }
 
 GEON_INLINE float geon_atanh_f32(float x) {
-    float a = __builtin_fabsf(x);
-    return __builtin_copysignf(0.5f * geon_log1p_f32(2.0f * a / (1.0f - a)), x);
+    float a = fabsf(x);
+    return copysignf(0.5f * geon_log1p_f32(2.0f * a / (1.0f - a)), x);
 }
 """,
     EXP=_EXP,

@@ -49,7 +49,7 @@ ANGLES_F32 = definitions_of(
     """
 GEON_INLINE double geon_product_less_f64(double single, double factor, double whole) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    return __builtin_fma(single, factor, -whole);
+    return fma(single, factor, -whole);
 #else
     double high = geon_of_bits_f64(geon_bits_f64(factor) & 0xffffffffff000000u);
     return (single * high - whole) + single * (factor - high);
@@ -57,7 +57,7 @@ GEON_INLINE double geon_product_less_f64(double single, double factor, double wh
 }
 
 GEON_INLINE float geon_quarter_f32(float x, uint32_t *quarters) {
-    double a = (double)__builtin_fabsf(x);
+    double a = (double)fabsf(x);
     double high = a < 0x1p108 ? 1.0760572810738749e-19 : -2.643052792873273e-26;
     double low = a < 0x1p108 ? -1.690193447800753e-36 : -1.3190424939343312e-42;
     high = a < 0x1p87 ? -2.1286911117399287e-13 : high;
@@ -107,22 +107,22 @@ GEON_INLINE float geon_tan_f32(float x) {
 
 GEON_INLINE float geon_asin_of_half_f32(float a) {
     float z = a > 0.5f ? GEON_FMA_F32(-0.5f, a, 0.5f) : a * a;
-    float s = a > 0.5f ? __builtin_sqrtf(z) : a;
+    float s = a > 0.5f ? sqrtf(z) : a;
     float p = ASIN_F32<z>;
     return GEON_FMA_F32(s * z, p, s);
 }
 
 GEON_INLINE float geon_asin_f32(float x) {
-    float a = __builtin_fabsf(x);
+    float a = fabsf(x);
     float s = geon_asin_of_half_f32(a);
     float y = a > 0.5f ? 1.57079637f - GEON_FMA_F32(2.0f, s, 4.37113883e-8f) : s;
-    return __builtin_copysignf(y, x);
+    return copysignf(y, x);
 }
 
 GEON_INLINE float geon_acos_f32(float x) {
-    float a = __builtin_fabsf(x);
+    float a = fabsf(x);
     float s = geon_asin_of_half_f32(a);
-    float inner = 1.57079637f - (__builtin_copysignf(s, x) + 4.37113883e-8f);
+    float inner = 1.57079637f - (copysignf(s, x) + 4.37113883e-8f);
     float outer = x > 0.0f ? 2.0f * s : 3.14159274f - GEON_FMA_F32(2.0f, s, 8.74227766e-8f);
     return a > 0.5f ? outer : inner;
 }
@@ -134,26 +134,26 @@ GEON_INLINE float geon_atan_to_one_f32(float t) {
 }
 
 GEON_INLINE float geon_atan_f32(float x) {
-    float a = __builtin_fabsf(x);
+    float a = fabsf(x);
     float t = geon_atan_to_one_f32((a > 1.0f ? 1.0f : a) / (a > 1.0f ? a : 1.0f));
-    return __builtin_copysignf(a > 1.0f ? 1.57079637f - (t + 4.37113883e-8f) : t, x);
+    return copysignf(a > 1.0f ? 1.57079637f - (t + 4.37113883e-8f) : t, x);
 }
 
 GEON_INLINE float geon_atan2_f32(float y, float x) {
-    float a = __builtin_fabsf(x);
-    float b = __builtin_fabsf(y);
+    float a = fabsf(x);
+    float b = fabsf(y);
     float small = b < a ? b : a;
     float large = b < a ? a : b;
     float ratio = small == large ? 1.0f : small / large;
     float t = geon_atan_to_one_f32(large == 0.0f ? 0.0f : ratio);
     t = b > a ? 1.57079637f - (t + 4.37113883e-8f) : t;
     t = geon_bits_f32(x) >> 31 ? 3.14159274f - (t + 8.74227766e-8f) : t;
-    return x != x || y != y ? x + y : __builtin_copysignf(t, y);
+    return x != x || y != y ? x + y : copysignf(t, y);
 }
 
 GEON_INLINE float geon_pow_f32(float x, float y) {
-    float a = __builtin_fabsf(x);
-    float b = __builtin_fabsf(y);
+    float a = fabsf(x);
+    float b = fabsf(y);
     float normal = a < 0x1p-126f ? a * 0x1p23f : a;
     uint32_t n = geon_bits_f32(normal) - 0x3f3504f3u;
     float k = (float)((int32_t)n >> 23) - (a < 0x1p-126f ? 23.0f : 0.0f);
@@ -162,8 +162,8 @@ GEON_INLINE float geon_pow_f32(float x, float y) {
     double w = s * s;
     double logarithm = LOG2_F64<w>;
     logarithm = GEON_FMA_F64(s, logarithm, (double)k);
-    logarithm = a < __builtin_inff() ? logarithm : (double)a;
-    double t = (double)y * (a == 0.0f ? -__builtin_inf() : logarithm);
+    logarithm = a < INFINITY ? logarithm : (double)a;
+    double t = (double)y * (a == 0.0f ? -INFINITY : logarithm);
     t = t > 200.0 ? 200.0 : t;
     t = t < -200.0 ? -200.0 : t;
     double shifted = t + 6755399441055744.0;
@@ -174,7 +174,7 @@ GEON_INLINE float geon_pow_f32(float x, float y) {
     double rounded = bounded + 6755399441055744.0;
     uint32_t is_whole = -(uint32_t)(rounded - 6755399441055744.0 == bounded);
     uint32_t negated = is_whole & ((uint32_t)geon_bits_f64(rounded) << 31) & geon_bits_f32(x);
-    uint32_t no_number = ~is_whole & -(uint32_t)((x < 0.0f) & (a < __builtin_inff()));
+    uint32_t no_number = ~is_whole & -(uint32_t)((x < 0.0f) & (a < INFINITY));
     magnitude = ((a == 1.0f) & (y == y)) ? 1.0f : magnitude;
     magnitude = geon_of_bits_f32((geon_bits_f32(magnitude) ^ negated) | (no_number & 0x7fc00000u));
     return ((x == 1.0f) | (y == 0.0f)) ? 1.0f : magnitude;

@@ -89,13 +89,13 @@ GEON_INLINE double geon_expm1_scaled_f64(double a, double scale, uint64_t expone
 GEON_INLINE double geon_expm1_f64(double x) {
     double a = x > 710.0 ? 710.0 : x;
     double y = 2.0 * geon_expm1_scaled_f64(a < -40.0 ? -40.0 : a, 0.5, 1022);
-    return __builtin_fabs(x) < 0x1p-54 ? x : y;
+    return fabs(x) < 0x1p-54 ? x : y;
 }
 
 GEON_INLINE double geon_corrected_f64(double n, double d, double rest, double q, double inverse) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    double left = __builtin_fma(-q, rest, __builtin_fma(-q, d, n));
-    return __builtin_fma(left, inverse, q);
+    double left = fma(-q, rest, fma(-q, d, n));
+    return fma(left, inverse, q);
 #else
     (void)n, (void)d, (void)rest, (void)inverse;
     return q;
@@ -103,16 +103,16 @@ GEON_INLINE double geon_corrected_f64(double n, double d, double rest, double q,
 }
 
 GEON_INLINE double geon_tanh_f64(double x) {
-    double a = -2.0 * __builtin_fabs(x);
+    double a = -2.0 * fabs(x);
     double t = geon_expm1_scaled_f64(a < -40.0 ? -40.0 : a, 1.0, 1023);
     double d = 2.0 + t;
     double q = t / d;
     double y = geon_corrected_f64(t, d, t - (d - 2.0), q, 0.5 - 0.5 * q);
-    return __builtin_copysign(y, x);
+    return copysign(y, x);
 }
 
 GEON_INLINE double geon_sigmoid_f64(double x) {
-    double z = geon_exp_below_710_f64(-__builtin_fabs(x));
+    double z = geon_exp_below_710_f64(-fabs(x));
     double n = x > 0.0 ? 1.0 : z;
     double d = 1.0 + z;
     double q = n / d;
@@ -139,8 +139,8 @@ GEON_INLINE double geon_log_f64(double x) {
     double k = geon_exponent_f64(n) - (x < 0x1p-1022 ? 52.0 : 0.0);
     double f = geon_of_bits_f64((n & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
     double y = geon_log_of_parts_f64(k, f);
-    double edge = x == 0.0 ? -__builtin_inf() : __builtin_nan("");
-    return x > 0.0 ? (x < __builtin_inf() ? y : x) : edge;
+    double edge = x == 0.0 ? -INFINITY : NAN;
+    return x > 0.0 ? (x < INFINITY ? y : x) : edge;
 }
 
 GEON_INLINE double geon_log1p_f64(double x) {
@@ -150,18 +150,18 @@ GEON_INLINE double geon_log1p_f64(double x) {
     double scale = geon_of_bits_f64(0x4010000000000000u - (n & 0xfff0000000000000u));
     double f = 0.25 * GEON_FMA_F64(x, scale, scale - 4.0);
     double y = geon_log_of_parts_f64(k, f);
-    double edge = x == -1.0 ? -__builtin_inf() : __builtin_nan("");
-    y = x < __builtin_inf() && x != 0.0 ? y : x;
+    double edge = x == -1.0 ? -INFINITY : NAN;
+    y = x < INFINITY && x != 0.0 ? y : x;
     return x > -1.0 ? y : edge;
 }
 
 GEON_INLINE double geon_softplus_f64(double x) {
-    double z = geon_exp_below_710_f64(-__builtin_fabs(x));
+    double z = geon_exp_below_710_f64(-fabs(x));
     return (x > 0.0 ? x : 0.0) + geon_log1p_f64(z);
 }
 
 GEON_INLINE double geon_erf_f64(double x) {
-    double a = __builtin_fabs(x);
+    double a = fabs(x);
     double z = a * a;
     double small = ERF_SMALL_F64<z>;
     small = GEON_FMA_F64(a, small, a);
@@ -170,7 +170,7 @@ GEON_INLINE double geon_erf_f64(double x) {
     root = root * root;
     root = root * root;
     double y = a < 1.25 ? small : 1.0 - root * root;
-    return __builtin_copysign(y, x);
+    return copysign(y, x);
 }
 """,
     EXP=_EXP,
@@ -181,11 +181,11 @@ GEON_INLINE double geon_erf_f64(double x) {
 
 _LIBRARY = {
     f"geon_{name}_f64": f"GEON_INLINE double geon_{name}_f64(double x) {{\n"
-    f"    return __builtin_{name}(x);\n}}\n"
+    f"    return {name}(x);\n}}\n"
     for name in ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
 } | {
     f"geon_{name}_f64": f"GEON_INLINE double geon_{name}_f64(double {a}, double {b}) {{\n"
-    f"    return __builtin_{name}({a}, {b});\n}}\n"
+    f"    return {name}({a}, {b});\n}}\n"
     for name, a, b in (("atan2", "y", "x"), ("pow", "x", "y"))
 }
 

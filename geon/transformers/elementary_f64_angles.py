@@ -40,14 +40,14 @@ GEON_INLINE double geon_angle_bound_f64(void) {
 }
 
 GEON_INLINE double geon_quarter_f64(double x, uint64_t *quarters) {
-    double a = __builtin_fabs(x);
+    double a = fabs(x);
     double shifted = GEON_FMA_F64(a, 0.6366197723675814, 6755399441055744.0);
     double k = shifted - 6755399441055744.0;
     *quarters = geon_bits_f64(shifted);
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    double r = __builtin_fma(k, -1.5707963267948966, a);
-    r = __builtin_fma(k, -6.123233995736766e-17, r);
-    return __builtin_fma(k, 1.4973849048591698e-33, r);
+    double r = fma(k, -1.5707963267948966, a);
+    r = fma(k, -6.123233995736766e-17, r);
+    return fma(k, 1.4973849048591698e-33, r);
 #else
     double r = a - k * 1.5707963267341256;
     r = r - k * 6.077100506303966e-11;
@@ -106,8 +106,8 @@ static __attribute__((noinline, cold, unused)) double geon_quarter_of_huge_f64(
     uint64_t negative = (uint64_t)(rest >> 127);
     *quarters = (high >> 62) + negative;
     rest = negative ? -rest : rest;
-    unsigned zeros = (unsigned)(rest >> 64 ? __builtin_clzll((uint64_t)(rest >> 64))
-                                           : 64 + __builtin_clzll((uint64_t)rest | 1u));
+    unsigned zeros = (unsigned)(rest >> 64 ? GEON_LEADING_ZEROS((uint64_t)(rest >> 64))
+                                           : 64 + GEON_LEADING_ZEROS((uint64_t)rest | 1u));
     uint64_t leading = (uint64_t)((rest << zeros) >> 64);
     double r = (double)(uint64_t)(((unsigned __int128)leading * 0xc90fdaa22168c235u) >> 64);
     r = r * geon_of_bits_f64((uint64_t)(960u - zeros) << 52);
@@ -115,8 +115,8 @@ static __attribute__((noinline, cold, unused)) double geon_quarter_of_huge_f64(
 }
 
 GEON_INLINE double geon_quarter_of_any_f64(double x, uint64_t *quarters) {
-    double a = __builtin_fabs(x);
-    if (__builtin_expect(a > geon_angle_bound_f64() && a < __builtin_inf(), 0))
+    double a = fabs(x);
+    if (GEON_UNLIKELY(a > geon_angle_bound_f64() && a < INFINITY))
         return geon_quarter_of_huge_f64(x, quarters);
     return geon_quarter_f64(x, quarters);
 }
@@ -134,12 +134,12 @@ GEON_INLINE double geon_cos_f64(double x) {
 }
 
 GEON_INLINE double geon_tan_f64(double x) {
-    double a = __builtin_fabs(x);
-    if (__builtin_expect(!(a > geon_angle_bound_f64() && a < __builtin_inf()), 1))
-        return __builtin_tan(x);
+    double a = fabs(x);
+    if (GEON_LIKELY(!(a > geon_angle_bound_f64() && a < INFINITY)))
+        return tan(x);
     uint64_t quarters;
-    double t = __builtin_tan(geon_quarter_of_huge_f64(x, &quarters));
-    return __builtin_copysign(1.0, x) * (quarters & 1u ? -1.0 / t : t);
+    double t = tan(geon_quarter_of_huge_f64(x, &quarters));
+    return copysign(1.0, x) * (quarters & 1u ? -1.0 / t : t);
 }
 """,
     SIN=_SIN,

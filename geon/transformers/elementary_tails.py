@@ -70,7 +70,7 @@ GEON_INLINE @real geon_erfcx_above_@s(@real a, @real *low) {
 }
 
 GEON_INLINE @real geon_erfc_@s(@real x) {
-    @real a = __builtin_fabs@c(x), first, second;
+    @real a = fabs@c(x), first, second;
     a = a > @ERFC_END ? @ERFC_END : a;
     @real z = a * a;
     @real p = geon_exp_parts_@s(-z, -geon_product_error_@s(a, a, z), &first, &second);
@@ -82,7 +82,7 @@ GEON_INLINE @real geon_erfc_@s(@real x) {
 }
 
 GEON_INLINE @real geon_erfcx_@s(@real x) {
-    @real a = __builtin_fabs@c(x), first, second;
+    @real a = fabs@c(x), first, second;
     @real low, y = geon_erfcx_above_@s(a, &low);
     y = GEON_FMA_@K(y, low, y);
     a = a > @ERFCX_END ? @ERFCX_END : a;
@@ -119,13 +119,13 @@ GEON_INLINE @real geon_ndtr_below_@s(@real a) {
 }
 
 GEON_INLINE @real geon_ndtr_@s(@real x) {
-    @real a = __builtin_fabs@c(x);
+    @real a = fabs@c(x);
     @real y = geon_ndtr_below_@s(a > @NORMAL_END ? @NORMAL_END : a);
     return x > 0.0@ ? 1.0@ - y : y;
 }
 
 GEON_INLINE @real geon_log_ndtr_@s(@real x) {
-    @real a = __builtin_fabs@c(x), first, second, low, y = geon_mills_@s(a, &low);
+    @real a = fabs@c(x), first, second, low, y = geon_mills_@s(a, &low);
     @real below = geon_log_@s(a < 0.75@ ? geon_ndtr_near_@s(-a) : y) + (a < 0.75@ ? 0.0@ : low);
     below = GEON_FMA_@K(a < 0.75@ ? 0.0@ : -0.5@ * a, a, below);
     low = low + geon_density_parts_@s(a > @NORMAL_END ? @NORMAL_END : a, &first, &second);
@@ -135,11 +135,11 @@ GEON_INLINE @real geon_log_ndtr_@s(@real x) {
     low = a < 0.75@ ? 0.0@ : low;
     tail = a < 0.75@ ? geon_ndtr_near_@s(-a) : tail;
     @real above = geon_log1p_@s(-tail) - low / (1.0@ - tail);
-    return x > 0.0@ ? -__builtin_fabs@c(above) : below;
+    return x > 0.0@ ? -fabs@c(above) : below;
 }
 
 GEON_INLINE @real geon_gelu_@s(@real x) {
-    @real a = __builtin_fabs@c(x);
+    @real a = fabs@c(x);
     a = a > @NORMAL_END ? @NORMAL_END : a;
     @real first, second, low, mills = geon_mills_@s(a, &low);
     @real p = geon_density_parts_@s(a, &first, &second) + low;
@@ -150,7 +150,7 @@ GEON_INLINE @real geon_gelu_@s(@real x) {
 }
 
 GEON_INLINE @real geon_gelu_slope_@s(@real x) {
-    @real a = __builtin_fabs@c(x);
+    @real a = fabs@c(x);
     a = a > @NORMAL_END ? @NORMAL_END : a;
     @real first, second, low;
     @real p = geon_density_parts_@s(a, &first, &second), y = geon_mills_@s(a, &low);
@@ -168,7 +168,7 @@ GEON_INLINE @real geon_square_above_@s(@real z) {
 }
 
 GEON_INLINE @real geon_sigmoid_slope_@s(@real x) {
-    @real a = __builtin_fabs@c(x), first, second;
+    @real a = fabs@c(x), first, second;
     @real p = geon_exp_parts_@s(a > -@EXP_END ? @EXP_END : -a, 0.0@, &first, &second);
     @real z = (1.0@ + p) * first * second, y = 1.0@ / geon_square_above_@s(z);
     return GEON_FMA_@K(y, p, y) * first * second;
@@ -204,7 +204,7 @@ GEON_INLINE @real geon_silu_@s(@real x) {
 }
 
 GEON_INLINE @real geon_silu_slope_@s(@real x) {
-    @real a = __builtin_fabs@c(x), first, second;
+    @real a = fabs@c(x), first, second;
     a = a > -@EXP_END ? -@EXP_END : a;
     @real p = geon_exp_parts_@s(-a, 0.0@, &first, &second);
     return geon_gated_slope_@s(x, a, 0.0@, p, first, second);
@@ -240,7 +240,7 @@ GEON_INLINE @real geon_gelu_tanh_@s(@real x) {
 }
 
 GEON_INLINE @real geon_gelu_tanh_slope_@s(@real x) {
-    @real a = __builtin_fabs@c(x), first, second;
+    @real a = fabs@c(x), first, second;
     a = a > @CUBIC_END ? @CUBIC_END : a;
     @real p = geon_cubic_parts_@s(a, &first, &second);
     @real z = a * a, slope = GEON_FMA_@K(@CUBIC_THRICE, z, @LINEAR_WHOLE), w = a * slope;
@@ -252,7 +252,7 @@ GEON_INLINE @real geon_gelu_tanh_slope_@s(@real x) {
 GEON_INLINE @real geon_erfinv_near_@s(@real a) {
     @real w = -geon_log_@s((1.0@ - a) * (1.0@ + a));
     @real v = w - 2.5@;
-    @real t = __builtin_sqrt@c(w) - @ROOT_CENTRE;
+    @real t = sqrt@c(w) - @ROOT_CENTRE;
     @real near = ERFINV_@K<v>;
     @real far = ERFINV_FAR_@K<t>;
     return a * (w < 5.0@ ? near : far);
@@ -262,7 +262,7 @@ GEON_INLINE @real geon_erfinv_near_@s(@real a) {
 _SINGLE = """
 GEON_INLINE float geon_sum_error_f32(float x, float y, float z, float sum) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    return __builtin_fmaf(x, y, z - sum);
+    return fmaf(x, y, z - sum);
 #else
     return (float)((double)x * (double)y + ((double)z - (double)sum));
 #endif
@@ -270,15 +270,15 @@ GEON_INLINE float geon_sum_error_f32(float x, float y, float z, float sum) {
 
 GEON_INLINE float geon_product_error_f32(float x, float y, float product) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    return __builtin_fmaf(x, y, -product);
+    return fmaf(x, y, -product);
 #else
     return (float)((double)x * (double)y - (double)product);
 #endif
 }
 
 GEON_INLINE float geon_erfinv_f32(float x) {
-    float a = __builtin_fabsf(x), y = geon_erfinv_near_f32(a);
-    return __builtin_copysignf(a == 1.0f ? __builtin_inff() : y, x);
+    float a = fabsf(x), y = geon_erfinv_near_f32(a);
+    return copysignf(a == 1.0f ? INFINITY : y, x);
 }
 """
 
@@ -287,7 +287,7 @@ GEON_INLINE float geon_erfinv_f32(float x) {
 _DOUBLE = """
 GEON_INLINE double geon_sum_error_f64(double x, double y, double z, double sum) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    return __builtin_fma(x, y, z - sum);
+    return fma(x, y, z - sum);
 #else
     double product = x * y;
     return (product + (z - sum)) + geon_product_error_f64(x, y, product);
@@ -296,7 +296,7 @@ GEON_INLINE double geon_sum_error_f64(double x, double y, double z, double sum) 
 
 GEON_INLINE double geon_product_error_f64(double x, double y, double product) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    return __builtin_fma(x, y, -product);
+    return fma(x, y, -product);
 #else
     double a = geon_of_bits_f64(geon_bits_f64(x) & 0xfffffffff8000000u);
     double b = geon_of_bits_f64(geon_bits_f64(y) & 0xfffffffff8000000u);
@@ -306,12 +306,12 @@ GEON_INLINE double geon_product_error_f64(double x, double y, double product) {
 }
 
 GEON_INLINE double geon_erfinv_f64(double x) {
-    double a = __builtin_fabs(x);
+    double a = fabs(x);
     double y = geon_erfinv_near_f64(a);
     double off = a < 0.5 ? geon_erf_f64(y) - a : (1.0 - a) - geon_erfc_f64(y);
     double step = off * 0.8862269254527580 * geon_exp_f64(y * y);
     y = y - step / (1.0 + y * step);
-    return __builtin_copysign(a == 1.0 ? __builtin_inf() : y, x);
+    return copysign(a == 1.0 ? INFINITY : y, x);
 }
 """
 

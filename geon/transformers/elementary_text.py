@@ -45,25 +45,25 @@ BITS = definitions_of(
     """
 GEON_INLINE uint32_t geon_bits_f32(float x) {
     uint32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
+    memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
 GEON_INLINE float geon_of_bits_f32(uint32_t bits) {
     float x;
-    __builtin_memcpy(&x, &bits, sizeof x);
+    memcpy(&x, &bits, sizeof x);
     return x;
 }
 
 GEON_INLINE uint64_t geon_bits_f64(double x) {
     uint64_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
+    memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
 GEON_INLINE double geon_of_bits_f64(uint64_t bits) {
     double x;
-    __builtin_memcpy(&x, &bits, sizeof x);
+    memcpy(&x, &bits, sizeof x);
     return x;
 }
 """

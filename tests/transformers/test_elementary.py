@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from geon.transformers.c_functions import PRELUDE
 from geon.transformers.elementary import ELEMENTARY
 
 COMPILER = next(
@@ -26,18 +27,6 @@ FLAGS = (
     "-std=gnu11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fopenmp-simd"
     " -Wall -Wextra -Werror"
 ).split()
-PRELUDE = """
-#include <stdint.h>
-#include <stddef.h>
-#define GEON_INLINE static inline __attribute__((always_inline, unused))
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define GEON_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)
-#define GEON_FMA_F64(a, b, c) __builtin_fma(a, b, c)
-#else
-#define GEON_FMA_F32(a, b, c) ((a) * (b) + (c))
-#define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
-#endif
-"""
 UNARY = (
     "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh"
     " atanh erf"

@@ -25,9 +25,9 @@ WHOLE = REDUCING | (LIBRARY - {"update"}) | ACTING_VIEWS | {"dot"}  # these read
 
 _FUNCTION = re.compile(r"GEON_INLINE [\w ]+?\b(geon_\w+)\(")
 _CALL = re.compile(r"\bgeon_\w+(?=\()")
-_FUSED = re.compile(r"\b(?:GEON_FMA_F\d\d|__builtin_fmaf?)\(")
+_FUSED = re.compile(r"\b(?:GEON_FMA_F\d\d|fmaf?)\(")
 _SIGN = re.compile(r"(?<=[\w)\]]) [-+*/] (?=[\w(-])")
-_ROOT = re.compile(r"\b__builtin_sqrtf?\(")
+_ROOT = re.compile(r"\bsqrtf?\(")
 _PORTABLE = re.compile(r"^#else\n.*?^(?=#endif)", re.MULTILINE | re.DOTALL)
 
 

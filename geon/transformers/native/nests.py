@@ -49,7 +49,7 @@ def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function
     whole = work.operands[work.fill.operand]
     size = f"(size_t)({names.length(whole.axes.size)}) * sizeof *{out}"
     part = nest_text(printed, names, f"{NAME}_part", vector_bytes)
-    copy = "" if out == old else f"    __builtin_memcpy({out}, {old}, {size});\n"
+    copy = "" if out == old else f"    memcpy({out}, {old}, {size});\n"
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     head = f"static void {NAME}(int32_t threads, {names.declared()})"
     text = f"{part}{head}\n{{\n{copy}    {NAME}_part({call});\n}}\n"

@@ -182,7 +182,7 @@ class Packing:
                     f"const int64_t some = width - c < {panel} ? width - c : {panel};",
                     f"{self.of.type} *panel = panels + c * depth_run;",
                     f"if (some < {panel})",
-                    f"  __builtin_memset(panel, 0, (size_t)depth_run * {panel} * sizeof *panel);",
+                    f"  memset(panel, 0, (size_t)depth_run * {panel} * sizeof *panel);",
                     *lines,
                 ]
             ),

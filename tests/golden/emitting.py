@@ -33,7 +33,7 @@ class Native(Transformer):
         return 2
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
-        """The C text of a plan, without units that are files: those are reviewed as they are."""
+        """The C text of a plan, its kernels in one unit, without the units that are files."""
         return "\n".join(make_module(plan, linking, VECTOR_BYTES, annotate).units)
 
 

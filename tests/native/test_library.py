@@ -1,6 +1,7 @@
 """The library kernels against NumPy: all dtypes, lengths from 0, ties, NaN, one thread and two."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 
@@ -95,6 +96,15 @@ def library(request, tmp_path_factory):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(made))
+
+
+def test_no_macro_is_left_defined():
+    """So the files of one module never meet each other's macros."""
+    for row, dtypes in kernels():
+        _, text = library_text(row, dtypes)
+        defined = re.findall(r"^ *# *define (\w+)", text, re.MULTILINE)
+        undefined = re.findall(r"^ *# *undef (\w+)", text, re.MULTILINE)
+        assert defined and sorted(defined) == sorted(undefined), (row, dtypes)
 
 
 def call(library, row, dtypes, *args):

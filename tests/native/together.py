@@ -49,7 +49,7 @@ class Together:
             part.together = self
             module = part.make()
             self.bodies.append(module.units[0].removeprefix(emit.LINK))
-            self.others.update(dict.fromkeys(module.units[1:]))
+            self.others.update(dict.fromkeys(module.shared))
             self.parts[text] = suffix, module
             self.last = part
 
@@ -90,7 +90,7 @@ class Part(emit._Module):
         self.together.shared.setdefault(made.text, dict.fromkeys(made.shared))
         return line
 
-    def units(self):
+    def units(self, first):
         return [[]]
 
     def unit(self, texts, alone):

@@ -25,3 +25,13 @@ def c_text(name: str) -> str:
 def defines(macros: Mapping[str, object]) -> str:
     """The lines that define macros, by name with parameters."""
     return "".join(f"#define {name} {value}\n" for name, value in macros.items())
+
+
+def instance(file: str, name: str, macros: Mapping[str, object]) -> tuple[str, str]:
+    """The name and the text of a function that a file defines for these macros.
+
+    The file calls the function NAME, and PART(x) what else it defines. No macro is left defined.
+    """
+    given = {"NAME": name, "PART(part)": f"{name}_##part", **macros}
+    undefined = "".join(f"#undef {macro.partition('(')[0]}\n" for macro in given)
+    return name, defines(given) + c_text(file) + undefined

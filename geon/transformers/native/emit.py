@@ -32,8 +32,7 @@ from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import GRAIN, nest_function
 from .product_kernels import product_header, product_unit
 from .product_shape import TAGS
-
-UNIT = 24_000  # characters of kernels in one unit: what a compiler takes a tenth of a second for
+from .units import cost, divided
 
 LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
@@ -151,14 +150,16 @@ def make_module(
     annotate: bool,
     suffix: str = "",
     timed: bool = False,
+    cores: int = 1,
 ) -> Module:
     """The C module of a plan; with the user's names and lines where ``annotate``.
 
     ``suffix`` ends the names of all its functions, so that several can share a unit. Where it is
     ``timed``, a call puts the time in nanoseconds when it begins, and after each kernel, into its
-    report behind the first ``REPORTED`` numbers.
+    report behind the first ``REPORTED`` numbers. There are units for so many ``cores`` to compile
+    side by side.
     """
-    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed)
+    work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores)
     return work.make()
 
 
@@ -171,9 +172,11 @@ class _Module:
         annotate: bool,
         suffix: str,
         timed: bool,
+        cores: int = 1,
     ) -> None:
         self.plan, self.linking, self.annotate = plan, linking, annotate
         self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed
+        self.cores = cores
         self.table = pointer_table(plan, linking)
         self.where = {place: k for k, place in enumerate(self.table)}
         self.lengths = open_lengths(plan)
@@ -191,8 +194,8 @@ class _Module:
             calls.append(f"geon_wrote(p[{self.where[KEPT]}]);")
         for number, kernel in enumerate(self.plan.schedule.kernels):
             calls += [*self.call(number, kernel), *self.time(number + 1)]
-        groups = self.units()
         body = self.run(calls)
+        groups = self.units(sum(map(len, body)))
         others = [self.unit(group, False) for group in groups[1:]]
         first = self.unit(groups[0], len(groups) < 2)
         first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
@@ -310,17 +313,14 @@ class _Module:
             found.append(f"/* {comment(text)} */")
         return found
 
-    def units(self) -> list[list[str]]:
-        """The kernels' texts in groups that are compiled side by side."""
-        groups: list[list[str]] = [[]]
-        size = 0
-        for text in self.functions:
-            if size + len(text) > UNIT and groups[-1]:
-                groups.append([])
-                size = 0
-            groups[-1].append(text)
-            size += len(text)
-        return groups
+    def units(self, first: int) -> list[list[str]]:
+        """The kernels' texts in groups that are compiled side by side.
+
+        ``first`` is the size of what the first unit has besides.
+        """
+        texts = list(self.functions)
+        groups = divided([cost(text) for text in texts], first, self.cores)
+        return [[texts[number] for number in group] for group in groups]
 
     def unit(self, texts: list[str], alone: bool) -> str:
         """One unit: what its kernels need, then the kernels."""

@@ -76,7 +76,10 @@ def _objects(
             return disk_cache.keep(file, made)
 
     with ThreadPoolExecutor(min(len(texts), available())) as pool:
-        tasks = [pool.submit(one, text, key) for text, key in zip(texts, keys, strict=True)]
+        # The longest first: what is left at the end is short, and no processor waits for long.
+        order = sorted(range(len(texts)), key=lambda number: (-len(texts[number]), number))
+        begun = {number: pool.submit(one, texts[number], keys[number]) for number in order}
+        tasks = [begun[number] for number in range(len(texts))]
         try:
             return [task.result() for task in tasks]
         except BaseException:

@@ -22,7 +22,7 @@ from ..schedule import Kernel
 from .c_function import Table
 from .ceilings import Ceilings, ceilings
 from .costs import Cost, cost_of
-from .emit import REPORTED, make_module
+from .emit import REPORTED
 from .objects import shared_object
 from .runtime import SHOW, Bound, NativeProgram
 
@@ -222,9 +222,8 @@ class _Work:
 
 def timed_program(transformer: NativeTransformer, plan: Plan, linking: Linking) -> NativeProgram:
     """The module of a plan with a look at the clock after each kernel, some 30 ns each."""
-    toolchain = transformer.toolchain()
-    module = make_module(plan, linking, toolchain.vector_bytes, annotate=False, timed=True)
-    path = shared_object(toolchain, (*module.units, *module.shared))
+    module = transformer.module(plan, linking, timed=True)
+    path = shared_object(transformer.toolchain(), (*module.units, *module.shared))
     return NativeProgram(plan, module, path, module.source)
 
 

@@ -59,8 +59,8 @@ _prepared = False
 def prepare() -> None:
     """Begin to compile what every program of this process needs, beside the user's own work.
 
-    It is there from the cache after the first time. What fails here fails again, and is told,
-    where it is needed.
+    It is there from the cache after the first time. What only a second call needs is left to that
+    one. What fails here fails again, and is told, where it is needed.
     """
     global _prepared
     if not _prepared:
@@ -71,7 +71,6 @@ def prepare() -> None:
 def _prepare() -> None:
     with contextlib.suppress(GeonError):
         load_pool()
-        gateway()
 
 
 class NativeProgram:

@@ -15,12 +15,12 @@ from ..linking import Linking
 from ..memory import Plan
 from ..target import Arrangement, Layout, Target
 from .completeness import lacks
-from .emit import make_module
+from .emit import Module, make_module
 from .keeping import keeps
 from .lowering import LAST, RULES
 from .objects import shared_object
 from .runtime import NativeProgram, prepare
-from .threads import default_threads
+from .threads import default_threads, processors
 from .toolchain import find_toolchain, missing_compiler, sanitized
 from .working import works
 
@@ -89,8 +89,7 @@ class NativeTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The C text of a plan."""
-        module = make_module(plan, linking, self.toolchain().vector_bytes, annotate)
-        return module.source
+        return self.module(plan, linking, annotate).source
 
     def toolchain(self) -> Any:
         """The compiler that is used; ``UnavailableError`` where there is none."""
@@ -99,11 +98,17 @@ class NativeTransformer(Transformer):
             raise UnavailableError(missing_compiler())
         return sanitized(found) if self.sanitize else found
 
+    def module(
+        self, plan: Plan, linking: Linking, annotate: bool = False, timed: bool = False
+    ) -> Module:
+        """The C module of a plan, in units for the processors that there are."""
+        width = self.toolchain().vector_bytes
+        return make_module(plan, linking, width, annotate, timed=timed, cores=processors())
+
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """The module of a plan, compiled and loaded."""
-        toolchain = self.toolchain()
-        module = make_module(plan, linking, toolchain.vector_bytes, annotate=False)
-        path = shared_object(toolchain, (*module.units, *module.shared))
+        module = self.module(plan, linking)
+        path = shared_object(self.toolchain(), (*module.units, *module.shared))
         return NativeProgram(plan, module, path, module.source)
 
     def profile(

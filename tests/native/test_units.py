@@ -1,0 +1,155 @@
+"""How kernels are divided among units, and what of them is compiled once for a machine."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from geon.transformers.native import units
+from geon.transformers.native.emit import make_module
+from geon.transformers.native.product_kernels import product_unit
+from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.native.units import LEAST, MOST, divided
+from tests.golden.chunks import top_level
+from tests.golden.emitting import VECTOR_BYTES, native
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 16])
+@pytest.mark.parametrize("costs", [[], [5], [9_000, 1_000, 9_000], [3_000] * 40, [90_000] * 8])
+def test_each_kernel_is_in_one_unit(costs, cores):
+    found = divided(costs, 500, cores)
+    assert sorted(number for unit in found for number in unit) == list(range(len(costs)))
+    assert all(unit == sorted(unit) for unit in found)
+
+
+def test_as_many_units_as_cores_of_about_the_same_cost():
+    costs = [3_000, 14_000, 2_500, 9_000, 6_000, 11_000, 2_500]
+    for cores in (1, 2, 3):
+        found = divided(costs, 1_000, cores)
+        loads = [sum(costs[number] for number in unit) for unit in found]
+        loads[0] += 1_000
+        assert len(found) == cores
+        assert max(loads) - min(loads) < min(costs) + 1_000, loads
+
+
+def test_the_first_unit_has_less_where_it_has_more_besides():
+    first, second = divided([4_000] * 10, 20_000, 2)
+    assert (len(first), len(second)) == (3, 7)
+
+
+def test_little_work_is_one_unit_and_much_is_multiples_of_the_cores():
+    assert len(divided([LEAST // 4] * 3, 100, 8)) == 1
+    assert len(divided([LEAST // 2] * 8, 100, 16)) == 4
+    assert len(divided([MOST // 4] * 24, 100, 2)) == 8
+    assert len(divided([MOST // 4] * 24, 100, 1)) == 1
+
+
+def test_units_for_two_processors_have_what_one_unit_has():
+    f = native("mlp_step")
+
+    def module(cores):
+        return make_module(f.plan, f.linking, VECTOR_BYTES, annotate=False, cores=cores)
+
+    alone, two = module(1), module(2)
+    assert (len(alone.units), len(two.units)) == (1, 2)
+    assert alone.shared == two.shared == (product_unit("float", VECTOR_BYTES),)
+
+    def kernels(module):
+        """The definitions of kernels' functions, as they are without what other units can see."""
+        texts = [text for unit in module.units for text in top_level(unit) if "{" in text]
+        return {text.removeprefix("static ") for text in texts if " kernel_" in text}
+
+    assert kernels(alone) - kernels(two) == set()
+    larger, smaller = sorted(map(len, two.units), reverse=True)
+    assert larger < 1.3 * smaller
+
+
+def test_the_longest_text_is_begun_first(monkeypatch, tmp_path):
+    from geon.transformers.native import objects
+
+    begun = []
+    compile_one = objects._compile
+    monkeypatch.setattr(
+        objects, "_compile", lambda *args: (begun.append(args[1]), compile_one(*args))[1]
+    )
+    monkeypatch.setattr(objects, "available", lambda: 1)
+    monkeypatch.setenv("GEON_CACHE", str(tmp_path / "cache"))
+    toolchain = find_toolchain()
+    if toolchain is None:
+        pytest.skip("there is no C compiler")
+    texts = [f"int f{n}(void); int f{n}(void) {{ return {n}; }} /* {'x' * n} */" for n in (1, 9, 5)]
+    objects.shared_object(toolchain, texts)
+    assert begun == [texts[1], texts[2], texts[0]]
+
+
+PROGRAM = """
+import sys, threading
+import numpy as np
+import geon
+from geon.transformers.native import disk_cache, objects
+from geon.transformers.native.emit import make_module
+from geon.transformers.native.threads import load_pool
+
+def made(start):
+    return len(list(disk_cache.folder().glob(start + "*.so")))
+
+def product(function):
+    M, K, N = geon.Axis("M", 4), geon.Axis("K", 5), geon.Axis("N", 6)
+    x, w = geon.placeholder([M, K]), geon.placeholder([K, N])
+    f = transformer.computation(function(geon.dot(x, w)), x, w)
+    before = objects.compiled
+    f(np.ones((4, 5)), np.ones((5, 6)))
+    return f, objects.compiled - before, transformer.module(f.plan, f.linking)
+
+transformer = geon.make_transformer("native")
+load_pool()  # begun when the transformer was made
+"""
+
+
+def outcome(program, cache):
+    """What a program prints in a process with this cache folder."""
+    if find_toolchain() is None:
+        pytest.skip("there is no C compiler")
+    run = [sys.executable, "-c", PROGRAM + textwrap.dedent(program)]
+    environment = {**os.environ, "GEON_CACHE": str(cache)}
+    done = subprocess.run(run, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_second_program_of_a_machine_compiles_its_own_units_alone(tmp_path):
+    """The pool and the functions of products come from the cache, in any process."""
+    first = """
+    f, count, module = product(geon.tanh)
+    print(count - len(module.units), len(module.shared), made("libgeon_pool"))
+    f, count, module = product(geon.exp)
+    print(count - len(module.units), len(module.shared), made("libgeon_pool"))
+    """
+    assert outcome(first, tmp_path / "cache") == "1 1 1\n0 1 1\n"
+    other = """
+    f, count, module = product(geon.sin)
+    print(count, len(module.units), objects.compiled)
+    """
+    assert outcome(other, tmp_path / "cache") == "1 1 1\n"
+
+
+def test_the_entry_of_calls_is_compiled_by_the_second_call(tmp_path):
+    program = """
+    f, count, module = product(geon.tanh)
+    print(made("geon-entry"), [t.name for t in threading.enumerate() if "geon" in t.name])
+    f(np.ones((4, 5)), np.ones((5, 6)))
+    print(made("geon-entry"))
+    """
+    assert outcome(program, tmp_path / "cache") == "0 []\n1\n"
+    again = """
+    f, count, module = product(geon.tanh)
+    f(np.ones((4, 5)), np.ones((5, 6)))
+    print(objects.compiled)
+    """
+    assert outcome(again, tmp_path / "cache") == "0\n"
+
+
+def test_a_kernel_costs_more_than_its_text():
+    assert units.cost("x" * 100) == 100 + units.KERNEL

@@ -17,7 +17,8 @@ from .testing.comparison import close
 from .testing.difference import first_difference
 from .transformers.base import Transformer, make_transformer
 from .transformers.computation import Computation
-from .transformers.trace import at_entry, titled
+from .transformers.entering import at_entry
+from .transformers.trace import titled
 
 Array = np.ndarray[Any, Any]
 SAME, DIFFERENT, UNUSABLE = 0, 1, 2
@@ -133,7 +134,7 @@ def interpreted(replay: Replay) -> Outcome:
     """The outcome by the naive interpreter."""
     f = replay.f
     try:
-        known, lengths = at_entry(f, replay.inputs, {})
+        known, lengths = at_entry(f.transformer, f.stages(), f.arranged(replay.inputs, {}))
         return Outcome(interpret(f.pure.roots, known, lengths))
     except GeonError as error:
         return Outcome({}, error)

@@ -12,7 +12,8 @@ from ..op_graph.interpret import interpret
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from ..transformers.base import Transformer
 from ..transformers.computation import Computation
-from ..transformers.trace import at_entry, titled
+from ..transformers.entering import at_entry
+from ..transformers.trace import titled
 from .comparison import assert_close
 from .difference import first_difference
 
@@ -43,7 +44,7 @@ def assert_agrees(
         if leaf.info.stored:
             transformer.set(leaf, array)
     arrays = list(inputs.values())
-    known, sizes = at_entry(f, arrays, {})
+    known, sizes = at_entry(transformer, f.stages(), arrays)
     expected = interpret(f.pure.roots, known, sizes)
     before = [np.array(array) for array in arrays]
     found = f(*arrays)
@@ -60,7 +61,7 @@ def assert_agrees(
             assert value.dtype == shown.dtype, f"{what} came as {value.dtype}"
             assert_close(value, expected[pure], shown.dtype, floor=floor, exact=exact, what=what)
         except AssertionError as error:
-            error.add_note(_explanation(f, known, arrays, exact))
+            error.add_note(_explanation(transformer, f, known, arrays, exact))
             raise
     return found
 
@@ -79,9 +80,15 @@ def assert_own(
             others.append(value)
 
 
-def _explanation(f: Computation, known: Mapping[Leaf, Any], arrays: list[Any], exact: bool) -> str:
+def _explanation(
+    transformer: Transformer,
+    f: Computation,
+    known: Mapping[Leaf, Any],
+    arrays: list[Any],
+    exact: bool,
+) -> str:
     for leaf, array in known.items():
         if leaf.info.stored:
-            f.transformer.set(leaf, array)
+            transformer.set(leaf, array)
     found = first_difference(f, *arrays, exact=exact) if arrays else first_difference(f)
     return "no op differs where it is a result of its own" if found is None else str(found)

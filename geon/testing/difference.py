@@ -17,8 +17,10 @@ from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
 from ..op_graph.rewrite import rewrite
 from ..op_graph.simplify import STABLE
 from ..op_graph.sites import set_override
+from ..transformers.compile import Stages
 from ..transformers.computation import Computation
-from ..transformers.trace import at_entry, titled
+from ..transformers.entering import at_entry
+from ..transformers.trace import titled
 from .comparison import close, same_bits, worst
 
 Array = np.ndarray[Any, Any]
@@ -109,7 +111,7 @@ class _Side:
 
     def __init__(self, f: Computation, inputs: Sequence[Any]) -> None:
         self.f, self.name = f, f.transformer.target.name
-        self.leaves, self.lengths = at_entry(f, inputs, {})
+        self.leaves, self.lengths = at_entry(f.transformer, f.stages(), f.arranged(inputs, {}))
         self.ops = post_order(f.pure.roots)
         self.images: list[Op] = []
         self.stand_ins: dict[Leaf, Leaf] = {}
@@ -133,9 +135,9 @@ class _Side:
     def compute(self, numbers: Sequence[int]) -> list[Array]:
         """The values of the ops with these numbers, from one compiled program."""
         wanted = tuple(op for n in numbers if isinstance(op := self.images[n], Tensor))
-        call = self.f.transformer.make_call(
-            self.f, Functional(wanted, {}, ()), list(self.stand_ins.values())
-        )
+        pure, owner = Functional(wanted, {}, ()), self.f.transformer
+        stages = Stages(self.f.request, pure, list(self.stand_ins.values()), owner)
+        call = owner.make_call(stages)
         return list(call(*(self.leaves[leaf] for leaf in self.stand_ins)))
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from ..errors import ArgumentError, UnavailableError
 from ..op_graph.axes import Axis, default_lengths
 from ..op_graph.effects import without_follows
-from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf, Op, Tensor
+from .compile import Stages
 from .computation import Computation
 from .environment import default_transformer
 from .given import named_lengths
@@ -89,10 +89,12 @@ class Transformer:
         """
         raise NotImplementedError
 
-    def make_call(self, computation: Computation, pure: Functional, leaves: Sequence[Leaf]) -> Any:
-        """A callable from one value for each leaf to the tuple of results."""
-        program, linking = computation.compiled(pure, leaves)
-        return self.link(carried(self.memory, program.functions), computation, linking)
+    def make_call(self, stages: Stages) -> Any:
+        """A callable from one value for each input of a computation to the tuple of results.
+
+        ``stages.compiled`` is the program, and ``stages.plan`` what it was compiled from.
+        """
+        return self.link(carried(self.memory, stages.compiled.functions), stages)
 
     def profile(
         self,
@@ -114,9 +116,7 @@ class Transformer:
             'geon.make_transformer("native") does'
         )
 
-    def link(
-        self, functions: Any, computation: Computation, linking: Linking, *, writes: bool = True
-    ) -> Call:
+    def link(self, functions: Any, stages: Stages, *, writes: bool = True) -> Call:
         """A callable that feeds, binds lengths, checks guards and runs ``functions``.
 
         ``sizes(lengths)`` gives the bytes of arena buffers, the first and last kernel of each, and
@@ -126,6 +126,7 @@ class Transformer:
         ``variables`` and ``constants`` are values of ``memory``; inputs and results are arrays,
         which ``memory.carried`` moves for a program that takes and gives such values.
         """
+        request, linking = stages.request, stages.linking
         with self.lock:
             owners = linking.stored(linking.variables)
             self.variables.add(owners)
@@ -140,11 +141,11 @@ class Transformer:
             [slots[leaf] for leaf in linking.read],
             [slots[leaf] for leaf in linking.written] if writes else [],
             [self.memory.copy_in(value.array) for value in linking.constants],
-            [guard_of(guard) for guard in computation.guards],
-            computation.lengths,
+            [guard_of(guard) for guard in request.guards],
+            request.lengths,
             self.state,
             self.target.alignment,
-            computation._specialization,
+            request.specialization,
         )
 
     # Computations -------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ class Transformer:
         """Lengths by open name; those of variables, and of computations that were made, count."""
         with self.lock:
             self.state.usable()
-            known = {name for made in self.computations for name in made.open_names}
+            known = {name for made in self.computations for name in made.request.open_names}
             for slot in self.state.slots:
                 known.update(n for d in slot.dims if not isinstance(d, int) for n in d.names)
         return named_lengths(lengths, known, "lengths")

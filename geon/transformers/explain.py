@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from ..errors import ArgumentError
 from ..op_graph.axes import default_lengths
 from ..op_graph.constants import scalar_value
 from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Leaf, Op, post_order
+from .compile import Stages
 from .memory import Home, peak
+from .schedule import Schedule
 
-if TYPE_CHECKING:
-    from .computation import Computation
+STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
 
 
-def explain(f: Computation, stage: str) -> str:
-    """The text of one stage of a computation."""
+def explain(stages: Stages, stage: str, threads: int) -> str:
+    """The text of one stage, for calls on so many threads where that shows."""
+    if stage not in STAGES:
+        raise ArgumentError(f"there is no stage {stage!r}; there are {', '.join(STAGES)}")
     if stage == "build":
-        made = f._copies(f.results)
-        return listing([made[op] for op in f.results])
+        made = stages.request.copies(stages.request.results)
+        return listing([made[op] for op in stages.request.results])
     if stage == "functional":
-        pure = f._own_graph(f.pure)
+        pure = stages.request.copied(stages.pure)
         changes = [f"{leaf} := {value}" for leaf, value in pure.updates.items()]
         return "\n".join([listing(pure.roots), *changes])
     if stage == "simplify":
-        program = f.program
+        program = stages.program
         changes = [f"{leaf} := {value}" for leaf, value in program.updates]
         return "\n".join([listing(program.roots), *changes])
     if stage == "schedule":
-        return _schedule(f)
-    return _plan(f) if stage == "plan" else f.source
+        return _schedule(stages.schedule)
+    return _plan(stages, threads) if stage == "plan" else stages.source
 
 
 def listing(roots: Iterable[Op]) -> str:
@@ -52,8 +55,7 @@ def listing(roots: Iterable[Op]) -> str:
     return "\n".join(lines)
 
 
-def _schedule(f: Computation) -> str:
-    schedule = f.plan.schedule
+def _schedule(schedule: Schedule) -> str:
     lines = []
     for position, kernel in enumerate(schedule.kernels):
         notes = []
@@ -71,10 +73,9 @@ def _schedule(f: Computation) -> str:
     return "\n".join(lines)
 
 
-def _plan(f: Computation) -> str:
-    plan = f.plan
-    lengths = {**default_lengths(), **f.lengths}
-    threads = f.transformer.threads
+def _plan(stages: Stages, threads: int) -> str:
+    plan = stages.plan
+    lengths = {**default_lengths(), **stages.request.lengths}
     lines = [f"peak bytes: {peak(plan, lengths, threads)}"]
     for number, buffer in enumerate(plan.buffers):
         span = f"kernels {buffer.first} to {buffer.last}"

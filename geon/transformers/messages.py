@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..errors import ArgumentError, AxisError, SizeError
+from ..errors import ArgumentError, AxisError, GeonError, SizeError
 from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.nodes import made_at, sites_of
 from ..op_graph.op_graph import Leaf, Op, post_order
+from .compile import Stages
 from .memory import Plan
+from .runtime.calls import explained
 from .schedule import bytes_of
 
 # Ops whose values a kernel may compute without memory for them, beside those that have a home.
@@ -31,6 +33,15 @@ def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentE
     """An error about the arguments of a call, with the placeholders it takes."""
     lines = [f"  {leaf} {leaf.dtype.name} made at {leaf.file_info}" for leaf in leaves]
     return ArgumentError("\n".join([str(error), *lines]))
+
+
+def about_ops(error: GeonError, stages: Stages) -> Exception:
+    """An error of a call, with the op it is about and the user's line."""
+    if isinstance(error, AxisError) and error.open_name is not None:
+        return with_open_axis(error, [*stages.request.results, *stages.request.pure.roots])
+    if isinstance(error, SizeError) and error.lengths is not None:
+        return with_largest(error, stages.plan)
+    return explained(error, lambda kernel: described(stages.plan.schedule.kernels[kernel].op))
 
 
 def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -21,24 +21,23 @@ from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
 from .plain import dims_of
 from .runtime.state import Slot, State
 
-if TYPE_CHECKING:
-    from .computation import Computation
+First = TypeVar("First", bound=Callable[[], Any])
 
 log = logging.getLogger("geon")
 SET = "or give a value with transformer.set(variable, array)"
 
 
-class Variables:
+class Variables(Generic[First]):
     """Storage leaves in the order a transformer met them, each with its slot in ``state``.
 
     ``compute`` makes a computation of an effect, for first values that are ops.
     """
 
-    def __init__(self, state: State, compute: Callable[[Op], Computation]) -> None:
+    def __init__(self, state: State, compute: Callable[[Op], First]) -> None:
         self.state = state
         self.compute = compute
         self._slots: dict[Leaf, Slot] = {}
-        self._firsts: dict[Leaf, Computation] = {}
+        self._firsts: dict[Leaf, First] = {}
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -141,7 +140,7 @@ class Variables:
             )
         return np.broadcast_to(array, shape)
 
-    def first(self, leaf: Leaf) -> Computation | None:
+    def first(self, leaf: Leaf) -> First | None:
         """The computation of the ops that give a variable its first value; None without ops."""
         if leaf not in self._firsts and leaf.initializers:
             effects = leaf.initializers

@@ -183,8 +183,8 @@ CONSTANTS = (
     _shared("schedule", "MOVED_FIRST", "results"),
     # NumPy.
     _shared("numpy/runtime", "_blocks", "shifted"),
-    _shared("numpy/emit", "CARVED_TOGETHER", "results"),
-    _shared("numpy/emit", "NAMED_BY_VALUE", "results"),
+    _shared("numpy/operands", "CARVED_TOGETHER", "results"),
+    _shared("numpy/operands", "NAMED_BY_VALUE", "results"),
     _shared("numpy/emit", "ADDED_UP", "results"),
     _shared("numpy/parts", "PART", "steps", each=(1,), many=0),
     _shared("numpy/long_sums", "RUNNING", "running", many=9),

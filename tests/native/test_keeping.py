@@ -58,7 +58,7 @@ def test_all_numbers_of_rows_share_one_copy(transformer, weights):
     for rows in (40, 41, 300, 40, 20, 41):
         x = RANDOM.standard_normal((rows, 70)).astype(np.float32)
         near(f(x), x @ W)
-    program, _ = f.compiled(f.pure, f.placeholders)
+    program = f.stages().compiled
     held = [copy.nbytes for copies in program.copies.values() for copy in copies.arrays]
     assert sorted(held) == [0, (100 + 32) * 70 * 4]
 

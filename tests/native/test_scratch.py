@@ -75,7 +75,7 @@ MEASURED = """
             gc.collect()
             getattr(libc, "malloc_trim", lambda n: 0)(0)
             said = f.peak_bytes({axis: lengths[axis.name] for axis in (A, B, C, D)
-                                 if axis.name in f.open_names})
+                                 if axis.name in f.request.open_names})
             open("/proc/self/clear_refs", "w").write("5")
             before = status("VmRSS")
             out = f(*feeds)
@@ -348,7 +348,9 @@ def test_peak_bytes_of_open_lengths_is_an_upper_bound(name, threads):
         sizes = [1, 2, 3, 5, 12, 13, 31, 33, 64, 100, 257, 481, 1000, 8191, 9000, 70_000]
         for _ in range(300):
             lengths = {axis: draw.choice(sizes) for axis in (A, B, C)}
-            exact = f.peak_bytes({a: n for a, n in lengths.items() if a.name in f.open_names})
+            exact = f.peak_bytes(
+                {a: n for a, n in lengths.items() if a.name in f.request.open_names}
+            )
             said = bound.evaluate({axis.name: n for axis, n in lengths.items()})
             assert exact <= said + 64 * buffers, lengths
 

@@ -15,7 +15,7 @@ from geon.testing.samples import SAMPLES
 from geon.transformers import c_expressions, fusion, layout, scalars
 from geon.transformers.native import accumulate
 from geon.transformers.native.completeness import lacks as native_lacks
-from geon.transformers.numpy import emit, kernels, table
+from geon.transformers.numpy import kernels, operands, table
 from geon.transformers.numpy.completeness import lacks as numpy_lacks
 from tests.kinds import numpy_only
 from tests.places import here
@@ -183,7 +183,7 @@ def test_a_view_by_halves_in_native_code(transformer, monkeypatch, row):
 def test_a_view_by_halves_in_numpy(transformer, monkeypatch, row):
     tables = [
         ("VIEWS of transformers/layout.py", layout.VIEWS, layout.VIEWS["flip"]),
-        ("SHOWN of transformers/numpy/emit.py", emit.SHOWN, emit.SHOWN["flip"]),
+        ("SHOWN of transformers/numpy/operands.py", operands.SHOWN, operands.SHOWN["flip"]),
     ]
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
     got = tried(transformer, monkeypatch, tables, mirror(row), data)
@@ -230,5 +230,5 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
 def test_tables_name_only_rows():
     for known in (fusion.REDUCING, c_expressions.STEPS, c_expressions.IDENTITIES, accumulate.SIGNS,
                   c_expressions.ELEMENTS, fusion.LOOKS, fusion.LIBRARY, scalars.THROUGH,
-                  scalars.CHOOSING, layout.VIEWS, emit.SHOWN, kernels.SPECIAL):  # fmt: skip
+                  scalars.CHOOSING, layout.VIEWS, operands.SHOWN, kernels.SPECIAL):  # fmt: skip
         assert set(known) <= PRIMITIVES.keys(), sorted(set(known) - PRIMITIVES.keys())

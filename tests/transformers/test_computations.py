@@ -1,5 +1,6 @@
 """Calls: whose the arrays are, kept values, and programs shared by structure."""
 
+import collections
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import geon
 from geon.errors import ArgumentError, FeedError, IndexRangeError
 from geon.op_graph.op_graph import post_order
 from geon.transformers import cache
+from geon.transformers import compile as stages
 
 C3, N4 = geon.Axis("C", 3), geon.Axis("N", 4)
 
@@ -229,6 +231,37 @@ def test_a_program_that_cannot_be_made_is_tried_again(monkeypatch):
     assert cache.program("key of a failure", lambda: 5) == 5
 
 
+def test_each_stage_runs_once_and_is_what_was_compiled(make, monkeypatch):
+    runs = collections.Counter()
+
+    def counted(name):
+        stage = getattr(stages, name)
+
+        def run(*args, **options):
+            runs[name] += 1
+            return stage(*args, **options)
+
+        monkeypatch.setattr(stages, name, run)
+
+    for name in ("build_program", "lay_out", "schedule", "plan_memory"):
+        counted(name)
+    transformer, plans = make(), []
+    compile = transformer.compile
+    monkeypatch.setattr(transformer, "compile", lambda *a: plans.append(a[0]) or compile(*a))
+    x = geon.placeholder([geon.Axis("N")], name="x")
+    hidden = geon.sin(x) * 765.25
+    f = transformer.computation(geon.cos(hidden), x, keep=[hidden])
+    f([1, 2])
+    for stage in ("simplify", "schedule", "plan", "emit"):
+        assert f.explain(stage)
+    assert f.source and f.peak_bytes()
+    assert plans == [f.plan] and f.plan.schedule is f.stages().schedule
+    assert set(runs.values()) == {1} and len(runs) == 4
+    f.override(hidden, [1, 2])
+    f([1, 2])
+    assert len(plans) == 2 and set(runs.values()) == {2}
+
+
 KEYS = """
 import sys
 import numpy as np
@@ -240,8 +273,7 @@ program = cache.structure_key
 def recording(*parts):
     keys.append(program(*parts))
     return keys[-1]
-import geon.transformers.computation as computation
-computation.structure_key = recording
+cache.structure_key = recording
 
 N, C = geon.Axis("N"), geon.Axis("C", 3)
 x = geon.placeholder(axes=[C, N], name="x")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import geon
-from geon.transformers import computation as computing
+from geon.transformers.environment import debugging
 from geon.transformers.memory import Buffer, Home, place_plan
 from geon.transformers.verify import verify_plan
 
@@ -147,7 +147,7 @@ def run(results, inputs, change=None):
     plan = f.plan if change is None else change(f.plan)
     verify_plan(plan)
     program = transformer.compile(plan, f.linking)
-    f.compiled = lambda pure, leaves: (program, f.linking)
+    f._calls[()] = transformer.link(program.functions, f.stages())
     random = np.random.default_rng(1)
     found = f(random.normal(size=(3, 4)).astype(np.float32), 1)
     arrays = [a for a in found if a is not None]
@@ -205,7 +205,7 @@ def test_the_session_verifies_every_plan(monkeypatch):
     x = geon.placeholder(axes=N)
     f = geon.NumPyTransformer().computation(geon.sin(x) * 123.0, x)
     assert seen == [] and f.plan is seen[0]
-    assert computing.debugging("verify")
+    assert debugging("verify")
 
 
 def test_placing_is_exact(plan):

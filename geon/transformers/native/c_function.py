@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,11 @@ from ...errors import ArgumentError, FeedError
 from ...op_graph.axes import Axes, Axis, default_lengths
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Op
+from ..computation import Computation
 from ..given import named_lengths
-from ..linking import Linking
 from ..runtime.place import place
 from .emit import KEPT, REPORTED, RUN
 from .runtime import Bound, NativeProgram, address
-
-if TYPE_CHECKING:
-    from ..computation import Computation
 
 Array = np.ndarray[Any, Any]
 
@@ -72,11 +69,14 @@ class CFunction:
     ``constants`` and the memory of ``variables``, which stay while it and the transformer do.
     """
 
-    def __init__(self, computation: Computation, program: NativeProgram, linking: Linking) -> None:
-        self._computation, self._program, self._linking = computation, program, linking
+    def __init__(self, computation: Computation, version: Array) -> None:
+        self._computation, self._version = computation, version
+        stages = computation.stages()
+        program: NativeProgram = stages.compiled
+        self._program, self._linking = program, stages.linking
         self.signature = " ".join(RUN.format("").split())
         self.lengths: tuple[str, ...] = program.module.lengths
-        self.constants: tuple[Array, ...] = tuple(value.array for value in linking.constants)
+        self.constants: tuple[Array, ...] = tuple(value.array for value in self._linking.constants)
         self.pointers: tuple[Pointer, ...] = tuple(self._pointers())
 
     @property
@@ -118,7 +118,7 @@ class CFunction:
         threads = threads or self._computation.transformer.threads
         known = {
             **default_lengths(),
-            **self._computation.lengths,
+            **self._computation.request.lengths,
             **named_lengths(lengths, self.lengths, "lengths"),
         }
         missing = [name for name in self.lengths if name not in known]
@@ -137,9 +137,7 @@ class CFunction:
         Variables are the transformer's own: a function that writes them must not run at the same
         time as a computation of that transformer. Raises what a call of the computation raises.
         """
-        computation, program = self._computation, self._program
-
-        version = computation.transformer.state.version
+        computation, program, version = self._computation, self._program, self._version
         threads = computation.transformer.threads
 
         def bind(*bound: Any) -> Table:
@@ -151,7 +149,7 @@ class CFunction:
 
         functions = (bind, run, program.functions(threads).sizes)
         values = computation.arranged(inputs, named)
-        call = computation.transformer.link(functions, computation, self._linking, writes=False)
+        call = computation.transformer.link(functions, computation.stages(), writes=False)
         table: Table = call(*values)
         if out is None:
             table.renew()

@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,19 +16,18 @@ from ...errors import ArgumentError, AxisError, IndexRangeError, NonFiniteError,
 from ...op_graph.dtypes import name_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
-from ..linking import Linking
-from ..memory import Plan
+from ..compile import Stages
+from ..computation import Computation
+from ..messages import about_ops
 from ..schedule import Kernel
 from .c_function import Table
 from .ceilings import Ceilings, ceilings
 from .costs import Cost, cost_of
-from .emit import REPORTED
+from .emit import REPORTED, make_module
 from .objects import shared_object
 from .runtime import SHOW, Bound, NativeProgram
-
-if TYPE_CHECKING:
-    from ..computation import Computation
-    from .transformer import NativeTransformer
+from .threads import processors
+from .toolchain import Toolchain
 
 Array = np.ndarray[Any, Any]
 
@@ -115,21 +114,24 @@ class Profile(Sequence[KernelProfile]):
 
 
 def profile(
-    transformer: NativeTransformer,
+    toolchain: Toolchain,
     computation: Computation,
     args: Sequence[Any],
     keywords: Mapping[str, Any],
     repeats: int,
 ) -> Profile:
-    """The profile of a computation for these values of its placeholders."""
+    """The profile of a computation for these values of its placeholders.
+
+    ``toolchain`` compiles the module that looks at the clock.
+    """
     if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1:
         raise ArgumentError(f"repeats={repeats!r}: give a number of calls, 1 or more")
     values = (*computation.arranged(args, keywords), *computation.given.values())
     given = tuple(computation.given)
     try:
-        return _Work(transformer, computation, given).profile(values, repeats)
+        return _Work(toolchain, computation, given).profile(values, repeats)
     except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
-        raise computation._explained(error, given) from None
+        raise about_ops(error, computation.stages(given)) from None
 
 
 class _Work:
@@ -137,17 +139,12 @@ class _Work:
     and one with the same kernels that looks at the clock between them."""
 
     def __init__(
-        self, transformer: NativeTransformer, computation: Computation, given: tuple[Op, ...]
+        self, toolchain: Toolchain, computation: Computation, given: tuple[Op, ...]
     ) -> None:
-        pure, leaves = computation._overridden(given)
-        self.transformer, self.computation = transformer, computation
-        self.program, self.linking = computation.compiled(pure, leaves)
-
-        def make() -> tuple[Plan, NativeProgram]:
-            plan = computation.make_plan(computation._make_program(pure))
-            return plan, timed_program(transformer, plan, self.linking)
-
-        self.plan, self.timed = computation._stage(("timed", *map(id, given)), make)
+        self.transformer, self.stages = computation.transformer, computation.stages(given)
+        self.program: NativeProgram = self.stages.compiled
+        self.plan = self.stages.plan
+        self.timed = self.stages.once("timed", lambda: timed_program(toolchain, self.stages))
         self.table: Table
 
     def call(self) -> Callable[..., Any]:
@@ -175,7 +172,7 @@ class _Work:
         return found
 
     def linked(self, functions: Any) -> Callable[..., Any]:
-        return self.transformer.link(functions, self.computation, self.linking, writes=False)
+        return self.transformer.link(functions, self.stages, writes=False)
 
     def profile(self, values: Sequence[Any], repeats: int) -> Profile:
         """Medians of so many calls, whole and by kernel."""
@@ -220,11 +217,14 @@ class _Work:
         )
 
 
-def timed_program(transformer: NativeTransformer, plan: Plan, linking: Linking) -> NativeProgram:
+def timed_program(toolchain: Toolchain, stages: Stages) -> NativeProgram:
     """The module of a plan with a look at the clock after each kernel, some 30 ns each."""
-    module = transformer.module(plan, linking, timed=True)
-    path = shared_object(transformer.toolchain(), (*module.units, *module.shared))
-    return NativeProgram(plan, module, path, module.source)
+    width = toolchain.vector_bytes
+    module = make_module(
+        stages.plan, stages.linking, width, annotate=False, timed=True, cores=processors()
+    )
+    path = shared_object(toolchain, (*module.units, *module.shared))
+    return NativeProgram(stages.plan, module, path, module.source)
 
 
 @contextlib.contextmanager

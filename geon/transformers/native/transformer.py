@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import ArgumentError, UnavailableError
-from ...op_graph.functional import Functional
-from ...op_graph.op_graph import Leaf, Op
+from ...op_graph.op_graph import Op
 from ..base import Transformer
+from ..compile import Stages
+from ..computation import Computation
 from ..fusion import LIBRARY, group
 from ..linking import Linking
 from ..memory import Plan
@@ -23,11 +24,6 @@ from .runtime import NativeProgram, prepare
 from .threads import default_threads, processors
 from .toolchain import find_toolchain, missing_compiler, sanitized
 from .working import works
-
-if TYPE_CHECKING:
-    from ..computation import Computation
-    from .c_function import CFunction
-    from .profile import Profile
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
@@ -72,7 +68,7 @@ class NativeTransformer(Transformer):
         self.sanitize = sanitize
         prepare()
         if sanitize:
-            from .sanitizing import require_sanitizer
+            from .sanitizing import require_sanitizer  # few need it
 
             require_sanitizer(self.toolchain())
             self.target = dataclasses.replace(TARGET, name="native, sanitized")
@@ -117,24 +113,24 @@ class NativeTransformer(Transformer):
         args: Sequence[Any],
         keywords: Mapping[str, Any],
         repeats: int,
-    ) -> Profile:
+    ) -> Any:
         """The time of each kernel, and what the machine could do."""
-        from .profile import profile
+        from .profile import profile  # here because few need it, and it takes a while to load
 
-        return profile(self, computation, args, keywords, repeats)
+        return profile(self.toolchain(), computation, args, keywords, repeats)
 
-    def c_function(self, computation: Computation) -> CFunction:
+    def c_function(self, computation: Computation) -> Any:
         """The C function that calls of a computation run."""
-        from .c_function import CFunction
+        from .c_function import CFunction  # as above
 
-        return CFunction(computation, *computation.compiled(computation.pure, computation.inputs))
+        return CFunction(computation, self.state.version)
 
-    def make_call(self, computation: Any, pure: Functional, leaves: Sequence[Leaf]) -> Any:
-        """A callable from one value for each leaf to the tuple of results."""
-        program, linking = computation.compiled(pure, leaves)
+    def make_call(self, stages: Stages) -> Any:
+        """A callable from one value for each input to the tuple of results."""
+        program: NativeProgram = stages.compiled
         functions = program.functions(self.threads, self.state.version)
         if self.sanitize:
             from .sanitizing import with_red_zones
 
             functions = with_red_zones(program, functions, self.threads)
-        return self.link(functions, computation, linking)
+        return self.link(functions, stages)

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from ...op_graph.op_graph import Op
 from .. import layout
-from . import emit, kernels, table
+from . import kernels, operands, table
 
 
 def lacks(op: Op) -> list[str]:
@@ -16,11 +16,11 @@ def lacks(op: Op) -> list[str]:
         return []
     tables: dict[str, Container[str]] = {}
     if name in layout.ACTING_VIEWS:
-        tables["SHOWN of transformers/numpy/emit.py"] = emit.SHOWN
+        tables["SHOWN of transformers/numpy/operands.py"] = operands.SHOWN
         tables["SPECIAL of transformers/numpy/kernels.py"] = kernels.SPECIAL
     elif name in layout.VIEWS or (kind == "movement" and name not in kernels.SPECIAL):
         tables["VIEWS of transformers/layout.py"] = layout.VIEWS
-        tables["SHOWN of transformers/numpy/emit.py"] = emit.SHOWN
+        tables["SHOWN of transformers/numpy/operands.py"] = operands.SHOWN
     elif name not in kernels.SPECIAL:
         where = {"elementwise": "TABLE", "reduction": "REDUCTIONS"}.get(kind)
         if where is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...op_graph.dtypes import kind, name_of
 from ...op_graph.lengths import Length, product
@@ -12,13 +11,11 @@ from ...op_graph.reductions import positions
 from ..schedule import Kernel
 from .contract import groups
 from .long_sums import CHAIN, LONG_PRODUCT
+from .operands import Operands, dtype_text, length_text
 from .table import INTEGER_TABLE, REDUCTIONS, TABLE
 
-if TYPE_CHECKING:
-    from .emit import Emitter
 
-
-def statements(work: Emitter, kernel: Kernel) -> list[str]:
+def statements(work: Operands, kernel: Kernel) -> list[str]:
     """The statements that compute a kernel."""
     name = kernel.op.primitive.name
     if name in REDUCTIONS:
@@ -29,7 +26,7 @@ def statements(work: Emitter, kernel: Kernel) -> list[str]:
     return _elementwise(work, kernel.op)
 
 
-def _elementwise(work: Emitter, op: Op) -> list[str]:
+def _elementwise(work: Operands, op: Op) -> list[str]:
     name = op.primitive.name
     lines = TABLE[name]
     if kind(op.args[0].dtype) != "f":
@@ -43,14 +40,14 @@ def _elementwise(work: Emitter, op: Op) -> list[str]:
     return [line.format(*operands, **fields) for line in lines]
 
 
-def _where(work: Emitter, op: Op) -> list[str]:
+def _where(work: Operands, op: Op) -> list[str]:
     condition, chosen, other = (work.operand(arg, op.axes) for arg in op.args)
     out = work.operand(op)
     first = [] if out == other else [f"np.copyto({out}, {other})"]
     return [*first, f"np.copyto({out}, {chosen}, where={condition})"]
 
 
-def _cast(work: Emitter, op: Op) -> list[str]:
+def _cast(work: Operands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0], op.axes), work.operand(op)
     if kind(op.args[0].dtype) == "f" and kind(op.dtype) == "i":
         return [f"rt.to_integer({x}, {out})"]
@@ -59,9 +56,7 @@ def _cast(work: Emitter, op: Op) -> list[str]:
     return [f"np.copyto({out}, {x}, casting='unsafe')"]
 
 
-def _reduction(work: Emitter, op: Op) -> list[str]:
-    from .emit import dtype_text
-
+def _reduction(work: Operands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     text = REDUCTIONS[op.primitive.name]
     if op.dtype is op.args[0].dtype:
@@ -73,7 +68,7 @@ def _reduction(work: Emitter, op: Op) -> list[str]:
     return [text.format(x, axis=shown, dtype=dtype_text(op.dtype), o=out)]
 
 
-def _few(work: Emitter, x: Op, axis: tuple[int, ...]) -> bool:
+def _few(work: Operands, x: Op, axis: tuple[int, ...]) -> bool:
     """Whether NumPy's own sum is right: of few terms, of one run of memory, or of no floats."""
     terms = product(x.axes.lengths[k] for k in axis)
     together = len(axis) == len(x.axes) and work.base[x] is x
@@ -81,12 +76,12 @@ def _few(work: Emitter, x: Op, axis: tuple[int, ...]) -> bool:
     return name_of(x.dtype) not in ("float32", "float64") or together or few
 
 
-def _position(work: Emitter, op: Op) -> list[str]:
+def _position(work: Operands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     return [f"np.{op.primitive.name}({x}, axis={positions(op)[0]}, out={out})"]
 
 
-def _cumulative(work: Emitter, op: Op) -> list[str]:
+def _cumulative(work: Operands, op: Op) -> list[str]:
     name, exclusive, reverse = op.attrs
     at = op.axes.index(name)
     ufunc, identity = ("add", 0) if op.primitive.name == "cumsum" else ("multiply", 1)
@@ -112,23 +107,23 @@ def _cumulative(work: Emitter, op: Op) -> list[str]:
     ]
 
 
-def _sort(work: Emitter, op: Op) -> list[str]:
+def _sort(work: Operands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     first = [] if x == out else [f"np.copyto({out}, {x})"]
     return [*first, f"{out}.sort(axis={op.axes.index(op.attrs[0])}, kind='stable')"]
 
 
-def _argsort(work: Emitter, op: Op) -> list[str]:
+def _argsort(work: Operands, op: Op) -> list[str]:
     x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs[0])
     return [f"np.copyto({out}, np.argsort({x}, axis={at}, kind='stable'))"]
 
 
-def _top_k(work: Emitter, op: Op) -> list[str]:
+def _top_k(work: Operands, op: Op) -> list[str]:
     x, out, at = work.operand(op.args[0]), work.operand(op), op.axes.index(op.attrs[0])
     return [f"rt.top_k({x}, {at}, {op.attrs[1]}, {out})"]
 
 
-def _dot(work: Emitter, op: Op) -> list[str]:
+def _dot(work: Operands, op: Op) -> list[str]:
     parts = groups(op)
     x, y = op.args
     order = work.layouts[op].order
@@ -146,7 +141,7 @@ def _dot(work: Emitter, op: Op) -> list[str]:
     return [f"rt.matmul({left}, {right}, {out})"]
 
 
-def _matrix(work: Emitter, op: Op, batch: list[str], pair: list[list[str]], drop: bool) -> str:
+def _matrix(work: Operands, op: Op, batch: list[str], pair: list[list[str]], drop: bool) -> str:
     """``op`` with its axes as (batch, first of pair, second); empty ones dropped where ``drop``."""
     name = work.array(op)
     order = [op.axes.index(n) for n in [*batch, *pair[0], *pair[1]]]
@@ -160,7 +155,7 @@ def _matrix(work: Emitter, op: Op, batch: list[str], pair: list[list[str]], drop
     return name
 
 
-def _update(work: Emitter, op: Op) -> list[str]:
+def _update(work: Operands, op: Op) -> list[str]:
     x, value, out = work.operand(op.args[0]), work.operand(op.args[1]), work.operand(op)
     first = [] if x == out else [f"np.copyto({out}, {x})"]
     if len(op.args) > 2:
@@ -169,21 +164,19 @@ def _update(work: Emitter, op: Op) -> list[str]:
     return [*first, f"np.copyto({part}, {value})"]
 
 
-def _slice(work: Emitter, op: Op) -> list[str]:
+def _slice(work: Operands, op: Op) -> list[str]:
     """A slice at run-time positions: the only kind that is a kernel."""
     x, out = work.operand(op.args[0]), work.operand(op)
     return [f"np.copyto({out}, {x}{work.index(op, 1)})"]
 
 
-def _flatten(work: Emitter, op: Op) -> list[str]:
+def _flatten(work: Operands, op: Op) -> list[str]:
     x = op.args[0]
     shaped = work.look(work.array(op), f".reshape({work.shape(x.axes.lengths)}, copy=False)")
     return [f"np.copyto({shaped}, {work.operand(x)})"]
 
 
-def _concat(work: Emitter, op: Op) -> list[str]:
-    from .emit import length_text
-
+def _concat(work: Operands, op: Op) -> list[str]:
     at, out = op.axes.index(op.attrs[0]), work.array(op)
     lines: list[str] = []
     start: int | Length = 0
@@ -196,9 +189,7 @@ def _concat(work: Emitter, op: Op) -> list[str]:
     return lines
 
 
-def _pad(work: Emitter, op: Op) -> list[str]:
-    from .emit import length_text
-
+def _pad(work: Operands, op: Op) -> list[str]:
     x, value = op.args
     inner = []
     for axis, width in zip(x.axes, op.attrs[0], strict=True):
@@ -211,7 +202,7 @@ def _pad(work: Emitter, op: Op) -> list[str]:
     ]
 
 
-def _gather(work: Emitter, op: Op) -> list[str]:
+def _gather(work: Operands, op: Op) -> list[str]:
     x, index = op.args
     at = x.axes.index(op.attrs[0])
     return [
@@ -220,7 +211,7 @@ def _gather(work: Emitter, op: Op) -> list[str]:
     ]
 
 
-def _scatter(work: Emitter, op: Op) -> list[str]:
+def _scatter(work: Operands, op: Op) -> list[str]:
     x, out = work.operand(op.args[0]), work.operand(op)
     index, value = work.operand(op.args[1]), work.operand(op.args[2])
     place = ", ".join([":"] * op.axes.index(op.attrs[0]) + [index])
@@ -231,27 +222,27 @@ def _scatter(work: Emitter, op: Op) -> list[str]:
     return [*first, f"np.add.at({out}, ({slices},), {value})"]
 
 
-def _iota(work: Emitter, op: Op) -> list[str]:
+def _iota(work: Operands, op: Op) -> list[str]:
     return [f"rt.iota({work.operand(op)})"]
 
 
-def _random_bits(work: Emitter, op: Op) -> list[str]:
+def _random_bits(work: Operands, op: Op) -> list[str]:
     seed, draw = op.attrs[0], op.attrs[1]
     flat = work.look(work.array(op), ".reshape(-1, copy=False)")
     calls = work.operand(op.args[0])
     return [f"rt.random_bits({flat}, {seed}, {draw}, int({calls}))"]
 
 
-def _print(work: Emitter, op: Op) -> list[str]:
+def _print(work: Operands, op: Op) -> list[str]:
     return [f"rt.show({op.attrs[0]!r}, {work.operand(op.args[0])})"]
 
 
-def _checked(work: Emitter, op: Op) -> list[str]:
+def _checked(work: Operands, op: Op) -> list[str]:
     index, length = work.operand(op.args[0]), work.length(op.attrs[0])
     return [f"rt.check_positions({index}, {length}, {work.position})"]
 
 
-SPECIAL: dict[str, Callable[[Emitter, Op], list[str]]] = {
+SPECIAL: dict[str, Callable[[Operands, Op], list[str]]] = {
     "where": _where,
     "cast": _cast,
     "argmax": _position,

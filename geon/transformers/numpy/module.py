@@ -19,13 +19,14 @@ from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
 from ...version import __version__
 from ..base import Transformer
-from ..computation import RESERVED, Computation
+from ..computation import Computation
 from ..messages import described
 from ..plain import input_label
+from ..request import RESERVED
 from ..runtime import dims, feeding
 from ..runtime.files import path_text, replace, writable
 from .embedding import WIDTH, comment, indented, library, section, trimmed
-from .emit import dtype_text, length_text
+from .operands import dtype_text, length_text
 
 HEADER = '''"""Computations and variables, written by geon {version}; needs {needs} alone.
 
@@ -196,11 +197,11 @@ class _Module:
 
     def call(self, program: int, computation: Computation) -> list[str]:
         """The text that links a program with its inputs, variables and constants."""
-        linking = computation.linking
+        linking, request = computation.linking, computation.request
         constants = [f"_constants[{self.constant(value)}]" for value in linking.constants]
         guards = [
             f"({guard.relation!r}, {_dim(guard.left)}, {_dim(guard.right)}, {guard.meaning!r}),"
-            for guard in computation.guards
+            for guard in request.guards
         ]
         inputs = [
             f"({input_label(leaf)!r}, {dtype_text(leaf.dtype)}, {leaf.axes.names!r}, "
@@ -216,10 +217,10 @@ class _Module:
             f"    {self.chosen(linking.stored(linking.written))},  # those that are written",
             f"    [{', '.join(constants)}],",
             *_listed(guards, "guards"),
-            f"    {dict(computation.lengths)!r},",
+            f"    {dict(request.lengths)!r},",
             "    _state,",
             f"    {self.transformer.target.alignment},",
-            *([f"    {computation._specialization!r},"] if computation.specialized else []),
+            *([f"    {request.specialization!r},"] if request.specialized else []),
             "),",
         ]
 

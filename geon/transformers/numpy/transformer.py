@@ -69,6 +69,6 @@ class NumPyTransformer(Transformer):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write one Python file that needs NumPy and safetensors alone."""
-        from .module import write_module
+        from .module import write_module  # with what reads geon's own text, which takes a while
 
         write_module(self, path)

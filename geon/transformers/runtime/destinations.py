@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,17 +15,22 @@ Array = np.ndarray[Any, Any]
 DIRECT = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
 
 
-class Result(NamedTuple):
+class Result:
     """A result of a computation, as messages show it: its text, and the user's line.
 
     ``axes`` are their names, ``dims`` their lengths; an effect has neither these nor a dtype.
     """
 
-    shown: str
-    made_at: str
-    dtype: Any = None
-    axes: Sequence[str] = ()
-    dims: Sequence[Any] | None = None
+    def __init__(
+        self,
+        shown: str,
+        made_at: str,
+        dtype: Any = None,
+        axes: Sequence[str] = (),
+        dims: Sequence[Any] | None = None,
+    ) -> None:
+        self.shown, self.made_at = shown, made_at
+        self.dtype, self.axes, self.dims = dtype, axes, dims
 
     @property
     def label(self) -> str:

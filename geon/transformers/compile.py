@@ -1,0 +1,110 @@
+"""Stages 3 to 6, in order: from the pure graph of a computation to a program.
+
+Each stage is run once for a graph, when what it makes is first asked for, by a call or by a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ..op_graph.functional import Functional
+from ..op_graph.op_graph import Leaf
+from . import cache
+from .environment import debugging
+from .layout import lay_out
+from .linking import Linking
+from .memory import Plan, plan_memory
+from .program import Program, build_program
+from .request import Request
+from .schedule import Schedule, schedule
+from .target import Target
+
+
+class Compiler(Protocol):
+    """What the stages need of a transformer."""
+
+    target: Target
+
+    def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
+        """The text of a compiled plan."""
+
+    def compile(self, plan: Plan, linking: Linking) -> Any:
+        """The program of a plan."""
+
+
+class Stages:
+    """What the stages make of ``pure``, a graph of a request, fed by ``inputs``."""
+
+    def __init__(
+        self, request: Request, pure: Functional, inputs: Sequence[Leaf], compiler: Compiler
+    ) -> None:
+        self.request, self.pure, self.inputs, self.compiler = request, pure, inputs, compiler
+        self._made: dict[str, Any] = {}
+
+    @property
+    def program(self) -> Program:
+        """Stage 3: the simplified graph, of the request's own copies."""
+        made: Program = self.once(
+            "program",
+            lambda: build_program(self.request.copied(self.pure), self.compiler.target),
+        )
+        return made
+
+    @property
+    def schedule(self) -> Schedule:
+        """Stage 4: kernels in order."""
+        target = self.compiler.target
+        made: Schedule = self.once(
+            "schedule", lambda: schedule(lay_out(self.program, target), target, self.request.check)
+        )
+        return made
+
+    @property
+    def plan(self) -> Plan:
+        """Stage 5: the home of each value."""
+        made: Plan = self.once(
+            "plan", lambda: _verified(plan_memory(self.schedule, reuse=self.request.planned))
+        )
+        return made
+
+    @property
+    def compiled(self) -> Any:
+        """Stage 6: the program, which all graphs of this structure share."""
+        key = cache.structure_key(
+            self.linking.text,
+            self.compiler.target.name,
+            self.linking.signature(),
+            self.request.check,
+            self.request.planned,
+        )
+        return cache.program(key, lambda: self.compiler.compile(self.plan, self.linking))
+
+    @property
+    def source(self) -> str:
+        """The program as text, with the user's names, axes and lines as comments."""
+        return self.compiler.emit(self.plan, self.linking, annotate=True)
+
+    @property
+    def linking(self) -> Linking:
+        """What the program is linked with: inputs, variables, constants."""
+        made: Linking = self.once(
+            "linking", lambda: Linking(self.pure, self.inputs, self.request.storage)
+        )
+        return made
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What ``make`` gives, made when it is first asked for under this name."""
+        with self.request.lock:
+            if name not in self._made:
+                with self.request.own_ops:
+                    self._made[name] = make()
+            return self._made[name]
+
+
+def _verified(plan: Plan) -> Plan:
+    if debugging("verify"):
+        from .verify import verify_plan  # here because only tests need it
+
+        verify_plan(plan)
+    return plan

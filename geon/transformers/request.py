@@ -1,0 +1,211 @@
+"""``Request``: what a computation was asked for, checked, and its pure graph."""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from keyword import iskeyword
+from typing import Any
+
+from ..errors import ArgumentError
+from ..op_graph.adopting import adopt, bound, bound_guards, notes_of
+from ..op_graph.axes import Axis
+from ..op_graph.constants import as_tensor
+from ..op_graph.effects import without_follows
+from ..op_graph.functional import Functional, functional, substitute
+from ..op_graph.interning import OwnTable, within
+from ..op_graph.leaves import placeholder
+from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
+from ..op_graph.sites import describe, user_site
+from .given import named_lengths, open_names
+
+RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
+
+
+class Request:
+    """Results and the placeholders that feed them, as a pure graph with its guards and lengths.
+
+    What is made of the user's ops is the request's own: first what has their meaning, in which they
+    stand as they are, then copies, with the names and lines they have now. ``lengths`` are those
+    that every call has, ``specialized`` those of them that the program is made for; then ``inputs``
+    and ``storage`` say which leaves stand for the placeholders, and for which variables.
+    """
+
+    def __init__(
+        self,
+        results: Any,
+        placeholders: Sequence[Leaf],
+        *,
+        keep: Iterable[Tensor] = (),
+        check: str | None = None,
+        plan: bool = True,
+        lengths: Mapping[Axis, int] | None = None,
+        specialize: Mapping[Axis, int] | None = None,
+    ) -> None:
+        self.single = isinstance(results, Op) or not isinstance(results, (list, tuple))
+        listed = [results] if self.single else list(results)
+        self.results = tuple(op if isinstance(op, Op) else as_tensor(op) for op in listed)
+        self.placeholders = tuple(map(_placeholder, placeholders))
+        self.check, self.planned = _checked_option(check), plan
+        self.keep = _kept(keep)
+        self.lock = threading.RLock()
+        self._own = OwnTable(open=True), OwnTable()
+        self._check_placeholders()
+        with within(self._own[0]):
+            self.pure = functional((*self.results, *self.keep))
+        order = post_order(self.pure.roots)
+        self._refuse_missing(order)
+        self.notes = notes_of([*self.pure.roots, *self.results])
+        leaves = storage_leaves(*self.pure.roots, *self.results)
+        further = [*post_order(self.results, set(order)), *self.placeholders, *leaves]
+        self.open_names = open_names([*order, *further])
+        self._take_lengths(lengths, specialize)
+        effects = [op for op in self.results if op.effectful]
+        self.guards = _guards([*order, *post_order(effects, set(order))])
+        self.inputs: tuple[Leaf, ...] = self.placeholders
+        self.storage: dict[Leaf, Leaf] = {}
+        self.specialized_at = describe(user_site()) if self.specialized else ""
+        if self.specialized:
+            self._specialize()
+
+    # Lengths ------------------------------------------------------------------------------------
+
+    def _take_lengths(
+        self, lengths: Mapping[Axis, int] | None, specialize: Mapping[Axis, int] | None
+    ) -> None:
+        asked = named_lengths(lengths, self.open_names, "lengths")
+        self.specialized = named_lengths(specialize, self.open_names, "specialize")
+        self.lengths = {**asked, **self.specialized}
+        for name, length in asked.items():
+            if self.lengths[name] != length:
+                raise ArgumentError(
+                    f"{name} is {length} in lengths= and {self.lengths[name]} in specialize=; "
+                    "give it once"
+                )
+
+    def _specialize(self) -> None:
+        """Make the lengths of ``specialize=`` integers everywhere: in ops, leaves and guards."""
+        for guard in self.guards:
+            guard.refuse_broken(self.specialized, self.specialization)
+        self.guards = bound_guards(self.guards, self.specialized)
+        leaves = (*self.pure.updates, *self.placeholders)
+        with within(self._own[1]):
+            made: Any = adopt([*self.pure.roots, *leaves], self.notes, self.specialized)
+        self.storage = {
+            made[leaf]: leaf for leaf in made if isinstance(leaf, Leaf) and leaf.info.stored
+        }
+        self.inputs = tuple([made[leaf] for leaf in self.placeholders])
+        self.pure = self.pure.mapped(made.__getitem__, made.__getitem__)
+        self.notes.update(notes_of(self.pure.roots))
+
+    @property
+    def specialization(self) -> str:
+        """What ``specialize=`` fixed, and the line that did, for messages; empty without."""
+        fixed = ", ".join(f"{name} = {length}" for name, length in self.specialized.items())
+        return f"{fixed}, specialized at {self.specialized_at}" if fixed else ""
+
+    # Graphs of its own --------------------------------------------------------------------------
+
+    @property
+    def own_ops(self) -> AbstractContextManager[None]:
+        """The block in which stages make ops that touch none of the user's."""
+        return within(self._own[1])
+
+    def copied(self, pure: Functional) -> Functional:
+        """A pure graph of the request's own copies."""
+        made: Any = self.copies([*pure.roots, *pure.updates])
+        return pure.mapped(made.__getitem__, made.__getitem__)
+
+    def copies(self, roots: Iterable[Op]) -> dict[Op, Op]:
+        """The request's own copy of each op below ``roots``: names and lines as they were."""
+        with self.own_ops:
+            return adopt(roots, self.notes)
+
+    def overridden(self, given: tuple[Op, ...]) -> tuple[Functional, tuple[Leaf, ...]]:
+        """The pure graph in which placeholders stand for these ops of ``keep``, and all inputs."""
+        if not given:
+            return self.pure, self.inputs
+        kept: dict[Op, Any] = dict(
+            zip(self.keep, self.pure.outputs[len(self.results) :], strict=True)
+        )
+        stands = [
+            placeholder(bound(op.axes, self.specialized), op.dtype, name=op.name) for op in given
+        ]
+        known: dict[Op, Op] = {}
+        for op, stand in zip(given, stands, strict=True):
+            known[op if kept[op] is None else kept[op]] = stand
+        with within(self._own[0]):
+            replaced = self.pure.mapped(lambda op: substitute(op, known), lambda leaf: leaf)
+        return replaced, (*self.inputs, *stands)
+
+    # Checks -------------------------------------------------------------------------------------
+
+    def _check_placeholders(self) -> None:
+        for number, leaf in enumerate(self.placeholders):
+            if among(leaf, self.placeholders[:number]):
+                raise ArgumentError(
+                    f"computation was given the placeholder {leaf} (made at {leaf.file_info}) "
+                    "twice; list it once and feed it once"
+                )
+
+    def _refuse_missing(self, order: list[Op]) -> None:
+        listed = set(self.placeholders)
+        for op in order:
+            if isinstance(op, Leaf) and not op.info.stored and op not in listed:
+                raise ArgumentError(
+                    f"the results depend on the placeholder {op} (made at {op.file_info}), which "
+                    "is not among the computation's placeholders: add it to "
+                    "transformer.computation(results, ...)"
+                )
+
+
+def _guards(ops: Iterable[Op]) -> tuple[Guard, ...]:
+    """The guards of every op, as written and as made functional; each condition once."""
+    seen: dict[tuple[Any, ...], Guard] = {}
+    for op in ops:
+        for guard in op.guards:
+            seen.setdefault((guard.relation, guard.left, guard.right), guard)
+    return tuple(seen.values())
+
+
+def _placeholder(given: Any) -> Leaf:
+    leaf = without_follows(given) if isinstance(given, Op) else given
+    if not isinstance(leaf, Leaf) or leaf.info.stored:
+        raise ArgumentError(
+            f"computation takes placeholders after the results, not {leaf!r}; several results are "
+            "one list, and variables are read without being listed"
+        )
+    return leaf
+
+
+def checked_name(name: str | None) -> str | None:
+    """A name that a written module's function may have; ``ArgumentError`` for others."""
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise ArgumentError(f"name={name!r} is no text; give the name of a function, or None")
+    if not name.isidentifier() or iskeyword(name) or name[0] == "_":
+        raise ArgumentError(
+            f"name={name!r} is no name of a public function: write letters, digits and "
+            "underscores, with a letter first"
+        )
+    if name in RESERVED or hasattr(builtins, name):
+        raise ArgumentError(
+            f"name={name!r} is taken by another function of written modules; choose another"
+        )
+    return name
+
+
+def _checked_option(check: str | None) -> bool:
+    if check not in (None, "nan"):
+        raise ArgumentError(f"check={check!r} is neither None nor 'nan'")
+    return check == "nan"
+
+
+def _kept(keep: Any) -> tuple[Tensor, ...]:
+    listed = [keep] if isinstance(keep, Op) else keep
+    if not isinstance(listed, Iterable) or not all(isinstance(op, Tensor) for op in listed):
+        raise ArgumentError(f"keep={keep!r} is no list of tensors; give keep=[tensor, ...]")
+    return tuple(listed)

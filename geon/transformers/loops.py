@@ -16,7 +16,7 @@ from ..op_graph.lengths import product
 from ..op_graph.op_graph import Op, among
 from . import c_expressions
 from .forms import Form, Size, strides, variable
-from .fusion import HEAVY, Fused
+from .fusion import Fused
 from .scalars import Block, Index, LanesError, Names, Scalars
 from .schedule import Kernel
 
@@ -406,7 +406,7 @@ class _Maker:
                 op = stack.pop()
                 if self.names.stored(op) or op in self.reduced:
                     continue
-                if op.primitive.name in HEAVY and self.level(op) <= level:
+                if op.primitive.cost == "expensive" and self.level(op) <= level:
                     found.add(op)
                 new = [arg for arg in op.args if arg not in seen]
                 seen.update(new)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from ..op_graph.affine import Affine, Quotient, Remainder
 from ..op_graph.constants import scalar_value
 from ..op_graph.dtypes import name_of
-from ..op_graph.lengths import Length, product
+from ..op_graph.index_map import Position, identity
+from ..op_graph.lengths import product
 from ..op_graph.op_graph import Op
 from . import c_expressions
 from .forms import Form, Size, strides, variable
-from .fusion import HEAVY, LOOKS
-from .layout import ACTING_VIEWS
 
 Index = Mapping[str, Form]
 SAME = frozenset({"copy", "stop_gradient"})
@@ -221,9 +221,9 @@ class Scalars:
             if self.names.stored(op) or op in self.readable:
                 return self.load(block, op, index)
             name = op.primitive.name
-            if name in LOOKS:
+            if op.primitive.view:
                 index = self.through(block, op, index)
-            elif name not in ACTING_VIEWS and name not in SAME:
+            elif not op.primitive.acts and name not in SAME:
                 break
             op = op.args[0]
         return self.computed(block, op, index)
@@ -259,8 +259,8 @@ class Scalars:
             text = c_expressions.cast(
                 "int64", dtype, f"({self.index_text(block, index[op.axes.names[0]])})"
             )
-        elif name in CHOOSING:
-            text = CHOOSING[name](self, block, op, index)
+        elif op.primitive.index_map is not None:
+            text = CHOOSING.get(name, Scalars._chosen)(self, block, op, index)
         elif name == "cast":
             x = self.value(block, op.args[0], index)
             text = c_expressions.cast(name_of(op.args[0].dtype), dtype, x)
@@ -268,13 +268,34 @@ class Scalars:
             operands = [self.value(block, arg, index) for arg in op.args]
             kinds = [name_of(arg.dtype) for arg in op.args]
             text = c_expressions.expression(name, kinds, dtype, operands, op.attrs)
-        block.work += EXPENSIVE if name in HEAVY else 1
+        block.work += EXPENSIVE if op.primitive.cost == "expensive" else 1
         block.serial |= c_expressions.is_serial(name, [name_of(arg.dtype) for arg in op.args])
         return self.let(block, key, ctype, text)
 
     def through(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
         """The indices of the argument of a look, from the indices of the look."""
-        return THROUGH[op.primitive.name](self, block, op, index)
+        through = THROUGH.get(op.primitive.name)
+        if through is not None:
+            return through(self, block, op, index)
+        assert op.primitive.index_map is not None
+        (piece,) = op.primitive.index_map(op, identity(op.axes.names))
+        return {n: self.form(block, op, piece.index[n], index) for n in op.args[0].axes.names}
+
+    def form(self, block: Block, op: Op, index: Affine, at: Index) -> Form:
+        """An affine index over the axes of ``op`` as a form, at these indices of its element."""
+        found = Form((), index.constant)
+        for atom, step in index.terms.items():
+            if isinstance(atom, (Quotient, Remainder)):
+                whole = self.form(block, op, atom.of, at)
+                parts = self.split(whole, [product([]), atom.by])
+                part = parts[0] if isinstance(atom, Quotient) else parts[1]
+            elif isinstance(atom, Position):
+                place = {name: self.form(block, op, each, at) for name, each in atom.index}
+                part = self.position(block, op.args[atom.arg], atom.length, place)
+            else:
+                part = at[str(atom)]
+            found = found + part.times(step)
+        return found
 
     def _same(self, block: Block, op: Op, index: Index) -> dict[str, Form]:
         return {n: index[n] for n in op.args[0].axes.names}
@@ -441,6 +462,29 @@ class Scalars:
         value = self.value(block, inner, safe)
         return f"{flag} ? {value} : {self.value(block, outer, index)}"
 
+    def _chosen(self, block: Block, op: Op, index: Index) -> str:
+        """The element of the first piece of the index map whose guards hold."""
+        assert op.primitive.index_map is not None
+        key = tuple([index[n].key for n in op.axes.names])
+        text = ""
+        for number, piece in enumerate(op.primitive.index_map(op, identity(op.axes.names))):
+            arg = op.args[piece.arg]
+            forms = {n: self.form(block, op, piece.index[n], index) for n in arg.axes.names}
+            conditions = [
+                condition
+                for guard in piece.guards
+                for condition in self.inside(
+                    block, self.form(block, op, guard.index, index), guard.low, guard.high
+                )
+            ]
+            if not conditions:
+                return f"{text}{self.value(block, arg, forms)}"
+            told = ("in", id(op), number, key)
+            flag = self.let(block, told, "_Bool", " && ".join(conditions))
+            safe = {n: self.clamped(block, form, flag) for n, form in forms.items()}
+            text += f"{flag} ? {self.value(block, arg, safe)} : "
+        raise AssertionError(f"the last piece of {op} has guards")
+
     def _gather(self, block: Block, op: Op, index: Index) -> str:
         x, places = op.args
         along = op.attrs[0]
@@ -466,8 +510,3 @@ CHOOSING: dict[str, Callable[[Scalars, Block, Op, Index], str]] = {
     "update": Scalars._update,
     "gather": Scalars._gather,
 }
-
-
-def constant_size(length: Size) -> int | None:
-    """The integer that a length is; None where it is open."""
-    return None if isinstance(length, Length) else length

@@ -11,7 +11,6 @@ from ...op_graph.lengths import Length, evaluate, product
 from ...op_graph.op_graph import Op
 from ..c_expressions import C_TYPES
 from ..forms import Size
-from ..fusion import HEAVY
 from ..loops import make_nest
 from ..schedule import Kernel, Schedule
 from ..scratch import PerThread, Scratch, lines
@@ -90,7 +89,7 @@ def _is_costly(kernel: Kernel, sketch: _Sketch) -> bool:
     seen = set(stack)
     while stack:
         op = stack.pop()
-        if op.primitive.name in HEAVY:
+        if op.primitive.cost == "expensive":
             return True
         new = [arg for arg in op.args if arg not in seen and not sketch.stored(arg)]
         seen.update(new)

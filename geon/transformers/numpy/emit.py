@@ -19,12 +19,13 @@ from ...op_graph.attributes import Frozen
 from ...op_graph.axes import Axes
 from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import Length, as_text, names_of, product
+from ...op_graph.lengths import Length, as_text
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import NO_AXES, Leaf, Op
 from ..layout import is_bound
 from ..memory import Home, Plan
 from ..schedule import bytes_of
+from .index_maps import view_text
 from .kernels import statements
 from .parts import Line, computing, unpacked
 
@@ -206,7 +207,13 @@ class Emitter:
 
     def shown(self, op: Op) -> str:
         """The array of an op that only looks at the memory of its argument."""
-        return SHOWN[op.primitive.name](self, op, self.array(op.args[0]))
+        source = self.array(op.args[0])
+        shown = SHOWN.get(op.primitive.name)
+        return (
+            self.wrapped(source, view_text(self, op, source))
+            if shown is None
+            else shown(self, op, source)
+        )
 
     def _itself(self, op: Op, source: str) -> str:
         return source
@@ -264,6 +271,10 @@ class Emitter:
     def shape(self, lengths: Any) -> str:
         """A shape as a tuple."""
         return _tuple([length_text(n) for n in lengths])
+
+    def length_text(self, length: int | Length) -> str:
+        """A length as Python, where it is read."""
+        return length_text(length)
 
     def length(self, length: int | Length) -> str:
         """A length as ``run`` reads it."""
@@ -378,13 +389,3 @@ def _comment(text: str, op: Op | None) -> str:
     named = f"{shown_name(op)}: " if op.name else ""
     note = f"{named}{op.primitive.name} {op.axes}  {op.file_info}"
     return f"{text}  # {note}".replace("\n", " ").replace("\r", " ")
-
-
-def open_names(plan: Plan) -> list[str]:
-    """The open names a plan's sizes depend on."""
-    found: set[str] = set()
-    for buffer in plan.buffers:
-        found |= names_of(buffer.size)
-    for op in plan.schedule.program.outputs:
-        found |= names_of(product(op.axes.lengths))
-    return sorted(found)

@@ -56,18 +56,9 @@ from .op_graph.deriv import deriv, hvp, jvp, vjp
 from .op_graph.effects import SetItem, assign, doall, print, sequential
 from .op_graph.elementwise import (
     absolute,
-    acos,
-    acosh,
     add,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
     cast,
     ceil,
-    cos,
-    cosh,
     divide,
     equal,
     exp,
@@ -95,15 +86,11 @@ from .op_graph.elementwise import (
     rsqrt,
     sigmoid,
     sign,
-    sin,
-    sinh,
     softplus,
     sqrt,
     square,
     stop_gradient,
     subtract,
-    tan,
-    tanh,
     trunc,
     where,
 )
@@ -156,6 +143,21 @@ from .op_graph.special import (
     log_ndtr,
     ndtr,
     polygamma,
+)
+from .op_graph.trigonometry import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    sin,
+    sinh,
+    tan,
+    tanh,
 )
 from .version import __version__
 

@@ -100,6 +100,7 @@ gelu_slope = elementwise(
     (lambda out, x: _gelu_second(x),),
     rule="float",
     sympy="erfc(-x / sqrt(2)) / 2 + x * exp(-x ** 2 / 2) / sqrt(2 * pi)",
+    cost="expensive",
 )
 gelu = elementwise(
     "gelu",
@@ -108,6 +109,7 @@ gelu = elementwise(
     (lambda out, x: gelu_slope(x),),
     rule="float",
     sympy="x * erfc(-x / sqrt(2)) / 2",
+    cost="expensive",
 )
 gelu_tanh_slope = elementwise(
     "gelu_tanh_slope",
@@ -115,6 +117,7 @@ gelu_tanh_slope = elementwise(
     precise(_gelu_tanh_slope),
     (lambda out, x: _gelu_tanh_second(x),),
     rule="float",
+    cost="expensive",
 )
 gelu_tanh = elementwise(
     "gelu_tanh",
@@ -123,6 +126,7 @@ gelu_tanh = elementwise(
     (lambda out, x: gelu_tanh_slope(x),),
     rule="float",
     sympy="x * (1 + tanh(sqrt(2 / pi) * (x + 44715 * x ** 3 / 1000000))) / 2",
+    cost="expensive",
 )
 silu_slope = elementwise(
     "silu_slope",
@@ -131,6 +135,7 @@ silu_slope = elementwise(
     (lambda out, x: _silu_second(x),),
     rule="float",
     sympy="1 / (1 + exp(-x)) + x * exp(-x) / (1 + exp(-x)) ** 2",
+    cost="expensive",
 )
 silu = elementwise(
     "silu",
@@ -139,4 +144,5 @@ silu = elementwise(
     (lambda out, x: silu_slope(x),),
     rule="float",
     sympy="x / (1 + exp(-x))",
+    cost="expensive",
 )

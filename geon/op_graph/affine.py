@@ -92,6 +92,7 @@ class Remainder:
         return f"({self.of}) % {self.by}"
 
 
+@lru_cache(maxsize=4096)
 def variable(atom: Hashable) -> Affine:
     """The index that is one variable."""
     return Affine([(atom, 1)])

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..errors import ArgumentError, AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
 from .constants import as_tensor, number
@@ -32,7 +34,7 @@ from .op_graph import (
     intern_elementwise,
     lookup,
 )
-from .registry import Inferred, Primitive, need
+from .registry import UFUNCS, Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import named_error, strengthen
 
@@ -45,19 +47,22 @@ class Elementwise(Primitive):
 
     ``arity`` is the number of arguments, ``rule`` how dtypes meet (see ``resolve``), ``sympy`` the
     same function of x, y, z as SymPy reads it, ``domain`` for each argument the interval its
-    generated tests draw from, and ``second`` whether its second derivative is tested too.
+    generated tests draw from, ``ufunc`` the name of NumPy's function that builds it.
     """
 
     arity: int = 1
     rule: str = "numeric"
     sympy: str | None = None
     domain: tuple[tuple[float, float], ...] = ()
+    ufunc: str | None = None
     resolved: dict[Any, Resolution] = field(default_factory=dict, repr=False)
     direct: dict[DType, DType] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "infer", self.inferred)
+        if self.ufunc is not None:
+            UFUNCS.setdefault(self.ufunc, self)
 
     def __call__(
         self,
@@ -365,8 +370,15 @@ def elementwise(
     sympy: str | None = None,
     domain: tuple[tuple[float, float], ...] = (),
     carriers: tuple[int, ...] | None = None,
+    cost: str = "cheap",
+    ufunc: str | None = None,
 ) -> Elementwise:
-    """A new elementwise row."""
+    """A new elementwise row; that NumPy's ufunc means the same is known of a reference that is one.
+
+    ``ufunc`` is the name of NumPy's where the reference is another function.
+    """
+    if isinstance(reference, np.ufunc):
+        ufunc = reference.__name__
     row = Elementwise(
         name,
         "elementwise",
@@ -379,6 +391,8 @@ def elementwise(
         sympy=sympy,
         domain=domain or ((-2.0, 2.0),) * arity,
         carriers=carriers,
+        cost=cost,
+        ufunc=ufunc,
     )
     object.__setattr__(row, "__doc__", doc)
     object.__setattr__(row, "__name__", name)

@@ -62,6 +62,7 @@ CONSTANT = Primitive(
     fits=(is_content, is_axes, is_dtype, is_flag),
     arity=0,
     infer=_infer,
+    known=True,
 )
 
 _numbers: dict[tuple[Any, ...], Tensor] = {}

@@ -22,7 +22,6 @@ BOOL = np.dtype("bool")
 INT64 = np.dtype("int64")
 UINT32 = np.dtype("uint32")
 UINT64 = np.dtype("uint64")
-FLOAT16 = np.dtype("float16")
 FLOAT32 = np.dtype("float32")
 FLOAT64 = np.dtype("float64")
 

@@ -76,6 +76,8 @@ PRINT = Primitive(
     fits=(is_text,),
     arity=1,
     infer=same,
+    acts=True,
+    raises=True,
 )
 
 

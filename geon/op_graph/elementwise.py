@@ -28,7 +28,6 @@ from .weak import strengthen
 
 Array = np.ndarray[Any, Any]
 POSITIVE = ((0.2, 3.0),)
-UNIT = ((-0.9, 0.9),)
 
 
 def _tie(wins: Elementwise) -> tuple[Any, Any]:
@@ -108,6 +107,7 @@ floordivide = elementwise(
     (None, None),
     arity=2,
     domain=((-5.0, 5.0), (0.7, 2.0)),
+    cost="expensive",
 )
 mod = elementwise(
     "mod",
@@ -116,6 +116,7 @@ mod = elementwise(
     (1.0, lambda out, x, y: -floor(x / y)),
     arity=2,
     domain=((-3.0, 3.0), (0.7, 2.0)),
+    cost="expensive",
 )
 power = elementwise(
     "power",
@@ -125,6 +126,8 @@ power = elementwise(
     arity=2,
     sympy="x ** y",
     domain=((0.3, 2.0), (-2.0, 2.0)),
+    cost="expensive",
+    ufunc="power",
 )
 negative = elementwise("negative", "-x.", np.negative, (-1.0,), sympy="-x")
 absolute = elementwise(
@@ -146,6 +149,7 @@ reciprocal = elementwise(
     rule="float",
     sympy="1 / x",
     domain=POSITIVE,
+    ufunc="reciprocal",
 )
 square: Elementwise = elementwise(
     "square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2"
@@ -171,7 +175,15 @@ rsqrt = elementwise(
 
 # Exponentials -----------------------------------------------------------------------------------
 
-exp = elementwise("exp", "e to the x.", np.exp, (lambda out, x: out,), rule="float", sympy="exp(x)")
+exp = elementwise(
+    "exp",
+    "e to the x.",
+    np.exp,
+    (lambda out, x: out,),
+    rule="float",
+    sympy="exp(x)",
+    cost="expensive",
+)
 expm1 = elementwise(
     "expm1",
     "exp(x) - 1, exact near 0.",
@@ -179,6 +191,7 @@ expm1 = elementwise(
     (lambda out, x: exp(x),),
     rule="float",
     sympy="exp(x) - 1",
+    cost="expensive",
 )
 log = elementwise(
     "log",
@@ -188,6 +201,7 @@ log = elementwise(
     rule="float",
     sympy="log(x)",
     domain=POSITIVE,
+    cost="expensive",
 )
 log1p = elementwise(
     "log1p",
@@ -197,6 +211,7 @@ log1p = elementwise(
     rule="float",
     sympy="log(1 + x)",
     domain=((-0.5, 2.0),),
+    cost="expensive",
 )
 sigmoid = elementwise(
     "sigmoid",
@@ -205,6 +220,7 @@ sigmoid = elementwise(
     (lambda out, x: out * (1 - out),),
     rule="float",
     sympy="1 / (1 + exp(-x))",
+    cost="expensive",
 )
 sigmoid_slope: Elementwise = elementwise(
     "sigmoid_slope",
@@ -213,6 +229,7 @@ sigmoid_slope: Elementwise = elementwise(
     (lambda out, x: out * (sigmoid(-x) - sigmoid(x)),),
     rule="float",
     sympy="exp(-x) / (1 + exp(-x)) ** 2",
+    cost="expensive",
 )
 softplus = elementwise(
     "softplus",
@@ -221,53 +238,7 @@ softplus = elementwise(
     (lambda out, x: sigmoid(x),),
     rule="float",
     sympy="log(1 + exp(x))",
-)
-
-# Trigonometric and hyperbolic -------------------------------------------------------------------
-
-sin = elementwise("sin", "Sine of x in radians.", np.sin, (lambda out, x: cos(x),), rule="float",
-                  sympy="sin(x)")  # fmt: skip
-cos: Elementwise = elementwise("cos", "Cosine of x in radians.", np.cos,
-                               (lambda out, x: -sin(x),), rule="float", sympy="cos(x)")  # fmt: skip
-tan = elementwise("tan", "Tangent of x in radians.", np.tan, (lambda out, x: 1 + square(out),),
-                  rule="float", sympy="tan(x)", domain=((-1.2, 1.2),))  # fmt: skip
-asin = elementwise("asin", "Arc sine in radians.", np.arcsin,
-                   (lambda out, x: rsqrt(1 - square(x)),), rule="float", sympy="asin(x)",
-                   domain=UNIT)  # fmt: skip
-acos = elementwise("acos", "Arc cosine in radians.", np.arccos,
-                   (lambda out, x: -rsqrt(1 - square(x)),), rule="float", sympy="acos(x)",
-                   domain=UNIT)  # fmt: skip
-atan = elementwise("atan", "Arc tangent in radians.", np.arctan,
-                   (lambda out, x: 1 / (1 + square(x)),), rule="float",
-                   sympy="atan(x)")  # fmt: skip
-sinh = elementwise("sinh", "Hyperbolic sine.", np.sinh, (lambda out, x: cosh(x),), rule="float",
-                   sympy="sinh(x)")  # fmt: skip
-cosh: Elementwise = elementwise("cosh", "Hyperbolic cosine.", np.cosh, (lambda out, x: sinh(x),),
-                                rule="float", sympy="cosh(x)")  # fmt: skip
-tanh = elementwise("tanh", "Hyperbolic tangent.", np.tanh,
-                   (lambda out, x: 1 - square(out),), rule="float",
-                   sympy="tanh(x)")  # fmt: skip
-asinh = elementwise("asinh", "Inverse hyperbolic sine.", np.arcsinh,
-                    (lambda out, x: rsqrt(1 + square(x)),), rule="float",
-                    sympy="asinh(x)")  # fmt: skip
-acosh = elementwise("acosh", "Inverse hyperbolic cosine.", np.arccosh,
-                    (lambda out, x: rsqrt(square(x) - 1),), rule="float", sympy="acosh(x)",
-                    domain=((1.2, 3.0),))  # fmt: skip
-atanh = elementwise("atanh", "Inverse hyperbolic tangent.", np.arctanh,
-                    (lambda out, x: 1 / (1 - square(x)),), rule="float", sympy="atanh(x)",
-                    domain=UNIT)  # fmt: skip
-atan2 = elementwise(
-    "atan2",
-    "The angle of the point (y, x) in radians: atan2(x, y) is the arc tangent of x / y.",
-    np.arctan2,
-    (
-        lambda out, x, y: y / (square(x) + square(y)),
-        lambda out, x, y: -x / (square(x) + square(y)),
-    ),
-    arity=2,
-    rule="float",
-    sympy="atan2(x, y)",
-    domain=((0.3, 2.0), (0.3, 2.0)),
+    cost="expensive",
 )
 
 # Choosing and comparing -------------------------------------------------------------------------
@@ -317,11 +288,19 @@ isfinite = elementwise("isfinite", "Whether x is neither infinite nor not a numb
 # Rounding ---------------------------------------------------------------------------------------
 
 floor: Elementwise = elementwise(
-    "floor", "The largest integer not above x.", _rounding(np.floor), (None,)
+    "floor",
+    "The largest integer not above x.",
+    _rounding(np.floor),
+    (None,),
+    ufunc="floor",
 )
-ceil = elementwise("ceil", "The smallest integer not below x.", _rounding(np.ceil), (None,))
-round = elementwise("round", "The nearest integer, halves to even.", _rounding(np.rint), (None,))
-trunc = elementwise("trunc", "The integer part of x.", _rounding(np.trunc), (None,))
+ceil = elementwise(
+    "ceil", "The smallest integer not below x.", _rounding(np.ceil), (None,), ufunc="ceil"
+)
+round = elementwise(
+    "round", "The nearest integer, halves to even.", _rounding(np.rint), (None,), ufunc="rint"
+)
+trunc = elementwise("trunc", "The integer part of x.", _rounding(np.trunc), (None,), ufunc="trunc")
 
 # Rows with attributes ---------------------------------------------------------------------------
 

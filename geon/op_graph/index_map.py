@@ -2,16 +2,16 @@
 
 A row that only moves elements says with one index map all that layouts, kernels and tests ask of
 it. It is a function of an op and the index of a result's element (axis name to affine expression)
-that gives pieces: the element is that of the first piece whose guards all hold. Those of the last
-piece hold wherever no others do.
+that gives pieces: the element is that of the first piece whose guards all hold. The last piece has
+no guards, and where a guard of a piece does not hold, its later guards and its index mean nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .affine import Affine, Size
+from .affine import Affine, Quotient, Remainder, Size, variable
 
 Index = Mapping[str, Affine]
 
@@ -44,3 +44,27 @@ class Position:
     arg: int
     index: tuple[tuple[str, Affine], ...]
     length: Size
+
+
+Map = tuple[Piece, ...]
+
+
+def viewed(index: Index) -> Map:
+    """The map of a view: the element of the first argument at ``index``."""
+    return (Piece((), 0, index),)
+
+
+def identity(names: Iterable[str]) -> dict[str, Affine]:
+    """The index of an element: each axis is its own variable."""
+    return {name: variable(name) for name in names}
+
+
+def atoms(index: Affine) -> Iterator[Hashable]:
+    """Every atom of an affine expression, those inside divisions and positions too."""
+    for atom in index.terms:
+        yield atom
+        if isinstance(atom, (Quotient, Remainder)):
+            yield from atoms(atom.of)
+        elif isinstance(atom, Position):
+            for _, at in atom.index:
+                yield from atoms(at)

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError, IndexRangeError
+from .affine import variable
 from .attributes import is_length, is_mode, is_name
 from .axes import Axes, Axis, axes_may_equal
 from .build import has_axes, meet
 from .constants import as_tensor
 from .dtypes import INT64, is_number, kind
 from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
+from .index_map import Index, Map, Position, viewed
 from .leaves import iota, length_value
 from .movement import broadcast
 from .op_graph import Guard, Op, Tensor, annotate, make
@@ -152,6 +154,13 @@ def _shared_guards(what: str, x: Op, index: Op, axis: str) -> tuple[Guard, ...]:
     return tuple(guards)
 
 
+def _gather_map(op: Op, index: Index) -> Map:
+    (x, places), axis = op.args, op.attrs[0]
+    place = tuple([(name, index[name]) for name in places.axes.names])
+    at = variable(Position(1, place, x.axes[axis].expression))
+    return viewed({name: at if name == axis else index[name] for name in x.axes.names})
+
+
 GATHER = Primitive(
     "gather",
     "indexing",
@@ -162,7 +171,9 @@ GATHER = Primitive(
     fits=(is_name,),
     arity=2,
     infer=_gather_infer,
+    index_map=_gather_map,
     carriers=(0,),
+    cost="once",
 )
 SCATTER = Primitive(
     "scatter",
@@ -175,6 +186,8 @@ SCATTER = Primitive(
     arity=3,
     infer=_scatter_infer,
     carriers=(0, 2),
+    cost="kernel",
+    in_place=(0,),
 )
 CHECKED = Primitive(
     "checked",
@@ -185,6 +198,8 @@ CHECKED = Primitive(
     fits=(is_length,),
     arity=1,
     infer=same,
+    acts=True,
+    raises=True,
 )
 
 

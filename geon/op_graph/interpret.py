@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import ArgumentError
 from .attributes import with_lengths
 from .axes import Axes
+from .moved import moved
 from .op_graph import Leaf, Op, post_order
 from .registry import PRIMITIVES
 
@@ -23,7 +24,7 @@ Array = np.ndarray[Any, Any]
 class Bound:
     """An op whose lengths are integers: what a row's reference reads."""
 
-    __slots__ = ("args", "attrs", "axes", "dtype", "file_info", "label", "primitive")
+    __slots__ = ("args", "attrs", "axes", "dtype", "file_info", "guards", "label", "primitive")
 
     def __init__(self, op: Op, lengths: Mapping[str, int], args: tuple[Any, ...]) -> None:
         self.primitive = op.primitive
@@ -31,6 +32,7 @@ class Bound:
         self.dtype = op.dtype
         self.attrs = op.attrs if op.primitive.name == "constant" else bind(op.attrs, lengths)
         self.args = args
+        self.guards = op.guards
         self.file_info = op.file_info
         self.label = str(op)
 
@@ -49,6 +51,8 @@ COMPUTING = ("elementwise", "reduction", "ordered", "contraction")
 def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
     """The value of one op for the values of its arguments."""
     row = op.primitive
+    if row.reference is None and row.index_map is not None:
+        return moved(bound, *args)
     if row.reference is None:
         raise ArgumentError(f"{op} (made at {op.file_info}) has no value: it must be given")
     with np.errstate(all="ignore"):
@@ -101,4 +105,8 @@ def interpret(
 def completeness() -> list[str]:
     """The rows that have neither a reference nor are storage: none in a correct registry."""
     storage = ("placeholder", "variable", "assign", "doall", "sequential")
-    return [n for n, row in PRIMITIVES.items() if row.reference is None and n not in storage]
+    return [
+        name
+        for name, row in PRIMITIVES.items()
+        if row.reference is None and row.index_map is None and name not in storage
+    ]

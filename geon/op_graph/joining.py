@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, AxisError
+from .affine import Size
 from .attributes import is_name, is_widths
 from .axes import Axes, Axis, axes_of
 from .build import has_axes, meet, own_axis
 from .constants import as_tensor, number
 from .dtypes import is_number
+from .index_map import Guard as Guarded
+from .index_map import Index, Map, Piece
 from .lengths import Length, may_equal
 from .movement import broadcast, expand, reorder
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
@@ -50,6 +53,19 @@ def _concat_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes, first.dtype, ()
 
 
+def _concat_map(op: Op, index: Index) -> Map:
+    name = op.attrs[0]
+    pieces: list[Piece] = []
+    start: Size = 0
+    for k, x in enumerate(op.args):
+        end = start + x.axes[name].expression
+        last = k == len(op.args) - 1
+        guards = () if last else (Guarded(index[name], start, end),)
+        pieces.append(Piece(guards, k, {**index, name: index[name] - start}))
+        start = end
+    return tuple(pieces)
+
+
 CONCAT = Primitive(
     "concat",
     "movement",
@@ -59,6 +75,8 @@ CONCAT = Primitive(
     attributes=("axis",),
     fits=(is_name,),
     infer=_concat_infer,
+    index_map=_concat_map,
+    cost="once",
 )
 
 
@@ -195,6 +213,18 @@ def _pad_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes_of(tuple(axes)), x.dtype, ()
 
 
+def _pad_map(op: Op, index: Index) -> Map:
+    x = op.args[0]
+    guards: list[Guarded] = []
+    found = dict(index)
+    for axis, width in zip(x.axes, op.attrs[0], strict=True):
+        if width is not None:
+            here, low = index[axis.name], width[0]
+            guards.append(Guarded(here, low, axis.expression + low))
+            found[axis.name] = here - low
+    return Piece(tuple(guards), 0, found), Piece((), 1, {})
+
+
 PAD = Primitive(
     "pad",
     "movement",
@@ -205,6 +235,8 @@ PAD = Primitive(
     fits=(is_widths,),
     arity=2,
     infer=_pad_infer,
+    index_map=_pad_map,
+    cost="once",
 )
 
 

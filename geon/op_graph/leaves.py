@@ -27,8 +27,12 @@ from .op_graph import (
 )
 from .registry import Inferred, Primitive, need
 
-PLACEHOLDER = Primitive("placeholder", "leaf", "A value given when a computation is called.")
-VARIABLE = Primitive("variable", "leaf", "A value that a transformer keeps between calls.")
+PLACEHOLDER = Primitive(
+    "placeholder", "leaf", "A value given when a computation is called.", known=True
+)
+VARIABLE = Primitive(
+    "variable", "leaf", "A value that a transformer keeps between calls.", known=True
+)
 
 
 def _length_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
@@ -55,6 +59,7 @@ LENGTH = Primitive(
     fits=(is_length,),
     arity=0,
     infer=_length_infer,
+    known=True,
 )
 
 

@@ -40,7 +40,7 @@ bitwise_not = elementwise("bitwise_not", "~x of integers or bool.", np.invert, (
                           rule="bits")  # fmt: skip
 left_shift = elementwise("left_shift", "x shifted up by y bits; 0 for y outside the width.",
                          _shift(np.left_shift), (None, None), arity=2, rule="integer",
-                         domain=((0, 9), (0, 5)))  # fmt: skip
+                         domain=((0, 9), (0, 5)), ufunc="left_shift")  # fmt: skip
 right_shift = elementwise("right_shift", "x shifted down by y bits, keeping the sign.",
                           _shift(np.right_shift), (None, None), arity=2, rule="integer",
-                          domain=((0, 99), (0, 5)))  # fmt: skip
+                          domain=((0, 99), (0, 5)), ufunc="right_shift")  # fmt: skip

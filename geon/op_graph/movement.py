@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, AxisError
+from .affine import flattened, split
 from .attributes import is_axes, is_axis, is_name, is_names
 from .axes import Axes, Axis, as_axes, axes_of
 from .build import has_axes, meet, own_axis
 from .constants import as_tensor
 from .elementwise import same
+from .index_map import Index, Map, viewed
 from .lengths import product
 from .op_graph import Guard, Op, Tensor, annotate, make
 from .registry import Inferred, Primitive, need
@@ -99,6 +101,35 @@ def _unflatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes_of(tuple(new)), x.dtype, tuple(guards)
 
 
+def _broadcast_map(op: Op, index: Index) -> Map:
+    return viewed({name: index[name] for name in op.args[0].axes.names})
+
+
+def _rename_map(op: Op, index: Index) -> Map:
+    pairs = zip(op.args[0].axes.names, op.axes.names, strict=True)
+    return viewed({old: index[new] for old, new in pairs})
+
+
+def _flip_map(op: Op, index: Index) -> Map:
+    found = dict(index)
+    for name in op.attrs[0]:
+        found[name] = index[name] * -1 + (op.axes[name].expression - 1)
+    return viewed(found)
+
+
+def _flatten_map(op: Op, index: Index) -> Map:
+    have, (names, merged) = op.args[0].axes, op.attrs
+    parts = split(index[merged.name], [have[name].expression for name in names])
+    found = {**index, **dict(zip(names, parts, strict=True))}
+    return viewed({name: found[name] for name in have.names})
+
+
+def _unflatten_map(op: Op, index: Index) -> Map:
+    have, (whole, axes) = op.args[0].axes, op.attrs
+    position = flattened([index[name] for name in axes.names], axes.lengths)
+    return viewed({name: position if name == whole else index[name] for name in have.names})
+
+
 BROADCAST = Primitive(
     "broadcast",
     "movement",
@@ -109,6 +140,8 @@ BROADCAST = Primitive(
     fits=(is_axes,),
     arity=1,
     infer=_broadcast_infer,
+    index_map=_broadcast_map,
+    view=True,
 )
 REORDER = Primitive(
     "reorder",
@@ -120,6 +153,8 @@ REORDER = Primitive(
     fits=(is_axes,),
     arity=1,
     infer=_reorder_infer,
+    index_map=_broadcast_map,
+    view=True,
 )
 RENAME = Primitive(
     "rename",
@@ -131,6 +166,8 @@ RENAME = Primitive(
     fits=(is_axes,),
     arity=1,
     infer=_rename_infer,
+    index_map=_rename_map,
+    view=True,
 )
 FLIP = Primitive(
     "flip",
@@ -142,6 +179,8 @@ FLIP = Primitive(
     fits=(is_names,),
     arity=1,
     infer=_flip_infer,
+    index_map=_flip_map,
+    view=True,
 )
 FLATTEN = Primitive(
     "flatten",
@@ -153,6 +192,9 @@ FLATTEN = Primitive(
     fits=(is_names, is_axis),
     arity=1,
     infer=_flatten_infer,
+    index_map=_flatten_map,
+    view=True,
+    cost="once",
 )
 UNFLATTEN = Primitive(
     "unflatten",
@@ -164,6 +206,8 @@ UNFLATTEN = Primitive(
     fits=(is_name, is_axes),
     arity=1,
     infer=_unflatten_infer,
+    index_map=_unflatten_map,
+    view=True,
 )
 
 

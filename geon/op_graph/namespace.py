@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from . import elementwise, logic
+from . import elementwise, logic, trigonometry
 
 NAMES = (
     "absolute cast cos equal exp floor isnan log log1p logical_and logical_not logical_or maximum"
@@ -16,5 +16,8 @@ NAMES = (
 ).split()
 
 GEON_OPS = SimpleNamespace(
-    **{name: getattr(logic, name, None) or getattr(elementwise, name) for name in NAMES}
+    **{
+        name: next(getattr(m, name) for m in (logic, trigonometry, elementwise) if hasattr(m, name))
+        for name in NAMES
+    }
 )

@@ -11,14 +11,13 @@ import numpy as np
 from ..errors import AxisError, DTypeError, SymbolicError
 from .dtypes import is_number
 from .interning import local, table
-from .registry import PRIMITIVES
+from .registry import PRIMITIVES, UFUNCS
 from .sites import user_site
 
 if TYPE_CHECKING:
     from .op_graph import Tensor
 
 _getframe = sys._getframe
-TensorLike = "Tensor | bool | int | float | np.ndarray | list"
 
 
 def _apply(name: str, *operands: Any) -> Tensor:
@@ -187,38 +186,15 @@ class TensorOperators:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Let ``np.tanh(x)`` and ``array * x`` build ops."""
-        row = UFUNC_ROWS.get(ufunc.__name__)
+        row: Any = UFUNCS.get(ufunc.__name__)
         if method != "__call__" or options or row is None:
             called = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
             given = f" with {', '.join(options)}=" if options else ""
             self._refuse_value(
                 f"cannot be given to np.{called}{given}", "use the functions of geon"
             )
-        return _apply(row, *inputs)
-
-
-# NumPy's name of a ufunc to the row that means the same.
-UFUNC_ROWS = {
-    name: name
-    for name in (
-        "add subtract multiply divide power negative absolute sign reciprocal square sqrt exp expm1"
-        " log log1p sin cos tan sinh cosh tanh maximum minimum equal not_equal less less_equal"
-        " greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and"
-        " bitwise_or bitwise_xor left_shift right_shift floor ceil trunc isnan isinf isfinite"
-    ).split()
-} | {
-    "floor_divide": "floordivide",
-    "remainder": "mod",
-    "rint": "round",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "arctan2": "atan2",
-    "invert": "bitwise_not",
-}
+        made: Tensor = row(*inputs)
+        return made
 
 
 def _matmul(left: Any, right: Any) -> Tensor:

@@ -115,6 +115,7 @@ CUMSUM = Primitive(
     fits=(is_name, is_flag, is_flag),
     arity=1,
     infer=_along,
+    cost="kernel",
 )
 CUMPROD = Primitive(
     "cumprod",
@@ -126,6 +127,7 @@ CUMPROD = Primitive(
     fits=(is_name, is_flag, is_flag),
     arity=1,
     infer=_along,
+    cost="kernel",
 )
 SORT = Primitive(
     "sort",
@@ -137,6 +139,8 @@ SORT = Primitive(
     fits=(is_name,),
     arity=1,
     infer=_along,
+    cost="kernel",
+    in_place=(0,),
 )
 ARGSORT = Primitive(
     "argsort",
@@ -148,6 +152,7 @@ ARGSORT = Primitive(
     arity=1,
     infer=_argsort_infer,
     carriers=(),
+    cost="kernel",
 )
 TOP_K = Primitive(
     "top_k",
@@ -159,6 +164,7 @@ TOP_K = Primitive(
     arity=1,
     infer=_top_k_infer,
     carriers=(),
+    cost="kernel",
 )
 
 

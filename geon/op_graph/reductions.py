@@ -196,6 +196,7 @@ ARGMAX = Primitive(
     arity=1,
     infer=_infer("argmax", _place, identity=False),
     carriers=(),
+    cost="kernel",
 )
 ARGMIN = Primitive(
     "argmin",
@@ -207,6 +208,7 @@ ARGMIN = Primitive(
     arity=1,
     infer=_infer("argmin", _place, identity=False),
     carriers=(),
+    cost="kernel",
 )
 
 

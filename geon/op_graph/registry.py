@@ -11,6 +11,7 @@ from ..errors import ArgumentError
 if TYPE_CHECKING:
     from .axes import Axes
     from .dtypes import DType
+    from .index_map import Index, Map
     from .op_graph import Guard, Op, Tensor
 
 KINDS = (
@@ -34,6 +35,10 @@ def need(condition: bool, what: str, *shown: object) -> None:
     if not condition:
         raise ArgumentError(what.format(*shown))
 
+
+# What computing a row again costs: nothing to speak of, wherever it is used; little, but only for
+# one use; some twenty instructions for an element; or a kernel of its own, which nothing repeats.
+COSTS = ("cheap", "once", "expensive", "kernel")
 
 # What a row gives for its arguments: axes, dtype, and what it assumes of open lengths.
 Inferred = tuple["Axes", "DType", tuple["Guard", ...]]
@@ -64,6 +69,14 @@ class Primitive:
     least one; ``fits`` has for each of ``attributes`` a predicate that its values meet; the
     arguments of a row that is ``orderly`` may be effects, which have no value.
 
+    ``index_map`` of a row that only moves elements says which element of which argument each is; a
+    row is a ``view`` where that is always one of the first argument, with no guards.
+
+    ``cost`` is one of ``COSTS``. What is ``known`` has its value before a call runs. A row that
+    ``acts`` has the value of its argument and does something when it is computed; one that
+    ``raises`` may fail then. ``in_place`` are the positions of arguments whose memory the result
+    may take on every target: each element is read before its place is written.
+
     ``carriers`` are the positions of the arguments that have the dtype of the result where that is
     theirs: all where not said, -1 for the last; others are conditions and positions. The result
     is weak where all of these are.
@@ -85,10 +98,19 @@ class Primitive:
     infer: Callable[[tuple[Any, ...], tuple[Any, ...]], Inferred] | None = None
     orderly: bool = False
     carriers: tuple[int, ...] | None = None
+    index_map: Callable[[Op, Index], Map] | None = None
+    view: bool = False
+    cost: str = "cheap"
+    known: bool = False
+    acts: bool = False
+    raises: bool = False
+    in_place: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"row {self.name!r}: no kind {self.kind!r} among {KINDS}")
+        if self.cost not in COSTS:
+            raise ValueError(f"row {self.name!r}: no cost {self.cost!r} among {COSTS}")
         if self.fits and len(self.fits) != len(self.attributes):
             raise ValueError(f"row {self.name!r}: {len(self.fits)} predicates for its attributes")
         if PRIMITIVES.setdefault(self.name, self) is not self:
@@ -120,3 +142,5 @@ class Primitive:
 
 
 PRIMITIVES: dict[str, Primitive] = {}
+# NumPy's name of a ufunc to the row that means the same.
+UFUNCS: dict[str, Primitive] = {}

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from operator import index
 from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError, DTypeError, IndexRangeError
+from ..errors import DTypeError, IndexRangeError
+from .affine import Affine, Quotient, Remainder, variable
 from .attributes import is_items
 from .axes import Axes, Axis, axes_may_equal
-from .build import own_axis
 from .constants import as_tensor
 from .dtypes import is_number, kind
 from .elementwise import cast
-from .lengths import Length, floor_divide
+from .index_map import Guard as Guarded
+from .index_map import Index, Map, Piece, Position, viewed
+from .lengths import Length
 from .movement import FLIP, broadcast, flip
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from .registry import Inferred, Primitive, need
-from .sites import describe, user_site
+from .subscripts import Item, count, parse
 from .weak import put_into
 
 Array = np.ndarray[Any, Any]
-
-# How an axis is taken: None (whole), ("range", start, stop, step), ("at", position), or
-# ("dyn", k): at the position that argument k of the op has at run time.
-Item = Any
 
 
 def index_of(op: Op, positions: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -91,7 +87,7 @@ def part_axes(axes: Axes, items: tuple[Item, ...]) -> Axes:
         elif item[0] == "range":
             start, stop, step = item[1:]
             _inside(start, stop, axis)
-            kept.append(axis.with_length(_count(start, stop, step)))
+            kept.append(axis.with_length(count(start, stop, step)))
         elif item[0] == "at":
             _inside(item[1], item[1] + 1, axis)
     return Axes(kept)
@@ -101,10 +97,6 @@ def _inside(start: int | Length, stop: int | Length, axis: Axis) -> None:
     for difference in (start, axis.expression - stop):
         inside = isinstance(difference, Length) or difference >= 0
         need(inside, "{} to {}, which is not inside axis {}", start, stop, axis)
-
-
-def _count(start: int | Length, stop: int | Length, step: int) -> int | Length:
-    return stop - start if step == 1 else floor_divide(stop - start + (step - 1), step)
 
 
 def _check_positions(items: tuple[Item, ...], args: tuple[Any, ...], first: int) -> None:
@@ -134,6 +126,49 @@ def _update_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return x.axes, x.dtype, ()
 
 
+def _slice_map(op: Op, index: Index) -> Map:
+    return viewed(part_index(op, index))
+
+
+def part_index(op: Op, index: Index) -> dict[str, Affine]:
+    """Where in its first argument a slice reads, or an update writes, an element of the part."""
+    found: dict[str, Affine] = {}
+    for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True):
+        if item is None:
+            found[axis.name] = index[axis.name]
+        elif item[0] == "range":
+            found[axis.name] = index[axis.name] * item[3] + item[1]
+        else:
+            found[axis.name] = _position_of(item, axis)
+    return found
+
+
+def _position_of(item: Item, axis: Axis) -> Affine:
+    """A position as an affine expression; a run-time one is an atom."""
+    if item[0] == "at":
+        return Affine((), item[1])
+    return variable(Position(item[1], (), axis.expression))
+
+
+def _update_map(op: Op, index: Index) -> Map:
+    guards: list[Guarded] = []
+    found: dict[str, Affine] = {}
+    for axis, item in zip(op.axes, op.attrs[0], strict=True):
+        here = index[axis.name]
+        if item is None:
+            found[axis.name] = here
+        elif item[0] == "range":
+            _, start, stop, step = item
+            guards.append(Guarded(here, start, stop))
+            found[axis.name] = here - start
+            if step != 1:
+                guards.append(Guarded(variable(Remainder(here - start, step)), 0, 1))
+                found[axis.name] = variable(Quotient(here - start, step))
+        else:
+            guards.append(Guarded(here - _position_of(item, axis), 0, 1))
+    return Piece(tuple(guards), 1, found), Piece((), 0, index)
+
+
 SLICE = Primitive(
     "slice",
     "movement",
@@ -143,7 +178,10 @@ SLICE = Primitive(
     attributes=("items",),
     fits=(is_items,),
     infer=_slice_infer,
+    index_map=_slice_map,
+    view=True,
     carriers=(0,),
+    cost="once",
 )
 UPDATE = Primitive(
     "update",
@@ -154,7 +192,10 @@ UPDATE = Primitive(
     attributes=("items",),
     fits=(is_items,),
     infer=_update_infer,
+    index_map=_update_map,
     carriers=(0, 1),
+    cost="kernel",
+    in_place=(0,),
 )
 
 
@@ -234,8 +275,8 @@ def _mirrored(item: Item, length: int | Length) -> Item:
     if item[0] == "at":
         return ("at", length - 1 - item[1])
     _, start, stop, step = item
-    count = _count(start, stop, step)
-    return ("range", length - 1 - (start + (count - 1) * step), length - start, step)
+    elements = count(start, stop, step)
+    return ("range", length - 1 - (start + (elements - 1) * step), length - start, step)
 
 
 def update(
@@ -258,159 +299,3 @@ def update(
         value = flip(value, [value.axes[name] for name in flipped])
     made = _update(x, value, items, positions, guards)
     return annotate(made, name, tags, follows)
-
-
-def parse(
-    x: Tensor, at: Any, first: int
-) -> tuple[tuple[Item, ...], list[str], tuple[Op, ...], tuple[Guard, ...]]:
-    """An index in normal form: items, names of axes to flip, run-time positions, guards."""
-    items: list[Item] = []
-    flipped: list[str] = []
-    positions: list[Op] = []
-    guards: list[Guard] = []
-    for axis, part in zip(x.axes, _parts(x, at), strict=True):
-        if isinstance(part, slice):
-            item, backwards = _range(x, axis, part, guards)
-            if backwards:
-                flipped.append(axis.name)
-        elif isinstance(part, Tensor):
-            _check_position(x, axis, part)
-            item = ("dyn", first + len(positions))
-            positions.append(part)
-        else:
-            item = ("at", _position(x, axis, part, guards))
-        items.append(item)
-    return tuple(items), flipped, tuple(positions), tuple(guards)
-
-
-def _parts(x: Tensor, at: Any) -> list[Any]:
-    if isinstance(at, dict):
-        parts: list[Any] = [slice(None)] * len(x.axes)
-        for axis, part in at.items():
-            if axis not in x.axes:
-                raise AxisError(
-                    f"{x} (made at {x.file_info}) has no axis {axis!r} to index; it has "
-                    f"{', '.join(x.axes.names) or 'none'}"
-                )
-            if isinstance(axis, Axis):
-                own_axis(x, axis, "indexing")
-            parts[x.axes.index(axis)] = part
-        return parts
-    given = list(at) if isinstance(at, tuple) else [at]
-    dots = [k for k, part in enumerate(given) if part is Ellipsis]
-    missing = len(x.axes) - (len(given) - len(dots))
-    if len(dots) > 1 or missing < 0:
-        raise IndexRangeError(
-            f"{len(given)} positions for {x} (made at {x.file_info}), which has {len(x.axes)} "
-            "axes: give at most one for each, and one ... at most"
-        )
-    where = dots[0] if dots else len(given)
-    return [*given[:where], *[slice(None)] * missing, *given[where + len(dots) :]]
-
-
-def _check_position(x: Tensor, axis: Axis, part: Tensor) -> None:
-    if part.axes is not NO_AXES or kind(part.dtype) != "i":
-        raise IndexRangeError(
-            f"a position along {axis} of {x} must be an integer or a scalar integer tensor, not "
-            f"{part} {part.dtype.name} (made at {part.file_info}); geon.gather takes many at once"
-            " and geon.where masks"
-        )
-
-
-def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Length:
-    start = part if isinstance(part, Length) else _integer(part)
-    if start is None:
-        raise IndexRangeError(
-            f"{part!r} is no position along {axis} of {x} (made at {x.file_info}): integers, "
-            "slices, ... and scalar integer tensors are; geon.gather takes arrays of them"
-        )
-    length = axis.expression
-    if isinstance(start, int) and start < 0:
-        start = length + start
-
-    def what() -> str:
-        return (
-            f"position {part} (at {describe(user_site())}) is outside axis {axis} of {x} (made at "
-            f"{x.file_info}); give one from {-length} to {length - 1}"
-        )
-
-    _require(0, start, what, guards)
-    _require(start + 1, length, what, guards)
-    return start
-
-
-def _integer(value: Any) -> int | None:
-    """The integer that ``value`` is; None where it is none (True and False are none)."""
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    try:
-        return index(value)
-    except TypeError:
-        return None
-
-
-def _range(x: Tensor, axis: Axis, part: slice, guards: list[Guard]) -> tuple[Item, bool]:
-    length = axis.expression
-    step = 1 if part.step is None else _integer(part.step)
-    if not step:
-        raise IndexRangeError(
-            f"a slice of {x} (made at {x.file_info}) along {axis} has the step {part.step!r}; "
-            "give an integer other than 0"
-        )
-
-    def what() -> str:
-        return (
-            f"slice {_shown(part)} (at {describe(user_site())}) does not lie inside axis {axis} of "
-            f"{x} (made at {x.file_info}); geon never clamps a slice: give bounds that fit"
-        )
-
-    if step > 0:
-        start = _bound(part.start, 0, length)
-        stop = _bound(part.stop, length, length)
-        _require(start, stop, what, guards)
-    else:
-        # x[a:b:-s] takes a, a - s, ... above b: the same elements forwards, then flipped.
-        last = _bound(part.start, length - 1, length)
-        below = part.stop if part.stop is None else _bound(part.stop, -1, length)
-        below = -1 if below is None else below
-        _require(below, last, what, guards)
-        count = last - below if step == -1 else floor_divide(last - below + (-step - 1), -step)
-        start, stop = last + (count - 1) * step, last + 1
-    _require(0, start, what, guards)
-    _require(stop, length, what, guards)
-    if start == 0 and stop == length and abs(step) == 1:
-        return None, step < 0
-    return ("range", start, stop, abs(step)), step < 0
-
-
-def _shown(part: slice) -> str:
-    ends = ["" if end is None else str(end) for end in (part.start, part.stop)]
-    return ":".join(ends + ([] if part.step is None else [str(part.step)]))
-
-
-def _bound(value: Any, default: int | Length, length: int | Length) -> int | Length:
-    if value is None:
-        return default
-    if isinstance(value, Length):
-        return value
-    number = _integer(value)
-    if number is None:
-        raise IndexRangeError(f"{value!r} is no bound of a slice: integers and lengths are")
-    return length + number if number < 0 else number
-
-
-def _require(
-    low: int | Length, high: int | Length, what: Callable[[], str], guards: list[Guard]
-) -> None:
-    """Require low <= high: now where the difference is known, else by a guard."""
-    difference = high - low
-    if isinstance(difference, int):
-        if difference < 0:
-            raise IndexRangeError(what())
-    elif not _never_negative(difference):
-        guards.append(Guard("<=", low, high, what()))
-
-
-def _never_negative(length: Length) -> bool:
-    # Open lengths are never negative, so a sum without a minus sign is not either.
-    return all(c > 0 and all(isinstance(a, str) for a, _ in m) for m, c in length.terms)

@@ -145,6 +145,7 @@ exp_product = elementwise(
     arity=2,
     rule="float",
     sympy="exp(x * y)",
+    cost="expensive",
 )
 erf = elementwise(
     "erf",
@@ -153,6 +154,7 @@ erf = elementwise(
     (lambda out, x: _bell(x),),
     rule="float",
     sympy="erf(x)",
+    cost="expensive",
 )
 erfc = elementwise(
     "erfc",
@@ -161,6 +163,7 @@ erfc = elementwise(
     (lambda out, x: -_bell(x),),
     rule="float",
     sympy="erfc(x)",
+    cost="expensive",
 )
 erfcx = elementwise(
     "erfcx",
@@ -169,6 +172,7 @@ erfcx = elementwise(
     (lambda out, x: erfcx_derivative(1, x),),
     rule="float",
     sympy="exp(x ** 2) * erfc(x)",
+    cost="expensive",
 )
 ndtr = elementwise(
     "ndtr",
@@ -177,6 +181,7 @@ ndtr = elementwise(
     (lambda out, x: density(x),),
     rule="float",
     sympy="erfc(-x / sqrt(2)) / 2",
+    cost="expensive",
 )
 log_ndtr = elementwise(
     "log_ndtr",
@@ -185,6 +190,7 @@ log_ndtr = elementwise(
     (lambda out, x: _hazard(x),),
     rule="float",
     sympy="log(erfc(-x / sqrt(2)) / 2)",
+    cost="expensive",
 )
 erfinv = elementwise(
     "erfinv",
@@ -194,6 +200,7 @@ erfinv = elementwise(
     rule="float",
     sympy="erfinv(x)",
     domain=((-0.9, 0.9),),
+    cost="expensive",
 )
 lgamma = elementwise(
     "lgamma",

@@ -15,20 +15,9 @@ from ..op_graph.lengths import product
 from ..op_graph.op_graph import Leaf, Op
 from .fusion_reads import Cluster, Reading
 from .groups import Group, single
-from .layout import ACTING_VIEWS, LaidOut, is_bound, is_choice
+from .layout import LaidOut, is_bound, is_choice
 from .target import Target
 
-LOOKS = frozenset({"broadcast", "reorder", "rename", "slice", "flip", "flatten", "unflatten"})
-REDUCING = frozenset({"sum", "prod", "max", "min", "any", "all"})
-LIBRARY = frozenset(
-    "sort argsort top_k cumsum cumprod argmax argmin scatter random_bits update".split()
-)
-HEAVY = frozenset(
-    "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh "
-    "atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_slope gelu gelu_slope "
-    "gelu_tanh gelu_tanh_slope silu silu_slope power floordivide mod".split()
-)
-ONCE = frozenset({"pad", "concat", "gather", "slice", "flatten"})  # repeated only for one use
 BODY = 96  # ops in one kernel: longer bodies compile slowly and spill registers
 EPILOGUE = 48
 HEAVY_BODY = 12  # elementary functions in one kernel, each some twenty instructions
@@ -77,7 +66,12 @@ def group(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list
 
 def is_look(laid_out: LaidOut, op: Op) -> bool:
     """Whether ``op`` only looks at the elements of its argument, at indices known by position."""
-    return op.primitive.name in LOOKS and laid_out.base[op] is not op
+    return op.primitive.view and laid_out.base[op] is not op
+
+
+def reduces(op: Op) -> bool:
+    """Whether ``op`` is a reduction that a nest computes."""
+    return op.primitive.kind == "reduction" and op.primitive.cost != "kernel"
 
 
 def is_product(op: Op) -> bool:
@@ -165,13 +159,13 @@ class _Fusion:
 
     def repeats(self, op: Op) -> bool:
         """Whether the arithmetic of ``op`` is cheap."""
-        name = op.primitive.name
-        heavy = name in HEAVY or name in REDUCING or name in LIBRARY or name in ACTING_VIEWS
-        return not (heavy or name == "dot" or isinstance(op, Leaf) or is_bound(op))
+        row = op.primitive
+        heavy = row.cost in ("expensive", "kernel") or reduces(op) or row.acts
+        return not (heavy or row.name == "dot" or isinstance(op, Leaf) or is_bound(op))
 
     def light(self, op: Op) -> bool:
         """Whether computing ``op`` again costs about as much as reading it."""
-        if op.primitive.name in ONCE:
+        if op.primitive.cost == "once":
             return len(self.uses.get(op, ())) < 2 and op.primitive.name != "concat"
         return self.repeats(op) and op not in self.origins.get(op, ())
 
@@ -184,16 +178,16 @@ class _Fusion:
                 self.require(self.laid_out.base[op])
             self.look(op, uses)
             return
-        if name in ACTING_VIEWS:
+        if op.primitive.acts:
             self.library(op, uses)
             self.pass_on(op.args[0], [Use(op, True, False), *uses])
             return
-        if name in LIBRARY and not is_choice(op):
+        if op.primitive.cost == "kernel" and not is_choice(op):
             self.library(op, uses)
             return
         if name == "dot" and is_product(op):
             self.contraction(op, uses)
-        elif name in REDUCING or name == "dot":
+        elif reduces(op) or name == "dot":
             self.reduction(op, uses)
         else:
             self.elementwise(op, uses)
@@ -219,13 +213,13 @@ class _Fusion:
     def spread_uses(self, op: Op) -> None:
         """Note the uses that ``op`` makes of its arguments."""
         name = op.primitive.name
-        free = name in ("concat", "pad", "update", "gather", "slice", "flatten")
+        free = op.primitive.index_map is not None
         for k, arg in enumerate(op.args):
             aligned = not free or not len(arg.axes)
             if name == "gather" and k == 1:
                 aligned = False
-            spread = name == "dot" or name in REDUCING or len(arg.axes) < len(op.axes)
-            if name in REDUCING:
+            spread = name == "dot" or reduces(op) or len(arg.axes) < len(op.axes)
+            if reduces(op):
                 spread = False
             self.pass_on(arg, [Use(op, aligned, spread)])
 
@@ -257,7 +251,7 @@ class _Fusion:
             self.straight(use, cluster) for use in self.within(self.uses.get(op, []), cluster)
         ):
             cluster.strayed.add(op)
-        cluster.heavy += op.primitive.name in HEAVY
+        cluster.heavy += op.primitive.cost == "expensive"
         self.homes.setdefault(op, []).append(cluster)
         if result:
             cluster.results.append(op)
@@ -268,7 +262,7 @@ class _Fusion:
         cluster = self.begin(op, "call", uses)
         for arg in op.args:
             self.require(self.laid_out.base[arg])
-            if op.primitive.name not in ACTING_VIEWS:
+            if not op.primitive.acts:
                 self.pass_on(arg, [Use(op, False, False)])
         cluster.results = [op]
 
@@ -334,7 +328,7 @@ class _Fusion:
 
     def full(self, op: Op, cluster: Cluster) -> bool:
         """Whether a cluster holds as many ops as a compiler handles well."""
-        if op.primitive.name in HEAVY and cluster.heavy >= HEAVY_BODY:
+        if op.primitive.cost == "expensive" and cluster.heavy >= HEAVY_BODY:
             return True
         return len(cluster.inner) >= (EPILOGUE if cluster.kind == "contraction" else BODY)
 

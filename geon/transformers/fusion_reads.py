@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..op_graph.op_graph import Leaf, Op
 from .groups import same_places
-from .layout import ACTING_VIEWS, LaidOut, is_bound
+from .layout import LaidOut, is_bound
 
 
 @dataclass(eq=False, slots=True)
@@ -45,9 +45,7 @@ class Reading:
         """Whether ``op`` is read from memory."""
         if isinstance(op, Leaf) or (is_bound(op) and len(op.axes)):
             return True
-        return (
-            op in self.stored and op not in self.results and op.primitive.name not in ACTING_VIEWS
-        )
+        return op in self.stored and op not in self.results and not op.primitive.acts
 
     def walk(self, result: Op) -> None:
         """Note all that ``result`` reads."""
@@ -97,13 +95,13 @@ class Reading:
                 seen[op] = frozenset()
                 continue
             name = op.primitive.name
-            if name in ACTING_VIEWS:
+            if op.primitive.acts:
                 self.needs[op] = None
             keeps = exact and (
                 name in ("broadcast", "reorder", "copy")
                 or op.primitive.kind == "elementwise"
                 or op in self.reductions
-                or name in ACTING_VIEWS
+                or op.primitive.acts
             )
             if op.primitive.name == "dot":
                 keeps = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..op_graph.op_graph import Leaf, Op
-from .layout import ACTING_VIEWS, LaidOut, is_bound
+from .layout import LaidOut, is_bound
 from .target import Target
 
 
@@ -46,7 +46,7 @@ def single(
     for arg in op.args:
         needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
     reads = tuple({laid_out.base[arg]: None for arg in op.args})
-    if op.primitive.name in ACTING_VIEWS:
+    if op.primitive.acts:
         return Group(op, (), reads, tuple(needs), {}, form)
     return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, form)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,10 +11,7 @@ from ..op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops,
 from ..op_graph.sites import set_override
 from .program import Program
 from .target import Layout, Target
-
-# Another look at their argument whose making is a kernel: it prints, or it raises.
-ACTING_VIEWS = frozenset({"print", "checked"})
-BOUND = frozenset({"placeholder", "variable", "constant", "length"})
+from .view_layout import view_layout
 
 
 @lru_cache(maxsize=4096)
@@ -34,13 +30,13 @@ class LaidOut:
 
     def is_kernel(self, op: Op) -> bool:
         """Whether computing ``op`` is a step of the program."""
-        return op.primitive.name in ACTING_VIEWS or (self.base[op] is op and not is_bound(op))
+        return op.primitive.acts or (self.base[op] is op and not is_bound(op))
 
 
 def is_bound(op: Op) -> bool:
     """Whether ``op`` is known before a call runs: storage, a constant, a length or its cast."""
-    name = op.primitive.name
-    return name in BOUND or (name == "cast" and op.args[0].primitive.name == "length")
+    row = op.primitive
+    return row.known or (row.name == "cast" and op.args[0].primitive.name == "length")
 
 
 def is_choice(op: Op) -> bool:
@@ -130,12 +126,12 @@ class _State:
 
     def layout_of(self, op: Op, final: bool) -> tuple[Layout, Op]:
         name = op.primitive.name
-        if name in ACTING_VIEWS:
+        if op.primitive.acts:
             return self.layouts[op.args[0]], self.base[op.args[0]]
-        if name == "flatten" and (merged := _merged(op, self.layouts[op.args[0]])):
-            return merged, self.base[op.args[0]]
-        if name in VIEWS and not _positioned(op):
-            return VIEWS[name](op, self.layouts[op.args[0]]), self.base[op.args[0]]
+        if op.primitive.view:
+            viewed = view_layout(op, self.layouts[op.args[0]])
+            if viewed is not None:
+                return viewed, self.base[op.args[0]]
         if name == "dot":
             order = self.target.arrange(op, *(self.layouts[arg] for arg in op.args)).order
         elif name == "copy" and op.attrs[0] is not None:
@@ -168,62 +164,3 @@ class _State:
             self.record(made, True)
         self.taken.add(made)
         return made
-
-
-def _positioned(op: Op) -> bool:
-    """Whether a slice has a position known only at run time: then taking it is a kernel."""
-    return op.primitive.name == "slice" and len(op.args) > 1
-
-
-def _spread(op: Op, layout: Layout) -> Layout:
-    added = tuple(n for n in op.axes.names if n not in op.args[0].axes)
-    return Layout(added + layout.order, False, False)
-
-
-def _renamed(op: Op, layout: Layout) -> Layout:
-    names = dict(zip(op.args[0].axes.names, op.axes.names, strict=True))
-    return Layout(tuple(names[n] for n in layout.order), layout.mergeable, layout.unit)
-
-
-def _flipped(op: Op, layout: Layout) -> Layout:
-    order = layout.order
-    return Layout(order, False, layout.unit and order[-1] not in op.attrs[0])
-
-
-def _split(op: Op, layout: Layout) -> Layout:
-    split: list[str] = []
-    for n in layout.order:
-        split += op.attrs[1].names if n == op.attrs[0] else [n]
-    return Layout(tuple(split), layout.mergeable, layout.unit)
-
-
-def _sliced(op: Op, layout: Layout) -> Layout:
-    order = layout.order
-    items = dict(zip(op.args[0].axes.names, op.attrs[0], strict=True))
-    kept = tuple(n for n in order if items[n] is None or items[n][0] == "range")
-    last = items[order[-1]] if order else None
-    adjacent = last is None or (last[0] == "range" and last[3] == 1)
-    return Layout(kept, False, layout.unit and adjacent)
-
-
-# How an op that is only another look at its argument lies in memory; ``flatten`` may be one.
-VIEWS: dict[str, Callable[[Op, Layout], Layout]] = {
-    "broadcast": _spread,
-    "reorder": lambda op, layout: layout,
-    "rename": _renamed,
-    "slice": _sliced,
-    "flip": _flipped,
-    "unflatten": _split,
-}
-
-
-def _merged(op: Op, layout: Layout) -> Layout | None:
-    """The layout of a flatten that is a view; None where it must copy."""
-    names: tuple[str, ...] = op.attrs[0]
-    if not layout.mergeable:
-        return None
-    where = [layout.order.index(n) for n in names]
-    if where != list(range(where[0], where[0] + len(names))):
-        return None
-    order = (*layout.order[: where[0]], op.attrs[1].name, *layout.order[where[-1] + 1 :])
-    return Layout(order, True, layout.unit)

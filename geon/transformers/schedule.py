@@ -12,7 +12,7 @@ from ..op_graph.op_graph import Leaf, Op, Tensor, among, post_order
 from ..op_graph.sites import set_override
 from .fusion import Fused
 from .groups import Group, one_each
-from .layout import ACTING_VIEWS, LaidOut, is_bound
+from .layout import LaidOut, is_bound
 from .lowering.elements import Operands
 from .lowering.lower import Work, lower
 from .program import Program
@@ -133,11 +133,11 @@ class _Work:
     def raises(self, group: Group) -> bool:
         """Whether a kernel can fail at run time."""
         op = group.op
-        if op.primitive.name in self.target.raising:
+        if op.primitive.raises:
             return True
         if op.primitive.name == "copy" and not is_bound(self.base[op.args[0]]):
             return False  # the kernel of what is copied was checked
-        return self.check and op.dtype.kind in "fV" and op.primitive.name not in ACTING_VIEWS
+        return self.check and op.dtype.kind in "fV" and not op.primitive.acts
 
     def assign_storage(self) -> None:
         """Say which kernels compute in a variable's storage, and add copies for the others."""

@@ -37,16 +37,16 @@ class Target:
     """What a transformer's stages need to know of the machine and its library.
 
     ``rules`` lower what the target has no row for, and ``last`` are applied when those and the
-    stable forms have nothing left to do; ``arrange`` says how a contraction wants its
-    operands laid out; ``in_place`` names the rows whose result may take the memory of some
-    arguments, by position; ``raising`` the rows that can fail at run time; ``hidden`` gives the
-    bytes per element of the first operand that the library takes by itself while a row runs (work
-    by blocks of bounded size is not counted). ``contiguous`` names the operands that a row reads
-    only in the order of their axes. ``group`` says which ops become one kernel
-    (``groups.Group``), one each where it is None; ``keeps`` which copies kernels of a schedule keep
-    from call to call, by their ``op`` (objects with ``size`` and ``bytes(lengths)``), and ``works``
-    what scratch memory they work in; ``lacks`` which entries of its tables an op of a lowered
-    program needs and they have not. ``alignment`` is that of the arena and its buffers, in bytes.
+    stable forms have nothing left to do; ``arrange`` says how a contraction wants its operands laid
+    out; ``in_place`` names the rows whose result may take the memory of some arguments, by
+    position; ``hidden`` gives the bytes per element of the first operand that the library takes by
+    itself while a row runs (work by blocks of bounded size is not counted). ``contiguous`` names
+    the operands that a row reads only in the order of their axes. ``group`` says which ops become
+    one kernel (``groups.Group``), one each where it is None; ``keeps`` which copies kernels of a
+    schedule keep from call to call, by their ``op`` (objects with ``size`` and ``bytes(lengths)``),
+    and ``works`` what scratch memory they work in; ``lacks`` which entries of its tables an op of a
+    lowered program needs and they have not. ``alignment`` is that of the arena and its buffers, in
+    bytes.
     """
 
     name: str
@@ -54,7 +54,6 @@ class Target:
     arrange: Callable[[Op, Layout, Layout], Arrangement]
     in_place: dict[str, tuple[int, ...]]
     hidden: dict[str, int]
-    raising: frozenset[str] = frozenset({"checked", "print"})  # where text goes may be closed
     contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     group: Callable[..., list[Any]] | None = None
     last: RuleSet | None = None

@@ -9,10 +9,11 @@ import geon
 from geon.op_graph.axes import Axes
 from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import BOOL
+from geon.op_graph.index_map import viewed
 from geon.op_graph.op_graph import ComputationOp, intern, post_order
 from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.testing.samples import SAMPLES
-from geon.transformers import c_expressions, fusion, layout, scalars
+from geon.transformers import c_expressions
 from geon.transformers.native import accumulate
 from geon.transformers.native.completeness import lacks as native_lacks
 from geon.transformers.numpy import kernels, operands, table
@@ -40,16 +41,6 @@ def row():
         del PRIMITIVES[primitive.name]
 
 
-def put(monkeypatch, where, entry, name):
-    """Put an entry for a row into one table: a mapping, or a set in one or more modules."""
-    if isinstance(where, dict):
-        monkeypatch.setitem(where, name, entry)
-    else:
-        for module, attribute in where:
-            known = getattr(module, attribute)
-            monkeypatch.setattr(module, attribute, known | {name})
-
-
 def halves(tables):
     """Every set of the tables' numbers, the whole one last."""
     numbers = range(len(tables))
@@ -66,7 +57,7 @@ def tried(transformer, monkeypatch, tables, make, data):
             name = op.primitive.name
             for number in chosen:
                 _, where, entry = tables[number]
-                put(patch, where, entry, name)
+                patch.setitem(where, name, entry)
             f = transformer.computation(op, x)
             if len(chosen) == len(tables):
                 return f(data)
@@ -105,7 +96,6 @@ def test_a_reduction_by_halves_in_native_code(transformer, monkeypatch, row):
         return c_expressions.expression("isnan", (source,), "bool", (x,))
 
     tables = [
-        ("REDUCING of transformers/fusion.py", [(fusion, "REDUCING")], None),
         ("STEPS of transformers/c_expressions.py", c_expressions.STEPS, "maximum"),
         ("IDENTITIES of transformers/c_expressions.py", c_expressions.IDENTITIES, 0),
         ("ELEMENTS of transformers/c_expressions.py", c_expressions.ELEMENTS, is_nan),
@@ -157,37 +147,26 @@ def test_an_elementwise_row_in_numpy(transformer, monkeypatch, row):
 # A view -----------------------------------------------------------------------------------------
 
 
-def mirror(row):
-    def make():
-        x = geon.placeholder([A, B])
-        primitive = row("movement", lambda op, x: x[:, ::-1], attributes=("names",))
-        made, line = intern(ComputationOp, primitive, (x,), (("B",),), x.axes, x.dtype), here()
-        return made, x, line
-
-    return make
+def mirrored(op, index):
+    (name,) = op.attrs[0]
+    return viewed({**index, name: index[name] * -1 + (op.axes[name].expression - 1)})
 
 
-@native_only
-def test_a_view_by_halves_in_native_code(transformer, monkeypatch, row):
-    tables = [
-        ("VIEWS of transformers/layout.py", layout.VIEWS, layout.VIEWS["flip"]),
-        ("LOOKS of transformers/fusion.py", [(fusion, "LOOKS"), (scalars, "LOOKS")], None),
-        ("THROUGH of transformers/scalars.py", scalars.THROUGH, scalars.THROUGH["flip"]),
-    ]
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_view_needs_its_index_map_alone(transformer, row, complete):
+    x = geon.placeholder([A, B])
+    facts = {"index_map": mirrored, "view": True} if complete else {}
+    primitive = row("movement", lambda op, x: x[:, ::-1], attributes=("names",), **facts)
+    op, line = intern(ComputationOp, primitive, (x,), (("B",),), x.axes, x.dtype), here()
+    f = transformer.computation(op, x)
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
-    got = tried(transformer, monkeypatch, tables, mirror(row), data)
-    np.testing.assert_array_equal(got, data[:, ::-1])
-
-
-@numpy_only
-def test_a_view_by_halves_in_numpy(transformer, monkeypatch, row):
-    tables = [
-        ("VIEWS of transformers/layout.py", layout.VIEWS, layout.VIEWS["flip"]),
-        ("SHOWN of transformers/numpy/operands.py", operands.SHOWN, operands.SHOWN["flip"]),
-    ]
-    data = np.arange(6, dtype=np.float32).reshape(2, 3)
-    got = tried(transformer, monkeypatch, tables, mirror(row), data)
-    np.testing.assert_array_equal(got, data[:, ::-1])
+    if complete:
+        np.testing.assert_array_equal(f(data), data[:, ::-1])
+        return
+    with pytest.raises(geon.IncompleteError) as caught:
+        f(data)
+    for part in (repr(primitive.name), line, transformer.target.name, "an index_map of the row"):
+        assert part in str(caught.value)
 
 
 # Other kinds ------------------------------------------------------------------------------------
@@ -228,7 +207,6 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
 
 
 def test_tables_name_only_rows():
-    for known in (fusion.REDUCING, c_expressions.STEPS, c_expressions.IDENTITIES, accumulate.SIGNS,
-                  c_expressions.ELEMENTS, fusion.LOOKS, fusion.LIBRARY, scalars.THROUGH,
-                  scalars.CHOOSING, layout.VIEWS, operands.SHOWN, kernels.SPECIAL):  # fmt: skip
+    for known in (c_expressions.STEPS, c_expressions.IDENTITIES, accumulate.SIGNS,
+                  c_expressions.ELEMENTS, operands.SHOWN, kernels.SPECIAL):  # fmt: skip
         assert set(known) <= PRIMITIVES.keys(), sorted(set(known) - PRIMITIVES.keys())

@@ -8,9 +8,8 @@ from ...op_graph.affine import Affine, strides, variable
 from ...op_graph.constants import scalar_value
 from ...op_graph.index_map import Guard, Index, Piece, Position
 from ...op_graph.op_graph import Leaf, Op, among
-from ..layout import ACTING_VIEWS, is_bound
+from ..layout import is_bound
 from ..target import Layout
-from .index_maps import INDEX_MAPS
 from .scalar import (
     Apply,
     Clamped,
@@ -98,13 +97,13 @@ class Elements:
                     return known
             if self.operands.stored(op) or op in self.readable:
                 return self.load(op, index)
-            name = op.primitive.name
-            if name in INDEX_MAPS:
-                pieces = INDEX_MAPS[name](op, index)
+            row = op.primitive
+            if row.index_map is not None:
+                pieces = row.index_map(op, index)
                 if len(pieces) > 1:
                     break
                 index = self.resolved(op, pieces[0].index)
-            elif name not in ACTING_VIEWS and name not in SAME:
+            elif not row.acts and row.name not in SAME:
                 break
             op = op.args[0]
         return self.computed(op, index)
@@ -131,8 +130,8 @@ class Elements:
             return self.code(LengthNumber, op.attrs[0], op.dtype)
         if name == "iota":
             return self.code(IndexNumber, index[op.axes.names[0]], op.dtype)
-        if name in INDEX_MAPS:
-            return self.chosen(op, index, INDEX_MAPS[name](op, index))
+        if op.primitive.index_map is not None:
+            return self.chosen(op, index, op.primitive.index_map(op, index))
         args = tuple([self.value(arg, index) for arg in op.args])
         return self.code(Apply, op.primitive, args, op.attrs, op.dtype)
 
@@ -143,18 +142,27 @@ class Elements:
         computed everywhere.
         """
         first, *others = pieces
-        if not first.guards:
-            return self.value(op.args[first.arg], self.resolved(op, first.index))
+        arg = op.args[first.arg]
+        at = self.resolved(op, first.index)
+        if not others:
+            return self.value(arg, self.within(arg, at, index))
         guards = tuple([self.guard(op, guard) for guard in first.guards])
         limited = {atom for guard in guards for atom in guard.index.terms}
         safe = {}
-        for name, each in self.resolved(op, first.index).items():
-            inside = each == index.get(name) and limited.isdisjoint(each.terms)
-            safe[name] = each if inside else variable(Clamped(each, guards))
-        value = self.value(op.args[first.arg], safe)
-        if not others:
-            return value
+        for name, each in at.items():
+            free = each == index.get(name) and limited.isdisjoint(each.terms)
+            safe[name] = each if free else variable(Clamped(each, guards))
+        value = self.value(arg, safe)
         return self.code(Select, guards, value, self.chosen(op, index, tuple(others)))
+
+    def within(self, arg: Op, at: Index, index: Index) -> Index:
+        """Indices that may lie outside ``arg`` held at 0 there: those that are not the result's."""
+        found = {}
+        for name, each in at.items():
+            inside = Guard(each, 0, arg.axes[name].expression)
+            same = each == index.get(name)
+            found[name] = each if same else variable(Clamped(each, (inside,)))
+        return found
 
     def guard(self, op: Op, guard: Guard) -> Guard:
         """A guard with its positions as scalar code."""

@@ -15,7 +15,7 @@ from ...op_graph.affine import Affine, Quotient, Remainder, Size, split, strides
 from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
-from ..fusion import HEAVY, Fused
+from ..fusion import Fused
 from .depths import ROW, Depths
 from .elements import Elements, Operands
 from .kernels import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
@@ -310,7 +310,7 @@ class _Maker:
                 op = stack.pop()
                 if self.operands.stored(op) or op in self.reduced:
                     continue
-                if op.primitive.name in HEAVY and self.level(op) <= level:
+                if op.primitive.cost == "expensive" and self.level(op) <= level:
                     found.add(op)
                 new = [arg for arg in op.args if arg not in seen]
                 seen.update(new)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...op_graph.affine import variable
 from ...op_graph.op_graph import Op
+from ...op_graph.slicing import part_index
 from .elements import Elements, Operands
-from .index_maps import taken
 from .kernels import Fill, Loop, Nest, Pass, Store
 
 
@@ -19,7 +19,7 @@ def make_update(op: Op, operands: Operands) -> Nest:
     index = {axis.name: variable(f"i_{k}") for k, axis in enumerate(value.axes)}
     whole, base = operands.number(op), operands.number(operands.base[op.args[0]])
     read = elements.value(value, index)
-    offset = operands.offset(op, elements.resolved(op, taken(op, index)))
+    offset = operands.offset(op, elements.resolved(op, part_index(op, index)))
     store = Store(whole, offset, read, op.dtype)
     step = Pass(loops[-1:], stores=(store,))
     fill = Fill(whole, base)

@@ -6,7 +6,6 @@ calls a function, or how it is written.
 
 from __future__ import annotations
 
-from ..fusion import HEAVY
 from .depths import ELEMENT, Depths
 from .kernels import Pass
 from .scalar import Apply, Kept, LengthNumber, Number, Scalar, Wrapped, walk
@@ -22,6 +21,6 @@ def weight(step: Pass, depths: Depths) -> int:
     for value in walk(*roots):
         free = isinstance(value, (Number, LengthNumber, Kept, Wrapped))
         if not free and depths.value(value) == ELEMENT:
-            heavy = isinstance(value, Apply) and value.row.name in HEAVY
-            found += EXPENSIVE if heavy else 1
+            costly = isinstance(value, Apply) and value.row.cost == "expensive"
+            found += EXPENSIVE if costly else 1
     return found

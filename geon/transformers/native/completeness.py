@@ -6,9 +6,8 @@ from collections.abc import Callable, Container
 
 from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
-from .. import c_expressions, fusion, layout
+from .. import c_expressions, layout
 from ..lowering.elements import SAME
-from ..lowering.index_maps import INDEX_MAPS
 from . import accumulate, library
 
 # What the text of kernels, of scalars or of constants has branches of its own for.
@@ -20,7 +19,7 @@ def lacks(op: Op) -> list[str]:
     name = op.primitive.name
     if layout.is_bound(op) or name in BRANCHES:
         return []
-    if name in fusion.LIBRARY:
+    if op.primitive.cost == "kernel":
         return _library(op)
     return KINDS.get(op.primitive.kind, _library)(op)
 
@@ -38,7 +37,6 @@ def _elementwise(op: Op) -> list[str]:
 
 def _reduction(op: Op) -> list[str]:
     tables: dict[str, Container[str]] = {
-        "REDUCING of transformers/fusion.py": fusion.REDUCING,
         "STEPS of transformers/c_expressions.py": c_expressions.STEPS,
         "IDENTITIES of transformers/c_expressions.py": c_expressions.IDENTITIES,
         "ELEMENTS of transformers/c_expressions.py": c_expressions.ELEMENTS,
@@ -48,25 +46,15 @@ def _reduction(op: Op) -> list[str]:
 
 
 def _movement(op: Op) -> list[str]:
-    name = op.primitive.name
-    tables: dict[str, Container[str]] = {
-        "INDEX_MAPS of transformers/lowering/index_maps.py": INDEX_MAPS
-    }
-    if name not in ("pad", "concat", "update", "gather"):  # which are computed, and no view
-        tables["LOOKS of transformers/fusion.py"] = fusion.LOOKS
-        if name != "flatten":  # which is another view for some layouts alone
-            tables["VIEWS of transformers/layout.py"] = layout.VIEWS
-    return _absent(name, tables)
+    return [] if op.primitive.index_map is not None else ["an index_map of the row"]
 
 
 def _library(op: Op) -> list[str]:
     name = op.primitive.name
     if name == "update":
         return []  # a store of the part
-    tables: dict[str, Container[str]] = {"LIBRARY of transformers/fusion.py": fusion.LIBRARY}
-    missing = _absent(name, tables)
     text = f"{name}_{op.attrs[1]}" if name == "scatter" else name
-    return missing + _absent(text, {"LIBRARY of transformers/native/library.py": library.LIBRARY})
+    return _absent(text, {"LIBRARY of transformers/native/library.py": library.LIBRARY})
 
 
 KINDS: dict[str, Callable[[Op], list[str]]] = {

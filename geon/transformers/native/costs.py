@@ -12,8 +12,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op, among
 from .. import c_expressions
-from ..fusion import LIBRARY, REDUCING
-from ..layout import ACTING_VIEWS
+from ..fusion import reduces
 from ..memory import Plan
 from ..schedule import Kernel
 from .naming import KernelNames, Place, place_of
@@ -21,7 +20,6 @@ from .naming import KernelNames, Place, place_of
 UNCOUNTED = frozenset({"copy", "stop_gradient", "random_bits"})
 # Prefix sums and extremes take one operation for each element; what sorting takes is not counted.
 COUNTED_LIBRARY = frozenset({"cumsum", "cumprod", "argmax", "argmin"})
-WHOLE = REDUCING | (LIBRARY - {"update"}) | ACTING_VIEWS | {"dot"}  # these read all of an argument
 
 _FUNCTION = re.compile(r"GEON_INLINE [\w ]+?\b(geon_\w+)\(")
 _CALL = re.compile(r"\bgeon_\w+(?=\()")
@@ -62,6 +60,13 @@ def cost_of(plan: Plan, kernel: Kernel, lengths: Mapping[str, int]) -> Cost:
     reached, as through a slice, that part is read.
     """
     return _Work(plan, kernel, lengths).cost()
+
+
+def _reads_whole(op: Op) -> bool:
+    """Whether ``op`` reads all of an argument, whichever of its elements are asked for."""
+    row = op.primitive
+    kernel = row.cost == "kernel" and row.name != "update"
+    return reduces(op) or kernel or row.acts or row.name == "dot"
 
 
 class _Work:
@@ -105,7 +110,7 @@ class _Work:
                 cost.read += self.touch(place, needed * op.dtype.itemsize)
                 continue
             for arg in op.args:
-                whole = op.primitive.name in WHOLE
+                whole = _reads_whole(op)
                 used = self.size(arg) if whole else min(needed, self.size(arg))
                 self.needed[arg] = self.needed.get(arg, 0) + used
             self.count(cost, op, needed)
@@ -133,7 +138,7 @@ class _Work:
             for length in sizes.values():
                 total *= int(evaluate(length, self.lengths))
             cost.count(dtype, total)
-        elif name in REDUCING or name in COUNTED_LIBRARY:
+        elif reduces(op) or name in COUNTED_LIBRARY:
             cost.count(op.args[0].dtype, self.size(op.args[0]))
         elif op.primitive.kind == "elementwise" and name not in UNCOUNTED:
             kinds = tuple(name_of(arg.dtype) for arg in op.args)

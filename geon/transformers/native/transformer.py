@@ -8,10 +8,11 @@ from typing import Any
 
 from ...errors import ArgumentError, UnavailableError
 from ...op_graph.op_graph import Op
+from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..computation import Computation
-from ..fusion import LIBRARY, group
+from ..fusion import group
 from ..linking import Linking
 from ..memory import Plan
 from ..target import Arrangement, Layout, Target
@@ -35,10 +36,10 @@ TARGET = Target(
     name="native",
     rules=RULES,
     arrange=arrange,
-    in_place=dict.fromkeys(("sort", "update", "scatter"), (0,)),
+    in_place={name: row.in_place for name, row in PRIMITIVES.items() if row.in_place},
     hidden={},
     contiguous={
-        **{name: tuple(range(8)) for name in LIBRARY},
+        **{row.name: tuple(range(8)) for row in PRIMITIVES.values() if row.cost == "kernel"},
         "print": (0,),
         "checked": (0,),
     },

@@ -12,15 +12,14 @@ from . import kernels, operands, table
 def lacks(op: Op) -> list[str]:
     """The entries that an op of a lowered program needs and tables do not have."""
     name, kind = op.primitive.name, op.primitive.kind
-    if layout.is_bound(op):
+    if layout.is_bound(op) or op.primitive.index_map is not None:
         return []
     tables: dict[str, Container[str]] = {}
-    if name in layout.ACTING_VIEWS:
+    if op.primitive.acts:
         tables["SHOWN of transformers/numpy/operands.py"] = operands.SHOWN
         tables["SPECIAL of transformers/numpy/kernels.py"] = kernels.SPECIAL
-    elif name in layout.VIEWS or (kind == "movement" and name not in kernels.SPECIAL):
-        tables["VIEWS of transformers/layout.py"] = layout.VIEWS
-        tables["SHOWN of transformers/numpy/operands.py"] = operands.SHOWN
+    elif kind == "movement":
+        return ["an index_map of the row"]
     elif name not in kernels.SPECIAL:
         where = {"elementwise": "TABLE", "reduction": "REDUCTIONS"}.get(kind)
         if where is None:

@@ -10,6 +10,7 @@ from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
 from ..schedule import Kernel
 from .contract import groups
+from .index_maps import moved_text
 from .long_sums import CHAIN, LONG_PRODUCT
 from .operands import Operands, dtype_text, length_text
 from .table import INTEGER_TABLE, REDUCTIONS, TABLE
@@ -23,6 +24,8 @@ def statements(work: Operands, kernel: Kernel) -> list[str]:
     special = SPECIAL.get(name)
     if special is not None:
         return special(work, kernel.op)
+    if kernel.op.primitive.index_map is not None:
+        return moved_text(work, kernel.op)
     return _elementwise(work, kernel.op)
 
 

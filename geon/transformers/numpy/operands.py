@@ -18,6 +18,7 @@ from ...op_graph.op_graph import NO_AXES, Leaf, Op
 from ..layout import is_bound
 from ..memory import Home, Plan
 from ..schedule import bytes_of
+from .index_maps import view_text
 from .parts import Line
 
 CARVED_TOGETHER = 12
@@ -199,7 +200,11 @@ class Operands:
 
     def shown(self, op: Op) -> str:
         """The array of an op that only looks at the memory of its argument."""
-        return SHOWN[op.primitive.name](self, op, self.array(op.args[0]))
+        source = self.array(op.args[0])
+        shown = SHOWN.get(op.primitive.name)
+        if shown is None:
+            return self.wrapped(source, view_text(self, op, source))
+        return shown(self, op, source)
 
     def _itself(self, op: Op, source: str) -> str:
         return source
@@ -257,6 +262,10 @@ class Operands:
     def shape(self, lengths: Any) -> str:
         """A shape as a tuple."""
         return _tuple([length_text(n) for n in lengths])
+
+    def length_text(self, length: int | Length) -> str:
+        """A length as Python, where it is read."""
+        return length_text(length)
 
     def length(self, length: int | Length) -> str:
         """A length as ``run`` reads it."""

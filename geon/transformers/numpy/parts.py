@@ -13,7 +13,7 @@ from ...op_graph.op_graph import Op
 
 Line = tuple[str, Op | None]
 PART = 1000
-_NAME = re.compile(r"\b(?:[bcknrsvx]\d\w*|L)\b")
+_NAME = re.compile(r"\b(?:[bcgknrsvx]\d\w*|L)\b")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 
 

@@ -42,6 +42,31 @@ def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(x, shape)
 
 
+# Rows that move elements -------------------------------------------------------------------------
+
+
+def view(x: Array, starts: Sequence[int], steps: Sequence[int], shape: tuple[int, ...]) -> Array:
+    """The view of ``x`` from the element at ``starts`` on, with these strides in bytes."""
+    first = x[tuple([slice(start, None) for start in starts])]
+    return np.lib.stride_tricks.as_strided(first, shape, steps)
+
+
+def grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """The indices along each axis of a shape, which broadcast to it."""
+    return np.indices(shape, sparse=True)
+
+
+def wrapped(positions: Array, length: int) -> Array:
+    """Positions that count from the end where they are negative."""
+    return np.where(positions < 0, positions + length, positions)
+
+
+def put_piece(out: Array, x: Array, inside: Array, index: tuple[Any, ...]) -> None:
+    """Put the elements of ``x`` at ``index`` into ``out`` where ``inside`` is true."""
+    chosen = np.broadcast_to(inside, out.shape)
+    out[chosen] = x[tuple([np.broadcast_to(at, out.shape)[chosen] for at in index])]
+
+
 # Rows that need more than one ufunc -------------------------------------------------------------
 
 

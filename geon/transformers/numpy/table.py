@@ -6,6 +6,10 @@ runtime module. Rows whose text needs axes or attributes are in ``emit``.
 
 from __future__ import annotations
 
+import re
+
+from ...op_graph.registry import PRIMITIVES
+
 
 def _ufunc(name: str, arity: int) -> str:
     operands = ", ".join(f"{{{k}}}" for k in range(arity))
@@ -60,13 +64,19 @@ REDUCTIONS = {
     "all": "np.logical_and.reduce({0}, axis={axis}, out={o})",
 }
 
+
+def _read_first(lines: tuple[str, ...]) -> tuple[int, ...]:
+    """The operands that are read in the first statement alone, which writes what it has read."""
+    later = "".join(lines[1:])
+    found = {int(k) for k in re.findall(r"\{(\d)\}", lines[0]) if f"{{{k}}}" not in later}
+    return tuple(sorted(found))
+
+
 # The result may take the memory of these operands: each element is read before it is written. A
 # cast is not among them, because NumPy casts within one memory by way of a copy.
 IN_PLACE: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(UNARY, (0,)),
-    **dict.fromkeys(BINARY, (0, 1)),
-    **dict.fromkeys(("sigmoid", "rsqrt", "softplus", "copy", "sort", "update", "scatter"), (0,)),
-    **dict.fromkeys(("left_shift", "right_shift"), (0, 1)),
+    **{name: row.in_place for name, row in PRIMITIVES.items() if row.in_place},
+    **{name: _read_first(lines) for name, lines in TABLE.items()},
     "where": (2,),
 }
 # Bytes per element of the operand that NumPy takes by itself while the row runs.

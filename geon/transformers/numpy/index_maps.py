@@ -1,0 +1,104 @@
+"""Index maps as NumPy: views by strides, and other rows that move elements by arrays of indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...op_graph.affine import Affine, Quotient, Remainder, strides
+from ...op_graph.index_map import Map, Position, identity
+from ...op_graph.lengths import Length
+from ...op_graph.op_graph import Op
+
+if TYPE_CHECKING:
+    from .operands import Operands
+
+
+def map_of(op: Op) -> Map:
+    """The index map of an op, at the variables that its axes are."""
+    assert op.primitive.index_map is not None
+    return op.primitive.index_map(op, identity(op.axes.names))
+
+
+def view_text(work: Operands, op: Op, source: str) -> str:
+    """The view of an op's argument, the array ``source``, that its index map says."""
+    (piece,) = map_of(op)
+    x = op.args[0]
+    starts = [work.length_text(piece.index[name].constant) for name in x.axes.names]
+    steps = [_stride(work, op, name, source) for name in op.axes.names]
+    shape = work.shape(op.axes.lengths)
+    return f"rt.view({source}, {_tuple(starts)}, {_tuple(steps)}, {shape})"
+
+
+def _stride(work: Operands, op: Op, name: str, source: str) -> str:
+    """The bytes from one element of a view to the next along an axis."""
+    (piece,) = map_of(op)
+    x = op.args[0]
+    own = {n: f"{source}.strides[{k}]" for k, n in enumerate(x.axes.names)}
+    parts = [
+        _times(own[n], work.length_text(piece.index[n].step(name)))
+        for n in x.axes.names
+        if name in piece.index[n].terms
+    ]
+    if not parts:  # a part of a division: the argument's axes adjoin in memory
+        order = work.layouts[x].order
+        lengths = tuple([x.axes[n].expression for n in order])
+        offset = Affine()
+        for n, step in zip(order, strides(lengths), strict=True):
+            offset = offset + piece.index[n] * step
+        if offset.step(name) != 0:
+            parts = [_times(f"{source}.itemsize", work.length_text(offset.step(name)))]
+    return " + ".join(parts) or "0"
+
+
+def _times(text: str, factor: str) -> str:
+    return text if factor == "1" else f"({factor}) * {text}"
+
+
+def moved_text(work: Operands, op: Op) -> list[str]:
+    """The statements that fill an op's array from its index map, the last piece first."""
+    out = work.operand(op)
+    grid = work.make("g", f"rt.grid({work.shape(op.axes.lengths)})", "bind")
+    axes = {name: f"{grid}[{k}]" for k, name in enumerate(op.axes.names)}
+    lines = []
+    for piece in reversed(map_of(op)):
+        arg = op.args[piece.arg]
+        x = work.operand(arg)
+        places = [_index(work, op, piece.index[name], axes) for name in arg.axes.names]
+        at = _tuple(places)
+        if not piece.guards:
+            lines.append(f"np.copyto({out}, {x}[{at}])")
+            continue
+        inside = [
+            _inside(_index(work, op, guard.index, axes), *map(work.length_text, (low, high)))
+            for guard, low, high in [(guard, guard.low, guard.high) for guard in piece.guards]
+        ]
+        lines.append(f"rt.put_piece({out}, {x}, {' & '.join(inside)}, {at})")
+    return lines
+
+
+def _inside(index: str, low: str, high: str) -> str:
+    return f"({low} <= {index}) & ({index} < {high})"
+
+
+def _index(work: Operands, op: Op, index: Affine, axes: dict[str, str]) -> str:
+    """An affine index as Python, over the arrays that ``axes`` name, in parentheses."""
+    parts = []
+    for atom, step in index.terms.items():
+        if isinstance(atom, (Quotient, Remainder)):
+            sign = "//" if isinstance(atom, Quotient) else "%"
+            text = f"({_index(work, op, atom.of, axes)} {sign} ({work.length_text(atom.by)}))"
+        elif isinstance(atom, Position):
+            place = _tuple([_index(work, op, at, axes) for _, at in atom.index])
+            held = work.operand(op.args[atom.arg])
+            text = f"rt.wrapped({held}[{place}], {work.length_text(atom.length)})"
+        else:
+            text = axes[str(atom)]
+        parts.append(_times(text, work.length_text(step)))
+    constant: int | Length = index.constant
+    if constant != 0 or not parts:
+        parts.append(work.length_text(constant))
+    return f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
+
+
+def _tuple(parts: list[str]) -> str:
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"

@@ -1,0 +1,54 @@
+"""The layout of a view tells where its elements lie, for every order of its argument's memory."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from geon.op_graph.moved import moved
+from geon.transformers.target import Layout
+from geon.transformers.view_layout import view_layout
+from tests.op_graph.test_index_map import MOVING, ops_with_maps
+
+VIEWS = [
+    (op, arrays)
+    for sample in MOVING
+    for op, arrays in ops_with_maps(sample)
+    if op.primitive.view and len(op.args) == 1
+]
+
+
+def places(x, order):
+    """Where each element of ``x`` lies in memory whose axes nest in this order."""
+    shape = [x.axes[name].expression for name in order]
+    numbers = np.arange(int(np.prod(shape))).reshape(shape)
+    return numbers.transpose([order.index(name) for name in x.axes.names])
+
+
+@pytest.mark.parametrize("number", range(len(VIEWS)))
+def test_elements_lie_where_the_layout_says(number):
+    op, arrays = VIEWS[number]
+    x = op.args[0]
+    for order in itertools.permutations(x.axes.names):
+        at = moved(op, places(x, order), *arrays[1:])
+        found = view_layout(op, Layout(order))
+        if found is None:
+            assert op.primitive.name == "flatten"
+            continue
+        assert sorted(found.order) == sorted(op.axes.names)
+        inside = at.transpose([op.axes.index(name) for name in found.order])
+        if found.mergeable and at.size:
+            np.testing.assert_array_equal(inside.ravel(), np.arange(at.size) + inside.ravel()[0])
+        if found.unit and at.size:
+            assert (np.diff(inside, axis=-1) == 1).all()
+
+
+@pytest.mark.parametrize("number", range(len(VIEWS)))
+def test_memory_with_gaps_stays_such(number):
+    op, arrays = VIEWS[number]
+    for unit in (True, False):
+        found = view_layout(op, Layout(op.args[0].axes.names, mergeable=False, unit=unit))
+        if found is None:
+            assert op.primitive.name == "flatten"
+        else:
+            assert not found.mergeable and found.unit <= unit or not op.axes.size

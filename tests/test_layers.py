@@ -132,7 +132,8 @@ def test_the_rule_refuses_what_it_should():
 CIRCLES = {
     f"geon.op_graph.{name}"
     for name in """build constants contraction effects elementwise indexing interning leaves
-        movement op_graph operators ordered pictures reductions registry slicing weak""".split()
+        movement op_graph operators ordered pictures
+        reductions registry slicing subscripts weak""".split()
 }
 
 

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from ...op_graph.affine import Affine, Quotient, Remainder, strides
 from ...op_graph.index_map import Map, Position, identity
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Op
+from ..target import Layout
 
-if TYPE_CHECKING:
-    from .operands import Operands
+
+class Names(Protocol):
+    """What a program calls its arrays and its lengths."""
+
+    @property
+    def layouts(self) -> Mapping[Op, Layout]:
+        """How values lie in memory."""
+
+    def operand(self, op: Op) -> str:
+        """The array of a value."""
+
+    def make(self, stem: str, text: str, scope: str) -> str:
+        """The name of an array that ``text`` makes."""
+
+    def shape(self, lengths: Iterable[int | Length]) -> str:
+        """A shape."""
+
+    def length_text(self, length: int | Length) -> str:
+        """A length where it is read."""
 
 
 def map_of(op: Op) -> Map:
@@ -19,7 +38,7 @@ def map_of(op: Op) -> Map:
     return op.primitive.index_map(op, identity(op.axes.names))
 
 
-def view_text(work: Operands, op: Op, source: str) -> str:
+def view_text(work: Names, op: Op, source: str) -> str:
     """The view of an op's argument, the array ``source``, that its index map says."""
     (piece,) = map_of(op)
     x = op.args[0]
@@ -29,7 +48,7 @@ def view_text(work: Operands, op: Op, source: str) -> str:
     return f"rt.view({source}, {_tuple(starts)}, {_tuple(steps)}, {shape})"
 
 
-def _stride(work: Operands, op: Op, name: str, source: str) -> str:
+def _stride(work: Names, op: Op, name: str, source: str) -> str:
     """The bytes from one element of a view to the next along an axis."""
     (piece,) = map_of(op)
     x = op.args[0]
@@ -54,7 +73,7 @@ def _times(text: str, factor: str) -> str:
     return text if factor == "1" else f"({factor}) * {text}"
 
 
-def moved_text(work: Operands, op: Op) -> list[str]:
+def moved_text(work: Names, op: Op) -> list[str]:
     """The statements that fill an op's array from its index map, the last piece first."""
     out = work.operand(op)
     grid = work.make("g", f"rt.grid({work.shape(op.axes.lengths)})", "bind")
@@ -80,7 +99,7 @@ def _inside(index: str, low: str, high: str) -> str:
     return f"({low} <= {index}) & ({index} < {high})"
 
 
-def _index(work: Operands, op: Op, index: Affine, axes: dict[str, str]) -> str:
+def _index(work: Names, op: Op, index: Affine, axes: dict[str, str]) -> str:
     """An affine index as Python, over the arrays that ``axes`` name, in parentheses."""
     parts = []
     for atom, step in index.terms.items():

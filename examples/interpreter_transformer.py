@@ -19,8 +19,8 @@ from geon.op_graph.interpret import interpret
 from geon.op_graph.op_graph import Op, post_order
 from geon.transformers.linking import Linking
 from geon.transformers.lowering import rules
-from geon.transformers.memory import Plan
-from geon.transformers.target import Arrangement, Layout, Target
+from geon.transformers.lowering.memory import Plan
+from geon.transformers.lowering.target import Arrangement, Layout, Target
 
 
 def arrange(op: Op, left: Layout, right: Layout) -> Arrangement:

@@ -19,13 +19,13 @@ from .computation import Computation
 from .environment import default_transformer
 from .given import named_lengths
 from .linking import Linking
-from .memory import Plan
+from .lowering.memory import Plan
+from .lowering.target import Target
 from .plain import guard_of, input_of
 from .runtime.calls import Call
 from .runtime.memory import HOST, Memory, carried
 from .runtime.state import Slot, State
 from .storage import Variables
-from .target import Target
 
 GROUP = "geon.transformers"
 BUILT_IN = {

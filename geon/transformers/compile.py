@@ -12,13 +12,13 @@ from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf
 from . import cache
 from .environment import debugging
-from .layout import lay_out
 from .linking import Linking
-from .memory import Plan, plan_memory
-from .program import Program, build_program
+from .lowering.layout import lay_out
+from .lowering.memory import Plan, plan_memory
+from .lowering.program import Program, build_program
+from .lowering.schedule import Schedule, schedule
+from .lowering.target import Target
 from .request import Request
-from .schedule import Schedule, schedule
-from .target import Target
 
 
 class Compiler(Protocol):
@@ -104,7 +104,7 @@ class Stages:
 
 def _verified(plan: Plan) -> Plan:
     if debugging("verify"):
-        from .verify import verify_plan  # here because only tests need it
+        from .lowering.verify import verify_plan  # here because only tests need it
 
         verify_plan(plan)
     return plan

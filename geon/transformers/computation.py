@@ -21,11 +21,11 @@ from .compile import Stages
 from .entering import at_entry
 from .explain import explain
 from .linking import Linking
-from .memory import Plan
+from .lowering.memory import Plan
+from .lowering.program import Program
 from .messages import about_ops, with_placeholders
 from .owner import Owner
 from .plain import result_of
-from .program import Program
 from .reports import dumped, html, peak_bytes
 from .request import Request, checked_name
 from .runtime.calls import arrange

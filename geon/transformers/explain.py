@@ -10,8 +10,8 @@ from ..op_graph.constants import scalar_value
 from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
-from .memory import Home, peak
-from .schedule import Schedule
+from .lowering.memory import Home, peak
+from .lowering.schedule import Schedule
 
 STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
 

@@ -9,9 +9,9 @@ from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.nodes import made_at, sites_of
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
-from .memory import Plan
+from .lowering.memory import Plan
+from .lowering.schedule import bytes_of
 from .runtime.calls import explained
-from .schedule import bytes_of
 
 # Ops whose values a kernel may compute without memory for them, beside those that have a home.
 COMPUTED = ("elementwise", "reduction", "contraction")

@@ -12,7 +12,7 @@ from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Leaf, post_order, storage_leaves
 from .compile import Stages
 from .given import named_lengths
-from .memory import peak
+from .lowering.memory import peak
 from .request import Request
 
 

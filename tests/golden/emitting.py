@@ -8,7 +8,7 @@ from typing import Any
 import geon
 from geon.transformers.base import Transformer
 from geon.transformers.linking import Linking
-from geon.transformers.memory import Plan
+from geon.transformers.lowering.memory import Plan
 from geon.transformers.native.emit import make_module
 from geon.transformers.native.transformer import TARGET
 

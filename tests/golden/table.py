@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from geon.op_graph.bound import is_bound
 from geon.op_graph.op_graph import Leaf, Op
-from geon.transformers.layout import is_bound
-from geon.transformers.schedule import Kernel
+from geon.transformers.lowering.schedule import Kernel
 
 HEAD = """\
 # Kernels of the golden programs

@@ -16,9 +16,8 @@ import pytest
 
 from geon.op_graph.affine import Size
 from geon.op_graph.lengths import Length
-from geon.transformers.c_functions import PRELUDE
-from geon.transformers.lowering.contraction import merged
-from geon.transformers.lowering.kernels import Loop
+from geon.transformers.kernels.contraction import merged
+from geon.transformers.kernels.types import Loop
 from geon.transformers.native.c_files import c_text
 from geon.transformers.native.product import (
     Operand,
@@ -28,6 +27,7 @@ from geon.transformers.native.product import (
 from geon.transformers.native.product_kernels import product_header, product_unit
 from geon.transformers.native.product_shape import TAGS, shape
 from geon.transformers.native.working import ProductScratch
+from geon.transformers.printing.c_functions import PRELUDE
 from geon.transformers.printing.lengths import c_length
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.memory import Buffer, place_plan
+from geon.transformers.lowering.memory import Buffer, place_plan
+from geon.transformers.lowering.verify import verify_plan
 from geon.transformers.native import runtime
 from geon.transformers.native.product_shape import shape
 from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.native.working import ProductScratch
-from geon.transformers.verify import verify_plan
 from tests.native.test_sanitized import run as run_sanitized
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -296,7 +296,7 @@ def test_scratch_memory_that_lives_at_another_time(plan):
 
 
 def test_scratch_memory_beyond_the_arena(plan, monkeypatch):
-    from geon.transformers import verify
+    from geon.transformers.lowering import verify
 
     _, number = argsort_of(plan)
 

@@ -14,7 +14,7 @@ from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype
 from geon.op_graph.elementwise import copy
 from geon.op_graph.interpret import interpret
 from geon.op_graph.registry import PRIMITIVES
-from geon.transformers.c_expressions import (
+from geon.transformers.printing.c_expressions import (
     C_TYPES,
     ELEMENTARY_ROWS,
     FUNCTIONS,
@@ -27,7 +27,7 @@ from geon.transformers.c_expressions import (
     identity,
     literal,
 )
-from geon.transformers.elementary import ELEMENTARY
+from geon.transformers.printing.elementary import ELEMENTARY
 
 from .special_values import assert_close, assert_equal_bits, special_values
 

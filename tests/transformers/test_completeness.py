@@ -13,11 +13,11 @@ from geon.op_graph.index_map import viewed
 from geon.op_graph.op_graph import ComputationOp, intern, post_order
 from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.testing.samples import SAMPLES
-from geon.transformers import c_expressions
 from geon.transformers.native import accumulate
 from geon.transformers.native.completeness import lacks as native_lacks
 from geon.transformers.numpy import kernels, operands, table
 from geon.transformers.numpy.completeness import lacks as numpy_lacks
+from geon.transformers.printing import c_expressions
 from tests.kinds import numpy_only
 from tests.places import here
 
@@ -96,9 +96,9 @@ def test_a_reduction_by_halves_in_native_code(transformer, monkeypatch, row):
         return c_expressions.expression("isnan", (source,), "bool", (x,))
 
     tables = [
-        ("STEPS of transformers/c_expressions.py", c_expressions.STEPS, "maximum"),
-        ("IDENTITIES of transformers/c_expressions.py", c_expressions.IDENTITIES, 0),
-        ("ELEMENTS of transformers/c_expressions.py", c_expressions.ELEMENTS, is_nan),
+        ("STEPS of transformers/printing/c_expressions.py", c_expressions.STEPS, "maximum"),
+        ("IDENTITIES of transformers/printing/c_expressions.py", c_expressions.IDENTITIES, 0),
+        ("ELEMENTS of transformers/printing/c_expressions.py", c_expressions.ELEMENTS, is_nan),
         ("SIGNS of transformers/native/accumulate.py", accumulate.SIGNS, "|"),
     ]
     got = tried(transformer, monkeypatch, tables, any_nan(row), NANS)
@@ -128,7 +128,7 @@ def cube(row):
 
 @native_only
 def test_an_elementwise_row_in_native_code(transformer, monkeypatch, row):
-    where = "for float32 in transformers/c_expressions.py"
+    where = "for float32 in transformers/printing/c_expressions.py"
     tables = [(where, c_expressions.FLOAT_ROWS, "{0} * {0} * {0}")]
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
     got = tried(transformer, monkeypatch, tables, cube(row), data)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from geon.transformers.c_functions import PRELUDE
-from geon.transformers.elementary import ELEMENTARY
+from geon.transformers.printing.c_functions import PRELUDE
+from geon.transformers.printing.elementary import ELEMENTARY
 
 COMPILER = next(
     filter(None, map(shutil.which, [os.environ.get("CC", ""), "cc", "gcc", "clang"])), ""
@@ -442,6 +442,6 @@ def test_definitions_use_only_what_is_defined():
 
 
 def test_import_needs_nothing_heavy():
-    code = "import sys, geon.transformers.elementary; print('scipy' in sys.modules)"
+    code = "import sys, geon.transformers.printing.elementary; print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

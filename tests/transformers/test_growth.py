@@ -8,10 +8,10 @@ import pytest
 
 import geon
 from geon.op_graph.functional import functional
-from geon.transformers.layout import lay_out
-from geon.transformers.memory import plan_memory
-from geon.transformers.program import build_program
-from geon.transformers.schedule import schedule
+from geon.transformers.lowering.layout import lay_out
+from geon.transformers.lowering.memory import plan_memory
+from geon.transformers.lowering.program import build_program
+from geon.transformers.lowering.schedule import schedule
 
 N, H = geon.Axis("N", 64), geon.Axis("H", 32)
 FACTOR = 8  # between the two sizes that are compared

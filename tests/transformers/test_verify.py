@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import geon
 from geon.transformers.environment import debugging
-from geon.transformers.memory import Buffer, Home, place_plan
-from geon.transformers.verify import verify_plan
+from geon.transformers.lowering.memory import Buffer, Home, place_plan
+from geon.transformers.lowering.verify import verify_plan
 
 N, H, K = geon.Axis("N"), geon.Axis("H"), geon.Axis("K")
 
@@ -201,7 +201,7 @@ def test_what_passes_computes_the_same(number):
 
 def test_the_session_verifies_every_plan(monkeypatch):
     seen = []
-    monkeypatch.setattr("geon.transformers.verify.verify_plan", seen.append)
+    monkeypatch.setattr("geon.transformers.lowering.verify.verify_plan", seen.append)
     x = geon.placeholder(axes=N)
     f = geon.NumPyTransformer().computation(geon.sin(x) * 123.0, x)
     assert seen == [] and f.plan is seen[0]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from geon.op_graph.moved import moved
-from geon.transformers.target import Layout
-from geon.transformers.view_layout import view_layout
+from geon.transformers.lowering.target import Layout
+from geon.transformers.lowering.view_layout import view_layout
 from tests.op_graph.test_index_map import MOVING, ops_with_maps
 
 VIEWS = [

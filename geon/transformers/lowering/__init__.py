@@ -1,1 +1,1 @@
-"""What every target shares between the graph and text: rules, and kernels as data."""
+"""Stages 3 to 5, for every target: rules, layout, fusion, order, memory."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...op_graph.affine import Size
-from .. import c_expressions
-from ..lowering.kernels import Loop
+from ..kernels.types import Loop
+from ..printing import c_expressions
 from ..printing.nests import Accumulator
 from ..printing.scalars import LANES
 

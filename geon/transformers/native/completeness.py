@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from ...op_graph.bound import is_bound
 from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
-from .. import c_expressions, layout
-from ..lowering.elements import SAME
+from ..kernels.elements import SAME
+from ..printing import c_expressions
 from . import accumulate, library
 
 # What the text of kernels, of scalars or of constants has branches of its own for.
@@ -17,7 +18,7 @@ BRANCHES = frozenset({"iota", "dot", "print", "checked"})
 def lacks(op: Op) -> list[str]:
     """The entries that an op of a lowered program needs and tables do not have."""
     name = op.primitive.name
-    if layout.is_bound(op) or name in BRANCHES:
+    if is_bound(op) or name in BRANCHES:
         return []
     if op.primitive.cost == "kernel":
         return _library(op)
@@ -32,14 +33,14 @@ def _elementwise(op: Op) -> list[str]:
     name, dtype = op.primitive.name, name_of(op.args[-1].dtype)
     if name in SAME or c_expressions.accepts(name, dtype):
         return []
-    return [f"an expression of {name!r} for {dtype} in transformers/c_expressions.py"]
+    return [f"an expression of {name!r} for {dtype} in transformers/printing/c_expressions.py"]
 
 
 def _reduction(op: Op) -> list[str]:
     tables: dict[str, Container[str]] = {
-        "STEPS of transformers/c_expressions.py": c_expressions.STEPS,
-        "IDENTITIES of transformers/c_expressions.py": c_expressions.IDENTITIES,
-        "ELEMENTS of transformers/c_expressions.py": c_expressions.ELEMENTS,
+        "STEPS of transformers/printing/c_expressions.py": c_expressions.STEPS,
+        "IDENTITIES of transformers/printing/c_expressions.py": c_expressions.IDENTITIES,
+        "ELEMENTS of transformers/printing/c_expressions.py": c_expressions.ELEMENTS,
         "SIGNS of transformers/native/accumulate.py": accumulate.SIGNS,
     }
     return _absent(op.primitive.name, tables)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...op_graph.dtypes import name_of
-from ..c_expressions import C_TYPES
-from ..lowering.contraction import Access, Contraction, access, stored, unit_of
-from ..lowering.depths import Depths
-from ..lowering.scalar import Scalar
+from ..kernels.contraction import Access, Contraction, access, stored, unit_of
+from ..kernels.depths import Depths
+from ..kernels.scalar import Scalar
+from ..printing.c_expressions import C_TYPES
 from ..printing.scalars import Block, ScalarPrinter
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text

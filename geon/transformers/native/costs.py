@@ -11,10 +11,10 @@ from typing import Any
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op, among
-from .. import c_expressions
-from ..fusion import reduces
-from ..memory import Plan
-from ..schedule import Kernel
+from ..lowering.fusion import reduces
+from ..lowering.memory import Plan
+from ..lowering.schedule import Kernel
+from ..printing import c_expressions
 from .naming import KernelNames, Place, place_of
 
 UNCOUNTED = frozenset({"copy", "stop_gradient", "random_bits"})

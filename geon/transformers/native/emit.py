@@ -17,14 +17,14 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op, Same, post_order
-from ..c_expressions import C_TYPES, definitions, literal
-from ..c_functions import PRELUDE
+from ..kernels.contraction import Contraction
+from ..kernels.structure import structure
+from ..kernels.types import Call, Nest
 from ..linking import Linking
-from ..lowering.contraction import Contraction
-from ..lowering.kernels import Call, Nest
-from ..lowering.structure import structure
-from ..memory import Plan
-from ..schedule import Kernel
+from ..lowering.memory import Plan
+from ..lowering.schedule import Kernel
+from ..printing.c_expressions import C_TYPES, definitions, literal
+from ..printing.c_functions import PRELUDE
 from .c_files import c_text
 from .contractions import contraction_function
 from .library_calls import finite_function, library_function

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...op_graph.bound import is_bound
 from ...op_graph.lengths import Length, evaluate
 from ...op_graph.op_graph import Leaf, Op
-from ..layout import is_bound
-from ..schedule import Kernel, Schedule
+from ..lowering.schedule import Kernel, Schedule
 from .product_shape import FEW, KEPT_ROWS, LEAST_COLUMNS, PANEL
 
 Size = int | Length

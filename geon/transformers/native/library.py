@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..c_expressions import cast, combine, expression, identity
-from ..c_functions import C_TYPES, SUFFIXES
+from ..printing.c_expressions import cast, combine, expression, identity
+from ..printing.c_functions import C_TYPES, SUFFIXES
 from .c_files import instance
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
 

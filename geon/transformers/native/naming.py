@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
+from ...op_graph.bound import is_bound
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
 from ...op_graph.op_graph import Leaf, Op, Same
-from ..c_expressions import C_TYPES
-from ..layout import is_bound
-from ..lowering.elements import Operands
-from ..lowering.kernels import Call
-from ..memory import Plan
+from ..kernels.elements import Operands
+from ..kernels.types import Call
+from ..lowering.memory import Plan
+from ..lowering.schedule import Kernel
+from ..printing.c_expressions import C_TYPES
 from ..printing.lengths import c_length
-from ..schedule import Kernel
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one

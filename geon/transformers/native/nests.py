@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 
 from ...op_graph.affine import Size
-from .. import c_expressions
-from ..lowering.kernels import Loop, Nest, RowArray
+from ..kernels.types import Loop, Nest, RowArray
+from ..lowering.scratch import lines
+from ..printing import c_expressions
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
 from ..printing.scalars import LANES
-from ..scratch import lines
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, is_float_sum, wide
 from .naming import NAME, Function, KernelNames, Parameter
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..lowering.kernels import Loop
+from ..kernels.types import Loop
 from .product_packing import Operand
 from .product_shape import Shape, shape
 from .product_task import Product, ProductText

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..c_functions import PRELUDE
+from ..printing.c_functions import PRELUDE
 from .c_files import c_text, defines
 from .product_shape import TAGS, shape
 

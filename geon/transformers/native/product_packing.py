@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
-from ..lowering.contraction import merged
-from ..lowering.kernels import Loop
+from ..kernels.contraction import merged
+from ..kernels.types import Loop
 from .product_shape import GROUP, Shape
 from .product_walk import Walker, at, indent
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
-from ..lowering.kernels import Loop
+from ..kernels.types import Loop
 from .product_packing import Operand, Packing, View, view
 from .product_shape import FEW, Shape
 from .product_walk import Walker, at, indent, size

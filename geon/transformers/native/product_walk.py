@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
-from ..lowering.kernels import Loop
+from ..kernels.types import Loop
 
 
 def size(loops: Sequence[Loop]) -> Size:

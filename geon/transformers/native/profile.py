@@ -18,8 +18,8 @@ from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
 from ..compile import Stages
 from ..computation import Computation
+from ..lowering.schedule import Kernel
 from ..messages import about_ops
-from ..schedule import Kernel
 from .c_function import Table
 from .ceilings import Ceilings, ceilings
 from .costs import Cost, cost_of

@@ -17,9 +17,9 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import Length, evaluate
-from ..memory import Plan
+from ..lowering.memory import Plan
+from ..lowering.schedule import Kernel, bytes_of
 from ..runtime.memory import HOST
-from ..schedule import Kernel, bytes_of
 from .emit import KEPT, Module
 from .entry import Entry, gateway, row
 from .spacious import new_result

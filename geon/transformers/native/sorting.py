@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...op_graph.dtypes import named_dtype
 from ...op_graph.lengths import Length
-from ..c_functions import C_TYPES, SUFFIXES
+from ..printing.c_functions import C_TYPES, SUFFIXES
 from .c_files import instance
 
 SORTS = frozenset(("sort", "argsort", "top_k"))

@@ -12,10 +12,10 @@ from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..computation import Computation
-from ..fusion import group
 from ..linking import Linking
-from ..memory import Plan
-from ..target import Arrangement, Layout, Target
+from ..lowering.fusion import group
+from ..lowering.memory import Plan
+from ..lowering.target import Arrangement, Layout, Target
 from .completeness import lacks
 from .emit import Module, make_module
 from .keeping import keeps

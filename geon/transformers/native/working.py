@@ -10,12 +10,12 @@ from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, evaluate, product
 from ...op_graph.op_graph import Op
-from ..c_expressions import C_TYPES
-from ..lowering.contraction import Contraction
-from ..lowering.kernels import Nest
-from ..lowering.lower import Work
-from ..schedule import Schedule
-from ..scratch import PerThread, Scratch, lines
+from ..kernels.contraction import Contraction
+from ..kernels.lower import Work
+from ..kernels.types import Nest
+from ..lowering.schedule import Schedule
+from ..lowering.scratch import PerThread, Scratch, lines
+from ..printing.c_expressions import C_TYPES
 from .nests import scratch_each
 from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PANEL, Shape, shape
 from .sorting import SORTS, lines_of_task, word_bytes

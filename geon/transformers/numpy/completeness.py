@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from ...op_graph.bound import is_bound
 from ...op_graph.op_graph import Op
-from .. import layout
 from . import kernels, operands, table
 
 
 def lacks(op: Op) -> list[str]:
     """The entries that an op of a lowered program needs and tables do not have."""
     name, kind = op.primitive.name, op.primitive.kind
-    if layout.is_bound(op) or op.primitive.index_map is not None:
+    if is_bound(op) or op.primitive.index_map is not None:
         return []
     tables: dict[str, Container[str]] = {}
     if op.primitive.acts:

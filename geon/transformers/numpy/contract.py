@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...op_graph.op_graph import Op
-from ..target import Arrangement, Layout
+from ..lowering.target import Arrangement, Layout
 
 
 @dataclass(frozen=True, slots=True)

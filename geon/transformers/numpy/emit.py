@@ -12,8 +12,8 @@ from ...op_graph.attributes import Frozen
 from ...op_graph.lengths import Length
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Leaf, Op
-from ..memory import Plan
-from ..schedule import bytes_of
+from ..lowering.memory import Plan
+from ..lowering.schedule import bytes_of
 from .kernels import statements
 from .operands import Operands, dtype_text, length_text
 from .parts import Line, computing, unpacked

@@ -9,7 +9,7 @@ from ...op_graph.affine import Affine, Quotient, Remainder, strides
 from ...op_graph.index_map import Map, Position, identity
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Op
-from ..target import Layout
+from ..lowering.target import Layout
 
 
 class Names(Protocol):

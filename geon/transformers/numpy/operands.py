@@ -11,13 +11,13 @@ import numpy as np
 
 from ...op_graph.attributes import Frozen
 from ...op_graph.axes import Axes
+from ...op_graph.bound import is_bound
 from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, as_text
 from ...op_graph.op_graph import NO_AXES, Leaf, Op
-from ..layout import is_bound
-from ..memory import Home, Plan
-from ..schedule import bytes_of
+from ..lowering.memory import Home, Plan
+from ..lowering.schedule import bytes_of
 from .index_maps import view_text
 from .parts import Line
 

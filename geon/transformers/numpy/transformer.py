@@ -10,9 +10,9 @@ from typing import Any
 
 from ..base import Transformer
 from ..linking import Linking
+from ..lowering.memory import Plan
 from ..lowering.rules import RULES
-from ..memory import Plan
-from ..target import Target
+from ..lowering.target import Target
 from .completeness import lacks
 from .contract import arrange
 from .emit import emit

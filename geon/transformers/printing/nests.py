@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import kind, name_of
-from .. import c_expressions
-from ..lowering.depths import Depths
-from ..lowering.kernels import Loop, Nest, Pass, Reduction, RowArray, Store
-from ..lowering.weights import weight
+from ..kernels.depths import Depths
+from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
+from ..kernels.weights import weight
+from . import c_expressions
 from .scalars import Block, Names, ScalarPrinter
 
 

@@ -8,9 +8,8 @@ from typing import Any, Protocol
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.index_map import Guard
-from .. import c_expressions
-from ..lowering.depths import Depths
-from ..lowering.scalar import (
+from ..kernels.depths import Depths
+from ..kernels.scalar import (
     NODES,
     Apply,
     Clamped,
@@ -25,6 +24,7 @@ from ..lowering.scalar import (
     Select,
     Wrapped,
 )
+from . import c_expressions
 
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 

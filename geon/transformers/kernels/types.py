@@ -13,6 +13,24 @@ from ...op_graph.op_graph import Op
 from .scalar import Scalar
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Fused:
+    """How a fused kernel computes: ``nest``, ``contraction`` (of ``dot``) or ``call``.
+
+    ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
+    ``names`` are what the results call the axes of ``dot``, where that differs.
+    """
+
+    kind: str
+    rows: frozenset[str] | None = None
+    dot: Op | None = None
+    reductions: tuple[Op, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return self.kind if self.rows is None else f"{self.kind} by {', '.join(sorted(self.rows))}"
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A loop variable and the axes it walks, outermost first, as one."""

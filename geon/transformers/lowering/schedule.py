@@ -6,15 +6,16 @@ import heapq
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ..op_graph.elementwise import copy
-from ..op_graph.lengths import Length, evaluate, names_of
-from ..op_graph.op_graph import Leaf, Op, Tensor, among, post_order
-from ..op_graph.sites import set_override
-from .fusion import Fused
+from ...op_graph.bound import is_bound
+from ...op_graph.elementwise import copy
+from ...op_graph.lengths import Length, evaluate, names_of
+from ...op_graph.op_graph import Leaf, Op, Tensor, among, post_order
+from ...op_graph.sites import set_override
+from ..kernels.elements import Operands
+from ..kernels.lower import Work, lower
+from ..kernels.types import Fused
 from .groups import Group, one_each
-from .layout import LaidOut, is_bound
-from .lowering.elements import Operands
-from .lowering.lower import Work, lower
+from .layout import LaidOut
 from .program import Program
 from .target import Layout, Target
 

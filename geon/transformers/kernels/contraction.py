@@ -9,10 +9,9 @@ from ...op_graph.affine import Size, variable
 from ...op_graph.dtypes import DType
 from ...op_graph.index_map import Index
 from ...op_graph.op_graph import Op
-from ..fusion import Fused
 from .elements import Elements, Operands
-from .kernels import Loop, Store
 from .scalar import Contracted, Load, Scalar, walk
+from .types import Fused, Loop, Store
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..op_graph.op_graph import Leaf, Op
-from .layout import LaidOut, is_bound
+from ...op_graph.bound import is_bound
+from ...op_graph.op_graph import Leaf, Op
+from .layout import LaidOut
 from .target import Target
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from ...op_graph.affine import Affine
-from .kernels import Nest
 from .scalar import NODES, Kept, Reduced, Scalar, indices, inside, parts
+from .types import Nest
 
 ROW, ELEMENT = 1, 2
 LANES = ("first_lane", "lane")  # the variables of rows taken side by side

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from typing import Protocol
 
 from ...op_graph.affine import Affine, strides, variable
+from ...op_graph.bound import is_bound
 from ...op_graph.constants import scalar_value
 from ...op_graph.index_map import Guard, Index, Piece, Position
 from ...op_graph.op_graph import Leaf, Op, among
-from ..layout import is_bound
-from ..target import Layout
 from .scalar import (
     Apply,
     Clamped,
@@ -25,6 +25,14 @@ from .scalar import (
 SAME = frozenset({"copy", "stop_gradient"})
 
 
+class Nesting(Protocol):
+    """How a value lies in memory."""
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Its axes, outermost first."""
+
+
 class Operands:
     """How a kernel with these ``results`` finds values: in memory, where they are ``computed`` by
     kernels, or not. ``base`` is the value whose memory an op shows.
@@ -34,7 +42,7 @@ class Operands:
 
     def __init__(
         self,
-        layouts: Mapping[Op, Layout],
+        layouts: Mapping[Op, Nesting],
         base: Mapping[Op, Op],
         results: Sequence[Op],
         computed: Set[Op] | Mapping[Op, object],

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
-from ..errors import PlanError
-from ..op_graph.lengths import evaluate, names_of
-from ..op_graph.op_graph import Leaf, Op, among, post_order
+from ...errors import PlanError
+from ...op_graph.lengths import evaluate, names_of
+from ...op_graph.op_graph import Leaf, Op, among, post_order
 from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
 from .target import Layout

@@ -6,7 +6,7 @@ from ...op_graph.affine import variable
 from ...op_graph.op_graph import Op
 from ...op_graph.slicing import part_index
 from .elements import Elements, Operands
-from .kernels import Fill, Loop, Nest, Pass, Store
+from .types import Fill, Loop, Nest, Pass, Store
 
 
 def make_update(op: Op, operands: Operands) -> Nest:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..op_graph.op_graph import Op
-from ..op_graph.rewrite import RuleSet
+from ...op_graph.op_graph import Op
+from ...op_graph.rewrite import RuleSet
 from .scratch import Scratch
 
 

@@ -7,8 +7,8 @@ calls a function, or how it is written.
 from __future__ import annotations
 
 from .depths import ELEMENT, Depths
-from .kernels import Pass
 from .scalar import Apply, Kept, LengthNumber, Number, Scalar, Wrapped, walk
+from .types import Pass
 
 EXPENSIVE = 8  # an elementary function, in cheap ops
 

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnavailableError
-from ..op_graph.dtypes import named_dtype
+from ...errors import UnavailableError
+from ...op_graph.dtypes import named_dtype
 from .c_functions import C_TYPES, FUNCTIONS, INTEGERS, PRELUDE, SIGNED, SUFFIXES
 
 __all__ = [
@@ -170,8 +170,8 @@ def expression(
     dtype = dtypes[-1]
     if not accepts(name, dtype):
         raise UnavailableError(
-            f"the C table has no row for {name!r} of {dtype}: add one to "
-            "transformers/c_expressions.py, or a lowering to transformers/lowering/rules.py"
+            f"the C table has no row for {name!r} of {dtype}: add one to transformers/printing/"
+            "c_expressions.py, or a lowering to transformers/lowering/rules.py"
         )
     if name == "cast":
         return cast(dtype, result, operands[0])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..op_graph.op_graph import Leaf, Op
+from ...op_graph.bound import is_bound
+from ...op_graph.op_graph import Leaf, Op
 from .groups import same_places
-from .layout import LaidOut, is_bound
+from .layout import LaidOut
 
 
 @dataclass(eq=False, slots=True)

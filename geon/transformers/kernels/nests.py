@@ -15,11 +15,10 @@ from ...op_graph.affine import Affine, Quotient, Remainder, Size, split, strides
 from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
-from ..fusion import Fused
 from .depths import ROW, Depths
 from .elements import Elements, Operands
-from .kernels import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from .scalar import Kept, Load, Reduced, Scalar, Wrapped, indices, inside, walk
+from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 
 BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
 

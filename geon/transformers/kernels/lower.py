@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ...op_graph.op_graph import Op
-from ..fusion import Fused
 from .contraction import Contraction, make_contraction
 from .elements import Operands
-from .kernels import Call, Nest
 from .nests import make_nest
+from .types import Call, Fused, Nest
 from .updates import make_update
 
 Work = Nest | Contraction | Call

@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable
 from ...op_graph.affine import Affine, Quotient, Remainder
 from ...op_graph.index_map import Guard
 from .contraction import Contraction
-from .kernels import Keep, Loop, Nest, Pass, RowArray, Store
 from .scalar import (
     NODES,
     Apply,
@@ -29,6 +28,7 @@ from .scalar import (
     Wrapped,
     walk,
 )
+from .types import Keep, Loop, Nest, Pass, RowArray, Store
 
 
 def structure(work: Nest | Contraction) -> Hashable:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from ..errors import IncompleteError
-from ..op_graph.functional import Functional
-from ..op_graph.nodes import made_at
-from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
-from ..op_graph.rewrite import RuleSet, rewrite
-from ..op_graph.simplify import STABLE, simplify_rules
+from ...errors import IncompleteError
+from ...op_graph.functional import Functional
+from ...op_graph.nodes import made_at
+from ...op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ...op_graph.rewrite import RuleSet, rewrite
+from ...op_graph.simplify import STABLE, simplify_rules
 from .target import Target
 
 

@@ -24,7 +24,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from ..op_graph import tails
+from ...op_graph import tails
 from .elementary_f32 import _ERF_SMALL as ERF_F32
 from .elementary_f32 import _EXP as EXP_F32
 from .elementary_f64 import _ERF_SMALL as ERF_F64

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..op_graph.elementwise import copy
-from ..op_graph.nodes import carry_lines, carry_notes
-from ..op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops, with_args
-from ..op_graph.sites import set_override
+from ...op_graph.bound import is_bound
+from ...op_graph.elementwise import copy
+from ...op_graph.nodes import carry_lines, carry_notes
+from ...op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops, with_args
+from ...op_graph.sites import set_override
 from .program import Program
 from .target import Layout, Target
 from .view_layout import view_layout
@@ -31,12 +32,6 @@ class LaidOut:
     def is_kernel(self, op: Op) -> bool:
         """Whether computing ``op`` is a step of the program."""
         return op.primitive.acts or (self.base[op] is op and not is_bound(op))
-
-
-def is_bound(op: Op) -> bool:
-    """Whether ``op`` is known before a call runs: storage, a constant, a length or its cast."""
-    row = op.primitive
-    return row.known or (row.name == "cast" and op.args[0].primitive.name == "length")
 
 
 def is_choice(op: Op) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..op_graph.lengths import Length, evaluate, names_of
-from ..op_graph.op_graph import Leaf, Op, among
-from .runtime.place import place
+from ...op_graph.lengths import Length, evaluate, names_of
+from ...op_graph.op_graph import Leaf, Op, among
+from ..runtime.place import place
 from .schedule import Schedule, bytes_of
 from .scratch import Scratch
 

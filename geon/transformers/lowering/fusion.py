@@ -8,14 +8,15 @@ kernels that read from it; an op joins a kernel only where that stays so, hence 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..op_graph.lengths import product
-from ..op_graph.op_graph import Leaf, Op
+from ...op_graph.bound import is_bound
+from ...op_graph.lengths import product
+from ...op_graph.op_graph import Leaf, Op
+from ..kernels.types import Fused
 from .fusion_reads import Cluster, Reading
 from .groups import Group, single
-from .layout import LaidOut, is_bound, is_choice
+from .layout import LaidOut, is_choice
 from .target import Target
 
 BODY = 96  # ops in one kernel: longer bodies compile slowly and spill registers
@@ -25,24 +26,6 @@ CHEAP_CHAIN = 8
 ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
 FEW_ROWS = 8
 LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
-
-
-@dataclass(eq=False, slots=True)
-class Fused:
-    """How a fused kernel computes: ``nest``, ``contraction`` (of ``dot``) or ``call``.
-
-    ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
-    ``names`` are what the results call the axes of ``dot``, where that differs.
-    """
-
-    kind: str
-    rows: frozenset[str] | None = None
-    dot: Op | None = None
-    reductions: tuple[Op, ...] = ()
-    names: tuple[tuple[str, str], ...] = ()
-
-    def __str__(self) -> str:
-        return self.kind if self.rows is None else f"{self.kind} by {', '.join(sorted(self.rows))}"
 
 
 class Use(NamedTuple):

@@ -28,7 +28,7 @@ from .owner import Owner
 from .plain import result_of
 from .reports import dumped, html, peak_bytes
 from .request import Request, checked_name
-from .runtime.calls import arrange
+from .runtime.arguments import arrange
 from .runtime.destinations import Destinations, Result
 from .trace import trace
 

@@ -10,6 +10,7 @@ from types import ModuleType
 from ... import errors
 from ...op_graph import labelled, philox
 from ..runtime import (
+    arguments,
     calls,
     checkpoint,
     dims,
@@ -39,6 +40,7 @@ LIBRARY = (
     slot,
     state,
     calls,
+    arguments,
     long_sums,
     runtime,
     written,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import IndexRangeError, NonFiniteError
-from .calls import Call, arrange, explained
+from .arguments import arrange
+from .calls import Call, explained
 from .state import Slot, State
 
 

@@ -12,14 +12,15 @@ from ..scalars import Block, Scalars
 from ..schedule import Kernel
 from .naming import NAME, Function, KernelNames
 from .product import Dimension, Operand, Product, product_text
-from .product_kernels import product_header
+from .product_kernels import product_header, product_unit
 
 
 def product_function(kernel: Kernel, names: KernelNames, vector_bytes: int) -> Function:
     """The C function of a contraction kernel."""
     product = Contraction(kernel, names).product(NAME)
-    shared = (product_header(product.type),)
-    return Function(product_text(product, vector_bytes), tuple(names.parameters), shared)
+    text, header = product_text(product, vector_bytes), product_header(product.type)
+    units = (product_unit(product.type, vector_bytes),)
+    return Function(text, tuple(names.parameters), (header,), units=units)
 
 
 class Contraction:

@@ -87,9 +87,9 @@ def kernels():
 @pytest.fixture(scope="module", params=[[], CHECKED], ids=["fast", "checked"])
 def library(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("library")
-    texts = dict(library_text(row, dtypes) for row, dtypes in kernels())
-    exported = [f"void *{name}_pointer = (void *){name};" for name in texts]
-    body = "\n".join([*texts.values(), *exported])
+    functions = list(dict.fromkeys(library_text(row, dtypes) for row, dtypes in kernels()))
+    exported = [f"void *{each.name}_pointer = (void *){each.name};" for each in functions]
+    body = "\n".join([*(each.definition or each.header for each in functions), *exported])
     source, made = folder / "library.c", folder / "library.so"
     source.write_text(PRELUDE + POOL + definitions(body) + body)
     command = [COMPILER, *FLAGS, *request.param, str(source), "-o", str(made)]
@@ -101,15 +101,25 @@ def library(request, tmp_path_factory):
 def test_no_macro_is_left_defined():
     """So the files of one module never meet each other's macros."""
     for row, dtypes in kernels():
-        _, text = library_text(row, dtypes)
-        defined = re.findall(r"^ *# *define (\w+)", text, re.MULTILINE)
-        undefined = re.findall(r"^ *# *undef (\w+)", text, re.MULTILINE)
-        assert defined and sorted(defined) == sorted(undefined), (row, dtypes)
+        found = library_text(row, dtypes)
+        for text in (found.header, found.definition):
+            defined = re.findall(r"^ *# *define (\w+)", text, re.MULTILINE)
+            undefined = re.findall(r"^ *# *undef (\w+)", text, re.MULTILINE)
+            assert sorted(defined) == sorted(undefined), (row, dtypes)
+            assert defined or not text
+
+
+@pytest.mark.parametrize(("row", "dtypes"), list(kernels()))
+def test_a_unit_compiles_by_itself(row, dtypes):
+    for unit in library_text(row, dtypes).units:
+        command = [COMPILER, *FLAGS, "-fsyntax-only", "-x", "c", "-"]
+        done = subprocess.run(command, input=unit, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def call(library, row, dtypes, *args):
     """Call a kernel with arrays as pointers and integers as int64."""
-    name, _ = library_text(row, dtypes)
+    name = library_text(row, dtypes).name
     address = ctypes.c_void_p.in_dll(library, f"{name}_pointer").value
     function = ctypes.CFUNCTYPE(ctypes.c_int)(address)
     given = [

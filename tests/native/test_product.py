@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import ctypes
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from geon.op_graph.affine import Size
 from geon.op_graph.lengths import Length
 from geon.transformers.kernels.contraction import merged
 from geon.transformers.kernels.types import Loop
-from geon.transformers.native.c_files import c_text
+from geon.transformers.native.c_files import FOLDER, c_text
 from geon.transformers.native.product import (
     Operand,
     Product,
@@ -581,6 +582,16 @@ def test_a_units_text_has_all_that_it_is_made_of() -> None:
             assert text.count(f"#define {name} {value}\n") == 1
         assert c_text("product.h") in text
     assert product_unit("float", 64) != product_unit("float", 32)
+
+
+def test_every_c_file_is_package_data() -> None:
+    """A wheel has the patterns' files alone."""
+    metadata = configparser.ConfigParser()
+    metadata.read(Path(__file__).parents[2] / "setup.cfg")
+    data = metadata["options.package_data"]
+    patterns = data["geon.transformers.native"].split()
+    shipped = {path for pattern in patterns for path in FOLDER.parent.glob(pattern)}
+    assert shipped == {path for path in FOLDER.rglob("*") if path.is_file()} != set()
 
 
 def test_a_name_of_the_products_own_is_refused() -> None:

@@ -135,6 +135,21 @@ def test_a_second_program_of_a_machine_compiles_its_own_units_alone(tmp_path):
     assert outcome(other, tmp_path / "cache") == "1 1 1\n"
 
 
+def test_a_kernel_of_the_library_is_compiled_once_for_all_programs(tmp_path):
+    program = """
+    def argsort(text):
+        x = geon.placeholder(geon.Axis("N", 9))
+        f = transformer.computation(geon.argsort(eval(text), "N"), x)
+        before = objects.compiled
+        f(np.arange(9))
+        print(objects.compiled - before, len(transformer.module(f.plan, f.linking).shared))
+
+    argsort("x * x")
+    argsort("geon.exp(x) - x")
+    """
+    assert outcome(program, tmp_path / "cache") == "2 1\n1 1\n"
+
+
 def test_the_entry_of_calls_is_compiled_by_the_second_call(tmp_path):
     program = """
     f, count, module = product(geon.tanh)

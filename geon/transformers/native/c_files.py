@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+from ..printing.c_expressions import definitions
+from ..printing.c_functions import PRELUDE
 
 FOLDER = Path(__file__).with_name("c")
 
@@ -27,11 +31,46 @@ def defines(macros: Mapping[str, object]) -> str:
     return "".join(f"#define {name} {value}\n" for name, value in macros.items())
 
 
-def instance(file: str, name: str, macros: Mapping[str, object]) -> tuple[str, str]:
-    """The name and the text of a function that a file defines for these macros.
+class FileFunction(NamedTuple):
+    """A function that a C file defines for some types.
 
-    The file calls the function NAME, and PART(x) what else it defines. No macro is left defined.
+    ``header`` is what a unit has that calls it. Where that only declares it, ``definition`` is the
+    rest of a unit of its own, the same for all programs.
+    """
+
+    name: str
+    header: str
+    definition: str = ""
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The unit that defines it, if it is not the caller's own."""
+        if not self.definition:
+            return ()
+        needed = definitions(self.definition)
+        return ("\n".join([PRELUDE, needed, c_text("module.h"), self.definition]),)
+
+
+def instance(file: str, name: str, macros: Mapping[str, object]) -> str:
+    """What a file says where the function is called NAME and what else it defines PART(x).
+
+    No macro is left defined.
     """
     given = {"NAME": name, "PART(part)": f"{name}_##part", **macros}
     undefined = "".join(f"#undef {macro.partition('(')[0]}\n" for macro in given)
-    return name, defines(given) + c_text(file) + undefined
+    return defines(given) + c_text(file) + undefined
+
+
+def file_function(
+    file: str,
+    name: str,
+    types: Mapping[str, object],
+    macros: Mapping[str, object],
+    header: str | None = None,
+) -> FileFunction:
+    """The function that ``file.c`` defines for these macros; its header needs the types alone.
+
+    The header is that of the same name unless it is given.
+    """
+    declared = instance(f"{header or file}.h", name, types)
+    return FileFunction(name, declared, instance(f"{file}.c", name, {**types, **macros}))

@@ -12,14 +12,15 @@ from ..printing.c_expressions import C_TYPES
 from ..printing.scalars import Block, ScalarPrinter
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text
-from .product_kernels import product_header
+from .product_kernels import product_header, product_unit
 
 
 def contraction_function(work: Contraction, names: KernelNames, vector_bytes: int) -> Function:
     """The C function of a contraction."""
     made = _Printer(work, names).product(NAME)
-    shared = (product_header(made.type),)
-    return Function(product_text(made, vector_bytes), tuple(names.parameters), shared)
+    text, header = product_text(made, vector_bytes), product_header(made.type)
+    units = (product_unit(made.type, vector_bytes),)
+    return Function(text, tuple(names.parameters), (header,), units=units)
 
 
 class _Printer:

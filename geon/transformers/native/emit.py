@@ -30,8 +30,6 @@ from .contractions import contraction_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import GRAIN, nest_function
-from .product_kernels import product_header, product_unit
-from .product_shape import TAGS
 from .units import cost, divided
 
 LINK = """\
@@ -185,6 +183,7 @@ class _Module:
         self.functions: dict[str, str] = {}
         self.printed: dict[Hashable, tuple[Kernel, Function]] = {}
         self.shared: dict[str, dict[str, None]] = {}
+        self.common: dict[str, None] = {}
         self.declarations: dict[str, str] = {}
 
     def make(self) -> Module:
@@ -200,10 +199,7 @@ class _Module:
         first = self.unit(groups[0], len(groups) < 2)
         first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
         first += (CLOCK if self.timed else "") + LINK + "".join(self.statics) + "\n".join(body)
-        needed = {text for shared in self.shared.values() for text in shared}
-        products = [type for type in TAGS if product_header(type) in needed]
-        common = tuple(product_unit(type, self.vector_bytes) for type in products)
-        return Module((first, *others), common, tuple(self.table), tuple(self.lengths))
+        return Module((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
 
     def run(self, calls: list[str]) -> list[str]:
         """The text of ``geon_run``; a long one is several functions, one after another.
@@ -263,6 +259,7 @@ class _Module:
 
     def called(self, made: Function, number: int) -> str:
         """The call of a kernel's function; one that fails ends the run with its number."""
+        self.common.update(dict.fromkeys(made.units))
         name = self.functions.get(made.text)
         if name is None:
             name = f"kernel{self.suffix}_{len(self.functions)}"

@@ -1,9 +1,8 @@
 """C kernels that are not loop nests: sorting, prefix sums, scatter, random bits and checks.
 
-Arrays are contiguous and seen as (outer, n, inner), work being along the middle one. A module that
-holds these texts has the helpers of ``c_expressions.definitions`` and, at file scope,
-``geon_pool_run``, which runs tasks on several threads, and ``geon_seat``, which numbers those of
-one run. Results do not depend on the number of threads: each element is the work of one task.
+Arrays are contiguous and seen as (outer, n, inner), work being along the middle one. Each function
+is a unit of its own, compiled once for all programs, but for checks, which are shorter than what a
+unit costs. Results do not depend on the number of threads: each element is the work of one task.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from collections.abc import Callable
 
 from ..printing.c_expressions import cast, combine, expression, identity
 from ..printing.c_functions import C_TYPES, SUFFIXES
-from .c_files import instance
+from .c_files import FileFunction, file_function, instance
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
 
 HALVES = ("float16", "bfloat16")
 _GRAIN = 65536  # elements that are worth a task of their own: some 20 microseconds
 
 
-def library_text(name: str, dtypes: tuple[str, ...]) -> tuple[str, str]:
-    """The name and the definition of the C function of a library kernel for these dtypes.
+def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
+    """The C function of a library kernel for these dtypes.
 
     ``name`` is one of ``LIBRARY``; the functions there say which dtypes a kernel takes and the
     parameters of its C function. int64_t where no type is said; ``threads`` is int32_t.
@@ -31,7 +30,7 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> tuple[str, str]:
 # Prefix sums and products -------------------------------------------------------------------------
 
 
-def cumulative_text(row: str, dtype: str, result: str | None = None) -> tuple[str, str]:
+def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:
     """``void(threads, x, out, outer, n, inner, int exclusive, int reverse)``: running totals.
 
     They accumulate in the dtype of the result, that of ``x`` unless given, sums of float32 in
@@ -42,9 +41,8 @@ def cumulative_text(row: str, dtype: str, result: str | None = None) -> tuple[st
     total = "float64" if (row, result) == ("cumsum", "float32") else result
     # A sum starts from -0, so that the first element stays what it is even where that is -0.
     negative_zero = row == "cumsum" and result in ("float32", "float64")
+    types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
     macros: dict[str, object] = {
-        "TYPE": C_TYPES[dtype],
-        "RESULT": C_TYPES[result],
         "TOTAL": C_TYPES[total],
         "START": "-0.0" if negative_zero else identity(step, result),
         "IDENTITY": identity(step, result),
@@ -52,13 +50,13 @@ def cumulative_text(row: str, dtype: str, result: str | None = None) -> tuple[st
         "GRAIN": _GRAIN,
     }
     name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
-    return instance("cumulative.h", name, macros)
+    return file_function("cumulative", name, types, macros)
 
 
 # Scatter ------------------------------------------------------------------------------------------
 
 
-def scatter_text(mode: str, dtype: str, index: str) -> tuple[str, str]:
+def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
     """``void(threads, x, positions, value, out, outer, n, inner, m)``: x with values put in.
 
     ``positions`` has m integers of dtype ``index`` that lie inside the axis, negative ones counted
@@ -66,9 +64,10 @@ def scatter_text(mode: str, dtype: str, index: str) -> tuple[str, str]:
     one place the later stays. ``out`` may be ``x``.
     """
     stored = "value" if mode == "set" else _sum(dtype, "place", "value")
-    macros: dict[str, object] = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index], "GRAIN": _GRAIN}
+    types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
+    macros = {"GRAIN": _GRAIN, "STORED(place, value)": f"({stored})"}
     name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
-    return instance("scatter.h", name, macros | {"STORED(place, value)": f"({stored})"})
+    return file_function("scatter", name, types, macros)
 
 
 def _sum(dtype: str, x: str, y: str) -> str:
@@ -83,20 +82,20 @@ def _sum(dtype: str, x: str, y: str) -> str:
 # Random bits --------------------------------------------------------------------------------------
 
 
-def random_bits_text(dtype: str) -> tuple[str, str]:
+def random_bits_text(dtype: str) -> FileFunction:
     """``void(threads, out, count, uint64_t seed, uint64_t draw, const uint64_t *calls)``.
 
     Fills ``out`` with count elements of uint32 or uint64 as ``op_graph.philox`` says, at most
     2**34 words of 32 bits.
     """
-    macros = {"TYPE": C_TYPES[dtype], "GRAIN": _GRAIN}
-    return instance("random_bits.h", f"geon_random_bits_{SUFFIXES[dtype]}", macros)
+    name, types = f"geon_random_bits_{SUFFIXES[dtype]}", {"TYPE": C_TYPES[dtype]}
+    return file_function("random_bits", name, types, {"GRAIN": _GRAIN})
 
 
 # Checks -------------------------------------------------------------------------------------------
 
 
-def check_positions_text(dtype: str) -> tuple[str, str]:
+def check_positions_text(dtype: str) -> FileFunction:
     """``int(positions, count, length, int64_t *found)``: whether one lies outside the axis.
 
     ``found`` gets the smallest and the largest; of a uint64, at most 2**63 - 1. They must lie in
@@ -104,10 +103,11 @@ def check_positions_text(dtype: str) -> tuple[str, str]:
     """
     held = "(int64_t)((x) > INT64_MAX ? INT64_MAX : (x))" if dtype == "uint64" else "(x)"
     macros = {"TYPE": C_TYPES[dtype], "HELD(x)": held}
-    return instance("check_positions.h", f"geon_check_positions_{SUFFIXES[dtype]}", macros)
+    name = f"geon_check_positions_{SUFFIXES[dtype]}"
+    return FileFunction(name, instance("check_positions.h", name, macros))
 
 
-def check_finite_text(dtype: str) -> tuple[str, str]:
+def check_finite_text(dtype: str) -> FileFunction:
     """``int(x, count, int64_t *wrong, double *first)``: whether a value is not finite.
 
     ``wrong`` gets how many are not, ``first`` the first of them where there is one.
@@ -120,10 +120,11 @@ def check_finite_text(dtype: str) -> tuple[str, str]:
         counter = "int32_t" if dtype == "float32" else "int64_t"
     macros = {"TYPE": C_TYPES[dtype], "COUNTER": counter, "FINITE(x)": f"({finite})"}
     macros["VALUE(x)"] = f"({cast(dtype, 'float64', 'x')})"
-    return instance("check_finite.h", f"geon_check_finite_{SUFFIXES[dtype]}", macros)
+    name = f"geon_check_finite_{SUFFIXES[dtype]}"
+    return FileFunction(name, instance("check_finite.h", name, macros))
 
 
-LIBRARY: dict[str, Callable[..., tuple[str, str]]] = {
+LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "sort": sort_text,
     "argsort": argsort_text,
     "top_k": top_k_text,

@@ -7,6 +7,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
+from .c_files import FileFunction
 from .library import library_text
 from .naming import NAME, Function, KernelNames
 from .sorting import SORTS
@@ -26,25 +27,29 @@ def library_function(op: Op, names: KernelNames) -> Function:
 
 def finite_function(op: Op, names: KernelNames) -> Function:
     """A check that a result has finite elements alone."""
-    function, text = library_text("check_finite", (name_of(op.dtype),))
+    function = library_text("check_finite", (name_of(op.dtype),))
     count = names.length(op.axes.size)
     x = names.pointer(op)
     body = [
         "double first = 0;",
         f"report[1] = {count};",
-        f"const int failed = {function}({x}, {count}, report, &first);",
+        f"const int failed = {function.name}({x}, {count}, report, &first);",
         "__builtin_memcpy(report + 2, &first, sizeof first);",
         "return failed;",
     ]
-    return _wrapped(names, body, text, fails=True)
+    return _wrapped(names, body, function, fails=True)
 
 
-def _wrapped(names: KernelNames, body: list[str], shared: str, fails: bool = False) -> Function:
+def _wrapped(
+    names: KernelNames, body: list[str], called: FileFunction, fails: bool = False
+) -> Function:
     declared = names.declared()
     kind, report = ("int", ", int64_t *report") if fails else ("void", "")
     head = f"static {kind} {NAME}(int32_t threads{', ' if declared else ''}{declared}{report})"
     lines = [head, "{", "    (void)threads;", *(f"    {line}" for line in body), "}", ""]
-    return Function("\n".join(lines), tuple(names.parameters), (shared,), fails)
+    return Function(
+        "\n".join(lines), tuple(names.parameters), (called.header,), fails, called.units
+    )
 
 
 def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
@@ -64,35 +69,37 @@ def _lines(op: Op, names: KernelNames) -> Function:
     elif name == "top_k":
         further = [names.length(op.attrs[1])]
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
-    function, text = library_text(name, dtypes)
+    function = library_text(name, dtypes)
     sizes = [names.length(n) for n in _around(x, at)]
     works = [str(names.scratch())] if name in SORTS else []
     arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
-    return _wrapped(names, [f"{function}({', '.join(arguments)});"], text)
+    return _wrapped(names, [f"{function.name}({', '.join(arguments)});"], function)
 
 
 def _scatter(op: Op, names: KernelNames) -> Function:
     x, index, value = op.args
     dtypes = (name_of(op.dtype), name_of(index.dtype))
-    function, text = library_text(f"scatter_{op.attrs[1]}", dtypes)
+    function = library_text(f"scatter_{op.attrs[1]}", dtypes)
     sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
     count = names.length(index.axes.size)
     pointers = [names.memory(each) for each in (x, index, value, op)]
-    call = f"{function}({', '.join(['threads', *pointers, *sizes, count])});"
-    return _wrapped(names, [call], text)
+    call = f"{function.name}({', '.join(['threads', *pointers, *sizes, count])});"
+    return _wrapped(names, [call], function)
 
 
 def _random_bits(op: Op, names: KernelNames) -> Function:
-    function, text = library_text("random_bits", (name_of(op.dtype),))
+    function = library_text("random_bits", (name_of(op.dtype),))
     out, calls = names.pointer(op), names.memory(op.args[0])
     seed, draw = (f"UINT64_C({int(number)})" for number in op.attrs[:2])
     size = names.length(op.axes.size)
-    return _wrapped(names, [f"{function}(threads, {out}, {size}, {seed}, {draw}, {calls});"], text)
+    return _wrapped(
+        names, [f"{function.name}(threads, {out}, {size}, {seed}, {draw}, {calls});"], function
+    )
 
 
 def _checked(op: Op, names: KernelNames) -> Function:
     index = op.args[0]
-    function, text = library_text("check_positions", (name_of(index.dtype),))
+    function = library_text("check_positions", (name_of(index.dtype),))
     count, length = names.length(index.axes.size), names.length(op.attrs[0])
-    call = f"return {function}({names.memory(index)}, {count}, {length}, report);"
-    return _wrapped(names, [call], text, fails=True)
+    call = f"return {function.name}({names.memory(index)}, {count}, {length}, report);"
+    return _wrapped(names, [call], function, fails=True)

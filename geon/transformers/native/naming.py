@@ -51,13 +51,14 @@ class Function:
     """A kernel's C text, with ``NAME`` for its name, and the parameters to call it with.
 
     ``shared`` are texts that several kernels need once in a unit; one that ``fails`` takes a
-    report and returns whether it failed.
+    report and returns whether it failed. ``units`` define what it calls, the same for all programs.
     """
 
     text: str
     parameters: tuple[Parameter, ...]
     shared: tuple[str, ...] = ()
     fails: bool = False
+    units: tuple[str, ...] = ()
 
     def of(self, places: Mapping[object, object]) -> Function:
         """The same function called with other memory: ``places`` in place of those it has."""

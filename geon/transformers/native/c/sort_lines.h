@@ -21,8 +21,8 @@ static void PART(task)(void *argument, int64_t index)
     }
 }
 
-static void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t outer,
-                 int64_t n, int64_t inner K_DECLARED)
+void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t outer,
+          int64_t n, int64_t inner K_DECLARED)
 {
     int64_t each = 1 + GRAIN / (n + 1);
     struct PART(lines) all = {x, out, scratch, outer * inner, n, inner, LENGTH, each};

@@ -1,4 +1,5 @@
 /* What sorts each line: a word has a key above the position it came from. */
+#include "sort.h"
 #include "sort_words.h"
 
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words)

@@ -1,0 +1,43 @@
+/* Where the k largest of each line are: a word has the complement of a key above the position. */
+#include "top_k.h"
+#include "sort_words.h"
+
+GEON_INLINE KEY PART(key)(TYPE x)
+{
+    KEY key = KEY_OF(x);
+    return (KEY)~key;
+}
+
+/* Few of many are held in order while the rest is compared with the last of them, 64 at a time. */
+static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words,
+                       int64_t k)
+{
+    int64_t first = k <= 64 && k < n / 4 ? k : n;
+    for (int64_t i = 0; i < first; i++)
+        words[i] = (WORD)PART(key)(x[i * inner]) << DOWN | (WORD)i;
+    WORD *sorted = PART(words)(words, words + first, first);
+    for (int64_t i = first; k > 0 && i < n;) {
+        int64_t end = i + 64 < n ? i + 64 : n;
+        KEY limit = (KEY)(sorted[k - 1] >> DOWN);
+        int closer = 0;
+        for (int64_t j = i; j < end; j++)
+            closer |= PART(key)(x[j * inner]) < limit;
+        for (; closer && i < end; i++) {
+            WORD word = (WORD)PART(key)(x[i * inner]) << DOWN | (WORD)i;
+            int64_t place = k - 1;
+            if (word > sorted[place])
+                continue;
+            for (; place > 0 && sorted[place - 1] > word; place--)
+                sorted[place] = sorted[place - 1];
+            sorted[place] = word;
+        }
+        i = end;
+    }
+    for (int64_t i = 0; i < k; i++)
+        out[i * inner] = (int64_t)(POSITION)sorted[i];
+}
+
+#define LENGTH k
+#define K_DECLARED , int64_t k
+#define K_GIVEN , all->k
+#include "sort_lines.h"

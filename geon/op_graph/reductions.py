@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError
+from . import reducers
 from .attributes import is_names
 from .axes import Axes, Axis, as_axes
 from .build import has_axes, own_axis
@@ -79,13 +80,16 @@ def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     return _reduce(SUM, multiply.apply(tangent, others), (axis.name,))
 
 
-def _infer(what: str, dtype: Callable[[Op], DType], identity: bool = True) -> Any:
-    """Inference of a reduction whose result has the dtype that ``dtype`` says of its argument."""
+def reducing(what: str, dtype: Callable[[Op], DType], empty: bool = True) -> Any:
+    """Inference of a reduction whose result has the dtype that ``dtype`` says of its argument.
+
+    One that is not ``empty`` has no value over no elements.
+    """
 
     def infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
         x, names = args[0], attrs[0]
         has_axes(x, names, what)
-        guards = () if identity else _non_empty(what, x, names)
+        guards = () if empty else _non_empty(what, x, names)
         return x.axes.without(names), dtype(x), guards
 
     return infer
@@ -129,7 +133,8 @@ SUM = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("sum", _summed),
+    infer=reducing("sum", _summed),
+    reducer=reducers.SUM,
 )
 PROD = Primitive(
     "prod",
@@ -140,7 +145,8 @@ PROD = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("prod", _summed),
+    infer=reducing("prod", _summed),
+    reducer=reducers.PROD,
 )
 MAX = Primitive(
     "max",
@@ -151,7 +157,8 @@ MAX = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("max", _own, identity=False),
+    infer=reducing("max", _own, empty=False),
+    reducer=reducers.MAX,
 )
 MIN = Primitive(
     "min",
@@ -162,7 +169,8 @@ MIN = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("min", _own, identity=False),
+    infer=reducing("min", _own, empty=False),
+    reducer=reducers.MIN,
 )
 ANY = Primitive(
     "any",
@@ -172,8 +180,9 @@ ANY = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("any", _truth),
+    infer=reducing("any", _truth),
     carriers=(),
+    reducer=reducers.ANY,
 )
 ALL = Primitive(
     "all",
@@ -183,8 +192,9 @@ ALL = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("all", _truth),
+    infer=reducing("all", _truth),
     carriers=(),
+    reducer=reducers.ALL,
 )
 ARGMAX = Primitive(
     "argmax",
@@ -194,9 +204,10 @@ ARGMAX = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("argmax", _place, identity=False),
+    infer=reducing("argmax", _place, empty=False),
     carriers=(),
     cost="kernel",
+    reducer=reducers.ARGMAX,
 )
 ARGMIN = Primitive(
     "argmin",
@@ -206,9 +217,10 @@ ARGMIN = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("argmin", _place, identity=False),
+    infer=reducing("argmin", _place, empty=False),
     carriers=(),
     cost="kernel",
+    reducer=reducers.ARGMIN,
 )
 
 

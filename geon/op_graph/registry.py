@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .dtypes import DType
     from .index_map import Index, Map
     from .op_graph import Guard, Op, Tensor
+    from .reducers import Reducer
 
 KINDS = (
     "leaf",
@@ -69,8 +70,9 @@ class Primitive:
     least one; ``fits`` has for each of ``attributes`` a predicate that its values meet; the
     arguments of a row that is ``orderly`` may be effects, which have no value.
 
-    ``index_map`` of a row that only moves elements says which element of which argument each is; a
-    row is a ``view`` where that is always one of the first argument, with no guards.
+    ``reducer`` of a reduction is its meaning as scalar code. ``index_map`` of a row that only
+    moves elements says which element of which argument each is; a row is a ``view`` where that is
+    always one of the first argument, with no guards.
 
     ``cost`` is one of ``COSTS``. What is ``known`` has its value before a call runs. A row that
     ``acts`` has the value of its argument and does something when it is computed; one that
@@ -98,6 +100,7 @@ class Primitive:
     infer: Callable[[tuple[Any, ...], tuple[Any, ...]], Inferred] | None = None
     orderly: bool = False
     carriers: tuple[int, ...] | None = None
+    reducer: Reducer | None = None
     index_map: Callable[[Op, Index], Map] | None = None
     view: bool = False
     cost: str = "cheap"

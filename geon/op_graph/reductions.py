@@ -108,19 +108,23 @@ def _non_empty(what: str, x: Op, names: tuple[str, ...]) -> tuple[Guard, ...]:
     raise AxisError(meaning)
 
 
-def _own(x: Op) -> DType:
+def own_dtype(x: Op) -> DType:
+    """The dtype of the argument."""
     return x.dtype
 
 
-def _summed(x: Op) -> DType:
+def summed_dtype(x: Op) -> DType:
+    """The dtype that sums of the argument have."""
     return sum_dtype(x.dtype)
 
 
-def _truth(x: Op) -> DType:
+def truth_dtype(x: Op) -> DType:
+    """bool."""
     return BOOL
 
 
-def _place(x: Op) -> DType:
+def place_dtype(x: Op) -> DType:
+    """The dtype of positions."""
     return INT64
 
 
@@ -133,7 +137,7 @@ SUM = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=reducing("sum", _summed),
+    infer=reducing("sum", summed_dtype),
     reducer=reducers.SUM,
 )
 PROD = Primitive(
@@ -145,7 +149,7 @@ PROD = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=reducing("prod", _summed),
+    infer=reducing("prod", summed_dtype),
     reducer=reducers.PROD,
 )
 MAX = Primitive(
@@ -157,7 +161,7 @@ MAX = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=reducing("max", _own, empty=False),
+    infer=reducing("max", own_dtype, empty=False),
     reducer=reducers.MAX,
 )
 MIN = Primitive(
@@ -169,7 +173,7 @@ MIN = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=reducing("min", _own, empty=False),
+    infer=reducing("min", own_dtype, empty=False),
     reducer=reducers.MIN,
 )
 ANY = Primitive(
@@ -180,7 +184,7 @@ ANY = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=reducing("any", _truth),
+    infer=reducing("any", truth_dtype),
     carriers=(),
     reducer=reducers.ANY,
 )
@@ -192,7 +196,7 @@ ALL = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=reducing("all", _truth),
+    infer=reducing("all", truth_dtype),
     carriers=(),
     reducer=reducers.ALL,
 )
@@ -204,7 +208,7 @@ ARGMAX = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=reducing("argmax", _place, empty=False),
+    infer=reducing("argmax", place_dtype, empty=False),
     carriers=(),
     cost="kernel",
     reducer=reducers.ARGMAX,
@@ -217,7 +221,7 @@ ARGMIN = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=reducing("argmin", _place, empty=False),
+    infer=reducing("argmin", place_dtype, empty=False),
     carriers=(),
     cost="kernel",
     reducer=reducers.ARGMIN,
@@ -249,15 +253,16 @@ def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
     return made
 
 
-def _public(
+def reduce(
     row: Primitive,
     x: Any,
-    reduction_axes: Any,
-    out_axes: Any,
-    name: str | None,
-    tags: Any,
-    follows: Any,
+    reduction_axes: Any = None,
+    out_axes: Any = None,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
+    """The reduction that ``row`` is, over ``reduction_axes``, or all but ``out_axes``, or all."""
     x = as_tensor(x)
     if row in (ANY, ALL):
         x = cast(x, BOOL)
@@ -289,46 +294,46 @@ def sum(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str |
     bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of
     nothing is 0.
     """
-    return _public(SUM, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(SUM, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def prod(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
          tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The product over ``reduction_axes``, or over all but ``out_axes``; of nothing it is 1."""
-    return _public(PROD, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(PROD, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def max(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The largest element over ``reduction_axes``; NaN where there is one."""
-    return _public(MAX, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(MAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def min(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The smallest element over ``reduction_axes``; NaN where there is one."""
-    return _public(MIN, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(MIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def any(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """Whether any element is true (not 0); of nothing, false."""
-    return _public(ANY, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ANY, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def all(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """Whether all elements are true (not 0); of nothing, true."""
-    return _public(ALL, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ALL, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def argmax(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
            tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The int64 position of the first largest element, row-major over the reduced axes."""
-    return _public(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def argmin(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
            tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The int64 position of the first smallest element, row-major over the reduced axes."""
-    return _public(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,10 +74,14 @@ class Primitive:
     moves elements says which element of which argument each is; a row is a ``view`` where that is
     always one of the first argument, with no guards.
 
+    Each element of an elementwise row that ``picks`` is one of an argument's, unchanged.
     ``cost`` is one of ``COSTS``. What is ``known`` has its value before a call runs. A row that
     ``acts`` has the value of its argument and does something when it is computed; one that
     ``raises`` may fail then. ``in_place`` are the positions of arguments whose memory the result
     may take on every target: each element is read before its place is written.
+
+    ``samples`` gives examples for generated tests, beside those that follow from its kind: a label,
+    the axes of each input, and what builds the op of these.
 
     ``carriers`` are the positions of the arguments that have the dtype of the result where that is
     theirs: all where not said, -1 for the last; others are conditions and positions. The result
@@ -104,10 +108,12 @@ class Primitive:
     index_map: Callable[[Op, Index], Map] | None = None
     view: bool = False
     cost: str = "cheap"
+    picks: bool = False
     known: bool = False
     acts: bool = False
     raises: bool = False
     in_place: tuple[int, ...] = ()
+    samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -19,7 +19,6 @@ from . import c_expressions
 from .forms import Form, Size, strides, variable
 
 Index = Mapping[str, Form]
-SAME = frozenset({"copy", "stop_gradient"})
 EXPENSIVE = 8  # an elementary function, in cheap ops
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
@@ -73,6 +72,11 @@ class Block:
         while block.depth > depth and block.outer is not None:
             block = block.outer
         return block
+
+
+def is_same(op: Op) -> bool:
+    """Whether each element of ``op`` is that of its only argument."""
+    return op.primitive.picks and len(op.args) == 1
 
 
 class LanesError(Exception):
@@ -220,10 +224,9 @@ class Scalars:
                     return found
             if self.names.stored(op) or op in self.readable:
                 return self.load(block, op, index)
-            name = op.primitive.name
             if op.primitive.view:
                 index = self.through(block, op, index)
-            elif not op.primitive.acts and name not in SAME:
+            elif not op.primitive.acts and not is_same(op):
                 break
             op = op.args[0]
         return self.computed(block, op, index)

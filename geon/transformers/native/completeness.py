@@ -29,7 +29,7 @@ def _absent(name: str, tables: dict[str, Container[str]]) -> list[str]:
 
 def _elementwise(op: Op) -> list[str]:
     name, dtype = op.primitive.name, name_of(op.args[-1].dtype)
-    if name in scalars.SAME or c_expressions.accepts(name, dtype):
+    if scalars.is_same(op) or c_expressions.accepts(name, dtype):
         return []
     return [f"an expression of {name!r} for {dtype} in transformers/c_expressions.py"]
 

@@ -364,35 +364,26 @@ def elementwise(
     reference: Callable[..., Any],
     partials: tuple[Any, ...] | None = None,
     *,
-    transpose: Callable[[Tensor, Op, int], Tensor | None] | None = None,
     arity: int = 1,
-    rule: str = "numeric",
-    sympy: str | None = None,
     domain: tuple[tuple[float, float], ...] = (),
-    carriers: tuple[int, ...] | None = None,
-    cost: str = "cheap",
     ufunc: str | None = None,
+    **facts: Any,
 ) -> Elementwise:
-    """A new elementwise row; that NumPy's ufunc means the same is known of a reference that is one.
+    """A new elementwise row, with other ``facts`` of ``Elementwise``.
 
-    ``ufunc`` is the name of NumPy's where the reference is another function.
+    Where ``reference`` is a ufunc of NumPy's, that builds the row's ops too; ``ufunc`` names the
+    one that does where the reference is another function.
     """
-    if isinstance(reference, np.ufunc):
-        ufunc = reference.__name__
     row = Elementwise(
         name,
         "elementwise",
         doc,
         reference=reference,
         partials=partials,
-        transpose=transpose,
         arity=arity,
-        rule=rule,
-        sympy=sympy,
         domain=domain or ((-2.0, 2.0),) * arity,
-        carriers=carriers,
-        cost=cost,
-        ufunc=ufunc,
+        ufunc=reference.__name__ if isinstance(reference, np.ufunc) else ufunc,
+        **facts,
     )
     object.__setattr__(row, "__doc__", doc)
     object.__setattr__(row, "__name__", name)

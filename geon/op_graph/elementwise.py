@@ -279,6 +279,7 @@ where = elementwise(
     arity=3,
     rule="select",
     carriers=(1, 2),
+    picks=True,
 )
 isnan = elementwise("isnan", "Whether x is not a number.", np.isnan, (None,), rule="predicate")
 isinf = elementwise("isinf", "Whether x is infinite.", np.isinf, (None,), rule="predicate")
@@ -347,6 +348,7 @@ STOP_GRADIENT = Primitive(
     fits=(is_flag,),
     arity=1,
     infer=same,
+    picks=True,
 )
 COPY = Primitive(
     "copy",
@@ -358,6 +360,7 @@ COPY = Primitive(
     fits=(is_layout, is_count),
     arity=1,
     infer=same,
+    picks=True,
 )
 
 

@@ -16,6 +16,7 @@ from .attributes import with_lengths
 from .axes import Axes
 from .moved import moved
 from .op_graph import Leaf, Op, post_order
+from .reduced import reduced
 from .registry import PRIMITIVES
 
 Array = np.ndarray[Any, Any]
@@ -53,6 +54,8 @@ def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
     row = op.primitive
     if row.reference is None and row.index_map is not None:
         return moved(bound, *args)
+    if row.reference is None and row.reducer is not None:
+        return np.asarray(reduced(bound, *_widened(args))).astype(op.dtype)
     if row.reference is None:
         raise ArgumentError(f"{op} (made at {op.file_info}) has no value: it must be given")
     with np.errstate(all="ignore"):
@@ -108,5 +111,5 @@ def completeness() -> list[str]:
     return [
         name
         for name, row in PRIMITIVES.items()
-        if row.reference is None and row.index_map is None and name not in storage
+        if (row.reference or row.index_map or row.reducer) is None and name not in storage
     ]

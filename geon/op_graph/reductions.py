@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError
+from . import reducers
 from .attributes import is_names
 from .axes import Axes, Axis, as_axes
 from .build import has_axes, own_axis
@@ -79,13 +80,16 @@ def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     return _reduce(SUM, multiply.apply(tangent, others), (axis.name,))
 
 
-def _infer(what: str, dtype: Callable[[Op], DType], identity: bool = True) -> Any:
-    """Inference of a reduction whose result has the dtype that ``dtype`` says of its argument."""
+def reducing(what: str, dtype: Callable[[Op], DType], empty: bool = True) -> Any:
+    """Inference of a reduction whose result has the dtype that ``dtype`` says of its argument.
+
+    One that is not ``empty`` has no value over no elements.
+    """
 
     def infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
         x, names = args[0], attrs[0]
         has_axes(x, names, what)
-        guards = () if identity else _non_empty(what, x, names)
+        guards = () if empty else _non_empty(what, x, names)
         return x.axes.without(names), dtype(x), guards
 
     return infer
@@ -104,19 +108,23 @@ def _non_empty(what: str, x: Op, names: tuple[str, ...]) -> tuple[Guard, ...]:
     raise AxisError(meaning)
 
 
-def _own(x: Op) -> DType:
+def own_dtype(x: Op) -> DType:
+    """The dtype of the argument."""
     return x.dtype
 
 
-def _summed(x: Op) -> DType:
+def summed_dtype(x: Op) -> DType:
+    """The dtype that sums of the argument have."""
     return sum_dtype(x.dtype)
 
 
-def _truth(x: Op) -> DType:
+def truth_dtype(x: Op) -> DType:
+    """bool."""
     return BOOL
 
 
-def _place(x: Op) -> DType:
+def place_dtype(x: Op) -> DType:
+    """The dtype of positions."""
     return INT64
 
 
@@ -129,7 +137,8 @@ SUM = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("sum", _summed),
+    infer=reducing("sum", summed_dtype),
+    reducer=reducers.SUM,
 )
 PROD = Primitive(
     "prod",
@@ -140,7 +149,8 @@ PROD = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("prod", _summed),
+    infer=reducing("prod", summed_dtype),
+    reducer=reducers.PROD,
 )
 MAX = Primitive(
     "max",
@@ -151,7 +161,8 @@ MAX = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("max", _own, identity=False),
+    infer=reducing("max", own_dtype, empty=False),
+    reducer=reducers.MAX,
 )
 MIN = Primitive(
     "min",
@@ -162,7 +173,8 @@ MIN = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("min", _own, identity=False),
+    infer=reducing("min", own_dtype, empty=False),
+    reducer=reducers.MIN,
 )
 ANY = Primitive(
     "any",
@@ -172,8 +184,9 @@ ANY = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("any", _truth),
+    infer=reducing("any", truth_dtype),
     carriers=(),
+    reducer=reducers.ANY,
 )
 ALL = Primitive(
     "all",
@@ -183,8 +196,9 @@ ALL = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("all", _truth),
+    infer=reducing("all", truth_dtype),
     carriers=(),
+    reducer=reducers.ALL,
 )
 ARGMAX = Primitive(
     "argmax",
@@ -194,9 +208,10 @@ ARGMAX = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("argmax", _place, identity=False),
+    infer=reducing("argmax", place_dtype, empty=False),
     carriers=(),
     cost="kernel",
+    reducer=reducers.ARGMAX,
 )
 ARGMIN = Primitive(
     "argmin",
@@ -206,9 +221,10 @@ ARGMIN = Primitive(
     attributes=("reduced",),
     fits=(is_names,),
     arity=1,
-    infer=_infer("argmin", _place, identity=False),
+    infer=reducing("argmin", place_dtype, empty=False),
     carriers=(),
     cost="kernel",
+    reducer=reducers.ARGMIN,
 )
 
 
@@ -237,15 +253,16 @@ def _reduce(row: Primitive, x: Tensor, names: tuple[str, ...]) -> Tensor:
     return made
 
 
-def _public(
+def reduce(
     row: Primitive,
     x: Any,
-    reduction_axes: Any,
-    out_axes: Any,
-    name: str | None,
-    tags: Any,
-    follows: Any,
+    reduction_axes: Any = None,
+    out_axes: Any = None,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
 ) -> Tensor:
+    """The reduction that ``row`` is, over ``reduction_axes``, or all but ``out_axes``, or all."""
     x = as_tensor(x)
     if row in (ANY, ALL):
         x = cast(x, BOOL)
@@ -277,46 +294,46 @@ def sum(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str |
     bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of
     nothing is 0.
     """
-    return _public(SUM, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(SUM, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def prod(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
          tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The product over ``reduction_axes``, or over all but ``out_axes``; of nothing it is 1."""
-    return _public(PROD, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(PROD, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def max(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The largest element over ``reduction_axes``; NaN where there is one."""
-    return _public(MAX, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(MAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def min(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The smallest element over ``reduction_axes``; NaN where there is one."""
-    return _public(MIN, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(MIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def any(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """Whether any element is true (not 0); of nothing, false."""
-    return _public(ANY, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ANY, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def all(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """Whether all elements are true (not 0); of nothing, true."""
-    return _public(ALL, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ALL, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def argmax(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
            tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The int64 position of the first largest element, row-major over the reduced axes."""
-    return _public(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def argmin(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
            tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The int64 position of the first smallest element, row-major over the reduced axes."""
-    return _public(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
+    return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)

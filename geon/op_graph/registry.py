@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .dtypes import DType
     from .index_map import Index, Map
     from .op_graph import Guard, Op, Tensor
+    from .reducers import Reducer
 
 KINDS = (
     "leaf",
@@ -69,13 +70,18 @@ class Primitive:
     least one; ``fits`` has for each of ``attributes`` a predicate that its values meet; the
     arguments of a row that is ``orderly`` may be effects, which have no value.
 
-    ``index_map`` of a row that only moves elements says which element of which argument each is; a
-    row is a ``view`` where that is always one of the first argument, with no guards.
+    ``reducer`` of a reduction is its meaning as scalar code. ``index_map`` of a row that only
+    moves elements says which element of which argument each is; a row is a ``view`` where that is
+    always one of the first argument, with no guards.
 
+    Each element of an elementwise row that ``picks`` is one of an argument's, unchanged.
     ``cost`` is one of ``COSTS``. What is ``known`` has its value before a call runs. A row that
     ``acts`` has the value of its argument and does something when it is computed; one that
     ``raises`` may fail then. ``in_place`` are the positions of arguments whose memory the result
     may take on every target: each element is read before its place is written.
+
+    ``samples`` gives examples for generated tests, beside those that follow from its kind: a label,
+    the axes of each input, and what builds the op of these.
 
     ``carriers`` are the positions of the arguments that have the dtype of the result where that is
     theirs: all where not said, -1 for the last; others are conditions and positions. The result
@@ -98,13 +104,16 @@ class Primitive:
     infer: Callable[[tuple[Any, ...], tuple[Any, ...]], Inferred] | None = None
     orderly: bool = False
     carriers: tuple[int, ...] | None = None
+    reducer: Reducer | None = None
     index_map: Callable[[Op, Index], Map] | None = None
     view: bool = False
     cost: str = "cheap"
+    picks: bool = False
     known: bool = False
     acts: bool = False
     raises: bool = False
     in_place: tuple[int, ...] = ()
+    samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -89,16 +89,15 @@ def _carriers(op: Op, dtype: DType) -> Sequence[int]:
     if not op.weak or is_weak_constant(op):
         return ()
     row = op.primitive
-    if row.kind not in MOVING and row.name not in PICKING and kind(op.dtype) != kind(dtype):
+    if row.kind not in MOVING and not row.picks and kind(op.dtype) != kind(dtype):
         return ()
-    if kind(op.dtype) != "f" and row.kind in COMPUTING and row.name not in PICKING:
+    if kind(op.dtype) != "f" and row.kind in COMPUTING and not row.picks:
         return ()
     return row.carrying(op.args)
 
 
 MOVING = ("movement", "indexing", "effect", "call")
 COMPUTING = ("elementwise", "reduction", "ordered", "contraction")
-PICKING = ("where", "stop_gradient", "copy")
 
 
 def _built_once_more(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> Op:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import geon
+from geon.op_graph import reductions
 from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, kind
 from geon.op_graph.op_graph import Leaf, Tensor
-from geon.op_graph.registry import PRIMITIVES
+from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.op_graph.special import erfcx_derivative
 
 Array = np.ndarray[Any, Any]
@@ -84,11 +87,10 @@ def index(numbers: Any, axes: Sequence[geon.Axis]) -> Tensor:
 
 def _reductions() -> list[Sample]:
     found = []
-    for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"):
-        reduce: Any = getattr(geon, name)
-        more: dict[str, Any] = {}
-        if name in ("max", "min"):
-            more = {"dtypes": NUMBERS}
+    rows = [row for row in PRIMITIVES.values() if row.kind == "reduction"]
+    for row in rows:
+        name, reduce = row.name, partial(reductions.reduce, row)
+        more = {"dtypes": _taken(row)}
         found += [
             sample(name, "over all", [[A, B]], reduce, **more),
             sample(name, "over the first", [[A, C]], lambda x, r=reduce: r(x, A), **more),
@@ -103,10 +105,32 @@ def _reductions() -> list[Sample]:
             ),
             sample(name, "of every second", [[A, D]], lambda x, r=reduce: r(x[:, ::2], D), **more),
         ]
-    for name in ("sum", "prod", "any", "all"):
-        reduce = getattr(geon, name)
-        found.append(sample(name, "over nothing", [[A, Z]], lambda x, r=reduce: r(x, Z)))
+    for row in rows:
+        if row.reducer is None or row.reducer.empty:
+            reduce = partial(reductions.reduce, row)
+            label, axes = "over nothing", [[A, Z]]
+            found.append(sample(row.name, label, axes, lambda x, r=reduce: r(x, Z)))
     return found
+
+
+def _taken(row: Primitive) -> tuple[str, ...]:
+    """The dtypes that a reduction takes."""
+    found = []
+    for dtype in DTYPES:
+        with suppress(geon.DTypeError):
+            reductions.reduce(row, geon.placeholder([A], dtype))
+            found.append(dtype)
+    return tuple(found)
+
+
+def _own(kind: str) -> list[Sample]:
+    """The samples that rows of a kind bring with them."""
+    return [
+        sample(row.name, *own, exact=kind in ("movement", "indexing"))
+        for row in PRIMITIVES.values()
+        if row.kind == kind and row.samples is not None
+        for own in row.samples()
+    ]
 
 
 def _ordered() -> list[Sample]:
@@ -285,10 +309,10 @@ def _others() -> list[Sample]:
 
 
 SAMPLES: dict[str, list[Sample]] = {
-    "reduction": _reductions(),
-    "ordered": _ordered(),
-    "contraction": _contraction(),
-    "movement": _movement(),
-    "indexing": _indexing(),
+    "reduction": [*_reductions(), *_own("reduction")],
+    "ordered": [*_ordered(), *_own("ordered")],
+    "contraction": [*_contraction(), *_own("contraction")],
+    "movement": [*_movement(), *_own("movement")],
+    "indexing": [*_indexing(), *_own("indexing")],
     "other": _others(),
 }

@@ -22,7 +22,10 @@ from .scalar import (
     Wrapped,
 )
 
-SAME = frozenset({"copy", "stop_gradient"})
+
+def is_same(op: Op) -> bool:
+    """Whether each element of ``op`` is that of its only argument."""
+    return op.primitive.picks and len(op.args) == 1
 
 
 class Nesting(Protocol):
@@ -111,7 +114,7 @@ class Elements:
                 if len(pieces) > 1:
                     break
                 index = self.resolved(op, pieces[0].index)
-            elif not row.acts and row.name not in SAME:
+            elif not row.acts and not is_same(op):
                 break
             op = op.args[0]
         return self.computed(op, index)

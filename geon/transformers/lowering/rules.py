@@ -8,7 +8,7 @@ from typing import Any
 from ...op_graph import approximations, tails
 from ...op_graph.axes import Axes, Axis
 from ...op_graph.dtypes import FLOAT32, name_of
-from ...op_graph.elementwise import add, cast, less, where
+from ...op_graph.elementwise import CAST, add, cast, less, where
 from ...op_graph.indexing import CHECKED, _gather, _scatter, gather_plan
 from ...op_graph.interpret import COMPUTING
 from ...op_graph.leaves import iota, length_value
@@ -170,9 +170,6 @@ def _joined(group: Axes, others: Axes) -> Axis:
     return axis
 
 
-KEPT_AS_HALVES = ("copy", "cast", "where", "stop_gradient", "custom")
-
-
 def _through_float32(op: Op) -> Op | None:
     """Halves compute in float32 and round once."""
     if not any(name_of(arg.dtype) in HALVES for arg in op.args):
@@ -184,7 +181,7 @@ def _through_float32(op: Op) -> Op | None:
 
 def _rules() -> RuleSet:
     for name, row in PRIMITIVES.items():
-        if row.kind in COMPUTING and name not in KEPT_AS_HALVES:
+        if row.kind in COMPUTING and not row.picks and row is not CAST:
             lower.table.setdefault(name, []).insert(0, _through_float32)
     return lower.done()
 

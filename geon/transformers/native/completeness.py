@@ -7,7 +7,7 @@ from collections.abc import Callable, Container
 from ...op_graph.bound import is_bound
 from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
-from ..kernels.elements import SAME
+from ..kernels.elements import is_same
 from ..printing import c_expressions
 from . import accumulate, library
 
@@ -31,7 +31,7 @@ def _absent(name: str, tables: dict[str, Container[str]]) -> list[str]:
 
 def _elementwise(op: Op) -> list[str]:
     name, dtype = op.primitive.name, name_of(op.args[-1].dtype)
-    if name in SAME or c_expressions.accepts(name, dtype):
+    if is_same(op) or c_expressions.accepts(name, dtype):
         return []
     return [f"an expression of {name!r} for {dtype} in transformers/printing/c_expressions.py"]
 

@@ -11,13 +11,13 @@ from typing import Any
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op, among
+from ..kernels.elements import is_same
 from ..lowering.fusion import reduces
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing import c_expressions
 from .naming import KernelNames, Place, place_of
 
-UNCOUNTED = frozenset({"copy", "stop_gradient", "random_bits"})
 # Prefix sums and extremes take one operation for each element; what sorting takes is not counted.
 COUNTED_LIBRARY = frozenset({"cumsum", "cumprod", "argmax", "argmin"})
 
@@ -140,7 +140,7 @@ class _Work:
             cost.count(dtype, total)
         elif reduces(op) or name in COUNTED_LIBRARY:
             cost.count(op.args[0].dtype, self.size(op.args[0]))
-        elif op.primitive.kind == "elementwise" and name not in UNCOUNTED:
+        elif op.primitive.kind == "elementwise" and not is_same(op):
             kinds = tuple(name_of(arg.dtype) for arg in op.args)
             wide = op.args[-1].dtype if op.args else dtype
             cost.count(wide, elements * _operations(name, kinds, name_of(dtype), op.attrs))

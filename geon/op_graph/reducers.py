@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .dtypes import BOOL, FLOAT32, INT64, DType, kind
+from .dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType, kind
 from .elementwise import (
     add,
     divide,
@@ -58,7 +58,7 @@ class Reducer:
     of another; ``identity(dtypes)`` the values of a state that has seen nothing, which combining
     with another does not change. ``step(code, state, element, position)`` takes one more element,
     ``combine(code, state, other)`` joins two states, and ``finish(code, state)`` gives the results,
-    the value of a row first. ``position`` is that of the element, row-major over the reduced axes
+    the value of a row first, in dtypes that need not be the row's. ``position`` is that of the element, row-major over the reduced axes
     as int64, and None where the reducer does not have ``positions``. ``empty`` tells whether
     nothing has a value.
     """
@@ -70,6 +70,7 @@ class Reducer:
     finish: Callable[[Code, State], State]
     positions: bool = False
     empty: bool = True
+    folds: Any = None  # the elementwise row that is both step and combine, where one is
 
 
 def lowest(dtype: DType) -> Any:
@@ -107,7 +108,7 @@ def folding(row: Any, identity: Callable[[DType], Any], empty: bool = True) -> R
     def start(dtypes: tuple[DType, ...]) -> tuple[Any, ...]:
         return (identity(dtypes[0]),)
 
-    return Reducer(_result, start, step, combine, _itself, empty=empty)
+    return Reducer(_result, start, step, combine, _itself, empty=empty, folds=row)
 
 
 SUM = folding(add, lambda dtype: 0)
@@ -203,9 +204,10 @@ def _moments_finish(code: Code, state: State) -> State:
 
 
 # The mean and the variance in one pass: how many, their mean, the sum of squared distances from it.
-# Neither is finite where an element is infinite.
+# In float64, so that its error does not grow with their number. Neither is finite where an element
+# is infinite.
 MOMENTS = Reducer(
-    lambda element, result: (INT64, *_result(element, result) * 2),
+    lambda element, result: (INT64, FLOAT64, FLOAT64),
     lambda dtypes: (0, 0, 0),
     _moments_step,
     _moments_combine,
@@ -223,25 +225,26 @@ def _exponential(code: Code, x: Scalar, largest: Scalar) -> Scalar:
 def _exponentials_combine(code: Code, state: State, other: State) -> State:
     (x, total), (y, other_total) = state, other
     largest = code.apply(maximum, x, y)
+    shares = [code.cast(_exponential(code, each, largest), total.dtype) for each in (x, y)]
     return largest, code.apply(
         add,
-        code.apply(multiply, total, _exponential(code, x, largest)),
-        code.apply(multiply, other_total, _exponential(code, y, largest)),
+        code.apply(multiply, total, shares[0]),
+        code.apply(multiply, other_total, shares[1]),
     )
 
 
 def _exponentials_step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
     x = code.cast(element, state[0].dtype)
-    return _exponentials_combine(code, state, (x, code.number(1, x.dtype)))
+    return _exponentials_combine(code, state, (x, code.number(1, state[1].dtype)))
 
 
 def _exponentials_finish(code: Code, state: State) -> State:
-    return (code.apply(add, state[0], code.apply(log, state[1])),)
+    return (code.apply(add, code.cast(state[0], state[1].dtype), code.apply(log, state[1])),)
 
 
-# log(sum(exp(x))) in one pass: the largest so far, and the sum of exp(x - largest).
+# log(sum(exp(x))) in one pass: the largest so far, and the sum of exp(x - largest) in float64.
 LOG_SUM_EXP = Reducer(
-    lambda element, result: _result(element, result) * 2,
+    lambda element, result: (*_result(element, result), FLOAT64),
     lambda dtypes: (-np.inf, 0),
     _exponentials_step,
     _exponentials_combine,

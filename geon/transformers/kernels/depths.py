@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from ...op_graph.affine import Affine
-from .scalar import NODES, Kept, Reduced, Scalar, indices, inside, parts
+from .scalar import NODES, Kept, Reduced, Running, Scalar, indices, inside, parts
 from .types import Nest
 
 ROW, ELEMENT = 1, 2
@@ -35,7 +35,7 @@ class Depths:
             below += [self.index(index) for index in indices(value)]
             if isinstance(value, Reduced):
                 below.append(self._reduced)
-            elif isinstance(value, Kept):
+            elif isinstance(value, (Kept, Running)):
                 below.append(ELEMENT)
             found = self._known[id(value)] = max(below, default=0)
         return found

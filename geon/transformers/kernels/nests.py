@@ -11,13 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size, split, strides, variable
+from ...op_graph.affine import (
+    Affine,
+    Quotient,
+    Remainder,
+    Size,
+    flattened,
+    split,
+    strides,
+    variable,
+)
+from ...op_graph.dtypes import INT64
 from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
+from ...op_graph.reducers import SUM, Reducer
 from .depths import ROW, Depths
 from .elements import Elements, Operands
-from .scalar import Kept, Load, Reduced, Scalar, Wrapped, indices, inside, walk
+from .scalar import IndexNumber, Kept, Load, Reduced, Scalar, Wrapped, indices, inside, walk
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 
 BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
@@ -43,6 +54,11 @@ class _Item:
     reduces: bool
     level: int
     inner: tuple[str, ...]
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it is a reduction that is more than one row folded."""
+        return self.reduces and reducer_of(self.op).folds is None
 
 
 Groups = list[tuple[str, ...]]
@@ -238,15 +254,15 @@ class _Maker:
         after: list[Pass | Store],
         merged: dict[tuple[str, ...], Groups],
     ) -> None:
-        """The passes of one level; those over the same axes are one.
+        """The passes of one level; those over the same axes are one, but for reducers with state.
 
         What they reduce is stored ``after`` them.
         """
-        shapes: dict[tuple[str, ...], list[_Item]] = {}
+        shapes: dict[tuple[tuple[str, ...], bool], list[_Item]] = {}
         for item in self.items:
             if item.level == level:
-                shapes.setdefault(item.inner, []).append(item)
-        for inner, items in sorted(shapes.items(), key=lambda pair: len(pair[0])):
+                shapes.setdefault((item.inner, item.has_state), []).append(item)
+        for (inner, _), items in sorted(shapes.items(), key=lambda pair: len(pair[0][0])):
             if not inner and not any(item.reduces for item in items):
                 (after if len(shapes) > 1 else steps).extend(self.stores(items))
                 continue
@@ -288,11 +304,22 @@ class _Maker:
     def reduction(self, op: Op) -> Reduction:
         """A reduction with the elements it goes over."""
         elements = tuple([self.elements.value(arg, self.index_of(arg)) for arg in op.args])
-        return Reduction(self.reduced[op], op.primitive.name, op.dtype, elements)
+        reducer = reducer_of(op)
+        position = None
+        if reducer.positions:
+            over = [axis for axis in op.args[0].axes if axis.name not in op.axes]
+            at = [self.index[axis.name] for axis in over]
+            place = flattened(at, [axis.expression for axis in over])
+            position = self.elements.code(IndexNumber, place, INT64)
+        states = reducer.states(op.args[0].dtype, op.dtype)
+        return Reduction(self.reduced[op], reducer, states, elements, position)
 
     def finish(self, op: Op) -> None:
         """Let later passes, and stores, read what a reduction found."""
-        found = self.elements.code(Reduced, self.reduced[op], op.dtype)
+        reducer, code = reducer_of(op), self.elements.code
+        states = reducer.states(op.args[0].dtype, op.dtype)
+        state = tuple([code(Reduced, self.reduced[op], k, dtype) for k, dtype in enumerate(states)])
+        found = code.cast(reducer.finish(code, state)[0], op.dtype)
         self.elements.known[op] = lambda index: found
 
     # What later passes use again ----------------------------------------------------------------
@@ -351,6 +378,12 @@ class _Maker:
         self.kept = []
 
 
+def reducer_of(op: Op) -> Reducer:
+    """The reducer of a reduction; a contraction's is that of a sum."""
+    reducer: Reducer | None = op.primitive.reducer
+    return SUM if reducer is None else reducer
+
+
 class _Uses:
     """How a nest uses its loops' variables: in offsets of memory, or for their own ``values``."""
 
@@ -366,6 +399,8 @@ class _Uses:
             for reduction in each.reductions:
                 for element in reduction.elements:
                     found.add(element)
+                if reduction.position is not None:
+                    found.add(reduction.position)
             for store in each.stores:
                 found.add(store.value)
                 found.address(store.offset)

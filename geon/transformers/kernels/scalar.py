@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
+from ...op_graph.build import resolve
 from ...op_graph.dtypes import INT64, DType
+from ...op_graph.elementwise import CAST
 from ...op_graph.index_map import Guard
 from ...op_graph.registry import Primitive
 
@@ -90,9 +92,19 @@ class Wrapped:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reduced:
-    """What reduction ``number`` of the kernel found, for the row."""
+    """Scalar ``part`` of the state that reduction ``number`` of the kernel ended with."""
 
     number: int
+    part: int
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Running:
+    """Scalar ``part`` of a state that a reduction is at; of the ``other`` one where two meet."""
+
+    part: int
+    other: bool
     dtype: DType
 
 
@@ -121,6 +133,7 @@ Scalar = (
     | Select
     | Wrapped
     | Reduced
+    | Running
     | Kept
     | Contracted
 )
@@ -148,6 +161,15 @@ class Code:
         if found is None:
             found = self._made[key] = kind(*fields)
         return found
+
+    def apply(self, row: Any, *operands: Any) -> Apply:
+        """An elementwise row of operands that have the dtypes it takes."""
+        _, dtype, _ = resolve(row.rule, tuple([(each.dtype, False) for each in operands]))
+        return self(Apply, row, operands, (), dtype)
+
+    def cast(self, x: Any, dtype: DType) -> Any:
+        """``x`` in another dtype."""
+        return x if x.dtype is dtype else self(Apply, CAST, (x,), (), dtype)
 
     def number(self, value: Any, dtype: DType) -> Number:
         """A constant; numbers of other bits are other constants, 0.0 and -0.0 too."""
@@ -218,6 +240,7 @@ NODES = (
     Select,
     Wrapped,
     Reduced,
+    Running,
     Kept,
     Contracted,
 )

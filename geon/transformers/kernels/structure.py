@@ -79,7 +79,13 @@ class _Structure:
         if isinstance(step, Keep):
             return step.number, self.index(step.offset), self.value(step.value)
         reductions = [
-            (each.number, each.kind, each.dtype, tuple([self.value(x) for x in each.elements]))
+            (
+                each.number,
+                each.reducer,
+                each.states,
+                tuple([self.value(x) for x in each.elements]),
+                each.position and self.value(each.position),
+            )
             for each in step.reductions
         ]
         further: tuple[Store | Keep, ...] = (*step.stores, *step.keeps)
@@ -115,8 +121,10 @@ class _Structure:
             return kind, self.numbers[id(value.position)], value.length
         if isinstance(value, Kept):
             return kind, value.number, self.index(value.offset), value.dtype
-        assert isinstance(value, (Reduced, Contracted))
-        return kind, getattr(value, "number", None), value.dtype
+        if isinstance(value, Reduced):
+            return kind, value.number, value.part, value.dtype
+        assert isinstance(value, Contracted)
+        return kind, value.dtype
 
     def guards(self, guards: Iterable[Guard]) -> Hashable:
         """Conditions."""

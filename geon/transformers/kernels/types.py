@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import DType
 from ...op_graph.op_graph import Op
+from ...op_graph.reducers import Reducer
 from .scalar import Scalar
 
 
@@ -42,15 +43,23 @@ class Loop:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reduction:
-    """A reduction of a pass, by the row ``kind`` says: of one element, or of products of two.
+    """A reduction of a pass: of one element, or of products of two.
 
-    Later code reads what it found as ``Reduced(number)``.
+    ``states`` are the dtypes of its reducer's state, of which later code reads what it found as
+    ``Reduced(number, part)``; ``position`` is that of the element where the reducer asks for it.
     """
 
     number: int
-    kind: str
-    dtype: DType
+    reducer: Reducer
+    states: tuple[DType, ...]
     elements: tuple[Scalar, ...]
+    position: Scalar | None = None
+
+    @property
+    def folds(self) -> str | None:
+        """The name of the row that is all it does, where there is one."""
+        row = self.reducer.folds
+        return None if row is None else str(row.name)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

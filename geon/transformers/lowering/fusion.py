@@ -53,8 +53,14 @@ def is_look(laid_out: LaidOut, op: Op) -> bool:
 
 
 def reduces(op: Op) -> bool:
-    """Whether ``op`` is a reduction that a nest computes."""
-    return op.primitive.kind == "reduction" and op.primitive.cost != "kernel"
+    """Whether ``op`` is a reduction that a nest computes.
+
+    A row that libraries have a way of their own for is left to them along the innermost axis: they
+    find the position of an extreme in vectors, while a state of a value and a position branches.
+    """
+    if op.primitive.kind != "reduction":
+        return False
+    return op.primitive.cost != "kernel" or op.attrs[0] != op.args[0].axes.names[-1:]
 
 
 def is_product(op: Op) -> bool:
@@ -165,7 +171,7 @@ class _Fusion:
             self.library(op, uses)
             self.pass_on(op.args[0], [Use(op, True, False), *uses])
             return
-        if op.primitive.cost == "kernel" and not is_choice(op):
+        if op.primitive.cost == "kernel" and not is_choice(op) and not reduces(op):
             self.library(op, uses)
             return
         if name == "dot" and is_product(op):

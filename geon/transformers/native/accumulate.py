@@ -20,8 +20,15 @@ from ..printing.scalars import LANES
 # 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.
 CHAIN = 32
 
-# How OpenMP names a reduction whose partial values a loop keeps in vector lanes.
-SIGNS = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&"}
+# How OpenMP names the folding of a row whose partial values a loop keeps in vector lanes.
+SIGNS = {
+    "add": "+",
+    "multiply": "*",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_or": "|",
+    "logical_and": "&",
+}
 Lines = list[str]
 BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # stand for the bounds of a block
 LANE_LOOP = "for (int64_t lane = 0; lane < lanes; lane++)"
@@ -91,7 +98,7 @@ class Accumulation:
         """What tells the compiler that partial values of these may be kept in vector lanes."""
         if self.lanes:
             return ""
-        found = [f"reduction({SIGNS[t.kind]}:{t.name})" for t in self.sums]
+        found = [f"reduction({SIGNS[t.row]}:{t.name})" for t in self.sums]
         found += [f"reduction(|:{t.spoiled})" for t in self.sums if t.spoiled]
         return " " + " ".join(found) if found else ""
 
@@ -101,13 +108,12 @@ class Accumulation:
         for total in self.sums:
             held = f"{total.name}[lane]" if self.lanes else total.name
             if total.spoiled:
-                sign = ">" if total.kind == "max" else "<"
+                sign = ">" if total.row == "maximum" else "<"
                 found.append(f"{held} = {total.text} {sign} {held} ? {total.text} : {held};")
                 flag = f"{total.spoiled}[lane]" if self.lanes else total.spoiled
                 found.append(f"{flag} |= {total.text} != {total.text};")
                 continue
-            step = c_expressions.combine(total.kind, total.dtype, held, total.text)
-            found.append(f"{held} = {step};")
+            found.append(f"{held} = {total.step(held, total.text)};")
         return found
 
     def start(self) -> Lines:
@@ -118,8 +124,7 @@ class Accumulation:
                 found += self.declared("double", wide(total), "0")
                 found += [f"{total.ctype} {total.name}[{LANES}];"] if self.lanes else []
                 continue
-            first = c_expressions.identity(total.kind, total.dtype)
-            found += self.declared(total.ctype, total.name, first)
+            found += self.declared(total.ctype, total.name, total.first)
             if total.spoiled:
                 found += self.declared("int", total.spoiled, "0")
         return found
@@ -202,7 +207,7 @@ class Accumulation:
 
 def is_float_sum(total: Accumulator) -> bool:
     """Whether rounding makes the result of a reduction depend on how its terms are grouped."""
-    return total.kind == "sum" and total.dtype in ("float32", "float64")
+    return total.row == "add" and total.dtype in ("float32", "float64")
 
 
 def wide(total: Accumulator) -> str:

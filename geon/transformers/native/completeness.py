@@ -9,7 +9,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
 from ..kernels.elements import is_same
 from ..printing import c_expressions
-from . import accumulate, library
+from . import library
 
 # What the text of kernels, of scalars or of constants has branches of its own for.
 BRANCHES = frozenset({"iota", "dot", "print", "checked"})
@@ -37,13 +37,7 @@ def _elementwise(op: Op) -> list[str]:
 
 
 def _reduction(op: Op) -> list[str]:
-    tables: dict[str, Container[str]] = {
-        "STEPS of transformers/printing/c_expressions.py": c_expressions.STEPS,
-        "IDENTITIES of transformers/printing/c_expressions.py": c_expressions.IDENTITIES,
-        "ELEMENTS of transformers/printing/c_expressions.py": c_expressions.ELEMENTS,
-        "SIGNS of transformers/native/accumulate.py": accumulate.SIGNS,
-    }
-    return _absent(op.primitive.name, tables)
+    return [] if op.primitive.reducer is not None else ["a reducer of the row"]
 
 
 def _movement(op: Op) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..printing.c_expressions import cast, combine, expression, identity
+from ..printing.c_expressions import cast, expression, literal
 from ..printing.c_functions import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function, instance
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
@@ -37,16 +37,17 @@ def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunc
     float64; ``out`` may be ``x``.
     """
     result = result or dtype
-    step = "sum" if row == "cumsum" else "prod"
+    step = "add" if row == "cumsum" else "multiply"
+    first = literal(0 if row == "cumsum" else 1, result)
     total = "float64" if (row, result) == ("cumsum", "float32") else result
     # A sum starts from -0, so that the first element stays what it is even where that is -0.
     negative_zero = row == "cumsum" and result in ("float32", "float64")
     types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
     macros: dict[str, object] = {
         "TOTAL": C_TYPES[total],
-        "START": "-0.0" if negative_zero else identity(step, result),
-        "IDENTITY": identity(step, result),
-        "COMBINED(total, value)": f"({combine(step, total, 'total', 'value')})",
+        "START": "-0.0" if negative_zero else first,
+        "IDENTITY": first,
+        "COMBINED(total, value)": f"({_folded(step, total, 'total', 'value')})",
         "GRAIN": _GRAIN,
     }
     name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
@@ -72,11 +73,15 @@ def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
 
 def _sum(dtype: str, x: str, y: str) -> str:
     if dtype == "bool":
-        return combine("any", dtype, x, y)
+        return _folded("maximum", dtype, x, y)
     if dtype in HALVES:
         wide = (cast(dtype, "float32", x), cast(dtype, "float32", y))
         return cast("float32", dtype, expression("add", ("float32",) * 2, "float32", wide))
-    return expression("add", (dtype, dtype), dtype, (x, y))
+    return _folded("add", dtype, x, y)
+
+
+def _folded(row: str, dtype: str, x: str, y: str) -> str:
+    return expression(row, (dtype, dtype), dtype, (x, y))
 
 
 # Random bits --------------------------------------------------------------------------------------

@@ -74,5 +74,8 @@ def _everywhere(op: Op) -> Tensor | None:
 
 
 # What the C table has as a function of its own needs no formula.
-RULES = rules.RULES.without(rules.erf, rules._through_formula) | lower.done()
+RULES = (
+    rules.RULES.without(rules.erf, rules._through_formula, rules.position_over_several)
+    | lower.done()
+)
 LAST = last.done()

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 
 from ...op_graph.affine import Size
+from ...op_graph.lengths import product
 from ..kernels.types import Loop, Nest, RowArray
 from ..lowering.scratch import lines
-from ..printing import c_expressions
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
 from ..printing.scalars import LANES
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, is_float_sum, wide
@@ -35,6 +35,7 @@ GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
 PARTS = 256  # the most partial values of a reduction
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
 LONG_ROW = 1 << 16
+SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 ON_STACK = 4096  # elements of an array that a task has on its stack
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 SIMD = "#pragma omp simd"
@@ -116,6 +117,8 @@ class _Writer:
         ``partial``.
         """
         lanes = self.nest.lanes is not None
+        if made.states:
+            return self.stateful(made, bounds, partial)
         if lanes and not made.sums and made.loops and all(s.direct for s in made.stores):
             return self.tiled(made)
         work = self.accumulation(made)
@@ -136,6 +139,67 @@ class _Writer:
         if not made.loops and not lanes:
             body = ["{", *self.indented(body), "}"]
         return [*work.start(), *body, *work.end(partial)]
+
+    def stateful(
+        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
+    ) -> list[str]:
+        """The loops of a pass whose reductions have states of several scalars.
+
+        Each lane of a vector has a state of its own; they meet in the first one.
+        """
+        lanes = self.nest.lanes is not None
+        count = str(LANES if lanes else self.state_lanes(made))
+        used = "lanes" if lanes else count
+        lines = []
+        for state in made.states:
+            firsts = zip(state.names, state.ctypes, state.first, strict=True)
+            for name, ctype, first in firsts:
+                lines.append(f"{ctype} {name}[{count}];")
+                start = [f"{name}[lane] = {first};"]
+                lines += (
+                    self.loop("lane", "0", used, start)
+                    if used != "1"
+                    else [f"{name}[0] = {first};"]
+                )
+        steps = [line for state in made.states for line in state.step]
+        body = [*map(str, [*made.body.lines, *made.stores]), *steps]
+        loops = list(made.loops)
+        if lanes:
+            body = [SIMD, *self.loop("lane", "0", "lanes", body)]
+        elif count != "1" and loops:
+            inner = loops.pop()
+            low, high = bounds if bounds and not loops else ("0", self.extent(inner))
+            body = self.by_lanes(inner, low, high, count, body)
+        else:
+            lines.append("const int64_t lane = 0;")
+        for k in range(len(loops) - 1, -1, -1):
+            low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
+            body = self.loop(loops[k].name, low, high, body)
+        met = []
+        if not lanes and count != "1":
+            joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
+            met = self.loop("lane", "1", count, joined)
+        return [*lines, *body, *met]
+
+    def by_lanes(self, loop: Loop, low: str, high: str, count: str, body: list[str]) -> list[str]:
+        """A loop that takes ``count`` elements at a time, one in each lane."""
+        first = f"{loop.name}_first"
+        inside = [f"const int64_t {loop.name} = {first} + lane;", *body]
+        left = f"{high} - {first}"
+        turn = [
+            f"const int64_t some = {left} < {count} ? {left} : {count};",
+            SIMD,
+            *self.loop("lane", "0", "some", inside),
+        ]
+        head = f"for (int64_t {first} = {low}; {first} < {high}; {first} += {count}) {{"
+        return [head, *self.indented(turn), "}"]
+
+    def state_lanes(self, made: PrintedPass) -> int:
+        """How many states of a row run side by side: one where rows are too short to gain by it."""
+        width = self.vector_bytes // 4
+        size = product(loop.extent for loop in made.loops)
+        short = isinstance(size, int) and size < SHORT_ROW * width
+        return 1 if made.body.serial or short else width
 
     def accumulation(self, made: PrintedPass) -> Accumulation:
         """How the reductions of a pass accumulate."""
@@ -280,7 +344,9 @@ class _Writer:
         if math.prod(rows) > FEW_ROWS or sum(isinstance(line, PrintedPass) for line in lines) != 1:
             return False
         first = lines[0]
-        if not isinstance(first, PrintedPass) or not first.loops or not first.sums:
+        if not isinstance(first, PrintedPass) or not first.loops:
+            return False
+        if not first.sums and not first.states:
             return False
         length = first.loops[0].extent
         return not isinstance(length, int) or length >= LONG_ROW
@@ -306,7 +372,10 @@ class _Writer:
 
     def partial(self, made: PrintedPass) -> list[Parameter]:
         """What a task of a divided pass is told: its share, and where partial values go."""
-        parts = (Parameter(f"{t.name}_parts", partial_type(t), None) for t in made.sums)
+        parts = [Parameter(f"{t.name}_parts", partial_type(t), None) for t in made.sums]
+        for state in made.states:
+            pairs = zip(state.names, state.ctypes, strict=True)
+            parts += [Parameter(f"{name}_parts", ctype, None) for name, ctype in pairs]
         return [Parameter("grain", "int64_t", None, False), *parts]
 
     def divisors(self) -> list[str]:
@@ -330,7 +399,10 @@ class _Writer:
 
     def has_sums(self) -> bool:
         """Whether a pass reduces."""
-        return any(isinstance(line, PrintedPass) and line.sums for line in self.nest.row.lines)
+        return any(
+            isinstance(line, PrintedPass) and (line.sums or line.states)
+            for line in self.nest.row.lines
+        )
 
     def row_work(self) -> str:
         """About how many statements one row takes, as C."""
@@ -404,7 +476,9 @@ class _Writer:
         blocked = self.accumulation(made).blocked
         for t in made.sums:
             lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
-        return lines if made.loops or made.sums else [*lines, "(void)task;"]
+        names = [name for state in made.states for name in state.names]
+        lines += [f"{name}_parts[task] = {name}[0];" for name in names]
+        return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
 
     def divide(self, made: PrintedPass, task: str, indices: Sequence[str] = ()) -> list[str]:
         """The statements that run a pass in parts and combine its partial values in order.
@@ -419,12 +493,17 @@ class _Writer:
             f"const int64_t size = {size}, work = {work};",
             "int64_t grain = geon_grain(size, work);",
         ]
-        if made.sums:
+        if made.sums or made.states:
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
                          f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
         lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
-        arrays = {f"{t.name}_parts": f"{t.name}_parts" for t in made.sums}
+        held = [f"{t.name}_parts" for t in made.sums]
+        for state in made.states:
+            for name, ctype in zip(state.names, state.ctypes, strict=True):
+                lines.append(f"{ctype} {name}_parts[{PARTS}];")
+                held.append(f"{name}_parts")
+        arrays = {name: name for name in held}
         arrays.update({name: name for name in indices})
         lines += self.launch(task, {"grain": "grain", **arrays})
         before, after = [], []
@@ -435,10 +514,13 @@ class _Writer:
                 combined = f"{wide(t)} += {each}"
                 after.append(f"const {t.ctype} {t.name} = ({t.ctype}){wide(t)};")
             else:
-                before.append(f"{t.ctype} {t.name} = {c_expressions.identity(t.kind, t.dtype)};")
-                step = c_expressions.combine(t.kind, t.dtype, t.name, each)
-                combined = f"{t.name} = {step}"
+                before.append(f"{t.ctype} {t.name} = {t.first};")
+                combined = f"{t.name} = {t.step(t.name, each)}"
             lines.append(f"for (int64_t part = 0; part < parts; part++) {combined};")
+        for state in made.states:
+            for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
+                before.append(f"{ctype} {name}[1] = {{{first}}};")
+            lines += self.loop("part", "0", "parts", state.combine("[0]", "_parts[part]"))
         return [*before, "{", *self.indented(lines), "}", *after]
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -34,10 +34,8 @@ __all__ = [
     "SUFFIXES",
     "accepts",
     "cast",
-    "combine",
     "definitions",
     "expression",
-    "identity",
     "literal",
 ]
 
@@ -285,44 +283,6 @@ def is_serial(name: str, dtypes: Sequence[str]) -> bool:
     if name == "sign" and dtypes[0].startswith("uint"):
         return True
     return name in SERIAL_FLOAT64 and dtypes[0] == "float64"
-
-
-# Reductions ---------------------------------------------------------------------------------------
-
-STEPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "maximum",
-         "all": "minimum"}  # fmt: skip
-# What each starts from: a number, or the end of the dtype's range that no number is beyond.
-IDENTITIES: dict[str, float | str] = {
-    "sum": 0, "prod": 1, "max": "lowest", "min": "highest", "any": 0, "all": 1,
-}  # fmt: skip
-
-
-def converted(source: str, target: str, x: str) -> str:
-    """The element ``x`` of a reduction's operand in the reduction's dtype."""
-    return x if source == target else cast(source, target, x)
-
-
-# What of an element each combines, from the dtypes of operand and reduction and the element.
-ELEMENTS: dict[str, Callable[[str, str, str], str]] = dict.fromkeys(STEPS, converted)
-
-
-def combine(name: str, dtype: str, a: str, x: str) -> str:
-    """One step of a reduction: ``a``, what was found so far, with the element ``x``.
-
-    Both have the reduction's dtype (bool for any and all). NaN stays in max and min.
-    """
-    return expression(STEPS[name], (dtype, dtype), dtype, (a, x))
-
-
-def identity(name: str, dtype: str) -> str:
-    """The literal that a reduction starts from: no number combined with it is changed."""
-    start = IDENTITIES[name]
-    if not isinstance(start, str):
-        return literal(start, dtype)
-    if dtype in FLOATS:
-        return literal(-math.inf if start == "lowest" else math.inf, dtype)
-    info = np.iinfo(dtype)
-    return literal(info.min if start == "lowest" else info.max, dtype)
 
 
 # Definitions --------------------------------------------------------------------------------------

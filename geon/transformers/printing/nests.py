@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
+from ..kernels.scalar import Code, Running
 from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
 from .scalars import Block, Names, ScalarPrinter
 
+# Rows whose folds keep partial values in vector lanes as they are, as compilers know how to.
+FOLDED = frozenset({"add", "multiply", "maximum", "minimum", "logical_or", "logical_and"})
+
 
 @dataclass(eq=False, slots=True)
 class Accumulator:
-    """A reduction in a pass: ``text`` is combined into ``name``; ``spoiled`` notes a NaN."""
+    """A reduction that folds a row: ``text`` is put into ``name``; ``spoiled`` notes a NaN."""
 
     name: str
     ctype: str
-    kind: str
+    row: str
     dtype: str
     text: str
+    first: str
     spoiled: str | None = None
+
+    def step(self, held: str, text: str) -> str:
+        """``held`` with one more element or part."""
+        return c_expressions.expression(self.row, [self.dtype] * 2, self.dtype, [held, text])
+
+
+@dataclass(eq=False, slots=True)
+class StateAccumulator:
+    """A reduction whose state is several scalars, one array of ``ctypes`` each.
+
+    ``first`` are the values of a state that has seen nothing, ``step`` the statements that take an
+    element; ``combine(into, other)`` are those that put one state into another.
+    """
+
+    names: tuple[str, ...]
+    ctypes: tuple[str, ...]
+    first: tuple[str, ...]
+    step: list[str]
+    combine: Callable[[str, str], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +74,7 @@ class PrintedPass:
     body: Block
     weight: int
     sums: list[Accumulator] = field(default_factory=list)
+    states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
 
 
@@ -92,18 +118,18 @@ class _NestPrinter:
         self.row = Block(self.top, "lanes" if nest.across is not None else None)
         self.ending = Block()
         self.arrays: dict[int, PrintedArray] = {}
+        self.divided = not nest.rows and nest.across is None
 
     def printed(self) -> PrintedNest:
         """All blocks."""
         nest = self.nest
-        divided = not nest.rows and nest.across is None
         for block, steps in ((self.row, nest.steps), (self.ending, nest.ending)):
             for step in steps:
                 if isinstance(step, Store):
                     self.store_row(block, step)
                 else:
                     block.lines.append(self.print_pass(block, step))
-        assert divided or not nest.ending, "only what is divided ends"
+        assert self.divided or not nest.ending, "only what is divided ends"
         arrays = [self.arrays[array.number] for array in nest.arrays]
         return PrintedNest(nest.rows, nest.across, self.top, self.row, self.ending, arrays)
 
@@ -128,31 +154,68 @@ class _NestPrinter:
         body = Block(row)
         made = PrintedPass(step.loops, body, weight(step, self.depths))
         for reduction in step.reductions:
-            made.sums.append(self.accumulator(body, reduction))
+            if reduction.folds in FOLDED:
+                made.sums.append(self.accumulator(body, reduction, row.lanes is not None))
+            else:
+                made.states.append(self.state(body, reduction, row))
         for store in step.stores:
             made.stores.append(self.store(body, store))
         for keep in step.keeps:
             value = self.scalars.value(body, keep.value)
             array = self.array(self.nest.arrays[keep.number])
             body.lines.append(f"{array}[{self.scalars.index(body, keep.offset)}] = {value};")
-        for reduction, total in zip(step.reductions, made.sums, strict=True):
-            lanes = "[lane]" if row.lanes is not None else ""
-            self.scalars.reduced[reduction.number] = total.name + lanes
         return made
 
-    def accumulator(self, body: Block, reduction: Reduction) -> Accumulator:
-        """The step of a reduction."""
-        dtype = name_of(reduction.dtype)
+    def accumulator(self, body: Block, reduction: Reduction, lanes: bool) -> Accumulator:
+        """The step of a reduction that folds a row."""
+        dtype, row = name_of(reduction.states[0]), str(reduction.folds)
         texts = [self.scalars.value(body, element) for element in reduction.elements]
-        what = reduction.kind
-        if what == "dot":
-            text, what = c_expressions.expression("multiply", [dtype] * 2, dtype, texts), "sum"
+        if len(texts) == 2:
+            text = c_expressions.expression("multiply", [dtype] * 2, dtype, texts)
         else:
-            source = name_of(reduction.elements[0].dtype)
-            text = c_expressions.ELEMENTS[what](source, dtype, texts[0])
+            text = c_expressions.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
         name = self.scalars.fresh("s")
-        spoiled = f"{name}_nan" if what in ("max", "min") and kind(reduction.dtype) == "f" else None
-        return Accumulator(name, c_expressions.C_TYPES[dtype], what, dtype, text, spoiled)
+        self.scalars.reduced[reduction.number, 0] = f"{name}[lane]" if lanes else name
+        nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
+        first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
+        spoiled = f"{name}_nan" if nan else None
+        return Accumulator(name, c_expressions.C_TYPES[dtype], row, dtype, text, first, spoiled)
+
+    def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
+        """The step of any other reduction, which its reducer says in scalar code."""
+        states, reducer, code = reduction.states, reduction.reducer, Code()
+        dtypes = [name_of(dtype) for dtype in states]
+        stem = self.scalars.fresh("s")
+        names = tuple([f"{stem}_{k}" for k in range(len(states))])
+        for k, name in enumerate(names):
+            self.scalars.running[k, False] = f"{name}[lane]"
+            at = "[lane]" if row.lanes is not None else "[0]"
+            self.scalars.reduced[reduction.number, k] = name + at
+
+        def running(other: bool) -> tuple[Running, ...]:
+            return tuple([code(Running, k, other, dtype) for k, dtype in enumerate(states)])
+
+        def combine(into: str, other: str) -> list[str]:
+            """``into`` and ``other`` end the names of the two states."""
+            block = Block()
+            for k, name in enumerate(names):
+                self.scalars.running[k, False] = name + into
+                self.scalars.running[k, True] = name + other
+            new = reducer.combine(code, running(False), running(True))
+            texts = [self.scalars.value(block, each) for each in new]
+            puts = [f"{name}{into} = {text};" for name, text in zip(names, texts, strict=True)]
+            return [*block.lines, *puts]
+
+        new = reducer.step(code, running(False), reduction.elements[0], reduction.position)
+        texts = [self.scalars.value(body, each) for each in new]
+        identity = reducer.identity(states)
+        return StateAccumulator(
+            names,
+            tuple([c_expressions.C_TYPES[dtype] for dtype in dtypes]),
+            tuple([c_expressions.literal(v, d) for v, d in zip(identity, dtypes, strict=True)]),
+            [f"{name}[lane] = {text};" for name, text in zip(names, texts, strict=True)],
+            combine,
+        )
 
     def array(self, array: RowArray) -> str:
         """The name of a row array."""

@@ -20,6 +20,7 @@ from ..kernels.scalar import (
     Load,
     Number,
     Reduced,
+    Running,
     Scalar,
     Select,
     Wrapped,
@@ -73,14 +74,16 @@ class Block:
 class ScalarPrinter:
     """Writes the scalar code of one kernel.
 
-    ``reduced`` are the names of finished reductions by number, ``kept`` those of row arrays,
+    ``reduced`` are the names of finished reductions by number and part, ``running`` those of the
+    state (and of the other state) that a reduction is at, ``kept`` those of row arrays,
     ``contracted`` is that of a contraction's sum, ``spelled`` the texts of loops' variables where
     they are not their names.
     """
 
     def __init__(self, names: Names, depths: Depths) -> None:
         self.names, self.depths = names, depths
-        self.reduced: dict[int, str] = {}
+        self.reduced: dict[tuple[int, int], str] = {}
+        self.running: dict[tuple[int, bool], str] = {}
         self.kept: dict[int, str] = {}
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
@@ -187,7 +190,9 @@ class ScalarPrinter:
             ctype = c_expressions.C_TYPES[name_of(value.dtype)]
             return f"(({ctype})({self.names.length(value.length)}))"
         if isinstance(value, Reduced):
-            return self.reduced[value.number]
+            return self.reduced[value.number, value.part]
+        if isinstance(value, Running):
+            return self.running[value.part, value.other]
         if isinstance(value, Contracted):
             return self.contracted
         if isinstance(value, Kept):

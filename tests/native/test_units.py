@@ -66,6 +66,16 @@ def test_units_for_two_processors_have_what_one_unit_has():
     assert larger < 1.3 * smaller
 
 
+def test_notes_and_measurements_divide_kernels_no_other_way():
+    f = native("mlp_step")
+    plain, noted, timed = (
+        make_module(f.plan, f.linking, VECTOR_BYTES, annotate, timed=timed, cores=3)
+        for annotate, timed in ((False, False), (True, False), (False, True))
+    )
+    assert len(plain.units) == 3
+    assert plain.units[1:] == noted.units[1:] == timed.units[1:]
+
+
 def test_the_longest_text_is_begun_first(monkeypatch, tmp_path):
     from geon.transformers.native import objects
 

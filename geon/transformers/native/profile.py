@@ -22,9 +22,10 @@ from ..schedule import Kernel
 from .c_function import Table
 from .ceilings import Ceilings, ceilings
 from .costs import Cost, cost_of
-from .emit import REPORTED
+from .emit import REPORTED, make_module
 from .objects import shared_object
 from .runtime import SHOW, Bound, NativeProgram
+from .threads import processors
 
 if TYPE_CHECKING:
     from ..computation import Computation
@@ -222,8 +223,10 @@ class _Work:
 
 def timed_program(transformer: NativeTransformer, plan: Plan, linking: Linking) -> NativeProgram:
     """The module of a plan with a look at the clock after each kernel, some 30 ns each."""
-    module = transformer.module(plan, linking, timed=True)
-    path = shared_object(transformer.toolchain(), (*module.units, *module.shared))
+    toolchain = transformer.toolchain()
+    width = toolchain.vector_bytes
+    module = make_module(plan, linking, width, annotate=False, timed=True, cores=processors())
+    path = shared_object(toolchain, (*module.units, *module.shared))
     return NativeProgram(plan, module, path, module.source)
 
 

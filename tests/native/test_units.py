@@ -66,6 +66,16 @@ def test_units_for_two_processors_have_what_one_unit_has():
     assert larger < 1.3 * smaller
 
 
+def test_notes_and_measurements_divide_kernels_no_other_way():
+    f = native("mlp_step")
+    plain, noted, timed = (
+        make_module(f.plan, f.linking, VECTOR_BYTES, annotate, timed=timed, cores=3)
+        for annotate, timed in ((False, False), (True, False), (False, True))
+    )
+    assert len(plain.units) == 3
+    assert plain.units[1:] == noted.units[1:] == timed.units[1:]
+
+
 def test_the_longest_text_is_begun_first(monkeypatch, tmp_path):
     from geon.transformers.native import objects
 
@@ -90,10 +100,14 @@ import numpy as np
 import geon
 from geon.transformers.native import disk_cache, objects
 from geon.transformers.native.emit import make_module
-from geon.transformers.native.threads import load_pool
+from geon.transformers.native.threads import load_pool, processors
 
 def made(start):
     return len(list(disk_cache.folder().glob(start + "*.so")))
+
+def module(f):
+    width = transformer.toolchain().vector_bytes
+    return make_module(f.plan, f.linking, width, annotate=False, cores=processors())
 
 def product(function):
     M, K, N = geon.Axis("M", 4), geon.Axis("K", 5), geon.Axis("N", 6)
@@ -101,7 +115,7 @@ def product(function):
     f = transformer.computation(function(geon.dot(x, w)), x, w)
     before = objects.compiled
     f(np.ones((4, 5)), np.ones((5, 6)))
-    return f, objects.compiled - before, transformer.module(f.plan, f.linking)
+    return f, objects.compiled - before, module(f)
 
 transformer = geon.make_transformer("native")
 load_pool()  # begun when the transformer was made
@@ -122,15 +136,15 @@ def outcome(program, cache):
 def test_a_second_program_of_a_machine_compiles_its_own_units_alone(tmp_path):
     """The pool and the functions of products come from the cache, in any process."""
     first = """
-    f, count, module = product(geon.tanh)
-    print(count - len(module.units), len(module.shared), made("libgeon_pool"))
-    f, count, module = product(geon.exp)
-    print(count - len(module.units), len(module.shared), made("libgeon_pool"))
+    f, count, made_of = product(geon.tanh)
+    print(count - len(made_of.units), len(made_of.shared), made("libgeon_pool"))
+    f, count, made_of = product(geon.exp)
+    print(count - len(made_of.units), len(made_of.shared), made("libgeon_pool"))
     """
     assert outcome(first, tmp_path / "cache") == "1 1 1\n0 1 1\n"
     other = """
-    f, count, module = product(geon.sin)
-    print(count, len(module.units), objects.compiled)
+    f, count, made_of = product(geon.sin)
+    print(count, len(made_of.units), objects.compiled)
     """
     assert outcome(other, tmp_path / "cache") == "1 1 1\n"
 
@@ -142,7 +156,7 @@ def test_a_kernel_of_the_library_is_compiled_once_for_all_programs(tmp_path):
         f = transformer.computation(geon.argsort(eval(text), "N"), x)
         before = objects.compiled
         f(np.arange(9))
-        print(objects.compiled - before, len(transformer.module(f.plan, f.linking).shared))
+        print(objects.compiled - before, len(module(f).shared))
 
     argsort("x * x")
     argsort("geon.exp(x) - x")
@@ -152,14 +166,14 @@ def test_a_kernel_of_the_library_is_compiled_once_for_all_programs(tmp_path):
 
 def test_the_entry_of_calls_is_compiled_by_the_second_call(tmp_path):
     program = """
-    f, count, module = product(geon.tanh)
+    f, count, made_of = product(geon.tanh)
     print(made("geon-entry"), [t.name for t in threading.enumerate() if "geon" in t.name])
     f(np.ones((4, 5)), np.ones((5, 6)))
     print(made("geon-entry"))
     """
     assert outcome(program, tmp_path / "cache") == "0 []\n1\n"
     again = """
-    f, count, module = product(geon.tanh)
+    f, count, made_of = product(geon.tanh)
     f(np.ones((4, 5)), np.ones((5, 6)))
     print(objects.compiled)
     """

@@ -90,7 +90,7 @@ class Part(emit._Module):
         self.together.shared.setdefault(made.text, dict.fromkeys(made.shared))
         return line
 
-    def units(self, first):
+    def units(self):
         return [[]]
 
     def unit(self, texts, alone):

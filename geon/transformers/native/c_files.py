@@ -45,10 +45,13 @@ class FileFunction(NamedTuple):
     @property
     def units(self) -> tuple[str, ...]:
         """The unit that defines it, if it is not the caller's own."""
-        if not self.definition:
-            return ()
-        needed = definitions(self.definition)
-        return ("\n".join([PRELUDE, needed, c_text("module.h"), self.definition]),)
+        return (_unit(self.definition),) if self.definition else ()
+
+
+@cache
+def _unit(definition: str) -> str:
+    """A unit with what a definition needs."""
+    return "\n".join([PRELUDE, definitions(definition), c_text("module.h"), definition])
 
 
 def instance(file: str, name: str, macros: Mapping[str, object]) -> str:

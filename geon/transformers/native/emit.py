@@ -30,7 +30,7 @@ from .contractions import contraction_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import GRAIN, nest_function
-from .units import cost, divided
+from .units import CALL, cost, divided
 
 LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
@@ -193,8 +193,8 @@ class _Module:
             calls.append(f"geon_wrote(p[{self.where[KEPT]}]);")
         for number, kernel in enumerate(self.plan.schedule.kernels):
             calls += [*self.call(number, kernel), *self.time(number + 1)]
+        groups = self.units()
         body = self.run(calls)
-        groups = self.units(sum(map(len, body)))
         others = [self.unit(group, False) for group in groups[1:]]
         first = self.unit(groups[0], len(groups) < 2)
         first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
@@ -310,13 +310,13 @@ class _Module:
             found.append(f"/* {comment(text)} */")
         return found
 
-    def units(self, first: int) -> list[list[str]]:
+    def units(self) -> list[list[str]]:
         """The kernels' texts in groups that are compiled side by side.
 
-        ``first`` is the size of what the first unit has besides.
+        What is there for people or for measurements divides them no other way.
         """
-        texts = list(self.functions)
-        groups = divided([cost(text) for text in texts], first, self.cores)
+        texts, calls = list(self.functions), CALL * len(self.plan.schedule.kernels)
+        groups = divided([cost(text) for text in texts], calls, self.cores)
         return [[texts[number] for number in group] for group in groups]
 
     def unit(self, texts: list[str], alone: bool) -> str:

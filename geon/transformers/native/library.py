@@ -8,6 +8,7 @@ unit costs. Results do not depend on the number of threads: each element is the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from ..printing.c_expressions import cast, expression, literal
 from ..printing.c_functions import C_TYPES, SUFFIXES
@@ -18,6 +19,7 @@ HALVES = ("float16", "bfloat16")
 _GRAIN = 65536  # elements that are worth a task of their own: some 20 microseconds
 
 
+@cache
 def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
     """The C function of a library kernel for these dtypes.
 

@@ -17,7 +17,7 @@ from ..lowering.fusion import group
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
 from .completeness import lacks
-from .emit import Module, make_module
+from .emit import make_module
 from .keeping import keeps
 from .lowering import LAST, RULES
 from .objects import shared_object
@@ -86,7 +86,8 @@ class NativeTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The C text of a plan."""
-        return self.module(plan, linking, annotate).source
+        width = self.toolchain().vector_bytes
+        return make_module(plan, linking, width, annotate, cores=processors()).source
 
     def toolchain(self) -> Any:
         """The compiler that is used; ``UnavailableError`` where there is none."""
@@ -95,17 +96,12 @@ class NativeTransformer(Transformer):
             raise UnavailableError(missing_compiler())
         return sanitized(found) if self.sanitize else found
 
-    def module(
-        self, plan: Plan, linking: Linking, annotate: bool = False, timed: bool = False
-    ) -> Module:
-        """The C module of a plan, in units for the processors that there are."""
-        width = self.toolchain().vector_bytes
-        return make_module(plan, linking, width, annotate, timed=timed, cores=processors())
-
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """The module of a plan, compiled and loaded."""
-        module = self.module(plan, linking)
-        path = shared_object(self.toolchain(), (*module.units, *module.shared))
+        toolchain = self.toolchain()
+        width = toolchain.vector_bytes
+        module = make_module(plan, linking, width, annotate=False, cores=processors())
+        path = shared_object(toolchain, (*module.units, *module.shared))
         return NativeProgram(plan, module, path, module.source)
 
     def profile(

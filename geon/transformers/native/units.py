@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 KERNEL = 2_000
+CALL = 80  # what one call in ``geon_run`` has
 # What is less costs more to divide, by what each unit reads first and by linking, than it saves.
 LEAST = 8_000
 # Where units are larger, one that was judged wrongly is waited for too long: there are more then.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from ..errors import (
@@ -70,6 +69,7 @@ class Computation:
         self.names = [leaf.name for leaf in self.placeholders]
         self.kept: dict[Op, Any] = {}
         self.given: dict[Op, Any] = {}
+        self._plain_results: list[Result] = []  # once out= was given
         # Both by the ids of the ops of keep= that are given.
         self._calls: dict[tuple[int, ...], Any] = {}
         self._stages: dict[tuple[int, ...], Stages] = {}
@@ -99,6 +99,7 @@ class Computation:
         if "out" in keywords and "out" not in self.names:
             given_out = keywords.pop("out")
             if given_out is not None:
+                self._plain_results = self._plain_results or [result_of(op) for op in self.results]
                 out = Destinations(self._plain_results, len(self.keep), self.single, given_out)
         if keywords or len(args) != len(self.placeholders):
             args = self.arranged(args, keywords)
@@ -113,10 +114,6 @@ class Computation:
         except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
             raise about_ops(error, self.stages(given)) from None
         return self._structured(values)
-
-    @cached_property
-    def _plain_results(self) -> list[Result]:
-        return [result_of(op) for op in self.results]
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each placeholder, in order."""

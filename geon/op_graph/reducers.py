@@ -58,9 +58,10 @@ class Reducer:
     of another; ``identity(dtypes)`` the values of a state that has seen nothing, which combining
     with another does not change. ``step(code, state, element, position)`` takes one more element,
     ``combine(code, state, other)`` joins two states, and ``finish(code, state)`` gives the results,
-    the value of a row first, in dtypes that need not be the row's. ``position`` is that of the element, row-major over the reduced axes
-    as int64, and None where the reducer does not have ``positions``. ``empty`` tells whether
-    nothing has a value.
+    the value of a row first, in dtypes that need not be the row's. ``position`` is that of the
+    element, row-major over the reduced axes as int64, and None where the reducer does not have
+    ``positions``. ``empty`` tells whether nothing has a value. ``folds`` is the elementwise row
+    that both step and combine are, where one is.
     """
 
     states: Callable[[DType, DType], tuple[DType, ...]]

@@ -33,6 +33,8 @@ def ops_with_maps(sample):
 @pytest.mark.parametrize("sample", MOVING, ids=str)
 def test_a_map_says_what_the_reference_computes(sample):
     for op, arrays in ops_with_maps(sample):
+        if op.primitive.reference is None:
+            continue  # the map is all that says it
         with np.errstate(all="ignore"):
             expected = op.primitive.reference(op, *arrays)
         got = moved(op, *arrays)

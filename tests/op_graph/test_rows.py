@@ -71,7 +71,11 @@ def elementwise_samples():
     return found
 
 
-GENERATED = elementwise_samples()
+GENERATED = elementwise_samples() | {
+    row.name: [Sample(label, axes, build) for label, axes, build in row.samples()]
+    for row in PRIMITIVES.values()
+    if row.samples is not None
+}
 CASES = [
     pytest.param(sample, id=f"{name}-{sample.label}")
     for name, samples in {**GENERATED, **SAMPLES}.items()

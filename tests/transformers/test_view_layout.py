@@ -5,10 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+import geon
 from geon.op_graph.moved import moved
 from geon.transformers.lowering.target import Layout
 from geon.transformers.lowering.view_layout import view_layout
-from tests.op_graph.test_index_map import MOVING, ops_with_maps
+from tests.op_graph.test_index_map import MOVING, A, ops_with_maps
 
 VIEWS = [
     (op, arrays)
@@ -52,3 +53,13 @@ def test_memory_with_gaps_stays_such(number):
             assert op.primitive.name == "flatten"
         else:
             assert not found.mergeable and found.unit <= unit or not op.axes.size
+
+
+def test_a_guard_that_makes_lengths_equal_keeps_memory_whole():
+    n, k = geon.Axis("N"), geon.Axis("K")
+    x = geon.placeholder([n, A])
+    renamed = geon.cast_axes(x, [k, A])
+    split = geon.unflatten(geon.placeholder([A, n]), n, [k, geon.Axis("M", 2)])
+    for op in (renamed, split):
+        assert op.guards
+        assert view_layout(op, Layout(op.args[0].axes.names)) == Layout(op.axes.names)

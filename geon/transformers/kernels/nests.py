@@ -21,7 +21,7 @@ from ...op_graph.affine import (
     strides,
     variable,
 )
-from ...op_graph.dtypes import INT64
+from ...op_graph.dtypes import FLOAT32, HALVES, INT64, DType, name_of
 from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
@@ -303,7 +303,8 @@ class _Maker:
 
     def reduction(self, op: Op) -> Reduction:
         """A reduction with the elements it goes over."""
-        elements = tuple([self.elements.value(arg, self.index_of(arg)) for arg in op.args])
+        args = [self.elements.value(arg, self.index_of(arg)) for arg in op.args]
+        elements = tuple([self.widened(arg) for arg in args])
         reducer = reducer_of(op)
         position = None
         if reducer.positions:
@@ -311,13 +312,19 @@ class _Maker:
             at = [self.index[axis.name] for axis in over]
             place = flattened(at, [axis.expression for axis in over])
             position = self.elements.code(IndexNumber, place, INT64)
-        states = reducer.states(op.args[0].dtype, op.dtype)
+        states = states_of(op)
         return Reduction(self.reduced[op], reducer, states, elements, position)
+
+    def widened(self, element: Scalar) -> Scalar:
+        """An element that can be computed with: a half as float32."""
+        half = name_of(element.dtype) in HALVES
+        wide: Scalar = self.elements.code.cast(element, FLOAT32) if half else element
+        return wide
 
     def finish(self, op: Op) -> None:
         """Let later passes, and stores, read what a reduction found."""
         reducer, code = reducer_of(op), self.elements.code
-        states = reducer.states(op.args[0].dtype, op.dtype)
+        states = states_of(op)
         state = tuple([code(Reduced, self.reduced[op], k, dtype) for k, dtype in enumerate(states)])
         found = code.cast(reducer.finish(code, state)[0], op.dtype)
         self.elements.known[op] = lambda index: found
@@ -382,6 +389,13 @@ def reducer_of(op: Op) -> Reducer:
     """The reducer of a reduction; a contraction's is that of a sum."""
     reducer: Reducer | None = op.primitive.reducer
     return SUM if reducer is None else reducer
+
+
+def states_of(op: Op) -> tuple[DType, ...]:
+    """The dtypes of a reduction's state: halves are computed on as float32."""
+    element = op.args[0].dtype
+    wide = FLOAT32 if name_of(element) in HALVES else element
+    return reducer_of(op).states(wide, op.dtype)
 
 
 class _Uses:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
@@ -43,6 +44,9 @@ COSTS = ("cheap", "once", "expensive", "kernel")
 
 # What a row gives for its arguments: axes, dtype, and what it assumes of open lengths.
 Inferred = tuple["Axes", "DType", tuple["Guard", ...]]
+
+
+CLASSES = ("geon.op_graph.registry", "geon.op_graph.build")  # where classes of rows are
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +89,7 @@ class Primitive:
 
     ``carriers`` are the positions of the arguments that have the dtype of the result where that is
     theirs: all where not said, -1 for the last; others are conditions and positions. The result
-    is weak where all of these are.
+    is weak where all of these are. ``own`` tells whether the row is made in geon itself.
     """
 
     name: str
@@ -114,8 +118,14 @@ class Primitive:
     raises: bool = False
     in_place: tuple[int, ...] = ()
     samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None
+    own: bool = field(init=False, default=True)
 
     def __post_init__(self) -> None:
+        frame = sys._getframe(1)
+        while frame.f_globals.get("__name__") in CLASSES and frame.f_back is not None:
+            frame = frame.f_back
+        maker = frame.f_globals.get("__name__", "")
+        object.__setattr__(self, "own", maker.partition(".")[0] == "geon")
         if self.kind not in KINDS:
             raise ValueError(f"row {self.name!r}: no kind {self.kind!r} among {KINDS}")
         if self.cost not in COSTS:

@@ -89,6 +89,16 @@ class Transformer:
         """
         raise NotImplementedError
 
+    def recall(self, key: str) -> Any:
+        """A program that ``keep`` was given under this key, in this process or before; else None.
+
+        The key says all that a program of geon's own rows depends on, but the machine.
+        """
+        return None
+
+    def keep(self, key: str, program: Any) -> None:
+        """Keep a program that was compiled, for ``recall``; nothing need be kept."""
+
     def make_call(self, stages: Stages) -> Any:
         """A callable from one value for each input of a computation to the tuple of results.
 

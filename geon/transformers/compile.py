@@ -32,6 +32,12 @@ class Compiler(Protocol):
     def compile(self, plan: Plan, linking: Linking) -> Any:
         """The program of a plan."""
 
+    def recall(self, key: str) -> Any:
+        """A program that was kept under this key; else None."""
+
+    def keep(self, key: str, program: Any) -> None:
+        """Keep a program under this key."""
+
 
 class Stages:
     """What the stages make of ``pure``, a graph of a request, fed by ``inputs``."""
@@ -78,7 +84,21 @@ class Stages:
             self.request.check,
             self.request.planned,
         )
-        return cache.program(key, lambda: self.compiler.compile(self.plan, self.linking))
+        return cache.program(key, lambda: self._compiled(key))
+
+    def _compiled(self, key: str) -> Any:
+        """The program under this key: one that was kept, found before stages 3 to 6 run.
+
+        What users' rows compute is in their code, which no key knows. Plans are checked, where that
+        is asked for, so they are made.
+        """
+        keeps = self.linking.of_own_rows and not debugging("verify")
+        found = self.compiler.recall(key) if keeps else None
+        if found is None:
+            found = self.compiler.compile(self.plan, self.linking)
+            if keeps:
+                self.compiler.keep(key, found)
+        return found
 
     @property
     def source(self) -> str:

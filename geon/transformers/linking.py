@@ -8,7 +8,7 @@ from typing import Any
 from ..op_graph.attributes import Frozen
 from ..op_graph.dumps import canonical
 from ..op_graph.functional import Functional
-from ..op_graph.op_graph import Leaf
+from ..op_graph.op_graph import Leaf, post_order
 
 NOTHING: dict[Leaf, Leaf] = {}
 
@@ -16,8 +16,9 @@ NOTHING: dict[Leaf, Leaf] = {}
 class Linking:
     """The canonical text of a pure graph, and names for the storage it is linked with.
 
-    Inputs are ``x<n>``, variables ``v<n>``; large constants are numbered. ``storage`` says which
-    variable a leaf stands for, where it is another.
+    ``of_own_rows`` tells whether all rows in it are geon's. Inputs are ``x<n>``, variables
+    ``v<n>``; large constants are numbered. ``storage`` says which variable a leaf stands for, where
+    it is another.
     """
 
     def __init__(
@@ -26,6 +27,8 @@ class Linking:
         self.storage = storage
         roots = [*pure.outputs, *pure.updates.values(), *pure.prints]
         self.text, found, arrays = canonical(roots)
+        reached = post_order([root for root in roots if root is not None])
+        self.of_own_rows = all(op.primitive.own for op in reached)
         numbers = {leaf: k for k, leaf in enumerate(found)}
         written = [leaf for leaf in pure.updates if leaf not in numbers]
         self.inputs = tuple(inputs)

@@ -4,6 +4,7 @@ import dataclasses
 
 from geon.transformers.native import emit
 from geon.transformers.native.objects import shared_object
+from geon.transformers.native.record import record_of
 from geon.transformers.native.runtime import NativeProgram
 from geon.transformers.native.transformer import NativeTransformer
 
@@ -70,7 +71,7 @@ class Together:
             self.missed += 1
             return None
         suffix, module = self.parts[text]
-        return NativeProgram(plan, module, self.path, text, suffix)
+        return NativeProgram(record_of(plan, module, self.path, suffix), self.path)
 
 
 def text_of(plan, linking, width):

@@ -16,7 +16,7 @@ from ...op_graph.op_graph import Op
 from ..computation import Computation
 from ..given import named_lengths
 from ..runtime.place import place
-from .emit import KEPT, REPORTED, RUN
+from .emit import REPORTED, RUN
 from .runtime import Bound, NativeProgram, address
 
 Array = np.ndarray[Any, Any]
@@ -75,7 +75,7 @@ class CFunction:
         program: NativeProgram = stages.compiled
         self._program, self._linking = program, stages.linking
         self.signature = " ".join(RUN.format("").split())
-        self.lengths: tuple[str, ...] = program.module.lengths
+        self.lengths: tuple[str, ...] = program.record.lengths
         self.constants: tuple[Array, ...] = tuple(value.array for value in self._linking.constants)
         self.pointers: tuple[Pointer, ...] = tuple(self._pointers())
 
@@ -103,10 +103,10 @@ class CFunction:
             yield _pointer("variable", leaf)
         for array in self.constants:
             yield Pointer("constant", None, array.dtype, None, array.nbytes)
-        for buffer in self._program.buffers:
+        for buffer in self._program.record.buffers:
             size = buffer.most(computation.transformer.threads)
             yield Pointer("buffer", None, None, None, size)
-        if KEPT in self._program.module.pointers:
+        if self._program.record.keeps:
             yield Pointer("kept", None, None, None, 0)
 
     def arena(self, lengths: Mapping[Axis, int] | None = None, threads: int | None = None) -> Arena:
@@ -127,8 +127,8 @@ class CFunction:
                 f"nothing gives the open lengths {', '.join(missing)}: give lengths={{...}}"
             )
         sizes, lifetimes, _ = self._program.sizes(known, threads)
-        offsets, total = place(sizes, lifetimes, self._program.alignment)
-        return Arena(total, tuple(offsets), threads, self._program.alignment)
+        offsets, total = place(sizes, lifetimes, self._program.record.alignment)
+        return Arena(total, tuple(offsets), threads, self._program.record.alignment)
 
     def table(self, *inputs: Any, out: Sequence[Array] | None = None, **named: Any) -> Table:
         """The arguments for these values of the placeholders, ready for a call.

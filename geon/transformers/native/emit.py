@@ -248,8 +248,9 @@ class _Module:
         if isinstance(kernel.work, Call):
             return function_of(self.plan, kernel, self.vector_bytes)
         memory = memory_of(self.plan, kernel)
-        first = {place: k for k, place in reversed(list(enumerate(memory)))}
-        key = (structure(kernel.work), tuple([first[place] for place in memory]))
+        first: dict[Place | None, int] = {None: -1}
+        shared = tuple([first.setdefault(place, k) for k, place in enumerate(memory)])
+        key = (structure(kernel.work), shared)
         if key not in self.printed:
             made = function_of(self.plan, kernel, self.vector_bytes)
             self.printed[key] = kernel, made

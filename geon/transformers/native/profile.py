@@ -25,6 +25,7 @@ from .ceilings import Ceilings, ceilings
 from .costs import Cost, cost_of
 from .emit import REPORTED, make_module
 from .objects import shared_object
+from .record import record_of
 from .runtime import SHOW, Bound, NativeProgram
 from .threads import processors
 from .toolchain import Toolchain
@@ -192,10 +193,10 @@ class _Work:
                 call(*values)  # fails as well, variables being as they were, and says why
             times.append(self.table.report[REPORTED:])
 
-        with _quiet(bool(self.program.shown)):
+        with _quiet(bool(self.program.record.shown)):
             call(*values)
             inputs = self.inputs(values)
-            if self.program.shown:
+            if self.program.record.shown:
                 self.table.show = SHOW(lambda kernel, data: None)
             for turn in range(repeats):
                 # Turns change about: else the slices of time that a busy processor deals out could
@@ -224,7 +225,7 @@ def timed_program(toolchain: Toolchain, stages: Stages) -> NativeProgram:
         stages.plan, stages.linking, width, annotate=False, timed=True, cores=processors()
     )
     path = shared_object(toolchain, (*module.units, *module.shared))
-    return NativeProgram(stages.plan, module, path, module.source)
+    return NativeProgram(record_of(stages.plan, module, path), path)
 
 
 @contextlib.contextmanager

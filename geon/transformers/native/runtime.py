@@ -6,9 +6,7 @@ import contextlib
 import ctypes
 import math
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -16,12 +14,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError
-from ...op_graph.lengths import Length, evaluate
-from ..lowering.memory import Plan
-from ..lowering.schedule import Kernel, bytes_of
+from ...op_graph.lengths import evaluate
 from ..runtime.memory import HOST
-from .emit import KEPT, Module
 from .entry import Entry, gateway, row
+from .record import Record
 from .spacious import new_result
 from .threads import load_pool
 
@@ -32,15 +28,6 @@ _EMPTY = np.zeros(64, np.uint8)  # what pointers to arrays without elements poin
 LONG = 1 << 15
 LINE = 64  # bytes of a line of cache, at which kept copies begin
 SHOW = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A value that a kernel prints: its label, and how it lies in memory."""
-
-    label: str
-    lengths: tuple[int | Length, ...]
-    dtype: Any
 
 
 class Functions(NamedTuple):
@@ -74,43 +61,21 @@ def _prepare() -> None:
 
 
 class NativeProgram:
-    """A loaded module: how large its buffers are, and ``run``.
+    """A loaded module: how large its buffers are, and ``run``."""
 
-    ``suffix`` is what ``make_module`` was given: it ends the name of the function that is run.
-    """
-
-    def __init__(
-        self, plan: Plan, module: Module, path: Path, source: str, suffix: str = ""
-    ) -> None:
-        self.source, self.module = source, module
+    def __init__(self, record: Record, path: Path) -> None:
+        self.record = record
         self.library = ctypes.CDLL(str(path))
         pool = load_pool()
         self.library.geon_link.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
         self.library.geon_link.restype = None
         self.library.geon_link(pool.run_address, pool.seat_address)
-        self.run = self.library[f"geon_run{suffix}"]
+        self.run = self.library[f"geon_run{record.suffix}"]
         self.run.restype = ctypes.c_int64
         self.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p,
                              ctypes.c_void_p)  # fmt: skip
-        outputs = plan.schedule.program.outputs
         self.run_address = ctypes.cast(self.run, ctypes.c_void_p).value
-        self.work = Counter(map(space_of, plan.schedule.kernels))
-        self.buffers, self.alignment = plan.buffers, plan.schedule.target.alignment
-        self.lifetimes = plan.lifetimes
-        self.kept = tuple(plan.kept.values())
         self.copies: WeakValueDictionary[Any, Copies] = WeakValueDictionary()
-        self.beside = tuple(bytes_of(op) for op in outputs)
-        self.results = tuple((op.axes.lengths, op.dtype) for op in outputs)
-        self.shown = {
-            number: Shown(kernel.op.attrs[0], kernel.op.axes.lengths, kernel.op.dtype)
-            for number, kernel in enumerate(plan.schedule.kernels)
-            if kernel.op.primitive.name == "print"
-        }
-        self.checks = {
-            number: kernel.op.attrs[0] if kernel.op.primitive.name == "checked" else None
-            for number, kernel in enumerate(plan.schedule.kernels)
-            if kernel.raises
-        }
 
     def functions(self, threads: int, version: Array | None = None) -> Functions:
         """What ``Transformer.link`` takes, for calls on so many threads.
@@ -130,11 +95,11 @@ class NativeProgram:
         """The copies kept for calls in this arena: one set for all numbers of rows."""
         if version is None:
             version = np.zeros(1, np.int64)
-        sizes = tuple(copy.bytes(lengths) for copy in self.kept)
+        sizes = tuple(copy.bytes(lengths) for copy in self.record.kept)
         key = (id(arena), id(version), sizes)
         found = self.copies.get(key)
         if found is None:
-            constant = [copy.constant for copy in self.kept]
+            constant = [copy.constant for copy in self.record.kept]
             found = self.copies[key] = Copies(arena, version, sizes, constant)
         return found
 
@@ -143,7 +108,7 @@ class NativeProgram:
 
         What prints calls Python, so it always goes the long way.
         """
-        made = None if self.shown else gateway()
+        made = None if self.record.shown else gateway()
         return None if made is None else Entry(made, dtypes)
 
     def sizes(
@@ -153,11 +118,12 @@ class NativeProgram:
 
         Loops that cannot be counted in 64 bits count as the bytes they go over, which are refused.
         """
-        sizes = [buffer.bytes(lengths, threads) for buffer in self.buffers]
-        beside = sum(evaluate(size, lengths) for size in self.beside)
-        walks = [math.prod([evaluate(n, lengths) for _, n in space]) for space in self.work]
-        walked = max(walks, default=0)
-        return sizes, self.lifetimes, beside + (4 * walked if 4 * walked >= 2**63 else 0)
+        record = self.record
+        sizes = [buffer.bytes(lengths, threads) for buffer in record.buffers]
+        beside = sum(evaluate(size, lengths) for size in record.beside)
+        walks = [math.prod([evaluate(n, lengths) for _, n in space]) for space, _ in record.work]
+        walked = 4 * max(walks, default=0)
+        return sizes, list(record.lifetimes), beside + (walked if walked >= 2**63 else 0)
 
 
 class Bound:
@@ -177,29 +143,29 @@ class Bound:
         self.program, self.threads, self.lengths = program, threads, lengths
         self.held = (arena, *variables, *constants)
         self.capsule: Any = None
-        module = program.module
+        record = program.record
         self.shapes = [
-            (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in program.results
+            (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in record.results
         ]
         base = address(arena)
-        sizes = [buffer.bytes(lengths, threads) for buffer in program.buffers]
+        sizes = [buffer.bytes(lengths, threads) for buffer in record.buffers]
         tail = [address(v) for v in variables] + [address(c) for c in constants]
         nothing = address(_EMPTY)
         tail += [
             base + offset if size else nothing for offset, size in zip(offsets, sizes, strict=True)
         ]
-        if KEPT in module.pointers:
+        if record.keeps:
             self.kept = program.keep(arena, version, lengths)
             tail.append(address(self.kept.table))
-        total = len(module.pointers)
+        total = record.pointers
         self.first = total - len(tail)
         self.pointers = (ctypes.c_void_p * max(total, 1))(*([None] * self.first), *tail)
-        self.sizes = (ctypes.c_int64 * max(len(module.lengths), 1))(
-            *(lengths[name] for name in module.lengths)
+        self.sizes = (ctypes.c_int64 * max(len(record.lengths), 1))(
+            *(lengths[name] for name in record.lengths)
         )
         self.report = (ctypes.c_int64 * 4)()
         self.raised: BaseException | None = None
-        self.show = SHOW(self.shown) if program.shown else None
+        self.show = SHOW(self.shown) if record.shown else None
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         """The results, as new arrays."""
@@ -228,7 +194,7 @@ class Bound:
         """What ``entry.c`` binds: the function, and the tables it takes."""
         work = sum(
             count * math.prod([evaluate(n, self.lengths) for _, n in space])
-            for space, count in self.program.work.items()
+            for space, count in self.program.record.work
         )
         return (
             self.program.run_address,
@@ -240,7 +206,7 @@ class Bound:
             len(self.sizes),
             self.threads,
             work >= LONG,
-            tuple(self.program.checks),
+            tuple(self.program.record.checks),
             self.held,
         )
 
@@ -250,7 +216,7 @@ class Bound:
         Where that fails, it says so in the report, and the run ends.
         """
         try:
-            shown = self.program.shown[kernel]
+            shown = self.program.record.shown[kernel]
             shape = tuple(evaluate(n, self.lengths) for n in shown.lengths)
             count = int(np.prod(shape, dtype=np.int64)) * shown.dtype.itemsize
             raw = ctypes.string_at(data, count)
@@ -261,7 +227,7 @@ class Bound:
 
     def failure(self, kernel: int) -> Exception:
         """The error that a kernel reported."""
-        length = self.program.checks[kernel]
+        length = self.program.record.checks[kernel]
         error: GeonError
         if length is None:
             count, total, first = self.report[0], self.report[1], self.report[2]
@@ -299,16 +265,6 @@ class Copies:
             line[:] = address(self.never if never else version), -1, 0
             if copy.size:
                 line[2] = address(copy)
-
-
-def space_of(kernel: Kernel) -> frozenset[tuple[str, int | Length]]:
-    """The axes over which a kernel goes, by name and length."""
-    assert kernel.fused is not None
-    within = [arg for op in kernel.fused.reductions for arg in op.args]
-    if kernel.fused.dot is not None:
-        within += kernel.fused.dot.args
-    ops = (*kernel.results, *kernel.reads, *within)
-    return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
 
 
 def address(array: Array) -> int:

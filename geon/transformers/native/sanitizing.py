@@ -44,8 +44,8 @@ def with_red_zones(program: NativeProgram, functions: Functions, threads: int) -
     def bind(
         arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Mapping[str, int]
     ) -> Bound:
-        sizes = [buffer.bytes(lengths, threads) for buffer in program.buffers]
-        apart = RedZones(sizes, program.alignment)
+        sizes = [buffer.bytes(lengths, threads) for buffer in program.record.buffers]
+        apart = RedZones(sizes, program.record.alignment)
         return functions.bind(apart.arena, apart.offsets, variables, constants, lengths)
 
     return functions._replace(bind=bind)

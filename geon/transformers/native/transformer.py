@@ -21,6 +21,7 @@ from .emit import make_module
 from .keeping import keeps
 from .lowering import LAST, RULES
 from .objects import shared_object
+from .record import load, record_of, save
 from .runtime import NativeProgram, prepare
 from .threads import default_threads, processors
 from .toolchain import find_toolchain, missing_compiler, sanitized
@@ -96,13 +97,22 @@ class NativeTransformer(Transformer):
             raise UnavailableError(missing_compiler())
         return sanitized(found) if self.sanitize else found
 
+    def recall(self, key: str) -> NativeProgram | None:
+        """The program that some process compiled under this key."""
+        found = load(key, self.toolchain())
+        return None if found is None else NativeProgram(*found)
+
+    def keep(self, key: str, program: NativeProgram) -> None:
+        """Let other processes have the program."""
+        save(key, self.toolchain(), program.record)
+
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """The module of a plan, compiled and loaded."""
         toolchain = self.toolchain()
         width = toolchain.vector_bytes
         module = make_module(plan, linking, width, annotate=False, cores=processors())
         path = shared_object(toolchain, (*module.units, *module.shared))
-        return NativeProgram(plan, module, path, module.source)
+        return NativeProgram(record_of(plan, module, path), path)
 
     def profile(
         self,

@@ -142,6 +142,18 @@ def _rows(dtype: str) -> Mapping[str, str]:
     return INTEGER_ROWS | UNSIGNED_ROWS
 
 
+def tables() -> dict[str, str]:
+    """All expressions, by table and row."""
+    found = {
+        "float": FLOAT_ROWS,
+        "integer": INTEGER_ROWS,
+        "signed": SIGNED_ROWS,
+        "unsigned": UNSIGNED_ROWS,
+        "bool": BOOL_ROWS,
+    }
+    return {f"{name} {row}": text for name, table in found.items() for row, text in table.items()}
+
+
 @cache
 def accepts(name: str, dtype: str) -> bool:
     """Whether the row has an expression whose operands (of ``where``: the chosen) are ``dtype``."""

@@ -1,0 +1,138 @@
+"""What a call needs to know of a compiled program but its code: no op is in it.
+
+It is kept on disk under the key of the program, beside the shared object: a process that asks for
+a program that was compiled before runs no stage of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...op_graph.lengths import Length
+from ..lowering.memory import Buffer, Plan
+from ..lowering.schedule import Kernel, bytes_of
+from ..printing import c_expressions
+from . import disk_cache
+from .emit import KEPT, Module
+from .keeping import Kept
+from .toolchain import Toolchain
+
+Size = int | Length
+Space = frozenset[tuple[str, Size]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value that a kernel prints: its label, and how it lies in memory."""
+
+    label: str
+    lengths: tuple[Size, ...]
+    dtype: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Of a program: the tables that its function takes, memory, results, and what can fail.
+
+    ``file`` is the name of its shared object in the cache, ``suffix`` ends that of its function.
+    The function takes ``pointers`` pointers, the last of them to the table of kept copies where it
+    ``keeps`` any, and the open ``lengths``. ``work`` has the axes over which kernels go, with how
+    many do; ``beside`` the bytes of results; ``checks`` by kernel the length that positions must
+    lie in, None for a check that values are finite.
+    """
+
+    file: str
+    suffix: str
+    pointers: int
+    keeps: bool
+    lengths: tuple[str, ...]
+    work: tuple[tuple[Space, int], ...]
+    buffers: tuple[Buffer, ...]
+    alignment: int
+    lifetimes: tuple[tuple[int, int], ...]
+    kept: tuple[Kept, ...]
+    beside: tuple[Size, ...]
+    results: tuple[tuple[tuple[Size, ...], Any], ...]
+    shown: dict[int, Shown]
+    checks: dict[int, Size | None]
+
+
+def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
+    """The record of a plan whose module was compiled."""
+    outputs, kernels = plan.schedule.program.outputs, plan.schedule.kernels
+    return Record(
+        path.name,
+        suffix,
+        len(module.pointers),
+        KEPT in module.pointers,
+        module.lengths,
+        tuple(Counter(map(space_of, kernels)).items()),
+        tuple(plan.buffers),
+        plan.schedule.target.alignment,
+        tuple(plan.lifetimes),
+        tuple(plan.kept.values()),
+        tuple([bytes_of(op) for op in outputs]),
+        tuple([(op.axes.lengths, op.dtype) for op in outputs]),
+        {
+            number: Shown(kernel.op.attrs[0], kernel.op.axes.lengths, kernel.op.dtype)
+            for number, kernel in enumerate(kernels)
+            if kernel.op.primitive.name == "print"
+        },
+        {
+            number: kernel.op.attrs[0] if kernel.op.primitive.name == "checked" else None
+            for number, kernel in enumerate(kernels)
+            if kernel.raises
+        },
+    )
+
+
+def space_of(kernel: Kernel) -> Space:
+    """The axes over which a kernel goes, by name and length."""
+    assert kernel.fused is not None
+    within = [arg for op in kernel.fused.reductions for arg in op.args]
+    if kernel.fused.dot is not None:
+        within += kernel.fused.dot.args
+    ops = (*kernel.results, *kernel.reads, *within)
+    return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
+
+
+# On disk ------------------------------------------------------------------------------------------
+
+
+def load(key: str, toolchain: Toolchain) -> tuple[Record, Path] | None:
+    """The record under a program's key, with its shared object; None where one is not there."""
+    content = disk_cache.load(_name(key, toolchain))
+    if content is None:
+        return None
+    # As safe as the code beside it: the cache gives nothing that another user could have written.
+    record: Record = pickle.loads(content)
+    path = disk_cache.find(record.file)
+    return None if path is None else (record, path)
+
+
+def save(key: str, toolchain: Toolchain, record: Record) -> None:
+    """Keep a record under its program's key."""
+    disk_cache.keep_bytes(_name(key, toolchain), pickle.dumps(record, protocol=5))
+
+
+def _name(key: str, toolchain: Toolchain) -> str:
+    parts = (*toolchain.command, toolchain.version, *toolchain.flags, toolchain.cpu)
+    tables = repr(sorted(c_expressions.tables().items()))  # which a user may have added to
+    return f"program-{disk_cache.digest('program', key, made_by(), tables, *parts)}"
+
+
+@functools.cache
+def made_by() -> str:
+    """What tells one state of geon's own files from another: their paths, sizes and times."""
+    root = Path(__file__).parents[2]
+    stats = []
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".py", ".c", ".h"):
+            status = path.stat()
+            stats.append(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
+    return disk_cache.digest(*stats)

@@ -1,0 +1,122 @@
+"""A program that some process compiled is found by its graph, before any stage of it runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from geon.transformers.native.toolchain import find_toolchain
+
+pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import numpy as np
+import geon
+
+N, C = geon.Axis("N"), geon.Axis("C", 5)
+{before}
+x = geon.placeholder([N, C])
+w = geon.variable([C], initial_value=0.5)
+y = {result}
+with geon.make_transformer("native", threads=2) as transformer:
+    f = transformer.computation([y, geon.assign(w, w * 2)], x)
+    found = [f(np.arange(5 * n, dtype=np.float32).reshape(n, 5))[0] for n in (3, 4, 3)]
+    print("ran the stages" if "plan" in f.stages()._made else "found")
+    print(*[each.tobytes().hex() for each in found], transformer.get(w).tobytes().hex())
+    {after}
+"""
+
+
+def ran(cache, result="geon.softmax(x * w, C)", before="", after="", debug=""):
+    """Whether stages ran, and the bits of what a process of its own computed."""
+    program = PROGRAM.format(before=before, result=result, after=after)
+    environment = {**os.environ, "GEON_CACHE": str(cache), "GEON_DEBUG": debug}
+    environment["PYTHONPATH"] = str(ROOT)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    place = next(k for k, line in enumerate(lines) if line in ("ran the stages", "found"))
+    return lines[place], lines[:place] + lines[place + 1 :]
+
+
+def test_the_second_process_runs_no_stage_and_computes_the_same_bits(tmp_path):
+    first, bits = ran(tmp_path)
+    assert first == "ran the stages"
+    assert ran(tmp_path) == ("found", bits)
+
+
+def test_another_graph_is_another_program(tmp_path):
+    ran(tmp_path)
+    assert ran(tmp_path, "geon.softmax(x - w, C)")[0] == "ran the stages"
+    assert ran(tmp_path, "geon.softmax(x * w, C) * 2")[0] == "ran the stages"
+
+
+def test_what_is_asked_of_a_found_program_is_there(tmp_path):
+    after = """
+    print(f.peak_bytes({N: 3}), len(f.explain("plan")) > 0, "geon_run" in f.source)
+    print(f.c_function.lengths, len(f.profile(np.ones((3, 5), np.float32), repeats=1)))
+    """
+    first, said = ran(tmp_path, after=after)
+    assert first == "ran the stages"
+    assert ran(tmp_path, after=after) == ("found", said)
+
+
+def test_a_found_program_prints_and_says_what_fails(tmp_path):
+    result = "geon.print(x * w, 'product')"
+    checked = """
+    places = geon.placeholder([N], dtype="int64")
+    g = transformer.computation(geon.gather(w, places, C), places)
+    print(g([1, -1]))
+    try:
+        g([1, 7])
+    except geon.IndexRangeError as error:
+        print(error)
+    print(transformer.get(w), "plan" in g.stages()._made)
+    """
+    _, said = ran(tmp_path, result, after=checked)
+    again, found = ran(tmp_path, result, after=checked)
+    assert again == "found"
+    assert found == said
+    assert any("product = " in line for line in said) and any("7" in line for line in said)
+
+
+def test_plans_that_are_to_be_checked_are_made(tmp_path):
+    ran(tmp_path)
+    assert ran(tmp_path, debug="verify")[0] == "ran the stages"
+
+
+def test_rows_of_the_users_are_compiled_anew(tmp_path):
+    """No key knows what they compute."""
+    before = """
+from geon.op_graph.build import Elementwise
+from geon.transformers.printing.c_expressions import FLOAT_ROWS
+twice = Elementwise("twice", "elementwise", "Twice x.", lambda x: 2 * x, arity=1)
+FLOAT_ROWS["twice"] = "{0} + {0}"
+"""
+    for _ in range(2):
+        assert ran(tmp_path, "twice(x * w)", before)[0] == "ran the stages"
+
+
+def test_another_text_of_a_row_is_another_program(tmp_path):
+    _, bits = ran(tmp_path, "geon.square(x * w)")
+    before = """
+from geon.transformers.printing.c_expressions import FLOAT_ROWS
+FLOAT_ROWS["square"] = "{0} * {0} * {0}"
+"""
+    first, others = ran(tmp_path, "geon.square(x * w)", before)
+    assert first == "ran the stages"
+    assert others != bits
+
+
+def test_a_damaged_or_missing_file_is_made_again(tmp_path):
+    _, bits = ran(tmp_path)
+    (record,) = tmp_path.glob("program-*")
+    record.write_bytes(record.read_bytes()[:-9] + b"something")
+    assert ran(tmp_path) == ("ran the stages", bits)
+    assert ran(tmp_path) == ("found", bits)
+    for shared in tmp_path.glob("geon-*.so"):
+        shared.unlink()
+    assert ran(tmp_path) == ("ran the stages", bits)

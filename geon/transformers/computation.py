@@ -26,6 +26,7 @@ from ..op_graph.interning import OwnTable, within
 from ..op_graph.leaves import placeholder
 from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
+from ..op_graph.pictures import computation_html
 from ..op_graph.sites import describe, user_site
 from ..op_graph.weak import without_effect
 from .cache import program, structure_key
@@ -435,8 +436,6 @@ class Computation:
         return dumps(list(self.results), feeds=feeds, lengths=needed)
 
     def _repr_html_(self) -> str:
-        from ..op_graph.pictures import computation_html
-
         return computation_html(
             {
                 "results": ", ".join(map(str, self.results)),

@@ -111,7 +111,8 @@ def concat(
         own_axis(first, axis, "concat")
     _, guards = join_others("concat", xs, axis.name)
     met = meet_together("concat", xs)
-    xs = [reorder(x, Axes(*(x.axes[n] for n in first.axes.names))) for x in met]
+    names = first.axes.names
+    xs = [x if x.axes.names == names else reorder(x, [x.axes[n] for n in names]) for x in met]
     if len(xs) == 1:
         return annotate(xs[0], name, tags, follows)
     made: Tensor = make(CONCAT, tuple(xs), (axis.name,), guards=guards)

@@ -229,7 +229,7 @@ def reorder(
             f"reorder: {axes} are not the axes of {x} (made at {x.file_info}); "
             "geon.broadcast adds axes"
         )
-    order = Axes(*(own_axis(x, axis, "reorder") for axis in axes))
+    order = axes_of(tuple([own_axis(x, axis, "reorder") for axis in axes]))
     return broadcast(x, order, name=name, tags=tags, follows=follows)
 
 

@@ -209,11 +209,9 @@ class Emitter:
         """The array of an op that only looks at the memory of its argument."""
         source = self.array(op.args[0])
         shown = SHOWN.get(op.primitive.name)
-        return (
-            self.wrapped(source, view_text(self, op, source))
-            if shown is None
-            else shown(self, op, source)
-        )
+        if shown is None:
+            return self.wrapped(source, view_text(self, op, source))
+        return shown(self, op, source)
 
     def _itself(self, op: Op, source: str) -> str:
         return source

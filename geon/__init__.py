@@ -102,7 +102,6 @@ from .op_graph.leaves import (
     persistent_tensor,
     placeholder,
     temporary_tensor,
-    tensor_size,
     variable,
 )
 from .op_graph.logic import (
@@ -131,7 +130,7 @@ from .op_graph.movement import (
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
 from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
 from .op_graph.random import Random
-from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum
+from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
 from .op_graph.slicing import update
 from .op_graph.special import (
     digamma,

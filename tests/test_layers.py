@@ -184,6 +184,51 @@ def test_what_a_call_needs_is_numpy_and_the_standard_library(module):
     assert set(imported("geon.op_graph.labelled")) <= {"geon.errors"}
 
 
+def cycles(graph):
+    """The modules that import themselves through others."""
+
+    def reached(start):
+        seen, waiting = set(), list(graph[start])
+        while waiting:
+            module = waiting.pop()
+            if module not in seen:
+                seen.add(module)
+                waiting += graph[module]
+        return seen
+
+    return sorted(module for module in graph if module in reached(module))
+
+
+def test_no_file_of_the_graph_imports_itself_through_others():
+    inside = [module for module in MODULES if module.startswith("geon.op_graph.")]
+    graph = {}
+    for module in inside:
+        tree = ast.parse(MODULES[module].read_text())
+        top = {id(node) for node in top_level(tree)}
+        late = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.level and id(node) not in top
+        ]
+        typing = {
+            id(node)
+            for block in ast.walk(tree)
+            if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
+            for node in ast.walk(block)
+        }
+        assert not [node.lineno for node in late if id(node) not in typing], module
+        imports = [node for node in top_level(tree) if isinstance(node, ast.ImportFrom)]
+        names = {
+            other
+            for node in imports
+            if node.level == 1
+            for other in ([node.module] if node.module else [alias.name for alias in node.names])
+        }
+        graph[module] = {f"geon.op_graph.{name}" for name in names} & set(inside)
+    assert cycles(graph) == []
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+
+
 def test_there_are_targets_and_modules():
     assert "numpy" in TARGETS
     assert {"geon", "geon.errors", "geon.op_graph.deriv"} <= MODULES.keys()

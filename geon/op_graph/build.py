@@ -11,17 +11,7 @@ import numpy as np
 from ..errors import ArgumentError, AxisError, DTypeError
 from .axes import Axes, Axis, as_axes
 from .constants import as_tensor, number
-from .dtypes import (
-    BOOL,
-    FLOAT32,
-    INT64,
-    DType,
-    common_dtype,
-    exact_dtype,
-    is_number,
-    kind,
-    number_dtype,
-)
+from .dtypes import DType, Resolution, is_number, number_dtype, resolve
 from .labelled import dim_names
 from .lengths import Length
 from .op_graph import (
@@ -33,12 +23,11 @@ from .op_graph import (
     annotate,
     intern_elementwise,
     lookup,
+    make,
 )
-from .registry import UFUNCS, Inferred, Primitive, need
+from .registry import PRIMITIVES, UFUNCS, Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import named_error, strengthen
-
-Resolution = tuple[tuple[DType, ...], DType, bool]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,9 +71,7 @@ class Elementwise(Primitive):
         if op is None:
             op = self._checked(args)
         if axes is not None:
-            from .movement import broadcast
-
-            op = broadcast(op, as_axes(axes))
+            op = over(op, as_axes(axes))
         if name is not None or tags or follows:
             op = annotate(op, name, tags, follows)
         return op
@@ -320,6 +307,26 @@ def own_axis(x: Tensor, axis: Any, what: str) -> Axis:
     return own
 
 
+def over(x: Tensor, axes: Axes) -> Tensor:
+    """``x`` over exactly ``axes``, which include its own; repeated along the others."""
+    if x.axes is axes:
+        return x
+    made: Tensor = make(PRIMITIVES[_SPREADING[len(axes) == len(x.axes)]], (x,), (axes,))
+    return made
+
+
+_SPREADING = ("broadcast", "reorder")
+
+
+def axis_of(x: Tensor, axis: Axis | None, what: str) -> Axis:
+    """The axis of ``x`` meant by ``axis``, which may be left out where x has just one."""
+    if axis is None:
+        if len(x.axes) != 1:
+            raise AxisError(f"{what}: name the axis of {x} (made at {x.file_info}) it runs along")
+        return x.axes[0]
+    return own_axis(x, axis, what)
+
+
 def has_axes(x: Op, names: tuple[str, ...], what: str) -> None:
     """Raise ``AxisError`` unless ``x`` has an axis of each of these names."""
     own = x.axes.names
@@ -329,33 +336,6 @@ def has_axes(x: Op, names: tuple[str, ...], what: str) -> None:
                 f"{what} over {name!r}, which is no axis of {x} (made at {x.file_info}); it has "
                 f"{', '.join(x.axes.names) or 'none'}"
             )
-
-
-def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
-    """The dtype each operand is converted to, the result's dtype, and whether it stays weak.
-
-    Rules: ``numeric`` (promote; bool counts as int64), ``any`` (promote, bool stays), ``float``
-    (integers become float32), ``compare`` (promote; result bool), ``logical`` (all bool),
-    ``integer`` (integers only), ``bits`` (integers or bool), ``predicate`` (result bool),
-    ``select`` (bool, then promote), ``keep``.
-    """
-    weak = all(is_weak for _, is_weak in args)
-    if rule == "select":
-        chosen, dtype, weak = resolve("any", args[1:])
-        return (BOOL, *chosen), dtype, weak
-    if rule == "logical":
-        return (BOOL,) * len(args), BOOL, False
-    common = common_dtype(args)
-    if rule == "numeric" and common is BOOL:
-        common = INT64
-    elif rule == "float" and kind(common) != "f":
-        common = FLOAT32
-    elif rule in ("integer", "bits"):
-        if kind(common) == "f" or (rule == "integer" and common is BOOL):
-            raise DTypeError(f"it takes integers, not {common.name}; geon.cast the operand")
-    if rule in ("compare", "predicate"):
-        return (exact_dtype(common) if weak else common,) * len(args), BOOL, False
-    return (common,) * len(args), common, weak
 
 
 def elementwise(

@@ -29,10 +29,10 @@ from .elementwise import (
     subtract,
     where,
 )
-from .leaves import iota, tensor_size
+from .leaves import iota
 from .movement import reorder
 from .op_graph import Tensor, annotate
-from .reductions import reduced_names
+from .reductions import reduced_names, tensor_size
 from .weak import in_dtype
 
 HALVES = ("float16", "bfloat16")

@@ -26,8 +26,8 @@ from .dtypes import (
 )
 from .interning import local
 from .labelled import by_name, dim_names, refuse_list
-from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern
-from .registry import Inferred, Primitive, need
+from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
+from .registry import PRIMITIVES, Inferred, Primitive, need
 
 SMALL_BYTES = 256
 
@@ -185,9 +185,9 @@ def constant(
         value = by_name(value, axes.names if dims and axes else (), "constant", AxisError)
     array, weak = to_array(value, dtype)
     if array.ndim == 0 and axes is not None:
-        from .movement import broadcast
-
-        made = broadcast(array_constant(array, NO_AXES, weak), as_axes(axes))
+        made = array_constant(array, NO_AXES, weak)
+        if len(as_axes(axes)):
+            made = make(PRIMITIVES["broadcast"], (made,), (as_axes(axes),))
     else:
         made = array_constant(array, fit_axes(array, axes), weak)
     return annotate(made, name, tags, follows)

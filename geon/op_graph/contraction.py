@@ -14,8 +14,9 @@ from .build import has_axes, join, own_axis
 from .constants import as_tensor
 from .dtypes import common_dtype, sum_dtype
 from .elementwise import multiply
-from .movement import broadcast
+from .movement import broadcast, sum_over
 from .op_graph import NO_AXES, Op, Tensor, annotate, make
+from .operators import SYNTAX
 from .registry import Inferred, Primitive, need
 from .weak import strengthen
 
@@ -118,8 +119,6 @@ def _meet_dtypes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
     """``dot`` over axes of these names, which both have, of operands of one dtype; for rules."""
-    from .reductions import sum_over
-
     if not names:
         return multiply.apply(x, y)
     if x.axes is y.axes and len(names) == len(x.axes) and x.dtype.kind not in "fV":
@@ -164,8 +163,6 @@ def contract(
         x, y = xs[left], xs[right]
         rest = [z for k, z in enumerate(xs) if k not in (left, right)]
         xs = [*rest, _contract_pair(x, y, rest, summed)]
-    from .reductions import sum_over
-
     last = tuple(n for n in xs[0].axes.names if n in summed)
     made = sum_over(xs[0], last) if last else xs[0]
     if out_axes is not None:
@@ -174,8 +171,6 @@ def contract(
 
 
 def _contract_pair(x: Tensor, y: Tensor, rest: list[Tensor], summed: set[str]) -> Tensor:
-    from .reductions import sum_over
-
     needed = {name for z in rest for name in z.axes.names}
 
     def alone(z: Tensor, other: Tensor) -> Tensor:
@@ -207,3 +202,19 @@ def _cheapest_pair(xs: list[Tensor], summed: set[str]) -> tuple[int, int]:
 
     pairs = [(i, j) for i in range(len(xs)) for j in range(i + 1, len(xs))]
     return min(pairs, key=cost)
+
+
+def _matmul(left: Any, right: Any) -> Tensor:
+    """``left @ right``: ``dot`` over the one axis that both have."""
+    x, y = as_tensor(left, near=right), as_tensor(right, near=left)
+    shared = [axis.name for axis in x.axes if axis in y.axes]
+    if len(shared) > 1:
+        raise AxisError(
+            f"x @ y is ambiguous: {x} (made at {x.file_info}) and {y} (made at {y.file_info}) "
+            f"share the axes {', '.join(shared)}; say which to contract with "
+            f"geon.dot(x, y, over={shared[-1]}), or geon.dot(x, y) for all of them"
+        )
+    return dot(x, y)
+
+
+SYNTAX["@"] = _matmul

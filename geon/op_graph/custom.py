@@ -11,6 +11,7 @@ from .constants import as_tensor
 from .deriv import sweep
 from .dtypes import kind
 from .elementwise import add, cast
+from .leaves import placeholder
 from .movement import broadcast
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
 from .registry import Primitive
@@ -115,8 +116,6 @@ def _wrong(op: Op, what: str) -> DerivativeError:
 
 def _push(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     """The tangent of the result: the transpose of the rule, which is linear in its cotangent."""
-    from .leaves import placeholder
-
     g = placeholder(op.axes, op.dtype)
     parts = _pull(g, op)
     known = {op, *op.args}

@@ -15,9 +15,9 @@ from .constants import as_tensor, is_constant, scalar_value
 from .dtypes import FLOAT32, HALVES, kind, name_of
 from .elementwise import add, cast, copy, multiply, negative
 from .functional import pure_value, substitute
-from .movement import broadcast
+from .leaves import placeholder
+from .movement import broadcast, sum_to
 from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order, with_args
-from .reductions import sum_to
 from .rewrite import rewrite
 from .simplify import STABLE
 from .sites import set_override
@@ -289,8 +289,6 @@ def _full(op: Op) -> list[Any]:
 
 def _transposed(op: Op, linearise: Any, i: int, g: Tensor) -> Tensor | None:
     """The transpose of the linear map that the row states, by a sweep through that map."""
-    from .leaves import placeholder
-
     tangent = placeholder(op.args[i].axes, op.args[i].dtype)
     pushed: Tensor | None = linearise(op, i, tangent)
     if pushed is None:

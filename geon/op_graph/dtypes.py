@@ -176,3 +176,34 @@ SMALL_INTEGERS = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32")
 def sum_dtype(dtype: DType) -> DType:
     """The dtype of a sum or product: int64 for bool and small integers, else the same."""
     return INT64 if dtype.name in SMALL_INTEGERS else dtype
+
+
+# The dtype each operand is converted to, the dtype of the result, and whether that stays weak.
+Resolution = tuple[tuple[DType, ...], DType, bool]
+
+
+def resolve(rule: str, args: tuple[tuple[DType, bool], ...]) -> Resolution:
+    """The dtype each operand is converted to, the result's dtype, and whether it stays weak.
+
+    Rules: ``numeric`` (promote; bool counts as int64), ``any`` (promote, bool stays), ``float``
+    (integers become float32), ``compare`` (promote; result bool), ``logical`` (all bool),
+    ``integer`` (integers only), ``bits`` (integers or bool), ``predicate`` (result bool),
+    ``select`` (bool, then promote), ``keep``.
+    """
+    weak = all(is_weak for _, is_weak in args)
+    if rule == "select":
+        chosen, dtype, weak = resolve("any", args[1:])
+        return (BOOL, *chosen), dtype, weak
+    if rule == "logical":
+        return (BOOL,) * len(args), BOOL, False
+    common = common_dtype(args)
+    if rule == "numeric" and common is BOOL:
+        common = INT64
+    elif rule == "float" and kind(common) != "f":
+        common = FLOAT32
+    elif rule in ("integer", "bits"):
+        if kind(common) == "f" or (rule == "integer" and common is BOOL):
+            raise DTypeError(f"it takes integers, not {common.name}; geon.cast the operand")
+    if rule in ("compare", "predicate"):
+        return (exact_dtype(common) if weak else common,) * len(args), BOOL, False
+    return (common,) * len(args), common, weak

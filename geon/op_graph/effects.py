@@ -22,6 +22,7 @@ from .op_graph import (
     annotate,
     make,
 )
+from .operators import SYNTAX
 from .registry import Inferred, Primitive, need
 from .slicing import SLICE, forwards
 from .weak import put_into
@@ -197,3 +198,6 @@ def print(
     shown = str(x) if label is None else label
     made: Tensor = make(PRINT, (x,), (shown,))
     return annotate(made, name, tags, follows)
+
+
+SYNTAX["follows"] = after

@@ -10,7 +10,7 @@ from ..errors import AxisError, DTypeError, IndexRangeError
 from .affine import variable
 from .attributes import is_length, is_mode, is_name
 from .axes import Axes, Axis, axes_may_equal
-from .build import has_axes, meet
+from .build import axis_of, has_axes, meet
 from .constants import as_tensor
 from .dtypes import INT64, is_number, kind
 from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
@@ -18,7 +18,6 @@ from .index_map import Index, Map, Position, viewed
 from .leaves import iota, length_value
 from .movement import broadcast
 from .op_graph import Guard, Op, Tensor, annotate, make
-from .ordered import axis_of
 from .registry import Inferred, Primitive, need
 from .weak import put_into, strengthen
 

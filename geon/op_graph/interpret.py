@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import ArgumentError
 from .attributes import with_lengths
-from .axes import Axes
 from .moved import moved
+from .movement import aligned
 from .op_graph import Leaf, Op, post_order
 from .reduced import reduced
 from .registry import PRIMITIVES
@@ -61,11 +61,9 @@ def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
     with np.errstate(all="ignore"):
         if row.kind == "elementwise":
             shape = tuple(bound.axes.lengths)
-            aligned = [
-                _aligned(a, x.axes, bound.axes) for a, x in zip(args, bound.args, strict=True)
-            ]
+            spread = [aligned(a, x.axes, bound.axes) for a, x in zip(args, bound.args, strict=True)]
             first = (bound,) if row.attributes else ()
-            value = np.broadcast_to(row.reference(*first, *_widened(aligned)), shape)
+            value = np.broadcast_to(row.reference(*first, *_widened(spread)), shape)
         elif row.kind in COMPUTING:
             value = row.reference(bound, *_widened(args))
         else:
@@ -76,12 +74,6 @@ def evaluate(op: Op, bound: Bound, args: list[Array]) -> Array:
 def _widened(arrays: list[Array]) -> list[Array]:
     # Halves compute in float32 and round once, as on every target.
     return [a.astype(np.float32) if a.dtype.name in ("float16", "bfloat16") else a for a in arrays]
-
-
-def _aligned(x: Array, have: Axes, want: Axes) -> Array:
-    from .movement import aligned
-
-    return aligned(x, have, want)
 
 
 def interpret(

@@ -16,8 +16,9 @@ from .constants import as_tensor, number
 from .dtypes import is_number
 from .index_map import Guard as Guarded
 from .index_map import Index, Map, Piece
+from .indexing import pad_by_gather
 from .lengths import Length, may_equal
-from .movement import broadcast, expand, reorder
+from .movement import broadcast, expand, reorder, sum_to
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from .registry import Inferred, Primitive, need
 from .weak import in_dtype, meet_together, put_into
@@ -110,7 +111,8 @@ def concat(
         own_axis(first, axis, "concat")
     _, guards = join_others("concat", xs, axis.name)
     met = meet_together("concat", xs)
-    xs = [reorder(x, Axes(*(x.axes[n] for n in first.axes.names))) for x in met]
+    names = first.axes.names
+    xs = [x if x.axes.names == names else reorder(x, [x.axes[n] for n in names]) for x in met]
     if len(xs) == 1:
         return annotate(xs[0], name, tags, follows)
     made: Tensor = make(CONCAT, tuple(xs), (axis.name,), guards=guards)
@@ -194,8 +196,6 @@ def _pad_transpose(g: Tensor, op: Op, i: int) -> Tensor:
     }
     if i == 0:
         return g[inner]
-    from .reductions import sum_to
-
     zeros = broadcast(number(0.0, g.dtype), x.axes)
     border = _pad(zeros, op.attrs[0], number(1.0, g.dtype))
     return sum_to(g * border, NO_AXES)
@@ -280,8 +280,6 @@ def pad(
         fill = in_dtype(fill, x.dtype)
         made = _pad(x, tuple(table.get(n) for n in x.axes.names), fill) if table else x
     elif mode in ("edge", "reflect"):
-        from .indexing import pad_by_gather
-
         made = pad_by_gather(x, table, mode)
     else:
         raise AxisError(

@@ -10,10 +10,12 @@ import numpy as np
 from ..errors import AxisError, DTypeError
 from .attributes import is_axis, is_dtype, is_length
 from .axes import Axes, Axis, as_axes
-from .constants import as_tensor, constant, fit_axes, number, to_array
+from .constants import constant, fit_axes, number, to_array
 from .dtypes import INT64, as_dtype, named_dtype
+from .effects import assign
 from .labelled import by_name, dim_names
 from .lengths import Length
+from .movement import broadcast
 from .op_graph import (
     NO_AXES,
     ComputationOp,
@@ -26,6 +28,7 @@ from .op_graph import (
     make_leaf,
 )
 from .registry import Inferred, Primitive, need
+from .weak import strengthen
 
 PLACEHOLDER = Primitive(
     "placeholder", "leaf", "A value given when a computation is called.", known=True
@@ -125,8 +128,6 @@ def variable(
     leaf = make_leaf(VARIABLE, shape, given, info)
     own: tuple[Op, ...] = ()
     if isinstance(first, Tensor):
-        from .effects import assign
-
         own = (assign(leaf, first),)
     info.initializers = (*own, *initializers)
     annotate(leaf, name, tags, ())
@@ -164,9 +165,6 @@ def _default_dtype(given: Any, first: Any) -> Any:
 
 
 def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
-    from .movement import broadcast
-    from .weak import strengthen
-
     if first.dtype is not dtype and not first.weak and isinstance(first, ComputationOp):
         if np.dtype(first.dtype).kind != dtype.kind and first.dtype.name != "bfloat16":
             raise DTypeError(
@@ -190,22 +188,3 @@ def length_value(length: int | Length) -> Tensor:
         return number(length, INT64, weak=True)
     made: Tensor = make(LENGTH, (), (length,), weak=True)
     return made
-
-
-def tensor_size(
-    x: Any,
-    reduction_axes: Any = None,
-    *,
-    out_axes: Any = None,
-    name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
-) -> Tensor:
-    """The number of elements of ``x`` over ``reduction_axes``, or over all, as a weak integer."""
-    from .lengths import product
-    from .reductions import reduced_names
-
-    x = as_tensor(x)
-    names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
-    made = length_value(product(x.axes[n].expression for n in names))
-    return annotate(made, name, tags, follows)

@@ -10,13 +10,13 @@ from ..errors import ArgumentError, AxisError
 from .affine import flattened, split
 from .attributes import is_axes, is_axis, is_name, is_names
 from .axes import Axes, Axis, as_axes, axes_of
-from .build import has_axes, meet, own_axis
+from .build import has_axes, meet, over, own_axis
 from .constants import as_tensor
 from .elementwise import same
 from .index_map import Index, Map, viewed
 from .lengths import product
 from .op_graph import Guard, Op, Tensor, annotate, make
-from .registry import Inferred, Primitive, need
+from .registry import PRIMITIVES, Inferred, Primitive, need
 
 Array = np.ndarray[Any, Any]
 
@@ -38,8 +38,6 @@ def aligned(x: Array, have: Axes, want: Axes) -> Array:
 
 
 def _broadcast_transpose(g: Tensor, op: Op, i: int) -> Tensor:
-    from .reductions import sum_to
-
     return sum_to(g, op.args[0].axes)
 
 
@@ -218,17 +216,7 @@ def broadcast(
 
     Raises ``AxisError`` when ``axes`` lack one of x's or give it another length.
     """
-    x, axes = as_tensor(x), as_axes(axes)
-    made: Tensor = x
-    if x.axes is not axes:
-        made = _broadcast(x, axes)
-    return annotate(made, name, tags, follows)
-
-
-def _broadcast(x: Tensor, axes: Axes) -> Tensor:
-    row = REORDER if len(axes) == len(x.axes) else BROADCAST
-    made: Tensor = make(row, (x,), (axes,))
-    return made
+    return annotate(over(as_tensor(x), as_axes(axes)), name, tags, follows)
 
 
 def reorder(
@@ -241,7 +229,7 @@ def reorder(
             f"reorder: {axes} are not the axes of {x} (made at {x.file_info}); "
             "geon.broadcast adds axes"
         )
-    order = Axes(*(own_axis(x, axis, "reorder") for axis in axes))
+    order = axes_of(tuple([own_axis(x, axis, "reorder") for axis in axes]))
     return broadcast(x, order, name=name, tags=tags, follows=follows)
 
 
@@ -364,3 +352,17 @@ def unflatten(
 def _unflatten(x: Tensor, axis: Axis, axes: Axes) -> Tensor:
     made: Tensor = make(UNFLATTEN, (x,), (axis.name, axes))
     return made
+
+
+def sum_over(x: Tensor, names: tuple[str, ...]) -> Tensor:
+    """The sum over the axes of these names, which ``x`` has; for rules."""
+    made: Tensor = make(PRIMITIVES["sum"], (x,), (names,))
+    return made
+
+
+def sum_to(x: Tensor, axes: Axes) -> Tensor:
+    """``x`` summed over the axes not in ``axes``, and in their order: what undoes a broadcast."""
+    if x.axes is axes:
+        return x
+    extra = tuple(name for name in x.axes.names if name not in axes)
+    return broadcast(sum_over(x, extra) if extra else x, axes)

@@ -19,7 +19,7 @@ from .interning import table as _table
 from .lengths import Length
 from .lengths import given as given_length
 from .nodes import Node, Notes, carry_lines, carry_notes, shown_name, slot_setter
-from .operators import IDENTITY, TensorOperators
+from .operators import IDENTITY, SYNTAX, TensorOperators
 from .registry import Primitive
 from .sites import user_site
 
@@ -128,9 +128,7 @@ class Tensor(Op, TensorOperators):
     __array_priority__ = 1000.0
 
     def _repr_html_(self) -> str:
-        from .pictures import tensor_html
-
-        return tensor_html(self)
+        return str(SYNTAX["html"](self))
 
 
 class ComputationOp(Tensor):
@@ -524,9 +522,7 @@ def find(name: str, *roots: Op) -> Tensor | Op:
 def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:
     """``op`` with a name and tags noted, after ``follows`` where ops are given."""
     if follows:
-        from .effects import after
-
-        op = after(op, follows)
+        op = SYNTAX["follows"](op, follows)
     if name is not None:
         op._set_name(name)
     if tags:

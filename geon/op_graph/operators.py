@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _getframe = sys._getframe
 
+# What syntax builds that files above this one have: they put it here when they are imported.
+SYNTAX: dict[str, Callable[..., Any]] = {}
+
 
 def _apply(name: str, *operands: Any) -> Tensor:
     row: Any = PRIMITIVES[name]
@@ -139,15 +142,16 @@ class TensorOperators:
     __rrshift__ = _reflected("right_shift")
 
     def __matmul__(self, other: Any) -> Tensor:
-        return _matmul(self, other)
+        made: Tensor = SYNTAX["@"](self, other)
+        return made
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return _matmul(other, self)
+        made: Tensor = SYNTAX["@"](other, self)
+        return made
 
     def __getitem__(self, at: Any) -> Tensor:
-        from .slicing import take
-
-        return take(self, at)
+        made: Tensor = SYNTAX["[]"](self, at)
+        return made
 
     def __bool__(self) -> NoReturn:
         op: Any = self
@@ -195,18 +199,3 @@ class TensorOperators:
             )
         made: Tensor = row(*inputs)
         return made
-
-
-def _matmul(left: Any, right: Any) -> Tensor:
-    from .constants import as_tensor
-    from .contraction import dot
-
-    x, y = as_tensor(left, near=right), as_tensor(right, near=left)
-    shared = [axis.name for axis in x.axes if axis in y.axes]
-    if len(shared) > 1:
-        raise AxisError(
-            f"x @ y is ambiguous: {x} (made at {x.file_info}) and {y} (made at {y.file_info}) "
-            f"share the axes {', '.join(shared)}; say which to contract with "
-            f"geon.dot(x, y, over={shared[-1]}), or geon.dot(x, y) for all of them"
-        )
-    return dot(x, y)

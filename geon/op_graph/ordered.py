@@ -9,12 +9,15 @@ import numpy as np
 from ..errors import AxisError
 from .attributes import is_count, is_flag, is_name
 from .axes import Axes, Axis
-from .build import has_axes, own_axis
+from .build import axis_of, has_axes
 from .constants import as_tensor
+from .contraction import dot
 from .dtypes import INT64, sum_dtype
 from .elementwise import equal, less, less_equal, same, where
+from .indexing import gather
+from .leaves import iota
 from .lengths import Length
-from .movement import cast_axes
+from .movement import cast_axes, flip
 from .op_graph import Guard, Op, Tensor, annotate, make
 from .registry import Inferred, Primitive
 from .weak import exact, in_dtype
@@ -45,9 +48,6 @@ def _cumsum_transpose(g: Tensor, op: Op, i: int) -> Tensor:
 def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     # Each product without one factor, as a square table, so that factors of 0 are right:
     # table[i, k] = the product of x[j] over the j that out[i] has, except j = k.
-    from .contraction import dot
-    from .leaves import iota
-
     name, exclusive, reverse = op.attrs
     x = op.args[0]
     axis = x.axes[name]
@@ -64,8 +64,6 @@ def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
 
 
 def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
-    from .indexing import gather
-
     axis = op.axes[op.attrs[0]]
     return gather(t, argsort(op.args[0], axis), axis)
 
@@ -168,15 +166,6 @@ TOP_K = Primitive(
 )
 
 
-def axis_of(x: Tensor, axis: Axis | None, what: str) -> Axis:
-    """The axis of ``x`` meant by ``axis``, which may be left out where x has just one."""
-    if axis is None:
-        if len(x.axes) != 1:
-            raise AxisError(f"{what}: name the axis of {x} (made at {x.file_info}) it runs along")
-        return x.axes[0]
-    return own_axis(x, axis, what)
-
-
 def _running(
     row: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool, *notes: Any
 ) -> Tensor:
@@ -209,8 +198,6 @@ def cumprod(x: Any, axis: Axis | None = None, *, exclusive: bool = False, revers
 def sort(x: Any, axis: Axis | None = None, *, descending: bool = False,
          name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """``x`` in ascending order along ``axis``, NaN last; reversed when ``descending``."""
-    from .movement import flip
-
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
     made: Tensor = make(SORT, (x,), (along.name,))
@@ -233,8 +220,6 @@ def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
     NaN counts as larger than all numbers; equal elements keep their order. The axis keeps its name
     with length ``k``. Raises ``AxisError`` when there are fewer than ``k``.
     """
-    from .indexing import gather
-
     x = as_tensor(x)
     along = axis_of(x, axis, "top_k")
     if k < 0:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .constants import CONSTANT, scalar_value
 from .op_graph import NO_AXES, Leaf, Op
+from .operators import SYNTAX
 
 LEVELS = 4
 ARGUMENTS = 6
@@ -97,3 +98,6 @@ def _tree(root: Op) -> list[str]:
             below.append(f"... {len(op.args) - ARGUMENTS} more")
         stack += [(level + 1, part) for part in reversed(below)]
     return lines
+
+
+SYNTAX["html"] = tensor_html

@@ -16,11 +16,12 @@ import numpy as np
 from ..errors import AxisError, DTypeError
 from . import reducers
 from .attributes import is_names
-from .axes import Axes, Axis, as_axes
+from .axes import Axis, as_axes
 from .build import has_axes, own_axis
 from .constants import as_tensor
 from .dtypes import BOOL, INT64, DType, kind, sum_dtype
 from .elementwise import cast, equal, multiply
+from .leaves import length_value
 from .lengths import Length, product
 from .movement import broadcast, flatten, reorder
 from .op_graph import Guard, Op, Tensor, annotate, make
@@ -274,19 +275,6 @@ def reduce(
     return annotate(made, name, tags, follows)
 
 
-def sum_over(x: Tensor, names: tuple[str, ...]) -> Tensor:
-    """The sum over the axes of these names, which ``x`` has; for rules."""
-    return _reduce(SUM, x, names)
-
-
-def sum_to(x: Tensor, axes: Axes) -> Tensor:
-    """``x`` summed over the axes not in ``axes``, and in their order: what undoes a broadcast."""
-    if x.axes is axes:
-        return x
-    extra = tuple(name for name in x.axes.names if name not in axes)
-    return broadcast(sum_over(x, extra) if extra else x, axes)
-
-
 def sum(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The sum over ``reduction_axes``, or over all but ``out_axes``, or over all.
@@ -337,3 +325,19 @@ def argmin(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: st
            tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
     """The int64 position of the first smallest element, row-major over the reduced axes."""
     return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
+
+
+def tensor_size(
+    x: Any,
+    reduction_axes: Any = None,
+    *,
+    out_axes: Any = None,
+    name: str | None = None,
+    tags: Any = (),
+    follows: Any = (),
+) -> Tensor:
+    """The number of elements of ``x`` over ``reduction_axes``, or over all, as a weak integer."""
+    x = as_tensor(x)
+    names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
+    made = length_value(product(x.axes[n].expression for n in names))
+    return annotate(made, name, tags, follows)

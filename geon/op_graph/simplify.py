@@ -29,11 +29,11 @@ from .elementwise import (
     square,
     subtract,
 )
+from .interpret import Bound, evaluate
 from .leaves import length_value
 from .lengths import product
-from .movement import broadcast, cast_axes
+from .movement import broadcast, cast_axes, sum_over
 from .op_graph import NO_AXES, Op, Tensor, same_ops, with_args
-from .reductions import sum_over
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet, rewrite
 from .special import erf, erfc, log_ndtr, ndtr
@@ -378,8 +378,6 @@ def _cover(op: Op, args: tuple[Op, ...]) -> list[Op]:
 
 def _fold(op: Op) -> Op | None:
     """An elementwise op of scalar constants is a constant."""
-    from .interpret import Bound, evaluate
-
     if any(scalar_value(arg) is None for arg in op.args) or op.axes is not NO_AXES:
         return None
     bound = Bound(op, {}, tuple(Bound(arg, {}, ()) for arg in op.args))

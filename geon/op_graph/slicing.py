@@ -19,6 +19,7 @@ from .index_map import Index, Map, Piece, Position, viewed
 from .lengths import Length
 from .movement import FLIP, broadcast, flip
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from .operators import SYNTAX
 from .registry import Inferred, Primitive, need
 from .subscripts import Item, count, parse
 from .weak import put_into
@@ -299,3 +300,6 @@ def update(
         value = flip(value, [value.axes[name] for name in flipped])
     made = _update(x, value, items, positions, guards)
     return annotate(made, name, tags, follows)
+
+
+SYNTAX["[]"] = take

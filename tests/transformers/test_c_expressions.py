@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.build import resolve
-from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype
+from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, resolve
 from geon.op_graph.elementwise import copy
 from geon.op_graph.interpret import interpret
 from geon.op_graph.registry import PRIMITIVES

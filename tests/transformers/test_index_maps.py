@@ -23,6 +23,21 @@ def diagonal(op, index):
     return viewed({"A": index["A"], "B": index["A"] * 2 + 1})
 
 
+def main_diagonal(op, index):
+    return viewed({"A": index["A"], "B": index["A"]})
+
+
+def halved(op, index):
+    """The last axis in two, with a step within the halves."""
+    whole = index["B"] * 4 + index["W"]
+    return viewed({"A": index["A"], "B": whole})
+
+
+def merged(op, index):
+    """All axes as one, by division."""
+    return viewed({"A": variable(Quotient(index["W"], 8)), "B": variable(Remainder(index["W"], 8))})
+
+
 def repeated(op, index):
     return viewed({**index, "B": variable(Quotient(index["B"], 2))})
 
@@ -55,6 +70,9 @@ X = np.arange(24, dtype=np.float32).reshape(3, 8)
 CASES = {
     "window": (window, True, [A, B.with_length(3), W], ()),
     "diagonal": (diagonal, True, [A], ()),
+    "main diagonal": (main_diagonal, True, [A], ()),
+    "halved": (halved, True, [A, B.with_length(2), W.with_length(4)], ()),
+    "merged": (merged, True, [W.with_length(24)], ()),
     "repeated": (repeated, True, [A, B.with_length(16)], ()),
     "tiled": (tiled, True, [A, B.with_length(20)], ()),
     "shifted": (shifted, False, [A, B], (np.float32(-1),)),
@@ -64,6 +82,9 @@ CASES = {
 EXPECTED = {
     "window": np.lib.stride_tricks.sliding_window_view(X, 3, axis=1)[:, ::2],
     "diagonal": X[[0, 1, 2], [1, 3, 5]],
+    "main diagonal": X[[0, 1, 2], [0, 1, 2]],
+    "halved": X.reshape(3, 2, 4),
+    "merged": X.reshape(24),
     "repeated": np.repeat(X, 2, axis=1),
     "tiled": np.tile(X, 3)[:, :20],
     "shifted": np.concatenate([np.full((3, 1), -1, np.float32), X[:, :-1]], axis=1),
@@ -81,7 +102,7 @@ def case(request):
     def infer(args, attrs):
         return geon.Axes(axes), args[0].dtype, ()
 
-    row = Primitive(f"fake_{request.param}", "movement", "A row of a test.", infer=infer, **facts)
+    row = Primitive(f"fake {request.param}", "movement", "A row of a test.", infer=infer, **facts)
     yield lambda *args: make(row, args), (X, *more), EXPECTED[request.param]
     del PRIMITIVES[row.name]
 
@@ -103,7 +124,7 @@ def test_of_what_is_computed_and_in_what_is_computed(transformer, case):
     xs = feeds(data)
     doubled = [x * 2 if x.dtype == "float32" else x for x in xs]
     y = build(*doubled)
-    f = transformer.computation([y + 1, geon.sum(y, A), geon.sum(y)], *xs)
+    f = transformer.computation([y + 1, geon.sum(y, y.axes[0]), geon.sum(y)], *xs)
     for got, wanted in zip(
         f(*data), [2 * expected + 1, (2 * expected).sum(0), (2 * expected).sum()], strict=True
     ):

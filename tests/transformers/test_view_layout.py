@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import geon
+from geon.op_graph.index_map import viewed
 from geon.op_graph.moved import moved
+from geon.op_graph.op_graph import make
+from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.transformers.lowering.target import Layout
 from geon.transformers.lowering.view_layout import view_layout
 from tests.op_graph.test_index_map import MOVING, A, ops_with_maps
@@ -63,3 +66,17 @@ def test_a_guard_that_makes_lengths_equal_keeps_memory_whole():
     for op in (renamed, split):
         assert op.guards
         assert view_layout(op, Layout(op.args[0].axes.names)) == Layout(op.axes.names)
+
+
+def test_one_index_for_two_axes_is_neither_whole_nor_adjacent(monkeypatch):
+    x = geon.placeholder([A, geon.Axis("B", 2)])
+    row = Primitive(
+        "fake_diagonal",
+        "movement",
+        "A row of a test.",
+        infer=lambda args, attrs: (geon.Axes(A), args[0].dtype, ()),
+        index_map=lambda op, index: viewed({"A": index["A"], "B": index["A"]}),
+        view=True,
+    )
+    monkeypatch.delitem(PRIMITIVES, row.name)
+    assert view_layout(make(row, (x,)), Layout(("A", "B"))) == Layout(("A",), False, False)

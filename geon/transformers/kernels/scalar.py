@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
-from ...op_graph.build import resolve
-from ...op_graph.dtypes import INT64, DType
+from ...op_graph.dtypes import INT64, DType, resolve
 from ...op_graph.elementwise import CAST
 from ...op_graph.index_map import Guard
 from ...op_graph.registry import Primitive

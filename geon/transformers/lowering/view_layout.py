@@ -17,12 +17,14 @@ def view_layout(op: Op, layout: Layout) -> Layout | None:
     assert op.primitive.index_map is not None
     (piece,) = op.primitive.index_map(op, identity(op.axes.names))
     index = piece.index
-    found = [_variables(op, index[name]) for name in layout.order]
     walked: dict[str, None] = {}
-    for names in found:
+    uses = 0
+    for name in layout.order:
+        names = _variables(op, index[name])
         if names is None:
             return None
         walked.update(dict.fromkeys(names))
+        uses += len(names)
     added = tuple([name for name in op.axes.names if name not in walked])
     order = (*added, *walked)
     if op.axes.size == 0:
@@ -38,9 +40,18 @@ def view_layout(op: Op, layout: Layout) -> Layout | None:
             return None
     elif layout.order:
         offset = index[layout.order[-1]]
-    mergeable = layout.mergeable and not added and _is_whole(op, index)
-    unit = layout.unit and not added and bool(order) and offset.step(order[-1]) == 1
+    if added or (uses > len(walked) and _is_repeated(index)):
+        return Layout(order, False, False)
+    mergeable = layout.mergeable and _is_whole(op, index)
+    unit = layout.unit and bool(order) and offset.step(order[-1]) == 1
     return Layout(order, mergeable, unit)
+
+
+def _is_repeated(index: Index) -> bool:
+    """Whether several axes of the argument are indexed by one variable, other than by its parts."""
+    plain = [atom for at in index.values() if _is_plain(at) for atom in at.terms]
+    split = {atom for at in index.values() if not _is_plain(at) for atom in atoms(at)}
+    return len({*plain}) < len(plain) or not split.isdisjoint(plain)
 
 
 def _is_plain(index: Affine) -> bool:

@@ -43,29 +43,27 @@ def view_text(work: Names, op: Op, source: str) -> str:
     (piece,) = map_of(op)
     x = op.args[0]
     starts = [work.length_text(piece.index[name].constant) for name in x.axes.names]
-    steps = [_stride(work, op, name, source) for name in op.axes.names]
-    shape = work.shape(op.axes.lengths)
-    return f"rt.view({source}, {_tuple(starts)}, {_tuple(steps)}, {shape})"
-
-
-def _stride(work: Names, op: Op, name: str, source: str) -> str:
-    """The bytes from one element of a view to the next along an axis."""
-    (piece,) = map_of(op)
-    x = op.args[0]
-    own = {n: f"{source}.strides[{k}]" for k, n in enumerate(x.axes.names)}
-    parts = [
-        _times(own[n], work.length_text(piece.index[n].step(name)))
-        for n in x.axes.names
-        if name in piece.index[n].terms
-    ]
-    if not parts:  # a part of a division: the argument's axes adjoin in memory
+    indices = [piece.index[name] for name in x.axes.names]
+    if all(isinstance(atom, str) for index in indices for atom in index.terms):
+        units = [f"{source}.strides[{k}]" for k in range(len(indices))]
+    else:  # parts of divisions, which make up one index: the argument's axes adjoin in memory
         order = work.layouts[x].order
-        lengths = tuple([x.axes[n].expression for n in order])
+        lengths = tuple([x.axes[name].expression for name in order])
         offset = Affine()
-        for n, step in zip(order, strides(lengths), strict=True):
-            offset = offset + piece.index[n] * step
-        if offset.step(name) != 0:
-            parts = [_times(f"{source}.itemsize", work.length_text(offset.step(name)))]
+        for name, step in zip(order, strides(lengths), strict=True):
+            offset = offset + piece.index[name] * step
+        units, indices = [f"{source}.itemsize"], [offset]
+    steps = [_stride(work, name, indices, units) for name in op.axes.names]
+    return f"rt.view({source}, {_tuple(starts)}, {_tuple(steps)}, {work.shape(op.axes.lengths)})"
+
+
+def _stride(work: Names, name: str, indices: list[Affine], units: list[str]) -> str:
+    """The bytes from one element of a view to the next along an axis."""
+    parts = [
+        _times(unit, work.length_text(index.step(name)))
+        for index, unit in zip(indices, units, strict=True)
+        if index.step(name) != 0
+    ]
     return " + ".join(parts) or "0"
 
 

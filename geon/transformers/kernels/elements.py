@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from typing import Protocol
 
-from ...op_graph.affine import Affine, strides, variable
+from ...op_graph.affine import Affine, Quotient, Remainder, strides, variable
 from ...op_graph.bound import is_bound
 from ...op_graph.constants import scalar_value
 from ...op_graph.index_map import Guard, Index, Piece, Position
@@ -185,13 +185,15 @@ class Elements:
 
     def without_positions(self, op: Op, index: Affine) -> Affine:
         """An index with its positions as scalar code."""
-        if not any(isinstance(atom, Position) for atom in index.terms):
+        if all(isinstance(atom, str) for atom in index.terms):
             return index
         terms = [(self.position(op, atom), step) for atom, step in index.terms.items()]
         return Affine(terms, index.constant)
 
     def position(self, op: Op, atom: Hashable) -> Hashable:
-        """The scalar code of a position; any other atom as it is."""
+        """The scalar code of a position, where an atom is one or divides one."""
+        if isinstance(atom, (Quotient, Remainder)):
+            return type(atom)(self.without_positions(op, atom.of), atom.by)
         if not isinstance(atom, Position):
             return atom
         where = self.resolved(op, dict(atom.index))

@@ -60,7 +60,8 @@ def reduces(op: Op) -> bool:
     """
     if op.primitive.kind != "reduction":
         return False
-    return op.primitive.cost != "kernel" or op.attrs[0] != op.args[0].axes.names[-1:]
+    innermost = op.args[0].axes.names[-1:]
+    return op.primitive.cost != "kernel" or op.attrs[0] == () or op.attrs[0] != innermost
 
 
 def is_product(op: Op) -> bool:

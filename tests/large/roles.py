@@ -315,6 +315,16 @@ def extreme(b, length):
     b.add(geon.argmin(x, axis))
 
 
+def positions(b, length):
+    """Extremes over several axes and over outer ones, whose positions loops look for."""
+    b.data = "rising" if b.integer(0, 3) else None
+    outer, axis, inner = b.axis(b.choice([1, 3])), b.axis(length), b.axis(b.choice([1, 2]))
+    x = _leaf(b, [outer, axis, inner], b.choice(["float32", "float64", "int64", "int8"]))
+    b.data = None
+    b.add(geon.argmax(x, [axis, inner]))
+    b.add(geon.argmin(x, axis))
+
+
 def most(b, length):
     """How many of the largest are found: of just as many, of about four times as many, of more."""
     for count in (
@@ -452,7 +462,8 @@ ROLES = {
     for function in (
         size, row, lane, across, flat, rows, columns, depth, batch, depth64, columns64, parts, near,
         deep_rows,
-        products, matrix_vector, line, line8, line16, line32, line64, extreme, most, running,
+        products, matrix_vector, line, line8, line16, line32, line64, extreme, positions, most,
+        running,
         beside, scattered, bits, finite, shifted, constant, cheap, chain, heavy, stored, steps,
         results,
     )

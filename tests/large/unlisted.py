@@ -55,7 +55,6 @@ FILES = {
     "transformers/runtime/dims.py": ADDRESS,
     "transformers/runtime/feeding.py": "flags of arrays",
     "transformers/runtime/files.py": "files, not computations",
-    "transformers/forms.py": CACHE,
     "transformers/lowering/layout.py": CACHE,
     "transformers/lowering/target.py": ALIGNED,
     "transformers/lowering/verify.py": "lengths that plans are verified with",
@@ -110,8 +109,13 @@ PLACES = {
     ("transformers/native/c/entry.c", "bind"): "positions of arguments",
     ("transformers/native/c/entry.c", "read_number"): BITS,
     ("transformers/native/nests.py", "GRAIN", 15): ROUNDING,
-    ("transformers/scalars.py", "EXPENSIVE"): "what a function counts as: GRAIN has lengths",
+    (
+        "transformers/kernels/weights.py",
+        "EXPENSIVE",
+    ): "what a function counts as: GRAIN has lengths",
     ("transformers/native/nests.py", "_Writer.accumulation", 4): BITS,
+    ("transformers/native/nests.py", "_Writer.state_lanes", 4): BITS,
+    ("transformers/native/record.py", "save"): "the form of a file",
     (
         "transformers/native/product_shape.py",
         "Shape.long_depth",

@@ -152,7 +152,8 @@ class Elements:
         Indices that guards limit are held at 0 where they do not hold, so that every piece can be
         computed everywhere.
         """
-        first, *others = pieces
+        there = [piece for piece in pieces if op.args[piece.arg].axes.size != 0]
+        first, *others = there or pieces[-1:]  # of nothing, nothing can be read
         arg = op.args[first.arg]
         at = self.resolved(op, first.index)
         if not others:

@@ -1,0 +1,195 @@
+"""Kernels computed on NumPy arrays as their data say: no C, no text, all elements at once."""
+
+import math
+
+import numpy as np
+
+from geon.op_graph.affine import Quotient, Remainder
+from geon.op_graph.lengths import evaluate
+from geon.op_graph.reduced import CODE
+from geon.transformers.kernels.contraction import Contraction
+from geon.transformers.kernels.scalar import (
+    Apply,
+    Clamped,
+    Contracted,
+    IndexNumber,
+    Kept,
+    LengthNumber,
+    Load,
+    Number,
+    Reduced,
+    Select,
+    Wrapped,
+)
+from geon.transformers.kernels.types import Pass, Store
+
+
+def run(work, memory, lengths):
+    """Compute a nest or contraction on ``memory``: a flat array for each of its operands."""
+    with np.errstate(all="ignore"):
+        made = _Contraction if isinstance(work, Contraction) else _Nest
+        made(work, memory, lengths).run()
+
+
+class _Grid:
+    """Scalar code at all turns of some loops at once; values are arrays of one number per turn."""
+
+    def __init__(self, memory, lengths, variables):
+        self.memory, self.lengths, self.variables = memory, lengths, variables
+        self.known = {}
+        self.reduced, self.kept, self.contracted = {}, {}, None
+
+    def size(self, length):
+        return evaluate(length, self.lengths)
+
+    def index(self, index):
+        total = np.asarray(self.size(index.constant))
+        for atom, step in index.terms.items():
+            total = total + self.atom(atom) * self.size(step)
+        return total
+
+    def atom(self, atom):
+        if isinstance(atom, str):
+            return self.variables[atom]
+        if isinstance(atom, Quotient):
+            return self.index(atom.of) // max(self.size(atom.by), 1)
+        if isinstance(atom, Remainder):
+            return self.index(atom.of) % max(self.size(atom.by), 1)
+        if isinstance(atom, Clamped):
+            return np.where(self.holds(atom.guards), self.index(atom.of), 0)
+        return self.value(atom)
+
+    def holds(self, guards):
+        found = np.asarray(True)
+        for guard in guards:
+            at = self.index(guard.index)
+            found = found & (self.size(guard.low) <= at) & (at < self.size(guard.high))
+        return found
+
+    def value(self, node):
+        if id(node) not in self.known:
+            self.known[id(node)] = self.computed(node)
+        return self.known[id(node)]
+
+    def computed(self, node):
+        if isinstance(node, Load):
+            return self.memory[node.operand][self.index(node.offset)]
+        if isinstance(node, Number):
+            return np.asarray(node.value).astype(node.dtype)
+        if isinstance(node, LengthNumber):
+            return np.asarray(self.size(node.length), node.dtype)
+        if isinstance(node, IndexNumber):
+            return self.index(node.index).astype(node.dtype)
+        if isinstance(node, Select):
+            return np.where(self.holds(node.guards), self.value(node.value), self.value(node.other))
+        if isinstance(node, Wrapped):
+            at = self.value(node.position).astype(np.int64)
+            return np.where(at < 0, at + self.size(node.length), at)
+        if isinstance(node, Reduced):
+            return self.reduced[node.number, node.part]
+        if isinstance(node, Kept):
+            return self.kept[node.number][..., self.index(node.offset)]
+        if isinstance(node, Contracted):
+            return self.contracted
+        assert isinstance(node, Apply)
+        args = [self.value(arg) for arg in node.args]
+        if node.row.name == "cast":
+            return CODE.cast(args[0], node.dtype)
+        return np.asarray(node.row.reference(*args)).astype(node.dtype)
+
+    def put(self, store):
+        offset, value = self.index(store.offset), self.value(store.value)
+        shape = np.broadcast_shapes(offset.shape, value.shape)
+        self.memory[store.operand][np.broadcast_to(offset, shape)] = np.broadcast_to(value, shape)
+
+
+class _Nest:
+    """Rows in the first dimension of every value, elements of a pass in the second."""
+
+    def __init__(self, nest, memory, lengths):
+        self.nest, self.memory, self.lengths = nest, memory, lengths
+        self.reduced, self.kept = {}, {}
+        loops = [*nest.rows, *([nest.across] if nest.across is not None else [])]
+        self.rows, self.count = self.turns(loops)
+        self.rows = {name: values[:, None] for name, values in self.rows.items()}
+        self.rows["first_lane"] = np.zeros((1, 1), np.int64)
+
+    def turns(self, loops):
+        """The value of each loop's variable at all turns together, and how many there are."""
+        sizes = [evaluate(loop.extent, self.lengths) for loop in loops]
+        grids = np.indices(sizes).reshape(len(sizes), math.prod(sizes))
+        return {loop.name: grid for loop, grid in zip(loops, grids, strict=True)}, math.prod(sizes)
+
+    def grid(self, loops):
+        turns, count = self.turns(loops)
+        grid = _Grid(self.memory, self.lengths, {**self.rows, **turns})
+        grid.reduced, grid.kept = self.reduced, self.kept
+        return grid, count
+
+    def run(self):
+        if self.nest.fill is not None:
+            self.memory[self.nest.fill.operand][:] = self.memory[self.nest.fill.source]
+        for step in (*self.nest.steps, *self.nest.ending):
+            if isinstance(step, Store):
+                self.grid([])[0].put(step)
+            else:
+                self.run_pass(step)
+
+    def run_pass(self, step: Pass):
+        grid, count = self.grid(step.loops)
+        shape = (self.count, count)
+        found = {}
+        for reduction in step.reductions:
+            elements = [grid.value(element) for element in reduction.elements]
+            element = elements[0] if len(elements) == 1 else elements[0] * elements[1]
+            position = None if reduction.position is None else grid.value(reduction.position)
+            states = self.reduce(reduction, element, position, shape)
+            found.update({(reduction.number, k): each for k, each in enumerate(states)})
+        for store in step.stores:
+            grid.put(store)
+        for keep in step.keeps:
+            array = self.nest.arrays[keep.number]
+            held = np.zeros((self.count, evaluate(array.size, self.lengths)), array.dtype)
+            held[:, np.broadcast_to(grid.index(keep.offset), (count,))] = grid.value(keep.value)
+            self.kept[keep.number] = held
+        self.reduced.update(found)
+
+    def reduce(self, reduction, element, position, shape):
+        """The states of all rows, element after element, in float64 where they are floats."""
+        element = np.broadcast_to(element, shape)
+        wide = [np.dtype("float64") if d.kind == "f" else d for d in reduction.states]
+        state = tuple(
+            np.full((self.count,), value).astype(dtype)
+            for value, dtype in zip(reduction.reducer.identity(reduction.states), wide, strict=True)
+        )
+        places = None if position is None else np.broadcast_to(position, shape)
+        for k in range(shape[1]):
+            place = None if places is None else places[:, k]
+            x = element[:, k].astype(wide[0]) if element.dtype.kind == "f" else element[:, k]
+            state = reduction.reducer.step(CODE, state, x, place)
+        pairs = zip(state, reduction.states, strict=True)
+        return [np.asarray(each).astype(dtype)[:, None] for each, dtype in pairs]
+
+
+class _Contraction:
+    def __init__(self, work, memory, lengths):
+        self.work, self.memory, self.lengths = work, memory, lengths
+
+    def run(self):
+        work = self.work
+        outer = (*work.batch, *work.rows, *work.columns)
+        sizes = [evaluate(loop.extent, self.lengths) for loop in (*outer, *work.summed)]
+        grids = np.indices(sizes)
+        variables = {
+            loop.name: grid for loop, grid in zip((*outer, *work.summed), grids, strict=True)
+        }
+        grid = _Grid(self.memory, self.lengths, variables)
+        terms = grid.value(work.left).astype(np.float64) * grid.value(work.right)
+        terms = np.broadcast_to(terms, sizes)
+        sums = terms.sum(axis=tuple(range(len(outer), len(sizes)))).astype(work.dtype)
+        within = np.indices(sizes[: len(outer)])
+        kept = {loop.name: each for loop, each in zip(outer, within, strict=True)}
+        after = _Grid(self.memory, self.lengths, kept)
+        after.contracted = sums
+        for store in work.stores:
+            after.put(store)

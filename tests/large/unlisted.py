@@ -112,10 +112,9 @@ PLACES = {
     (
         "transformers/kernels/weights.py",
         "EXPENSIVE",
-    ): "what a function counts as: GRAIN has lengths",
+    ): "what a function counts: GRAIN is listed",
     ("transformers/native/nests.py", "_Writer.accumulation", 4): BITS,
     ("transformers/native/nests.py", "_Writer.state_lanes", 4): BITS,
-    ("transformers/native/record.py", "save"): "the form of a file",
     (
         "transformers/native/product_shape.py",
         "Shape.long_depth",

@@ -6,21 +6,29 @@ a program that was compiled before runs no stage of it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import pickle
+import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ...op_graph.dtypes import named_dtype
+from ...op_graph.dump_values import read_length, write_length
 from ...op_graph.lengths import Length
 from ..lowering.memory import Buffer, Plan
 from ..lowering.schedule import Kernel, bytes_of
+from ..lowering.scratch import PerThread
 from ..printing import c_expressions
 from . import disk_cache
 from .emit import KEPT, Module
 from .keeping import Kept
+from .product_shape import Shape
 from .toolchain import Toolchain
+from .working import ProductScratch
 
 Size = int | Length
 Space = frozenset[tuple[str, Size]]
@@ -109,15 +117,56 @@ def load(key: str, toolchain: Toolchain) -> tuple[Record, Path] | None:
     content = disk_cache.load(_name(key, toolchain))
     if content is None:
         return None
-    # As safe as the code beside it: the cache gives nothing that another user could have written.
-    record: Record = pickle.loads(content)
+    record: Record = made(json.loads(content))
     path = disk_cache.find(record.file)
     return None if path is None else (record, path)
 
 
 def save(key: str, toolchain: Toolchain, record: Record) -> None:
     """Keep a record under its program's key."""
-    disk_cache.keep_bytes(_name(key, toolchain), pickle.dumps(record, protocol=5))
+    disk_cache.keep_bytes(_name(key, toolchain), json.dumps(plain(record)).encode("ascii"))
+
+
+def plain(value: Any) -> Any:
+    """A record, or a part of one, as JSON has values."""
+    if isinstance(value, Length):
+        return {"length": write_length(value)}
+    if isinstance(value, np.dtype):
+        return {"dtype": value.name}
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, frozenset):
+        return {"set": [plain(each) for each in sorted(value, key=str)]}
+    if isinstance(value, dict):
+        return {"table": [[key, plain(each)] for key, each in value.items()]}
+    if type(value) in PARTS:
+        fields = dataclasses.fields(value)
+        found = {field.name: plain(getattr(value, field.name)) for field in fields if field.init}
+        return {"is": type(value).__name__, **found}
+    assert value is None or type(value) in (int, bool, str), f"{value!r} in a record"
+    return value
+
+
+def made(value: Any) -> Any:
+    """What ``plain`` wrote."""
+    if isinstance(value, list):
+        return tuple([made(each) for each in value])
+    if not isinstance(value, dict):
+        return value
+    if "is" in value:
+        kind = NAMED[value["is"]]
+        return kind(**{name: made(each) for name, each in value.items() if name != "is"})
+    if "length" in value:
+        return read_length(value["length"])
+    if "dtype" in value:
+        return named_dtype(value["dtype"])
+    if "set" in value:
+        return frozenset([made(each) for each in value["set"]])
+    return {key: made(each) for key, each in value["table"]}
+
+
+PARTS: tuple[type, ...] = (Record, Shown, Buffer, Kept, PerThread, ProductScratch, Shape)
+NAMED = {kind.__name__: kind for kind in PARTS}
 
 
 def _name(key: str, toolchain: Toolchain) -> str:

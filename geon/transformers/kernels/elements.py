@@ -170,10 +170,11 @@ class Elements:
     def within(self, arg: Op, at: Index, index: Index) -> Index:
         """Indices that may lie outside ``arg`` held at 0 there: those that are not the result's."""
         found = {}
-        for name, each in at.items():
-            inside = Guard(each, 0, arg.axes[name].expression)
-            same = each == index.get(name)
-            found[name] = each if same else variable(Clamped(each, (inside,)))
+        for axis in arg.axes:
+            each = at[axis.name]
+            inside = Guard(each, 0, axis.expression)
+            same = each == index.get(axis.name)
+            found[axis.name] = each if same else variable(Clamped(each, (inside,)))
         return found
 
     def guard(self, op: Op, guard: Guard) -> Guard:

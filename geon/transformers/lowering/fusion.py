@@ -14,7 +14,7 @@ from ...op_graph.bound import is_bound
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Leaf, Op
 from ..kernels.types import Fused
-from .fusion_reads import Cluster, Reading
+from .fusion_reads import FusionGroup, Reading
 from .groups import Group, single
 from .layout import LaidOut, is_choice
 from .target import Target
@@ -31,24 +31,24 @@ LONG = 64  # elements of a row from which a matrix-vector product streams severa
 class Use(NamedTuple):
     """A use of an op: the op that uses it, and how indices match on the way there.
 
-    ``aligned``: each axis is indexed as the user's axis of that name; ``spread``: the user has
+    ``identity``: each axis is indexed as the user's axis of that name; ``broadcasts``: the user has
     axes that the op lacks; ``renamed``: the user's name for each of the op's axes, where that is
-    all that keeps them from being aligned.
+    all that keeps the uses from that.
     """
 
     op: Op
-    aligned: bool
-    spread: bool
+    identity: bool
+    broadcasts: bool
     renamed: tuple[tuple[str, str], ...] = ()
 
 
-def group(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
+def fusion_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
     """The kernels of a program: ``Target.group`` of targets that emit loops."""
     return _Fusion(laid_out, target, ops, check).run()
 
 
-def is_look(laid_out: LaidOut, op: Op) -> bool:
-    """Whether ``op`` only looks at the elements of its argument, at indices known by position."""
+def is_view(laid_out: LaidOut, op: Op) -> bool:
+    """Whether ``op`` is another view of its argument's memory."""
     return op.primitive.view and laid_out.base[op] is not op
 
 
@@ -87,16 +87,16 @@ class _Fusion:
         program = laid_out.program
         self.required: set[Op] = {*program.outputs, *(op for _, op in program.updates)}
         self.uses: dict[Op, list[Use]] = {}
-        self.homes: dict[Op, list[Cluster]] = {}  # the clusters in which an op is computed
-        self.clusters: list[Cluster] = []
-        self.first: dict[Op, Cluster] = {}  # the cluster that stores an op
+        self.computed_in: dict[Op, list[FusionGroup]] = {}  # the groups in which an op is computed
+        self.groups: list[FusionGroup] = []
+        self.stored_by: dict[Op, FusionGroup] = {}  # the group that stores an op
         if len(ops) == 1:  # a copy added by the schedule: what it copies is in memory
-            stored = Cluster("call", 0)
-            self.first.update((self.laid_out.base[arg], stored) for arg in ops[0].args)
-        self.siblings: dict[tuple[object, ...], list[Cluster]] = {}
+            stored = FusionGroup("call", 0)
+            self.stored_by.update((self.laid_out.base[arg], stored) for arg in ops[0].args)
+        self.siblings: dict[tuple[object, ...], list[FusionGroup]] = {}
         self.chain: dict[Op, int] = {}
-        self.origins: dict[Op, frozenset[Op]] = {}
-        self.fed: set[Op] = set()
+        self.recompute_sources: dict[Op, frozenset[Op]] = {}
+        self.after_contraction: set[Op] = set()
 
     # Walking ------------------------------------------------------------------------------------
 
@@ -111,39 +111,39 @@ class _Fusion:
         acted: dict[Op, tuple[Op, ...]] = {}
         made = []
         for op in self.ops:
-            cluster = self.first.get(op)
-            if cluster is None:
+            group = self.stored_by.get(op)
+            if group is None:
                 continue
-            if cluster.kind == "call":
+            if group.kind == "call":
                 form = Fused("call")
                 made.append(single(self.laid_out, self.target, op, acted, form))
-            elif op is cluster.results[0]:
-                made.append(self.made(cluster))
+            elif op is group.results[0]:
+                made.append(self.made(group))
         return made
 
     def measure(self, op: Op) -> None:
         """Note what repeating ``op`` would cost, and whether a contraction's result is below it."""
         if op.primitive.name == "dot":
-            self.fed.add(op)
-        elif any(arg in self.fed and arg.axes.same_set(op.axes) for arg in op.args):
-            self.fed.add(op)
+            self.after_contraction.add(op)
+        elif any(arg in self.after_contraction and arg.axes.same_set(op.axes) for arg in op.args):
+            self.after_contraction.add(op)
         below: frozenset[Op] = frozenset()
         for arg in op.args:
             if len(arg.axes) >= len(op.axes):
-                below |= self.origins[arg]
-        if is_look(self.laid_out, op):
+                below |= self.recompute_sources[arg]
+        if is_view(self.laid_out, op):
             shifted = op.primitive.name in ("slice", "flip") and below
-            self.origins[op] = frozenset((op,)) if shifted else below
+            self.recompute_sources[op] = frozenset((op,)) if shifted else below
         elif self.repeats(op) and len(below) < 2:
-            self.origins[op] = below
+            self.recompute_sources[op] = below
         else:
-            self.origins[op] = frozenset((op,)) if len(op.axes) else frozenset()
+            self.recompute_sources[op] = frozenset((op,)) if len(op.axes) else frozenset()
         longest = max((self.chain[arg] for arg in op.args), default=0)
-        self.chain[op] = longest + (not is_look(self.laid_out, op)) if self.light(op) else 0
+        self.chain[op] = longest + (not is_view(self.laid_out, op)) if self.is_cheap(op) else 0
 
-    def under(self, op: Op) -> Op:
-        """What lies below looks."""
-        while is_look(self.laid_out, op):
+    def below_views(self, op: Op) -> Op:
+        """What lies below views."""
+        while is_view(self.laid_out, op):
             op = op.args[0]
         return op
 
@@ -153,20 +153,20 @@ class _Fusion:
         heavy = row.cost in ("expensive", "kernel") or reduces(op) or row.acts
         return not (heavy or row.name == "dot" or isinstance(op, Leaf) or is_bound(op))
 
-    def light(self, op: Op) -> bool:
+    def is_cheap(self, op: Op) -> bool:
         """Whether computing ``op`` again costs about as much as reading it."""
         if op.primitive.cost == "once":
             return len(self.uses.get(op, ())) < 2 and op.primitive.name != "concat"
-        return self.repeats(op) and op not in self.origins.get(op, ())
+        return self.repeats(op) and op not in self.recompute_sources.get(op, ())
 
     def visit(self, op: Op) -> None:
         """Give an op to the way that ops of its kind are computed."""
         uses = self.uses.get(op, [])
         name = op.primitive.name
-        if is_look(self.laid_out, op):
+        if is_view(self.laid_out, op):
             if op in self.required:
                 self.require(self.laid_out.base[op])
-            self.look(op, uses)
+            self.pass_through(op, uses)
             return
         if op.primitive.acts:
             self.library(op, uses)
@@ -183,17 +183,17 @@ class _Fusion:
             self.elementwise(op, uses)
         self.spread_uses(op)
 
-    def look(self, op: Op, uses: list[Use]) -> None:
-        """A look passes its uses on to what it looks at."""
+    def pass_through(self, op: Op, uses: list[Use]) -> None:
+        """A view passes its uses on to its argument."""
         name, arg = op.primitive.name, op.args[0]
-        aligned = name in ("broadcast", "reorder")
+        identity = name in ("broadcast", "reorder")
         wider = name == "broadcast"
         names: tuple[tuple[str, str], ...] = ()
         if name == "rename":
             names = tuple(zip(arg.axes.names, op.axes.names, strict=True))
         for u in uses:
-            renamed = names if u.aligned and not u.spread else ()
-            self.pass_on(arg, [Use(u.op, u.aligned and aligned, u.spread or wider, renamed)])
+            renamed = names if u.identity and not u.broadcasts else ()
+            self.pass_on(arg, [Use(u.op, u.identity and identity, u.broadcasts or wider, renamed)])
         for position in op.args[1:]:
             self.pass_on(position, [Use(u.op, True, True) for u in uses])
 
@@ -205,13 +205,13 @@ class _Fusion:
         name = op.primitive.name
         free = op.primitive.index_map is not None
         for k, arg in enumerate(op.args):
-            aligned = not free or not len(arg.axes)
+            identity = not free or not len(arg.axes)
             if name == "gather" and k == 1:
-                aligned = False
-            spread = name == "dot" or reduces(op) or len(arg.axes) < len(op.axes)
+                identity = False
+            broadcasts = name == "dot" or reduces(op) or len(arg.axes) < len(op.axes)
             if reduces(op):
-                spread = False
-            self.pass_on(arg, [Use(op, aligned, spread)])
+                broadcasts = False
+            self.pass_on(arg, [Use(op, identity, broadcasts)])
 
     # Where an op is computed --------------------------------------------------------------------
 
@@ -220,119 +220,117 @@ class _Fusion:
             self.required.add(op)
 
     def level_below(self, uses: list[Use]) -> int:
-        levels = [c.level for use in uses for c in self.homes.get(use.op, ())]
+        levels = [c.level for use in uses for c in self.computed_in.get(use.op, ())]
         return min(levels) - 1 if levels else 0
 
-    def users(self, uses: list[Use]) -> list[Cluster]:
-        """The clusters that use an op."""
-        return list({c: None for use in uses for c in self.homes.get(use.op, ())})
+    def users(self, uses: list[Use]) -> list[FusionGroup]:
+        """The groups that use an op."""
+        return list({c: None for use in uses for c in self.computed_in.get(use.op, ())})
 
-    def begin(self, op: Op, kind: str, uses: list[Use]) -> Cluster:
-        """A cluster of its own for ``op``."""
-        cluster = Cluster(kind, self.level_below(uses))
-        self.clusters.append(cluster)
-        self.enter(op, cluster, True)
-        return cluster
+    def begin(self, op: Op, kind: str, uses: list[Use]) -> FusionGroup:
+        """A group of its own for ``op``."""
+        group = FusionGroup(kind, self.level_below(uses))
+        self.groups.append(group)
+        self.enter(op, group, True)
+        return group
 
-    def enter(self, op: Op, cluster: Cluster, result: bool) -> None:
-        """Compute ``op`` in a cluster, stored by it where it is a ``result``."""
-        cluster.inner.add(op)
-        if not all(
-            self.straight(use, cluster) for use in self.within(self.uses.get(op, []), cluster)
-        ):
-            cluster.strayed.add(op)
-        cluster.heavy += op.primitive.cost == "expensive"
-        self.homes.setdefault(op, []).append(cluster)
+    def enter(self, op: Op, group: FusionGroup, result: bool) -> None:
+        """Compute ``op`` in a group, stored by it where it is a ``result``."""
+        group.inner.add(op)
+        if not all(self.straight(use, group) for use in self.within(self.uses.get(op, []), group)):
+            group.reindexed.add(op)
+        group.heavy += op.primitive.cost == "expensive"
+        self.computed_in.setdefault(op, []).append(group)
         if result:
-            cluster.results.append(op)
-            self.first[op] = cluster
+            group.results.append(op)
+            self.stored_by[op] = group
 
     def library(self, op: Op, uses: list[Use]) -> None:
         """A kernel of its own, which reads its arguments from memory."""
-        cluster = self.begin(op, "call", uses)
+        group = self.begin(op, "call", uses)
         for arg in op.args:
             self.require(self.laid_out.base[arg])
             if not op.primitive.acts:
                 self.pass_on(arg, [Use(op, False, False)])
-        cluster.results = [op]
+        group.results = [op]
 
-    def candidates(self, op: Op, uses: list[Use]) -> list[Cluster]:
-        """The clusters that ``op`` could join as one of their results, lowest level first."""
+    def candidates(self, op: Op, uses: list[Use]) -> list[FusionGroup]:
+        """The groups that ``op`` could join as one of their results, lowest level first."""
         users = self.users(uses)
         fitting = []
-        for cluster in users:
-            others = [c for c in users if c is not cluster]
-            if all(cluster.level < other.level for other in others):
-                fitting.append(cluster)
+        for group in users:
+            others = [c for c in users if c is not group]
+            if all(group.level < other.level for other in others):
+                fitting.append(group)
         return fitting
 
-    def within(self, uses: list[Use], cluster: Cluster) -> list[Use]:
-        return [use for use in uses if cluster in self.homes.get(use.op, ())]
+    def within(self, uses: list[Use], group: FusionGroup) -> list[Use]:
+        return [use for use in uses if group in self.computed_in.get(use.op, ())]
 
     def elementwise(self, op: Op, uses: list[Use]) -> None:
         """Repeat an op in all its users, join one of them, or begin a nest."""
         users = self.users(uses)
         required = op in self.required or self.apart
         if not required and users and self.repeatable(op, uses, users):
-            for cluster in users:
-                self.enter(op, cluster, False)
+            for group in users:
+                self.enter(op, group, False)
             return
         if not self.apart:
-            for cluster in self.candidates(op, uses):
-                if self.fits_elementwise(op, self.within(uses, cluster), cluster):
-                    self.enter(op, cluster, required or len(users) > 1)
+            for group in self.candidates(op, uses):
+                if self.fits_elementwise(op, self.within(uses, group), group):
+                    self.enter(op, group, required or len(users) > 1)
                     return
         self.begin(op, "nest", uses)
 
-    def repeatable(self, op: Op, uses: list[Use], users: list[Cluster]) -> bool:
+    def repeatable(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
         """Whether ``op`` is computed wherever it is used, never stored."""
-        light = self.light(op) and self.chain[op] <= CHEAP_CHAIN
+        cheap = self.is_cheap(op) and self.chain[op] <= CHEAP_CHAIN
         scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
-        alone = len(uses) == 1 and not uses[0].spread and not self.operand(uses[0])
-        if not (light or scalar or alone):
+        alone = len(uses) == 1 and not uses[0].broadcasts and not self.operand(uses[0])
+        if not (cheap or scalar or alone):
             return False
-        for cluster in users:
-            if cluster.kind == "call" or self.full(op, cluster):
+        for group in users:
+            if group.kind == "call" or self.full(op, group):
                 return False
-        return not any(self.operand(use) and op in self.fed for use in uses)
+        return not any(self.operand(use) and op in self.after_contraction for use in uses)
 
-    def straight(self, use: Use, cluster: Cluster) -> bool:
-        """Whether the user is computed at the cluster's indices, and takes the op at its own."""
-        return use.aligned and use.op not in cluster.strayed and not self.operand(use)
+    def straight(self, use: Use, group: FusionGroup) -> bool:
+        """Whether the user is computed at the group's indices, and takes the op at its own."""
+        return use.identity and use.op not in group.reindexed and not self.operand(use)
 
     def operand(self, use: Use) -> bool:
         """Whether a use is as an operand of a product."""
         return use.op.primitive.name == "dot" and is_product(use.op)
 
-    def fits_elementwise(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
-        """Whether a cluster can compute ``op``, stored or not, at its own indices."""
-        if cluster.kind == "call" or self.full(op, cluster):
+    def fits_elementwise(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether a group can compute ``op``, stored or not, at its own indices."""
+        if group.kind == "call" or self.full(op, group):
             return False
-        if not all(self.straight(use, cluster) for use in uses):
+        if not all(self.straight(use, group) for use in uses):
             return False
-        if cluster.rows is not None and not cluster.rows <= set(op.axes.names):
+        if group.rows is not None and not group.rows <= set(op.axes.names):
             return False
-        if any(use.spread for use in uses):
-            return cluster.kind == "nest" and self.by_rows(cluster, frozenset(op.axes.names))
-        return cluster.rows is not None or op.axes.same_set(cluster.results[0].axes)
+        if any(use.broadcasts for use in uses):
+            return group.kind == "nest" and self.by_rows(group, frozenset(op.axes.names))
+        return group.rows is not None or op.axes.same_set(group.results[0].axes)
 
-    def full(self, op: Op, cluster: Cluster) -> bool:
-        """Whether a cluster holds as many ops as a compiler handles well."""
-        if op.primitive.cost == "expensive" and cluster.heavy >= HEAVY_BODY:
+    def full(self, op: Op, group: FusionGroup) -> bool:
+        """Whether a group holds as many ops as a compiler handles well."""
+        if op.primitive.cost == "expensive" and group.heavy >= HEAVY_BODY:
             return True
-        return len(cluster.inner) >= (EPILOGUE if cluster.kind == "contraction" else BODY)
+        return len(group.inner) >= (EPILOGUE if group.kind == "contraction" else BODY)
 
-    def by_rows(self, cluster: Cluster, rows: frozenset[str]) -> bool:
+    def by_rows(self, group: FusionGroup, rows: frozenset[str]) -> bool:
         """Make the passes of a nest share ``rows``; False where that does not fit."""
-        if cluster.rows is not None:
-            return cluster.rows == rows
-        if not rows or not all(rows <= set(op.axes.names) for op in cluster.results):
+        if group.rows is not None:
+            return group.rows == rows
+        if not rows or not all(rows <= set(op.axes.names) for op in group.results):
             return False
-        for op in cluster.results:
+        for op in group.results:
             order = self.laid_out.layouts[op].order
             if not set(order[: len(rows)]) <= rows:
                 return False
-        cluster.rows = rows
+        group.rows = rows
         return True
 
     def reduction(self, op: Op, uses: list[Use]) -> None:
@@ -340,76 +338,76 @@ class _Fusion:
         users = self.users(uses)
         required = op in self.required or len(users) > 1
         if not self.apart:
-            for cluster in self.candidates(op, uses):
-                if self.fits_reduction(op, self.within(uses, cluster), cluster):
-                    cluster.reductions.append(op)
-                    self.enter(op, cluster, required)
+            for group in self.candidates(op, uses):
+                if self.fits_reduction(op, self.within(uses, group), group):
+                    group.reductions.append(op)
+                    self.enter(op, group, required)
                     return
-            for cluster in self.siblings.get(self.space(op), ()):
-                if all(cluster.level < user.level for user in users):
-                    if len(cluster.inner) < BODY and self.shares(op, cluster):
-                        cluster.reductions.append(op)
-                        self.enter(op, cluster, True)
+            for group in self.siblings.get(self.space(op), ()):
+                if all(group.level < user.level for user in users):
+                    if len(group.inner) < BODY and self.shares(op, group):
+                        group.reductions.append(op)
+                        self.enter(op, group, True)
                         return
-        cluster = self.begin(op, "nest", uses)
-        cluster.rows = frozenset(op.axes.names)
-        cluster.reductions.append(op)
-        self.siblings.setdefault(self.space(op), []).append(cluster)
+        group = self.begin(op, "nest", uses)
+        group.rows = frozenset(op.axes.names)
+        group.reductions.append(op)
+        self.siblings.setdefault(self.space(op), []).append(group)
 
     def space(self, op: Op) -> tuple[object, ...]:
         """The loops of a reduction: what is kept and what it goes over."""
         over = {(a.name, a.expression) for arg in op.args for a in arg.axes}
         return frozenset(op.axes.names), frozenset(over)
 
-    def shares(self, op: Op, cluster: Cluster) -> bool:
-        """Whether a reduction reads something that those of the cluster read."""
+    def shares(self, op: Op, group: FusionGroup) -> bool:
+        """Whether a reduction reads something that those of the group read."""
         mine = self.sources(op)
-        return any(mine & self.sources(other) for other in cluster.reductions)
+        return any(mine & self.sources(other) for other in group.reductions)
 
     def sources(self, op: Op) -> set[Op]:
         """Values of the reduction's own size near below it."""
         found: set[Op] = set()
         stack = list(op.args)
         while stack and len(found) < 64:
-            arg = self.under(stack.pop())
+            arg = self.below_views(stack.pop())
             if len(arg.axes) and arg not in found:
                 found.add(arg)
                 if not is_bound(arg) and arg.primitive.kind == "elementwise":
                     stack += arg.args
         return found
 
-    def fits_reduction(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
+    def fits_reduction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
         """Whether the nest can compute ``op`` for each row before it uses it."""
         rows = frozenset(op.axes.names)
-        if cluster.kind != "nest" or len(cluster.inner) >= BODY or cluster.dot is not None:
+        if group.kind != "nest" or len(group.inner) >= BODY or group.dot is not None:
             return False
-        if not all(self.straight(use, cluster) for use in uses):
+        if not all(self.straight(use, group) for use in uses):
             return False
-        if all(frozenset(r.axes.names) == rows for r in cluster.results):
-            if cluster.rows not in (None, rows):
+        if all(frozenset(r.axes.names) == rows for r in group.results):
+            if group.rows not in (None, rows):
                 return False
-            if not self.feeds_reduction(uses, cluster):
-                cluster.rows = rows  # what follows is computed from the reduction, row by row
+            if not self.feeds_reduction(uses, group):
+                group.rows = rows  # what follows is computed from the reduction, row by row
                 return True
         if not rows or not self.small_rows(op):
             return False
-        if any(not rows <= set(r.axes.names) for r in cluster.results):
+        if any(not rows <= set(r.axes.names) for r in group.results):
             return False
-        if any(frozenset(r.axes.names) != rows for r in cluster.reductions):
+        if any(frozenset(r.axes.names) != rows for r in group.reductions):
             return False
-        if cluster.rows is None:
-            cluster.rows = rows
-        return cluster.rows == rows
+        if group.rows is None:
+            group.rows = rows
+        return group.rows == rows
 
-    def feeds_reduction(self, uses: list[Use], cluster: Cluster) -> bool:
-        """Whether a reduction of the cluster is over something computed from these uses."""
+    def feeds_reduction(self, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether a reduction of the group is over something computed from these uses."""
         wanted = {use.op for use in uses}
-        stack = list(cluster.reductions)
+        stack = list(group.reductions)
         seen = set(stack)
         while stack:
             for arg in stack.pop().args:
-                arg = self.under(arg)
-                if arg in cluster.inner and arg not in seen:
+                arg = self.below_views(arg)
+                if arg in group.inner and arg not in seen:
                     seen.add(arg)
                     stack.append(arg)
         return bool(wanted & seen)
@@ -429,42 +427,42 @@ class _Fusion:
         users = self.users(uses)
         required = op in self.required or len(users) > 1
         if not self.apart:
-            for cluster in self.candidates(op, uses):
-                inside = self.within(uses, cluster)
-                if self.fits_contraction(op, inside, cluster):
-                    cluster.kind, cluster.dot, cluster.names = "contraction", op, inside[0].renamed
-                    self.enter(op, cluster, required)
+            for group in self.candidates(op, uses):
+                inside = self.within(uses, group)
+                if self.fits_contraction(op, inside, group):
+                    group.kind, group.dot, group.names = "contraction", op, inside[0].renamed
+                    self.enter(op, group, required)
                     return
-        cluster = self.begin(op, "contraction", uses)
-        cluster.dot = op
+        group = self.begin(op, "contraction", uses)
+        group.dot = op
 
-    def fits_contraction(self, op: Op, uses: list[Use], cluster: Cluster) -> bool:
-        """Whether what the cluster computes can be done while the product is stored."""
-        if cluster.kind != "nest" or cluster.reductions or cluster.rows is not None:
+    def fits_contraction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
+        """Whether what the group computes can be done while the product is stored."""
+        if group.kind != "nest" or group.reductions or group.rows is not None:
             return False
-        if len(cluster.inner) > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:
+        if len(group.inner) > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:
             return False
         renamed = uses[0].renamed
         if renamed and (op in self.required or len(self.users(self.uses[op])) > 1):
             return False
-        if any(use.op in cluster.strayed for use in uses):
+        if any(use.op in group.reindexed for use in uses):
             return False
-        if not all((use.aligned or renamed) and not use.spread for use in uses):
+        if not all((use.identity or renamed) and not use.broadcasts for use in uses):
             return False
         names = {n for _, n in renamed} or set(op.axes.names)
-        return all(set(result.axes.names) == names for result in cluster.results)
+        return all(set(result.axes.names) == names for result in group.results)
 
     # Groups -------------------------------------------------------------------------------------
 
-    def made(self, cluster: Cluster) -> Group:
+    def made(self, group: FusionGroup) -> Group:
         """The group of a nest or product: what it reads, needs, and may overwrite."""
-        results = tuple(cluster.results)
-        order = Reading(self.laid_out, self.first, cluster)
+        results = tuple(group.results)
+        order = Reading(self.laid_out, self.stored_by, group)
         for op in results:
             order.walk(op)
-        rows = cluster.rows if cluster.reductions or cluster.rows is not None else None
-        reductions = tuple(cluster.reductions)
-        form = Fused(cluster.kind, rows, cluster.dot, reductions, cluster.names)
+        rows = group.rows if group.reductions or group.rows is not None else None
+        reductions = tuple(group.reductions)
+        form = Fused(group.kind, rows, group.dot, reductions, group.names)
         in_place = {op: order.in_place(op) for op in results}
         main = results[0]
         return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, form)

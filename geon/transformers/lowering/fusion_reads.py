@@ -12,7 +12,7 @@ from .layout import LaidOut
 
 
 @dataclass(eq=False, slots=True)
-class Cluster:
+class FusionGroup:
     """A kernel in the making."""
 
     kind: str
@@ -24,20 +24,22 @@ class Cluster:
     dot: Op | None = None
     names: tuple[tuple[str, str], ...] = ()
     heavy: int = 0
-    strayed: set[Op] = field(default_factory=set)  # computed at other indices than their own
+    reindexed: set[Op] = field(default_factory=set)  # computed at other indices than their own
 
 
 class Reading:
-    """What a cluster reads from memory, and in which pass."""
+    """What a group reads from memory, and in which pass."""
 
-    def __init__(self, laid_out: LaidOut, stored: Mapping[Op, Cluster], cluster: Cluster) -> None:
-        self.laid_out, self.stored, self.cluster = laid_out, stored, cluster
-        self.results = set(cluster.results)
+    def __init__(
+        self, laid_out: LaidOut, stored: Mapping[Op, FusionGroup], group: FusionGroup
+    ) -> None:
+        self.laid_out, self.stored, self.group = laid_out, stored, group
+        self.results = set(group.results)
         self.reads: dict[Op, None] = {}
         self.needs: dict[Op, None] = {}
         self.loose: set[Op] = set()  # read at other indices than its own
         self.passes: dict[Op, int] = {}
-        self.reductions = set(cluster.reductions)
+        self.reductions = set(group.reductions)
         # What is below each op that is read at other indices than its own, and at its own.
         self.seen: tuple[dict[Op, frozenset[Op]], dict[Op, frozenset[Op]]] = ({}, {})
         self.last: dict[Op, list[tuple[int, frozenset[str]]]] = {}
@@ -50,14 +52,14 @@ class Reading:
 
     def walk(self, result: Op) -> None:
         """Note all that ``result`` reads."""
-        for op in [*(r for r in self.cluster.reductions), result]:
+        for op in [*(r for r in self.group.reductions), result]:
             self.find_pass(op)
-        for op in [*self.cluster.reductions, result]:
-            below = op.args if op in self.reductions or op is self.cluster.dot else (op,)
+        for op in [*self.group.reductions, result]:
+            below = op.args if op in self.reductions or op is self.group.dot else (op,)
             level = max((self.passes.get(arg, 0) for arg in below), default=0)
             shape = frozenset(n for arg in below for n in arg.axes.names)
             for arg in below:
-                aligned = op is not self.cluster.dot and op.primitive.name != "dot"
+                aligned = op is not self.group.dot and op.primitive.name != "dot"
                 for value in self.below(arg, aligned):
                     self.last.setdefault(value, []).append((level, shape))
 

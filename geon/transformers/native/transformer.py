@@ -13,7 +13,7 @@ from ..base import Transformer
 from ..compile import Stages
 from ..computation import Computation
 from ..linking import Linking
-from ..lowering.fusion import group
+from ..lowering.fusion import fusion_groups
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
 from .completeness import lacks
@@ -44,7 +44,7 @@ TARGET = Target(
         "print": (0,),
         "checked": (0,),
     },
-    group=group,
+    group=fusion_groups,
     last=LAST,
     keeps=keeps,
     works=works,

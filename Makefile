@@ -8,7 +8,7 @@ BENCH := .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test docs bench bench-numpy fuzz fuzz-large clean
+.PHONY: demo test docs bench compile-times bench-numpy fuzz fuzz-large clean
 
 demo: $(VENV)/installed-examples  ## Train on handwritten digits, then predict in a second process.
 	$(BIN)/python examples/digits.py train
@@ -25,6 +25,9 @@ docs: $(VENV)/installed-test  ## Build the documentation into site/.
 
 bench: $(BENCH)/installed  ## Measure geon beside its peers; BENCH_OPTIONS='--only gelu' for a part.
 	$(BENCH)/bin/python -m benchmarks.peers $(BENCH_OPTIONS)
+
+compile-times: $(BENCH)/installed  ## Measure first calls beside JAX.
+	$(BENCH)/bin/python -m benchmarks.compile_times
 
 bench-numpy: $(VENV)/installed-test  ## Print the figures of the NumPy transformer.
 	$(BIN)/python benchmarks/numpy_figures.py

@@ -24,6 +24,7 @@ from .constants import as_tensor, scalar_value
 from .dtypes import as_dtype, kind, named_dtype
 from .op_graph import Op, Tensor, annotate, make
 from .registry import Inferred, Primitive
+from .sites import Site
 from .weak import strengthen
 
 Array = np.ndarray[Any, Any]
@@ -389,7 +390,9 @@ def stop_gradient(x: Any, *, name: str | None = None, tags: Any = (), follows: A
     return annotate(made, name, tags, follows)
 
 
-def copy(x: Op, layout: tuple[str, ...] | None = None, number: int = 0) -> Tensor:
+def copy(
+    x: Op, layout: tuple[str, ...] | None = None, number: int = 0, site: Site | None = None
+) -> Tensor:
     """``x`` in memory of its own, its axes ordered there as ``layout`` says (outermost first)."""
-    made: Tensor = make(COPY, (x,), (layout, number), weak=False)
+    made: Tensor = make(COPY, (x,), (layout, number), weak=False, site=site)
     return made

@@ -233,14 +233,7 @@ _STEPS = {
 
 
 def _rebuilt(op: Op, args: tuple[Op, ...]) -> Op:
-    if same_ops(args, op.args):
-        return op
-    outer = set_override(op._site)
-    try:
-        made: Op = with_args(op, args)
-    finally:
-        set_override(outer)
-    return made
+    return op if same_ops(args, op.args) else with_args(op, args)
 
 
 def substitute(op: Op, known: dict[Op, Op]) -> Op:

@@ -21,7 +21,7 @@ from .lengths import given as given_length
 from .nodes import Node, Notes, carry_lines, carry_notes, shown_name, slot_setter
 from .operators import IDENTITY, SYNTAX, TensorOperators
 from .registry import Primitive
-from .sites import user_site
+from .sites import Site, user_site
 
 NO_AXES = Axes()
 OpT = TypeVar("OpT", bound="Op")
@@ -249,8 +249,9 @@ _put_info = slot_setter(Leaf, "info")
 VOID_DTYPE: DType = np.dtype("V0")
 
 
-def lookup(key: tuple[Any, ...]) -> Op | None:
-    """The live op interned under ``key``, with this call's line added to its notes; or None.
+def lookup(key: tuple[Any, ...], site: Site | None = None) -> Op | None:
+    """The live op interned under ``key``, with ``site``, or this call's line, added to its notes;
+    or None.
 
     What computations make notes no lines.
     """
@@ -261,7 +262,7 @@ def lookup(key: tuple[Any, ...]) -> Op | None:
     if entry is not None:
         op = entry()
         if op is not None:
-            op.note_site(user_site(2))
+            op.note_site(user_site(2) if site is None else site)
             return op
     return None
 
@@ -278,18 +279,20 @@ def intern(
     effect: bool = False,
     guards: tuple[Guard, ...] = (),
     arranged: bool = False,
+    site: Site | None = None,
 ) -> OpT:
     """The op of this primitive, arguments and attributes: the live one, else a new one.
 
-    ``arranged`` marks an op whose axes are not in the order that its arguments give them.
+    ``arranged`` marks an op whose axes are not in the order that its arguments give them. ``site``
+    is where it was made, where that is not the caller's line.
     """
     key = (primitive, attrs, *map(id, args)) if attrs else (primitive, *map(id, args))
     if arranged:
         key = (axes, *key)
-    found = lookup(key)
+    found = lookup(key, site)
     if found is not None:
         return found  # type: ignore[return-value]  # a key belongs to one class
-    op = _build(cls, primitive, args, attrs, axes, dtype, weak, effect, guards)
+    op = _build(cls, primitive, args, attrs, axes, dtype, weak, effect, guards, site)
     return insert(key, op)
 
 
@@ -300,13 +303,14 @@ def make(
     *,
     weak: bool | None = None,
     guards: tuple[Guard, ...] = (),
+    site: Site | None = None,
 ) -> Any:
     """The op of a row: the live one, else a new one with the axes and dtype that the row infers.
 
     ``guards`` are assumptions of the caller's own; it is weak where the row says so, unless given.
     """
     key = (row, attrs, *map(id, args)) if attrs else (row, *map(id, args))
-    found = lookup(key)
+    found = lookup(key, site)
     if found is not None:
         return found
     assert row.infer is not None
@@ -316,7 +320,7 @@ def make(
         weak = row.gives_weak(args)
     effect = row.kind == "effect"
     guards = guards + inferred if guards else inferred
-    return insert(key, _build(cls, row, args, attrs, axes, dtype, weak, effect, guards))
+    return insert(key, _build(cls, row, args, attrs, axes, dtype, weak, effect, guards, site))
 
 
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
@@ -361,6 +365,7 @@ def _build(
     weak: bool,
     effect: bool,
     guards: tuple[Guard, ...],
+    site: Site | None = None,
 ) -> OpT:
     op = _new(cls)
     _put_primitive(op, primitive)
@@ -371,7 +376,7 @@ def _build(
     _put_weak(op, weak)
     _put_guards(op, guards)
     _put_notes(op, None)
-    _put_site(op, user_site(2))
+    _put_site(op, user_site(2) if site is None else site)
     if not effect:
         for arg in args:
             if arg.effectful:
@@ -394,7 +399,7 @@ def with_args(
     """The same primitive, attributes, axes, dtype and weakness (unless given) on other arguments.
 
     The arguments of an elementwise op may lack axes that those replaced had, or have them in
-    another order, as long as together they have all axes of the op.
+    another order, as long as together they have all axes of the op. It is made where ``op`` was.
     """
     if dtype is None and same_ops(op.args, args):
         return op
@@ -411,6 +416,7 @@ def with_args(
         effect=effect,
         guards=op.guards,
         arranged=arranged,
+        site=op._site,
     )
 
 

@@ -92,7 +92,6 @@ class _Driver:
                     break
             new = op
             if args is not op.args:
-                set_override(op._site)
                 new = with_args(op, args)
                 carry_lines(op, new)
             if new.primitive.name in table:

@@ -146,18 +146,20 @@ class Elements:
         args = tuple([self.value(arg, index) for arg in op.args])
         return self.code(Apply, op.primitive, args, op.attrs, op.dtype)
 
-    def chosen(self, op: Op, index: Index, pieces: tuple[Piece, ...]) -> Scalar:
+    def chosen(
+        self, op: Op, index: Index, pieces: tuple[Piece, ...], certain: bool = True
+    ) -> Scalar:
         """The element of the first piece whose guards hold.
 
         Indices that guards limit are held at 0 where they do not hold, so that every piece can be
-        computed everywhere.
+        computed everywhere. It is ``certain`` that none of other pieces holds before the first.
         """
         there = [piece for piece in pieces if op.args[piece.arg].axes.size != 0]
         first, *others = there or pieces[-1:]  # of nothing, nothing can be read
         arg = op.args[first.arg]
         at = self.resolved(op, first.index)
-        if not others:
-            return self.value(arg, self.within(arg, at, index))
+        if not first.guards or not others:
+            return self.value(arg, at if certain else self.within(arg, at, index))
         guards = tuple([self.guard(op, guard) for guard in first.guards])
         limited = {atom for guard in guards for atom in guard.index.terms}
         safe = {}
@@ -165,7 +167,7 @@ class Elements:
             free = each == index.get(name) and limited.isdisjoint(each.terms)
             safe[name] = each if free else variable(Clamped(each, guards))
         value = self.value(arg, safe)
-        return self.code(Select, guards, value, self.chosen(op, index, tuple(others)))
+        return self.code(Select, guards, value, self.chosen(op, index, tuple(others), False))
 
     def within(self, arg: Op, at: Index, index: Index) -> Index:
         """Indices that may lie outside ``arg`` held at 0 there: those that are not the result's."""

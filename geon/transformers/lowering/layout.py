@@ -9,7 +9,6 @@ from ...op_graph.bound import is_bound
 from ...op_graph.elementwise import copy
 from ...op_graph.nodes import carry_lines, carry_notes
 from ...op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops, with_args
-from ...op_graph.sites import set_override
 from .program import Program
 from .target import Layout, Target
 from .view_layout import view_layout
@@ -74,18 +73,14 @@ class _State:
 
     def place(self, op: Op) -> None:
         """Give ``op`` its layout, on its laid-out arguments."""
-        outer = set_override(op._site)
-        try:
-            args = tuple([self.new[arg] for arg in op.args])
-            if op.primitive.name == "dot":
-                args = self.operands(op, args)
-            elif op.primitive.name in self.target.contiguous and not is_choice(op):
-                args = self.contiguous(args, self.target.contiguous[op.primitive.name])
-            made = op if same_ops(args, op.args) else with_args(op, args)
-            carry_lines(op, made)
-            carry_notes(op, made)
-        finally:
-            set_override(outer)
+        args = tuple([self.new[arg] for arg in op.args])
+        if op.primitive.name == "dot":
+            args = self.operands(op, args)
+        elif op.primitive.name in self.target.contiguous and not is_choice(op):
+            args = self.contiguous(op, args)
+        made = op if same_ops(args, op.args) else with_args(op, args)
+        carry_lines(op, made)
+        carry_notes(op, made)
         self.new[op] = made
         if made not in self.layouts:
             self.record(made, op in self.finals)
@@ -97,19 +92,19 @@ class _State:
         for arg, order in zip(args, wish.copies, strict=True):
             if order is not None:
                 assert isinstance(arg, Tensor)
-                arg = copy(arg, order)
+                arg = copy(arg, order, site=op._site)
                 self.record(arg, False)
             made.append(arg)
         return tuple(made)
 
-    def contiguous(self, args: tuple[Op, ...], positions: tuple[int, ...]) -> tuple[Op, ...]:
-        """The operands, those at ``positions`` copied where they do not lie in axes order."""
+    def contiguous(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
+        """The operands, those that the target wants so copied where they lie in another order."""
         made = list(args)
-        for k in positions[: len(made)]:
+        for k in self.target.contiguous[op.primitive.name][: len(made)]:
             arg = made[k]
             if self.layouts[arg] != Layout(arg.axes.names):
                 assert isinstance(arg, Tensor)
-                made[k] = copy(arg, arg.axes.names)
+                made[k] = copy(arg, arg.axes.names, site=op._site)
                 self.record(made[k], False)
         return tuple(made)
 
@@ -151,11 +146,7 @@ class _State:
         assert isinstance(made, Tensor)
         fits = self.base[made] is made and not is_bound(made) and made not in self.taken
         if not fits or self.layouts[made].order != made.axes.names:
-            outer = set_override(op._site)
-            try:
-                made = copy(made, None, number)
-            finally:
-                set_override(outer)
+            made = copy(made, None, number, op._site)
             self.record(made, True)
         self.taken.add(made)
         return made

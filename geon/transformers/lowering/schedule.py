@@ -10,7 +10,6 @@ from ...op_graph.bound import is_bound
 from ...op_graph.elementwise import copy
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, Tensor, among, post_order
-from ...op_graph.sites import set_override
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
 from ..kernels.types import Fused
@@ -192,11 +191,7 @@ class _Work:
 
     def deferred(self, op: Tensor, number: int) -> Tensor:
         """A copy of a new value, made when nothing reads the old one any more."""
-        outer = set_override(op._site)
-        try:
-            late = copy(op, None, -1 - number)
-        finally:
-            set_override(outer)
+        late = copy(op, None, -1 - number, op._site)
         self.base[late] = late
         self.laid_out.layouts[late] = Layout(late.axes.names)
         if self.target.group is None:

@@ -21,8 +21,8 @@ from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel, bytes_of
 from ..runtime.memory import HOST
 from .emit import KEPT, Module
-from .entry import Entry, gateway, row
-from .spacious import new_result
+from .entry import Entry, extension
+from .spacious import maker, new_result
 from .threads import load_pool
 
 Array = np.ndarray[Any, Any]
@@ -59,8 +59,8 @@ _prepared = False
 def prepare() -> None:
     """Begin to compile what every program of this process needs, beside the user's own work.
 
-    It is there from the cache after the first time. What only a second call needs is left to that
-    one. What fails here fails again, and is told, where it is needed.
+    It is there from the cache after the first time. What fails here fails again, and is told, where
+    it is needed.
     """
     global _prepared
     if not _prepared:
@@ -143,7 +143,7 @@ class NativeProgram:
 
         What prints calls Python, so it always goes the long way.
         """
-        made = None if self.shown else gateway()
+        made = None if self.shown else extension()
         return None if made is None else Entry(made, dtypes)
 
     def sizes(
@@ -176,7 +176,7 @@ class Bound:
     ) -> None:
         self.program, self.threads, self.lengths = program, threads, lengths
         self.held = (arena, *variables, *constants)
-        self.capsule: Any = None
+        self.entered: Any = None  # the extension's tables
         module = program.module
         self.shapes = [
             (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in program.results
@@ -225,7 +225,7 @@ class Bound:
         return results
 
     def tables(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What ``entry.c`` binds: the function, and the tables it takes."""
+        """What ``Tables`` of ``entry.c`` takes: the function, and what a call gives it."""
         work = sum(
             count * math.prod([evaluate(n, self.lengths) for _, n in space])
             for space, count in self.program.work.items()
@@ -233,11 +233,9 @@ class Bound:
         return (
             self.program.run_address,
             inputs,
-            tuple([row(dtype, shape) for shape, dtype in self.shapes]),
-            ctypes.addressof(self.pointers),
-            len(self.pointers),
-            ctypes.addressof(self.sizes),
-            len(self.sizes),
+            tuple([(dtype, shape, maker(shape, dtype)) for shape, dtype in self.shapes]),
+            self.pointers,
+            self.sizes,
             self.threads,
             work >= LONG,
             tuple(self.program.checks),

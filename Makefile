@@ -6,6 +6,8 @@ JOBS ?= 2
 VENV := .venv
 BENCH := .venv-bench
 BIN := $(VENV)/bin
+# What an installation is made of; the rest is read where it lies.
+METADATA := setup.cfg pyproject.toml setup.py geon/transformers/native/entry.c
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test docs bench compile-times bench-numpy fuzz fuzz-large clean
@@ -43,7 +45,7 @@ fuzz-large: $(VENV)/installed-test  ## Random programs over large arrays, at eac
 	$(BIN)/python -m tests.large.fuzz --programs $(PROGRAMS) --seed "$(SEED)" --jobs $(JOBS)
 
 clean:  ## Remove the environment and everything that was built.
-	rm -rf $(VENV) $(BENCH) build dist site *.egg-info
+	rm -rf $(VENV) $(BENCH) build dist site *.egg-info geon/transformers/native/_entry.*
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \
@@ -51,16 +53,16 @@ $(BIN)/python:
 		% sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/installed-examples: setup.cfg pyproject.toml | $(BIN)/python
+$(VENV)/installed-examples: $(METADATA) | $(BIN)/python
 	$(PIP) --editable '.[examples]'
 	@touch $@
 
-$(VENV)/installed-test: setup.cfg pyproject.toml | $(BIN)/python
+$(VENV)/installed-test: $(METADATA) | $(BIN)/python
 	$(PIP) --editable '.[examples,test,docs]'
 	@touch $@ $(VENV)/installed-examples
 
 # Each line of contenders.txt is what one pip installs; one that cannot be had is a dash.
-$(BENCH)/installed: setup.cfg pyproject.toml benchmarks/peers/contenders.txt
+$(BENCH)/installed: $(METADATA) benchmarks/peers/contenders.txt
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . matplotlib
 	grep -v '^#' benchmarks/peers/contenders.txt | while read -r line; do \

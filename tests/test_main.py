@@ -10,6 +10,7 @@ import geon
 from geon import __main__ as command
 from geon.transformers import base
 from geon.transformers.base import transformer_class
+from geon.transformers.native import entry
 from tests.testing.wrong import WrongRow
 
 
@@ -55,6 +56,15 @@ def test_doctor_gives_the_cure(found, capsys):
     assert (
         "--  elsewhere  there is no compiler: pip install geon[native]" in capsys.readouterr().out
     )
+
+
+def test_doctor_says_that_calls_could_be_shorter(found, capsys, monkeypatch):
+    monkeypatch.setattr(entry, "extension", lambda: object())
+    assert command.main(["doctor"]) == 0
+    assert "microseconds" not in capsys.readouterr().out
+    monkeypatch.setattr(entry, "extension", lambda: None)
+    assert command.main(["doctor"]) == 0
+    assert "some microseconds more: have a C compiler" in capsys.readouterr().out
 
 
 def test_doctor_survives_a_package_that_does_not_load(found, capsys):

@@ -33,6 +33,7 @@ def default_transformer() -> str | None:
 def debugging(what: str) -> bool:
     """Whether ``GEON_DEBUG`` (words separated by commas) has this word.
 
-    ``verify`` checks every plan before it is used.
+    ``verify`` checks every plan before it is used; with ``long-calls`` native calls do without the
+    extension that enters compiled code.
     """
     return what in os.environ.get(DEBUG, "").split(",")

@@ -18,24 +18,30 @@ import pytest
 import geon
 from geon.errors import ArgumentError, ClosedError, FeedError, IndexRangeError, NonFiniteError
 from geon.transformers.native import entry, runtime
-from geon.transformers.native.c_files import FOLDER
-from geon.transformers.native.toolchain import find_toolchain, run_compiler
+from geon.transformers.native.toolchain import find_toolchain
 
-pytestmark = [
-    pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler"),
-    pytest.mark.skipif(
-        find_toolchain() is not None and entry.gateway() is None,
-        reason="no short way in: this interpreter's objects are others",
-    ),
-]
+pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+SHORT = pytest.mark.skipif(entry.extension() is None, reason="the extension was not built")
 
 A, K = geon.Axis("A", 3), geon.Axis("K", 40_000)
 N = geon.Axis("N", "N of calls")
 TIMES = 50_000
 
 
+@pytest.fixture(params=[pytest.param("short", marks=SHORT), "long"])
+def transformer(request, monkeypatch):
+    """A transformer whose calls go the short way, and one that has none."""
+    if request.param == "long":
+        monkeypatch.setattr(runtime, "extension", lambda: None)
+    with geon.make_transformer("native") as made:
+        yield made
+
+
 @pytest.fixture
-def transformer():
+def short():
+    """A transformer whose calls go the short way, for tests of what only that does."""
+    if entry.extension() is None:
+        pytest.skip("the extension was not built")
     with geon.make_transformer("native") as made:
         yield made
 
@@ -53,8 +59,16 @@ def entry_of(f):
 
 
 def taken(f):
-    """How many calls of a computation went the short way."""
-    return entry_of(f).taken
+    """How many calls of a computation went the short way; 0 where there is none."""
+    return entry_of(f).taken if runtime.extension() is not None else 0
+
+
+def check_taken(f, count):
+    """That so many calls went the short way: all those that can, or none where there is none."""
+    if runtime.extension() is None:
+        assert entry_of(f) is None
+    else:
+        assert entry_of(f).taken == count
 
 
 def plus_one(transformer, axes=(), dtype="float32"):
@@ -77,8 +91,9 @@ def test_calls_with_arrays_go_the_short_way(transformer):
     before = taken(f)
     for k in range(100):
         assert f(np.array(k, np.float32)) == k + 1
-    assert taken(f) == before + 100
-    assert f(x=x) == 4 and taken(f) == before + 101
+    check_taken(f, before + 100)
+    assert f(x=x) == 4
+    check_taken(f, before + 101)
     result = f(x)
     assert result.shape == () and result.dtype == np.float32 and result.flags.owndata
     assert type(result) is np.ndarray and f(x) is not result
@@ -99,7 +114,7 @@ def test_several_lengths(transformer):
     for n in lengths:
         data = np.arange(n, dtype=np.float32)
         np.testing.assert_array_equal(f(data), data + 1)
-    assert taken(f) == before + len(lengths)
+    check_taken(f, before + len(lengths))
     for n in range(30):  # more than are remembered
         data = np.arange(n, dtype=np.float32)
         np.testing.assert_array_equal(f(data), data + 1)
@@ -115,13 +130,13 @@ def test_several_results_and_kept_ones(transformer):
     warm(f, data)
     before = taken(f)
     first, second = f(data)
-    assert taken(f) == before + 1
+    check_taken(f, before + 1)
     np.testing.assert_array_equal(first, data + 1)
     assert second == 3
     np.testing.assert_array_equal(f.value(f.keep[0]), data * 2)
     f.override(f.keep[0], np.zeros(3, np.float32))
     np.testing.assert_array_equal(f(data)[0], data + 1)
-    assert taken(f) == before + 1  # another program
+    check_taken(f, before + 1)  # another program
 
 
 def test_values_that_are_converted_go_the_short_way_afterwards(transformer):
@@ -129,7 +144,7 @@ def test_values_that_are_converted_go_the_short_way_afterwards(transformer):
     before = taken(f)
     for value in ([1, 2, 3], np.array([1.0, 2, 3]), np.arange(1, 7, dtype=np.float32)[::2] * 0 + 1):
         assert f(value).dtype == np.float32
-    assert taken(f) == before + 3
+    check_taken(f, before + 3)
 
 
 def test_computations_with_variables(transformer):
@@ -139,11 +154,11 @@ def test_computations_with_variables(transformer):
     one = np.ones(3, np.float32)
     totals = [float(f(one)[0]) for _ in range(10)]
     assert totals == [3.0 * k for k in range(10)]
-    assert taken(f) == 8
+    check_taken(f, 8)
     transformer.set(v, [5, 5, 5])
     assert f(one)[0] == 15
     np.testing.assert_array_equal(transformer.get(v), [6, 6, 6])
-    assert taken(f) == 9
+    check_taken(f, 9)
 
 
 def test_long_work_on_variables_passes_the_gate(transformer):
@@ -157,7 +172,8 @@ def test_long_work_on_variables_passes_the_gate(transformer):
     gate.enter_write = lambda: (entered.append(None), original())
     before = taken(f)
     f(data)
-    assert entered and taken(f) == before + 1
+    assert entered
+    check_taken(f, before + 1)
 
 
 @pytest.mark.parametrize("side", ["read", "write"])
@@ -166,7 +182,7 @@ def test_a_short_call_waits_for_those_inside_the_gate(transformer, side):
     f = warm(transformer.computation(geon.assign(v, v + 1)))
     before = taken(f)
     f()
-    assert taken(f) == before + 1
+    check_taken(f, before + 1)
     gate = transformer.state.gate
     enter, leave = getattr(gate, f"enter_{side}"), getattr(gate, f"leave_{side}")
     enter()
@@ -189,7 +205,7 @@ def test_no_update_is_lost(transformer, switch_often):
     with ThreadPoolExecutor(6) as pool:
         seen = list(pool.map(lambda k: (int(add(1)[0]), int(look()))[0], range(3000)))
     assert sorted(seen) == list(range(3000)) and transformer.get(v) == 3000
-    assert taken(add) > 1000
+    assert taken(add) > 1000 or runtime.extension() is None
 
 
 def test_variables_that_lie_elsewhere_are_found(transformer):
@@ -206,10 +222,10 @@ def test_variables_that_lie_elsewhere_are_found(transformer):
         failing(-data)
     before = taken(add)
     np.testing.assert_array_equal(add(data)[0], [4, 4, 4])
-    assert taken(add) == before  # another epoch
+    check_taken(add, before)  # another epoch
     for _ in range(3):
         add(data)
-    assert taken(add) > before
+    assert taken(add) > before or runtime.extension() is None
     np.testing.assert_array_equal(transformer.get(v), [8, 8, 8])
 
 
@@ -217,7 +233,8 @@ def test_computations_without_arguments_or_results(transformer):
     v = geon.Variable(initial_value=0, dtype="int64")
     f = transformer.computation(geon.assign(v, v + 1))
     assert [f() for _ in range(5)] == [None] * 5
-    assert transformer.get(v) == 5 and taken(f) == 3
+    assert transformer.get(v) == 5
+    check_taken(f, 3)
 
 
 def test_what_prints_goes_the_long_way(transformer, capsys):
@@ -226,15 +243,6 @@ def test_what_prints_goes_the_long_way(transformer, capsys):
     for _ in range(4):
         f(1.0)
     assert capsys.readouterr().out.count("y = 2.0") == 4
-    assert entry_of(f) is None
-
-
-def test_without_the_short_way(transformer, monkeypatch):
-    monkeypatch.setattr(runtime, "gateway", lambda: None)
-    f = plus_one(transformer, [N])
-    for n in (3, 3, 3, 0, 5):
-        data = np.arange(n, dtype=np.float32)
-        np.testing.assert_array_equal(f(data), data + 1)
     assert entry_of(f) is None
 
 
@@ -276,7 +284,7 @@ def test_read_only_and_fortran_arrays(transformer):
     data.flags.writeable = False
     before = taken(f)
     np.testing.assert_array_equal(f(data), data * 2)
-    assert taken(f) == before + 1
+    check_taken(f, before + 1)
     np.testing.assert_array_equal(f(np.asfortranarray(data)), data * 2)
 
 
@@ -330,8 +338,9 @@ def test_numbers_are_read_as_the_long_way_reads_them(transformer, monkeypatch, d
     f = warm(transformer.computation(geon.where(x == x, x, x), x), held)
     if dtype not in ("float16", "bfloat16", "bool"):
         before = taken(f)
-        assert f(1) == 1 and taken(f) == before + 1
-    monkeypatch.setattr(runtime, "gateway", lambda: None)
+        assert f(1) == 1
+        check_taken(f, before + 1)
+    monkeypatch.setattr(runtime, "extension", lambda: None)
     with geon.make_transformer("native") as other:
         g = warm(other.computation(geon.where(x == x, x, x), x), held)
         assert [outcome(f, value) for value in NUMBERS] == [outcome(g, v) for v in NUMBERS]
@@ -353,7 +362,7 @@ def test_a_position_outside_raises_and_later_calls_work(transformer):
         with pytest.raises(IndexRangeError, match="5 where the axis has length 3"):
             f(data, bad)
         f(data, good)
-        assert taken(f) == before + 1
+        check_taken(f, before + 1)
     assert pure(data, good) == 2 and acting(data, good)[0] == 2
     assert transformer.get(v) == 4
 
@@ -370,18 +379,19 @@ def test_a_value_that_is_not_finite(transformer):
     np.testing.assert_array_equal(transformer.get(v), [3, 3, 3])
 
 
-def test_no_memory_for_results_is_an_error_and_nothing_else(transformer):
+def test_no_memory_for_results_is_an_error_and_nothing_else(short):
     x = geon.placeholder()
-    f = transformer.computation(geon.broadcast(x, [N]), x, lengths={N: 3})
+    f = short.computation(geon.broadcast(x, [N]), x, lengths={N: 3})
     warm(f, np.float32(1).reshape(()))
     call = f._calls[()]
     (bound,) = next(iter(call.free)).bound.values()
-    rows = list(bound.tables(entry_of(f).inputs([()])))
+    rows = list(bound.tables(((np.dtype(np.float32), (), None),)))
     huge = 2**60
-    rows[2] = (entry.row(np.dtype(np.float32), (huge,)),)
+    rows[2] = ((np.dtype(np.float32), (huge,), None),)
     rows[0] = 0  # never called
     call.entry.claim()
-    call.entry._remember(entry_of(f).bind(*rows), 0)
+    bound.entered = entry.extension().Tables(*rows)
+    call.entry.remember(bound, [()], 0)
     call.entry.release()
     with pytest.raises(MemoryError):
         f(np.float32(1).reshape(()))
@@ -419,11 +429,13 @@ def test_counts_of_references_stay(transformer):
     assert all(abs(a - b) < 20 for a, b in zip(after, before, strict=True)), (before, after)
     gc.collect()
     tracemalloc.start()
-    many()
-    gc.collect()
-    size, _ = tracemalloc.get_traced_memory()
+    sizes = []
+    for _ in range(2):  # in the first, tables of the interpreter itself may get larger
+        many()
+        gc.collect()
+        sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    assert size < 50_000
+    assert sizes[1] - sizes[0] < 50_000
 
 
 def test_the_process_does_not_grow(transformer):
@@ -565,7 +577,7 @@ def test_a_call_within_a_call(transformer):
     finally:
         gc.set_threshold(*before)
         gc.callbacks.remove(again)
-    assert inner
+    assert inner or sys.version_info >= (3, 12)  # which collects between two steps of Python alone
     assert all((result == 1).all() for result in results)
     assert all((result == 6).all() for result in inner)
 
@@ -604,28 +616,11 @@ def test_interrupts_come_through():
             except KeyboardInterrupt:
                 caught += 1
         assert transformer.get(v) == transformer.get(w) > 0
-        assert f._calls[()].entry.taken > 0
+        way = f._calls[()].entry
+        assert way is None or way.taken > 0
         print(caught)
     """
     run = [sys.executable, "-c", textwrap.dedent(code)]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["20"]
-
-
-# The C file -------------------------------------------------------------------------------------
-
-
-def test_the_file_compiles_without_a_word(tmp_path):
-    toolchain = find_toolchain()
-    source = FOLDER / "entry.c"
-    arguments = [*toolchain.flags, "-Wall", "-Wextra", "-Werror", "-x", "c", str(source)]
-    arguments += ["-x", "none", "-shared", "-o", str(tmp_path / "entry.so")]
-    status, _, said = run_compiler(toolchain.command, arguments)
-    assert status == 0, said
-
-
-def test_arrays_of_another_form_are_noticed():
-    made = entry.gateway()
-    other = entry.Gateway(made.bind, made.make_entry, lambda array: (0, 0, array.dtype))
-    assert entry._reads_arrays(made) and not entry._reads_arrays(other)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ...errors import UnavailableError
 from . import disk_cache
+from .progress import Progress
 from .toolchain import CURE, Toolchain, run_compiler
 
 # How many units this process gave to a compiler; linking is not counted.
@@ -30,8 +31,9 @@ def shared_object(
 
     It comes from the cache where it was made before. One unit is compiled and linked in one run;
     several are compiled side by side, equal ones once, each object kept for other shared objects
-    too. ``extra`` are flags for every run; ``name`` starts the file's name. The file may be
-    removed by a later call of any process, a minute from now at the earliest: load it at once.
+    too. Compiling longer than two seconds says how far it is. ``extra`` are flags for every run;
+    ``name`` starts the file's name. The file may be removed by a later call of any process, a
+    minute from now at the earliest: load it at once.
 
     Raises ``UnavailableError`` with the compiler's messages where a text does not compile.
     """
@@ -50,7 +52,7 @@ def shared_object(
     if found is not None:
         return found
     if len(texts) == 1:
-        with disk_cache.scratch_file(".so") as made:
+        with disk_cache.scratch_file(".so") as made, Progress(1):
             _compile(toolchain, texts[0], keys[0], ("-shared", *extra), made)
             return disk_cache.keep(file, made)
     objects = _objects(toolchain, texts, keys, extra)
@@ -69,13 +71,17 @@ def _objects(
         """The object of one text, compiled where the cache has none."""
         file = f"{key}.o"
         found = disk_cache.find(file)
-        if found is not None:
-            return found
-        with disk_cache.scratch_file(".o") as made:
-            _compile(toolchain, text, key, ("-c", *extra), made)
-            return disk_cache.keep(file, made)
+        if found is None:
+            with disk_cache.scratch_file(".o") as made:
+                _compile(toolchain, text, key, ("-c", *extra), made)
+                found = disk_cache.keep(file, made)
+        progress.done()
+        return found
 
-    with ThreadPoolExecutor(min(len(texts), available())) as pool:
+    with (
+        Progress(len(texts)) as progress,
+        ThreadPoolExecutor(min(len(texts), available())) as pool,
+    ):
         # The longest first: what is left at the end is short, and no processor waits for long.
         order = sorted(range(len(texts)), key=lambda number: (-len(texts[number]), number))
         begun = {number: pool.submit(one, texts[number], keys[number]) for number in order}

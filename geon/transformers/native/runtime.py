@@ -16,9 +16,9 @@ import numpy as np
 from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import evaluate
 from ..runtime.memory import HOST
-from .entry import Entry, gateway, row
+from .entry import Entry, extension
 from .record import Record
-from .spacious import new_result
+from .spacious import maker, new_result
 from .threads import load_pool
 
 Array = np.ndarray[Any, Any]
@@ -46,8 +46,8 @@ _prepared = False
 def prepare() -> None:
     """Begin to compile what every program of this process needs, beside the user's own work.
 
-    It is there from the cache after the first time. What only a second call needs is left to that
-    one. What fails here fails again, and is told, where it is needed.
+    It is there from the cache after the first time. What fails here fails again, and is told, where
+    it is needed.
     """
     global _prepared
     if not _prepared:
@@ -108,7 +108,7 @@ class NativeProgram:
 
         What prints calls Python, so it always goes the long way.
         """
-        made = None if self.record.shown else gateway()
+        made = None if self.record.shown else extension()
         return None if made is None else Entry(made, dtypes)
 
     def sizes(
@@ -142,7 +142,7 @@ class Bound:
     ) -> None:
         self.program, self.threads, self.lengths = program, threads, lengths
         self.held = (arena, *variables, *constants)
-        self.capsule: Any = None
+        self.entered: Any = None  # the extension's tables
         record = program.record
         self.shapes = [
             (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in record.results
@@ -191,7 +191,7 @@ class Bound:
         return results
 
     def tables(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What ``entry.c`` binds: the function, and the tables it takes."""
+        """What ``Tables`` of ``entry.c`` takes: the function, and what a call gives it."""
         work = sum(
             count * math.prod([evaluate(n, self.lengths) for _, n in space])
             for space, count in self.program.record.work
@@ -199,11 +199,9 @@ class Bound:
         return (
             self.program.run_address,
             inputs,
-            tuple([row(dtype, shape) for shape, dtype in self.shapes]),
-            ctypes.addressof(self.pointers),
-            len(self.pointers),
-            ctypes.addressof(self.sizes),
-            len(self.sizes),
+            tuple([(dtype, shape, maker(shape, dtype)) for shape, dtype in self.shapes]),
+            self.pointers,
+            self.sizes,
             self.threads,
             work >= LONG,
             tuple(self.program.record.checks),

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-SPACIOUS = 1 << 20  # bytes of a result from which it pays; entry.c has the same number
+SPACIOUS = 1 << 20  # bytes of a result from which it pays
 KEPT_BYTES = 1 << 28  # the most that is kept for later results
 ALIGNMENT = 64  # a line of cache, and the widest vector
 
@@ -67,11 +68,15 @@ def _taken(size: int) -> Array | None:
     return None
 
 
+def maker(shape: tuple[int, ...], dtype: Any) -> Callable[..., Array] | None:
+    """What makes a result of this shape; None where NumPy's own memory does as well."""
+    return spacious if math.prod(shape) * dtype.itemsize >= SPACIOUS else None
+
+
 def new_result(shape: tuple[int, ...], dtype: Any) -> Array:
     """A new array for a result."""
-    if math.prod(shape) * dtype.itemsize >= SPACIOUS:
-        return spacious(shape, dtype)
-    return np.empty(shape, dtype)
+    make = maker(shape, dtype) or np.empty
+    return make(shape, dtype)
 
 
 def give_back() -> None:

@@ -234,7 +234,7 @@ class Call:
     ) -> None:
         """Let calls with inputs of these shapes enter ``space`` the short way from now on.
 
-        What makes that way is asked for with the second call: the first is to come soon.
+        What makes that way is asked for with the second call: many programs are called once.
         """
         with self.lock:
             if self.entry is None and self.make_entry is not None:

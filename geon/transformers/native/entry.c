@@ -1,0 +1,534 @@
+/* The way from Python into a compiled module, for arguments that are as those of a call before.
+ *
+ * An entry knows the few tables that were used last: the shapes that the arguments have, those
+ * that the results get, and the pointers that the module takes. A call whose arguments fit one of
+ * them puts their addresses into its table and runs the module; every other call is declined with
+ * NotImplemented, which is no error: the caller then goes the long way.
+ *
+ * All of it runs with the interpreter's lock held, except for a module whose work is long. That
+ * lock is what makes `busy` safe, and what lets short work on variables pass by their gate.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <structmember.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#include <float.h>
+#include <math.h>
+#include <numpy/arrayobject.h>
+
+typedef int64_t Run(void *const *pointers, const int64_t *lengths, int32_t threads,
+                    int64_t *report, void (*show)(int64_t kernel, const void *data));
+
+typedef union {
+    double f64;
+    float f32;
+    int8_t i8;
+    int16_t i16;
+    int32_t i32;
+    int64_t i64;
+} Scalar;
+
+/* An argument or a result. `number` is the kind of a scalar's dtype, for which a Python number
+ * does as well: 'f', 'i' or 'u', else 0; `scalar` is where its value is put. */
+typedef struct {
+    PyObject *dtype;
+    PyObject *shape;
+    int dimensions;
+    npy_intp lengths[NPY_MAXDIMS];
+    npy_intp bytes;
+    char number;
+    Scalar scalar;
+    PyObject *make; /* what makes a result; None: NumPy does */
+} Value;
+
+typedef struct {
+    PyObject_HEAD
+    Run *run;
+    Py_ssize_t inputs;
+    Py_ssize_t outputs;
+    Value *values; /* inputs, then outputs */
+    Py_buffer pointers;
+    Py_buffer lengths;
+    int64_t report[4];
+    int threads;
+    int is_long;
+    PyObject *checks; /* kernels that look at data, and fail before anything was changed */
+    PyObject *held;
+} Tables;
+
+#define KEPT 8
+typedef struct {
+    PyObject_HEAD
+    int busy;
+    int count;
+    PyObject *tables[KEPT]; /* the one that was added last first */
+    long long taken;
+    int64_t epoch; /* of the variables that the tables point to */
+} Entry;
+
+static PyTypeObject *tables_type;
+static PyObject *name_gate, *name_epoch, *name_writer, *name_readers;
+static char nothing[64]; /* what pointers to arrays without elements point to */
+
+/* Frees an object of a type that was made here, after what it refers to. */
+static void free_object(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+/* Tables -------------------------------------------------------------------------------------- */
+
+/* From (dtype, shape, what makes a result or None). */
+static int read_value(Value *value, PyObject *row)
+{
+    if (!PyTuple_Check(row)) {
+        PyErr_SetString(PyExc_TypeError, "a row is a tuple (dtype, shape, maker)");
+        return 0;
+    }
+    if (!PyArg_ParseTuple(row, "O!OO", &PyArrayDescr_Type, &value->dtype, &value->shape,
+                          &value->make))
+        return 0;
+    Py_INCREF(value->dtype);
+    Py_INCREF(value->shape);
+    Py_INCREF(value->make);
+    value->dimensions = PyArray_IntpFromSequence(value->shape, value->lengths, NPY_MAXDIMS);
+    if (value->dimensions > NPY_MAXDIMS)
+        PyErr_SetString(PyExc_ValueError, "a shape has more dimensions than NumPy's arrays");
+    if (value->dimensions < 0 || value->dimensions > NPY_MAXDIMS)
+        return 0;
+    const PyArray_Descr *dtype = (PyArray_Descr *)value->dtype;
+    npy_intp size = PyDataType_ELSIZE(dtype);
+    value->bytes = size * PyArray_MultiplyList(value->lengths, value->dimensions);
+    char kind = dtype->kind;
+    int simple = kind == 'i' || kind == 'u' || (kind == 'f' && (size == 4 || size == 8));
+    value->number = simple && !value->dimensions ? kind : 0;
+    return 1;
+}
+
+static PyObject *tables_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    Tables *tables = (Tables *)PyType_GenericNew(type, args, keywords);
+    PyObject *run, *inputs, *outputs, *checks, *held;
+    if (!tables)
+        return NULL;
+    if (!PyArg_ParseTuple(args, "O!O!O!w*y*ipO!O", &PyLong_Type, &run, &PyTuple_Type, &inputs,
+                          &PyTuple_Type, &outputs, &tables->pointers, &tables->lengths,
+                          &tables->threads, &tables->is_long, &PyTuple_Type, &checks, &held))
+        goto failed;
+    tables->checks = Py_NewRef(checks);
+    tables->held = Py_NewRef(held);
+    tables->run = (Run *)PyLong_AsVoidPtr(run);
+    Py_ssize_t count = PyTuple_Size(inputs), total = count + PyTuple_Size(outputs);
+    tables->values = PyMem_Calloc((size_t)total + 1, sizeof *tables->values);
+    if (!tables->values) {
+        PyErr_NoMemory();
+        goto failed;
+    }
+    tables->inputs = count;
+    tables->outputs = total - count;
+    for (Py_ssize_t k = 0; k < total; k++) {
+        PyObject *row =
+            k < count ? PyTuple_GetItem(inputs, k) : PyTuple_GetItem(outputs, k - count);
+        if (!read_value(&tables->values[k], row))
+            goto failed;
+    }
+    if (!PyErr_Occurred())
+        return (PyObject *)tables;
+failed:
+    Py_DECREF(tables);
+    return NULL;
+}
+
+static void tables_dealloc(PyObject *self)
+{
+    Tables *tables = (Tables *)self;
+    for (Py_ssize_t k = 0; tables->values && k < tables->inputs + tables->outputs; k++) {
+        Value *value = &tables->values[k];
+        Py_XDECREF(value->dtype);
+        Py_XDECREF(value->shape);
+        Py_XDECREF(value->make);
+    }
+    PyMem_Free(tables->values);
+    PyBuffer_Release(&tables->pointers);
+    PyBuffer_Release(&tables->lengths);
+    Py_XDECREF(tables->checks);
+    Py_XDECREF(tables->held);
+    free_object(self);
+}
+
+/* Arguments ----------------------------------------------------------------------------------- */
+
+/* Whether `object` is an array of the value's dtype and shape that can be used where it lies. */
+static int is_array(const Value *value, PyObject *object, int flags)
+{
+    if (!PyArray_CheckExact(object))
+        return 0;
+    PyArrayObject *array = (PyArrayObject *)object;
+    return (PyObject *)PyArray_DESCR(array) == value->dtype && PyArray_CHKFLAGS(array, flags)
+           && PyArray_NDIM(array) == value->dimensions
+           && PyArray_CompareLists(PyArray_DIMS(array), value->lengths, value->dimensions);
+}
+
+/* Reads a Python number as make_feed of feeding.py does; 0 where that takes a closer look. */
+static int read_number(const Value *value, PyObject *object, Scalar *scalar)
+{
+    npy_intp size = value->bytes;
+    double number = 0;
+    long long whole = 0;
+    if (PyLong_CheckExact(object)) {
+        int overflow;
+        whole = PyLong_AsLongLongAndOverflow(object, &overflow);
+        if (overflow)
+            return 0;
+        number = (double)whole;
+    } else if (PyFloat_CheckExact(object) && value->number == 'f') {
+        number = PyFloat_AsDouble(object);
+    } else {
+        return 0;
+    }
+    if (value->number == 'f') {
+        if (whole > 1ll << 53 || whole < -(1ll << 53))
+            return 0; /* would be rounded twice */
+        if (size == 8)
+            scalar->f64 = number;
+        else
+            scalar->f32 = (float)number;
+        return fabs(number) <= (size == 8 ? DBL_MAX : (double)FLT_MAX);
+    }
+    int bits = (int)(8 * size) - (value->number == 'i');
+    long long high = bits < 63 ? (1ll << bits) - 1 : INT64_MAX;
+    if (whole > high || whole < (value->number == 'i' ? -high - 1 : 0))
+        return 0;
+    switch (size) { /* the same bits with and without a sign */
+    case 1: scalar->i8 = (int8_t)whole; break;
+    case 2: scalar->i16 = (int16_t)whole; break;
+    case 4: scalar->i32 = (int32_t)whole; break;
+    default: scalar->i64 = whole;
+    }
+    return 1;
+}
+
+static void *data_of(const Value *value, PyObject *array)
+{
+    return value->bytes ? PyArray_DATA((PyArrayObject *)array) : nothing;
+}
+
+/* Whether these arguments can be used as they are. */
+static int matches(const Tables *tables, PyObject *const *arguments, Py_ssize_t count)
+{
+    Scalar unused;
+    if (count != tables->inputs)
+        return 0;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        const Value *value = &tables->values[k];
+        if (!is_array(value, arguments[k], NPY_ARRAY_CARRAY_RO)
+            && !(value->number && read_number(value, arguments[k], &unused)))
+            return 0;
+    }
+    return 1;
+}
+
+/* Puts the addresses of arguments that match into the table. */
+static void put_inputs(Tables *tables, PyObject *const *arguments)
+{
+    void **pointers = tables->pointers.buf;
+    for (Py_ssize_t k = 0; k < tables->inputs; k++) {
+        Value *value = &tables->values[k];
+        if (PyArray_CheckExact(arguments[k])) {
+            pointers[k] = data_of(value, arguments[k]);
+        } else {
+            read_number(value, arguments[k], &value->scalar);
+            pointers[k] = &value->scalar;
+        }
+    }
+}
+
+/* Puts the addresses of arrays to write into the table; 0 where one does not fit, or shares memory
+ * with an argument or another one. None stands for an array to be made. */
+static int put_outputs(Tables *tables, PyObject *arrays)
+{
+    void **pointers = tables->pointers.buf;
+    if (PyTuple_Size(arrays) != tables->outputs)
+        return 0;
+    for (Py_ssize_t k = tables->inputs; k < tables->inputs + tables->outputs; k++) {
+        const Value *value = &tables->values[k];
+        PyObject *array = PyTuple_GetItem(arrays, k - tables->inputs);
+        pointers[k] = NULL;
+        if (array == Py_None)
+            continue;
+        if (!is_array(value, array, NPY_ARRAY_CARRAY))
+            return 0;
+        const char *start = pointers[k] = data_of(value, array);
+        for (Py_ssize_t other = 0; other < k; other++) {
+            const char *at = pointers[other];
+            if (at && value->bytes && at < start + value->bytes
+                && start < at + tables->values[other].bytes)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* The number that an attribute is; -1 where it is another object. */
+static int64_t number_of(PyObject *object, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(object, name);
+    int64_t number = found && PyLong_CheckExact(found) ? PyLong_AsLongLong(found) : -1;
+    Py_XDECREF(found);
+    return number;
+}
+
+/* Whether variables lie where they lay, and no call is at work on them: whoever passed the gate of
+ * gate.py is counted there. This stays so as long as no other thread can run. */
+static int is_at_rest(PyObject *state, int64_t epoch)
+{
+    PyObject *gate = PyObject_GetAttr(state, name_gate);
+    PyObject *writer = gate ? PyObject_GetAttr(gate, name_writer) : NULL;
+    int rests =
+        writer == Py_None && number_of(gate, name_readers) == 0
+        && number_of(state, name_epoch) == epoch;
+    Py_XDECREF(writer);
+    Py_XDECREF(gate);
+    PyErr_Clear();
+    return rests;
+}
+
+/* A new array for a result. */
+static PyObject *new_result(const Value *value)
+{
+    if (value->make != Py_None)
+        return PyObject_CallFunctionObjArgs(value->make, value->shape, value->dtype, NULL);
+    Py_INCREF(value->dtype); /* which goes with the array */
+    return PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)value->dtype, value->dimensions,
+                                value->lengths, NULL, NULL, 0, NULL);
+}
+
+/* NotImplemented for a kernel that looked at data and did not like them: the long way says what is
+ * wrong. Another that fails had no memory, and what came before it must not be done again. */
+static PyObject *after_failure(const Tables *tables, int64_t kernel)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_Size(tables->checks); k++) {
+        if (PyLong_AsLongLong(PyTuple_GetItem(tables->checks, k)) == kernel)
+            return Py_NewRef(Py_NotImplemented);
+    }
+    PyErr_SetString(PyExc_MemoryError, "there is no memory for the work of a kernel");
+    return NULL;
+}
+
+/* Runs the module with the inputs that were put: the tuple of its results, or NotImplemented, or
+ * NULL where there is no memory. `arrays` are those to write, or NULL; with a `state` it is run
+ * only while that is at rest. */
+static PyObject *execute(Tables *tables, PyObject *arrays, PyObject *state, int64_t epoch)
+{
+    void **pointers = tables->pointers.buf;
+    PyObject *results = PyTuple_New(tables->outputs);
+    if (!results)
+        return NULL;
+    for (Py_ssize_t k = 0; k < tables->outputs; k++) {
+        const Value *value = &tables->values[tables->inputs + k];
+        PyObject *given = arrays ? PyTuple_GetItem(arrays, k) : Py_None;
+        PyObject *array = given != Py_None ? Py_NewRef(given) : new_result(value);
+        if (!array) {
+            Py_DECREF(results);
+            return NULL;
+        }
+        pointers[tables->inputs + k] = data_of(value, array);
+        PyTuple_SetItem(results, k, array);
+    }
+    if (state && !is_at_rest(state, epoch)) {
+        Py_DECREF(results);
+        return Py_NewRef(Py_NotImplemented);
+    }
+    PyThreadState *thread = tables->is_long ? PyEval_SaveThread() : NULL;
+    int64_t failed =
+        tables->run(pointers, tables->lengths.buf, tables->threads, tables->report, NULL);
+    if (thread)
+        PyEval_RestoreThread(thread);
+    if (failed) {
+        Py_DECREF(results);
+        return after_failure(tables, failed - 1);
+    }
+    return results;
+}
+
+/* Entries ------------------------------------------------------------------------------------- */
+
+static PyObject *try_tables(Entry *entry, PyObject *const *arguments, Py_ssize_t count,
+                            PyObject *arrays, PyObject *state)
+{
+    PyObject *results = Py_NotImplemented;
+    if (entry->busy)
+        return Py_NewRef(results);
+    entry->busy = 1; /* making an array may run a finalizer, and that may come here */
+    for (int k = 0; k < entry->count; k++) {
+        Tables *tables = (Tables *)entry->tables[k];
+        if (!matches(tables, arguments, count) || (state && tables->is_long))
+            continue;
+        put_inputs(tables, arguments);
+        if (arrays && !put_outputs(tables, arrays))
+            continue;
+        results = execute(tables, arrays, state, entry->epoch);
+        entry->taken += results != Py_NotImplemented;
+        entry->busy = 0;
+        return results;
+    }
+    entry->busy = 0;
+    return Py_NewRef(results);
+}
+
+static PyObject *enter(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return try_tables((Entry *)self, arguments, count, NULL, NULL);
+}
+
+static PyObject *enter_into(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return try_tables((Entry *)self, arguments + 1, count - 1, arguments[0], NULL);
+}
+
+static PyObject *enter_at_rest(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return try_tables((Entry *)self, arguments + 1, count - 1, NULL, arguments[0]);
+}
+
+static PyObject *fits(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    const Entry *entry = (Entry *)self;
+    int found = 0;
+    for (int k = 0; k < entry->count && !found; k++)
+        found = matches((Tables *)entry->tables[k], arguments, count);
+    return PyBool_FromLong(found);
+}
+
+static PyObject *claim(PyObject *self, PyObject *unused)
+{
+    Entry *entry = (Entry *)self;
+    (void)unused;
+    if (entry->busy)
+        Py_RETURN_FALSE;
+    entry->busy = 1;
+    Py_RETURN_TRUE;
+}
+
+static PyObject *release(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    ((Entry *)self)->busy = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *forget(PyObject *self, PyObject *unused)
+{
+    Entry *entry = (Entry *)self;
+    (void)unused;
+    while (entry->count) {
+        PyObject *last = entry->tables[--entry->count];
+        Py_DECREF(last);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *remember(PyObject *self, PyObject *args)
+{
+    Entry *entry = (Entry *)self;
+    PyObject *tables, *dropped = NULL;
+    long long epoch;
+    int last = 0;
+    if (!PyArg_ParseTuple(args, "O!L", tables_type, &tables, &epoch))
+        return NULL;
+    entry->epoch = epoch;
+    while (last < entry->count && entry->tables[last] != tables)
+        last++;
+    if (last == entry->count) {
+        Py_INCREF(tables);
+        if (entry->count < KEPT)
+            entry->count++;
+        else
+            dropped = entry->tables[--last];
+    }
+    for (; last; last--)
+        entry->tables[last] = entry->tables[last - 1];
+    entry->tables[0] = tables;
+    Py_XDECREF(dropped);
+    Py_RETURN_NONE;
+}
+
+static void entry_dealloc(PyObject *self)
+{
+    Py_XDECREF(forget(self, NULL));
+    free_object(self);
+}
+
+/* The module ---------------------------------------------------------------------------------- */
+
+#define FAST(function, text) {#function, (PyCFunction)(void (*)(void))function, METH_FASTCALL, text}
+static PyMethodDef entry_methods[] = {
+    FAST(enter, "enter(*arguments): the tuple of results, or NotImplemented."),
+    FAST(enter_into,
+         "enter_into(arrays, *arguments): the same, the results in these arrays, None excepted."),
+    FAST(enter_at_rest,
+         "enter_at_rest(state, *arguments): as enter, for short work on variables outside their "
+         "gate, while nobody is inside it."),
+    FAST(fits, "fits(*arguments): whether enter would take them, if no call is inside."),
+    {"claim", claim, METH_NOARGS,
+     "claim(): True, and from now on no call gets in; False where one is inside."},
+    {"release", release, METH_NOARGS, "release(): let calls in again."},
+    {"forget", forget, METH_NOARGS,
+     "forget(): decline all calls until one is remembered; only while it is claimed."},
+    {"remember", remember, METH_VARARGS,
+     "remember(tables, epoch): take calls that fit these too; only while it is claimed. All that "
+     "are remembered have one epoch."},
+    {NULL, NULL, 0, NULL},
+};
+static PyMemberDef entry_members[] = {
+    {"taken", T_LONGLONG, offsetof(Entry, taken), READONLY, "How many calls got in."},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyType_Slot entry_slots[] = {
+    {Py_tp_new, PyType_GenericNew},   {Py_tp_dealloc, entry_dealloc},
+    {Py_tp_methods, entry_methods},   {Py_tp_members, entry_members},
+    {Py_tp_doc, "A way into a computation, by tables that are remembered."}, {0, NULL},
+};
+static PyType_Spec entry_spec = {
+    "geon.transformers.native._entry.Entry", sizeof(Entry), 0, Py_TPFLAGS_DEFAULT, entry_slots,
+};
+static PyType_Slot tables_slots[] = {
+    {Py_tp_new, tables_new},
+    {Py_tp_dealloc, tables_dealloc},
+    {Py_tp_doc, "Tables(run, inputs, outputs, pointers, lengths, threads, is_long, checks, held): "
+                "what a module takes in a call. A row of inputs and outputs is (dtype, shape, what "
+                "makes a result or None)."},
+    {0, NULL},
+};
+static PyType_Spec tables_spec = {
+    "geon.transformers.native._entry.Tables", sizeof(Tables), 0, Py_TPFLAGS_DEFAULT, tables_slots,
+};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_entry", NULL, -1, NULL, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__entry(void)
+{
+    if (PyArray_ImportNumPyAPI() < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&definition), *entry = PyType_FromSpec(&entry_spec);
+    tables_type = (PyTypeObject *)PyType_FromSpec(&tables_spec);
+    name_gate = PyUnicode_InternFromString("gate");
+    name_epoch = PyUnicode_InternFromString("epoch");
+    name_writer = PyUnicode_InternFromString("_writer");
+    name_readers = PyUnicode_InternFromString("_readers");
+    if (module && entry && tables_type && name_gate && name_epoch && name_writer && name_readers
+        && PyModule_AddStringConstant(module, "source", GEON_SOURCE) == 0
+        && PyModule_AddObjectRef(module, "Entry", entry) == 0
+        && PyModule_AddObjectRef(module, "Tables", (PyObject *)tables_type) == 0) {
+        Py_DECREF(entry);
+        return module;
+    }
+    Py_XDECREF(entry);
+    Py_XDECREF(module);
+    return NULL;
+}

@@ -11,6 +11,7 @@ from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import BOOL
 from geon.op_graph.index_map import viewed
 from geon.op_graph.op_graph import ComputationOp, intern, post_order
+from geon.op_graph.reducers import ANY_NAN
 from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.testing.samples import SAMPLES
 from geon.transformers.native import accumulate
@@ -18,6 +19,7 @@ from geon.transformers.native.completeness import lacks as native_lacks
 from geon.transformers.numpy import kernels, operands, table
 from geon.transformers.numpy.completeness import lacks as numpy_lacks
 from geon.transformers.printing import c_expressions
+from geon.transformers.printing.nests import FOLDED
 from tests.kinds import numpy_only
 from tests.places import here
 
@@ -91,18 +93,20 @@ def any_nan(row):
 
 
 @native_only
-def test_a_reduction_by_halves_in_native_code(transformer, monkeypatch, row):
-    def is_nan(source, target, x):
-        return c_expressions.expression("isnan", (source,), "bool", (x,))
-
-    tables = [
-        ("STEPS of transformers/printing/c_expressions.py", c_expressions.STEPS, "maximum"),
-        ("IDENTITIES of transformers/printing/c_expressions.py", c_expressions.IDENTITIES, 0),
-        ("ELEMENTS of transformers/printing/c_expressions.py", c_expressions.ELEMENTS, is_nan),
-        ("SIGNS of transformers/native/accumulate.py", accumulate.SIGNS, "|"),
-    ]
-    got = tried(transformer, monkeypatch, tables, any_nan(row), NANS)
-    np.testing.assert_array_equal(got, [True, False])
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_reduction_needs_its_reducer_alone_in_native_code(transformer, row, complete):
+    x = geon.placeholder([A, B])
+    facts = {"reducer": ANY_NAN} if complete else {}
+    primitive = row("reduction", lambda op, x: np.isnan(x).any(1), attributes=("names",), **facts)
+    op, line = intern(ComputationOp, primitive, (x,), (("B",),), Axes(A), BOOL), here()
+    f = transformer.computation(op, x)
+    if complete:
+        np.testing.assert_array_equal(f(NANS), [True, False])
+        return
+    with pytest.raises(geon.IncompleteError) as caught:
+        f(NANS)
+    for part in (repr(primitive.name), line, transformer.target.name, "a reducer of the row"):
+        assert part in str(caught.value)
 
 
 @numpy_only
@@ -207,6 +211,9 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
 
 
 def test_tables_name_only_rows():
-    for known in (c_expressions.STEPS, c_expressions.IDENTITIES, accumulate.SIGNS,
-                  c_expressions.ELEMENTS, operands.SHOWN, kernels.SPECIAL):  # fmt: skip
+    for known in (accumulate.SIGNS, FOLDED, operands.SHOWN, kernels.SPECIAL):
         assert set(known) <= PRIMITIVES.keys(), sorted(set(known) - PRIMITIVES.keys())
+
+
+def test_what_loops_fold_in_lanes_has_a_sign_for_compilers():
+    assert accumulate.SIGNS.keys() == FOLDED

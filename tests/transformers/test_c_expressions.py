@@ -23,6 +23,7 @@ from geon.transformers.printing.c_expressions import (
     definitions,
     expression,
     literal,
+    tables,
 )
 from geon.transformers.printing.elementary import ELEMENTARY
 
@@ -285,6 +286,14 @@ def test_definitions_come_once_and_after_what_they_call():
     assert text.index("geon_bits_f32(float") < text.index("float geon_half_to_f32")
     for name in FUNCTIONS | ELEMENTARY:
         assert not undefined(f"{name}("), name
+
+
+def test_expressions_are_plain_c():
+    """What only some compilers know stands in the prelude, as macros."""
+    assert tables()
+    assert not [name for name, text in tables().items() if "__builtin" in text]
+    later = [name for name in FUNCTIONS | ELEMENTARY if "__builtin" in definitions(f"{name}(")]
+    assert later == []
 
 
 def test_a_cast_to_the_same_dtype_is_nothing():

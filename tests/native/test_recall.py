@@ -1,12 +1,16 @@
 """A program that some process compiled is found by its graph, before any stage of it runs."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import geon
+from geon.transformers.native.record import made, plain
 from geon.transformers.native.toolchain import find_toolchain
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -120,3 +124,17 @@ def test_a_damaged_or_missing_file_is_made_again(tmp_path):
     for shared in tmp_path.glob("geon-*.so"):
         shared.unlink()
     assert ran(tmp_path) == ("ran the stages", bits)
+
+
+def test_what_is_kept_is_json_and_reads_as_it_was():
+    """Of a program with all that records have: copies that are kept, scratch, prints and checks."""
+    n, c, d = geon.Axis("N"), geon.Axis("C", 64), geon.Axis("D", 64)
+    x, w = geon.placeholder([geon.Axis("R", 40), c]), geon.Variable([c, d], initial_value=1)
+    places = geon.placeholder([n], dtype="int64")
+    y = geon.print(geon.dot(x, w), "product")
+    with geon.make_transformer("native", threads=2) as transformer:
+        f = transformer.computation([y, geon.gather(w, places, c)], x, places)
+        f(np.zeros((40, 64)), [0, 1])
+        record = f.stages().compiled.record
+    assert record.kept and record.shown and record.checks and record.buffers
+    assert made(json.loads(json.dumps(plain(record)))) == record

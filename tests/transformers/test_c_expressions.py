@@ -20,11 +20,10 @@ from geon.transformers.printing.c_expressions import (
     PRELUDE,
     accepts,
     cast,
-    combine,
     definitions,
     expression,
-    identity,
     literal,
+    tables,
 )
 from geon.transformers.printing.elementary import ELEMENTARY
 
@@ -243,16 +242,20 @@ def test_literals_read_like_numbers():
 @needs_compiler
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
 def test_reductions_step_from_their_identity(name, tmp_path):
+    """A reducer that folds a row is that row's expression, from the reducer's identity."""
+    reducer = PRIMITIVES[name].reducer
     dtypes = ["bool"] if name in ("any", "all") else ["int64", "uint64", "float32", "float64"]
     dtypes += ["int8", "uint16"] if name in ("max", "min") else []
     loops = []
     for dtype in dtypes:
         kind = C_TYPES[dtype]
+        first = literal(reducer.identity((as_dtype(dtype),))[0], dtype)
+        step = expression(reducer.folds.name, [dtype] * 2, dtype, ["a", "x[i]"])
         loops.append(
             f"void {name}_{dtype}(const {kind} *x, {kind} *out, int64_t n)\n{{\n"
-            f"    {kind} a = {identity(name, dtype)};\n"
+            f"    {kind} a = {first};\n"
             f"    for (int64_t i = 0; i < n; i++)\n"
-            f"        a = {combine(name, dtype, 'a', 'x[i]')};\n    *out = a;\n}}\n"
+            f"        a = {step};\n    *out = a;\n}}\n"
         )
     library = compiled(tmp_path, "reductions", loops, FAST)
     random = np.random.default_rng(5)
@@ -283,6 +286,14 @@ def test_definitions_come_once_and_after_what_they_call():
     assert text.index("geon_bits_f32(float") < text.index("float geon_half_to_f32")
     for name in FUNCTIONS | ELEMENTARY:
         assert not undefined(f"{name}("), name
+
+
+def test_expressions_are_plain_c():
+    """What only some compilers know stands in the prelude, as macros."""
+    assert tables()
+    assert not [name for name, text in tables().items() if "__builtin" in text]
+    later = [name for name in FUNCTIONS | ELEMENTARY if "__builtin" in definitions(f"{name}(")]
+    assert later == []
 
 
 def test_a_cast_to_the_same_dtype_is_nothing():

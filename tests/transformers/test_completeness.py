@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph import reducers
 from geon.op_graph.axes import Axes
 from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import BOOL
 from geon.op_graph.index_map import viewed
 from geon.op_graph.op_graph import ComputationOp, intern, post_order
+from geon.op_graph.reducers import ANY_NAN
 from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.testing.samples import SAMPLES
 from geon.transformers.native import accumulate
 from geon.transformers.native.completeness import lacks as native_lacks
 from geon.transformers.numpy import kernels, operands, table
 from geon.transformers.numpy.completeness import lacks as numpy_lacks
-from geon.transformers.printing import c_expressions, nests
+from geon.transformers.printing import c_expressions
+from geon.transformers.printing.nests import FOLDED
 from tests.kinds import numpy_only
 from tests.places import here
 
@@ -94,15 +95,17 @@ def any_nan(row):
 @native_only
 @pytest.mark.parametrize("complete", [False, True])
 def test_a_reduction_needs_its_reducer_alone_in_native_code(transformer, row, complete):
-    facts = {"reducer": reducers.ANY_NAN} if complete else {}
-    made, x, line = any_nan(lambda *args, **more: row(*args, **more, **facts))()
-    f = transformer.computation(made, x)
+    x = geon.placeholder([A, B])
+    facts = {"reducer": ANY_NAN} if complete else {}
+    primitive = row("reduction", lambda op, x: np.isnan(x).any(1), attributes=("names",), **facts)
+    op, line = intern(ComputationOp, primitive, (x,), (("B",),), Axes(A), BOOL), here()
+    f = transformer.computation(op, x)
     if complete:
         np.testing.assert_array_equal(f(NANS), [True, False])
         return
     with pytest.raises(geon.IncompleteError) as caught:
         f(NANS)
-    for part in (repr(made.primitive.name), line, "the native target", "a reducer of the row"):
+    for part in (repr(primitive.name), line, transformer.target.name, "a reducer of the row"):
         assert part in str(caught.value)
 
 
@@ -208,5 +211,9 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
 
 
 def test_tables_name_only_rows():
-    for known in (nests.FOLDED, accumulate.SIGNS, operands.SHOWN, kernels.SPECIAL):
+    for known in (accumulate.SIGNS, FOLDED, operands.SHOWN, kernels.SPECIAL):
         assert set(known) <= PRIMITIVES.keys(), sorted(set(known) - PRIMITIVES.keys())
+
+
+def test_what_loops_fold_in_lanes_has_a_sign_for_compilers():
+    assert accumulate.SIGNS.keys() == FOLDED

@@ -31,7 +31,6 @@ GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
     return size * each < (1 << 17) && size > 0 ? size : grain;
 }
 """
-# What OpenMP calls the reductions whose partial values may be kept in vector lanes.
 PARTS = 256  # the most partial values of a reduction
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
 LONG_ROW = 1 << 16

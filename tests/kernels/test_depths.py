@@ -1,0 +1,105 @@
+"""Values are computed as far out as their indices are known: once, for a row, or an element."""
+
+import re
+
+import geon
+from geon.op_graph.affine import Quotient, Remainder, variable
+from geon.op_graph.dtypes import FLOAT32, INT64
+from geon.op_graph.elementwise import add, exp
+from geon.op_graph.index_map import Guard
+from geon.transformers.kernels.depths import ELEMENT, ROW, Depths
+from geon.transformers.kernels.scalar import (
+    Clamped,
+    Code,
+    IndexNumber,
+    Kept,
+    Load,
+    Number,
+    Reduced,
+    Running,
+    Select,
+    Wrapped,
+)
+from tests.golden.emitting import Native
+
+DEPTHS = Depths({"i": ROW, "j": ELEMENT}, reduced=ROW)
+ROW_INDEX, WITHIN = variable("i"), variable("j")
+
+
+def test_an_index_is_known_where_its_innermost_variable_is():
+    code = Code()
+    at = code(Load, 0, ROW_INDEX, INT64)
+    cases = {
+        (ROW_INDEX * 0 + 3): 0,
+        (ROW_INDEX * 4 + 1): ROW,
+        (ROW_INDEX * 4 + WITHIN): ELEMENT,
+        variable(Quotient(ROW_INDEX, 3)): ROW,
+        variable(Remainder(ROW_INDEX * 4 + WITHIN, 3)): ELEMENT,
+        variable(Clamped(ROW_INDEX, (Guard(WITHIN, 0, 3),))): ELEMENT,
+        variable(Clamped(ROW_INDEX, (Guard(ROW_INDEX, 0, 3),))): ROW,
+        variable(code(Wrapped, at, 9)): ROW,
+    }
+    for index, depth in cases.items():
+        assert DEPTHS.index(index) == depth, index
+
+
+def test_a_value_is_known_where_all_that_it_computes_with_is():
+    code = Code()
+    number, row, element = (
+        Number(1, FLOAT32),
+        code(Load, 0, ROW_INDEX, FLOAT32),
+        code(Load, 0, WITHIN, FLOAT32),
+    )
+    cases = {
+        number: 0,
+        code.apply(exp, number): 0,
+        code.apply(exp, row): ROW,
+        code.apply(add, row, number): ROW,
+        code.apply(add, code.apply(exp, row), element): ELEMENT,
+        code(Reduced, 0, 0, FLOAT32): ROW,
+        code(Kept, 0, WITHIN, FLOAT32): ELEMENT,
+        code(Running, 0, False, FLOAT32): ELEMENT,
+        code(IndexNumber, ROW_INDEX, INT64): ROW,
+        code(Select, (Guard(WITHIN, 0, 2),), row, number): ELEMENT,
+        code(Select, (Guard(ROW_INDEX, 0, 2),), row, number): ROW,
+    }
+    for value, depth in cases.items():
+        assert DEPTHS.value(value) == depth, value
+
+
+def blocks(result, x):
+    """The statements of the only kernel's task: before its rows, of each row, of each element."""
+    f = Native().computation(result, *x)
+    (kernel,) = f.plan.schedule.kernels
+    assert kernel.kind == "nest"
+    text = f.source
+    task = text[text.index("static void kernel_0_rows(") :]
+    task = task[: task.index("\n}\n")]
+    depths = {"top": [], "row": [], "element": []}
+    for line in task.splitlines()[1:]:
+        indent = len(line) - len(line.lstrip())
+        inside = "top" if indent <= 4 else "row" if indent == 8 else "element"
+        depths[inside].append(line.strip())
+    return {name: "\n".join(lines) for name, lines in depths.items()}
+
+
+def test_what_a_row_divides_by_is_outside_the_loop_over_its_elements():
+    """In the derivative of a softmax 1 / sum is a value of the row, read by two passes."""
+    n, c = geon.Axis("N"), geon.Axis("C", 1024)
+    x, weight = geon.placeholder([n, c]), geon.placeholder([n, c])
+    slope = geon.deriv(geon.sum(geon.softmax(x, c) * weight), x)
+    found = blocks(slope, [x, weight])
+    inverses = re.findall(r"const float (\w+) = 1(?:\.0f)? / (\w+);", found["row"])
+    (total,) = {total for _, total in inverses}
+    assert f"const float {total} = (float){total}_wide;" in found["row"]
+    assert not re.search(r"= 1(\.0f)? /", found["element"])
+    assert inverses and all(f"* {name};" in found["element"] for name, _ in inverses)
+
+
+def test_elementary_functions_of_what_a_row_has_are_computed_once_for_it():
+    n, c = geon.Axis("N"), geon.Axis("C", 1024)
+    x, scale, shift = geon.placeholder([n, c]), geon.placeholder([n]), geon.placeholder([])
+    found = blocks(geon.max(geon.exp(scale) * x + geon.sin(shift), c), [x, scale, shift])
+    assert "geon_sin_f32(" in found["top"]
+    assert "geon_exp_f32(" in found["row"]
+    assert "geon_" not in found["element"]

@@ -1,0 +1,97 @@
+"""Ops as scalar code and loops: what moves elements is index arithmetic that can run everywhere."""
+
+import pytest
+
+import geon
+from geon.op_graph.affine import variable
+from geon.op_graph.dtypes import FLOAT32, INT64
+from geon.op_graph.elementwise import add, exp
+from geon.transformers.kernels.scalar import Clamped, Code, Load, Select, Wrapped, parts, walk
+from tests.golden.emitting import Native
+
+N, A, B = geon.Axis("N"), geon.Axis("A", 3), geon.Axis("B", 4)
+
+
+def nest(result, *inputs):
+    """The nest that is all that a computation runs."""
+    (kernel,) = Native().computation(result, *inputs).plan.schedule.kernels
+    assert kernel.kind == "nest"
+    return kernel.work
+
+
+def nodes(work):
+    """The scalar code of a nest's values."""
+    steps = [store for each in work.passes for store in each.stores]
+    roots = [store.value for store in steps]
+    roots += [x for each in work.passes for r in each.reductions for x in r.elements]
+    return list(walk(*roots))
+
+
+def loads(work):
+    """The loads of a nest."""
+    return [node for node in nodes(work) if isinstance(node, Load)]
+
+
+def test_a_node_is_walked_once_after_what_it_computes_with_positions_too():
+    code = Code()
+    at = code(Load, 0, variable("i"), INT64)
+    place = code(Wrapped, at, 7)
+    x = code(Load, 1, variable(place) * 4 + variable("j"), FLOAT32)
+    root = code.apply(add, code.apply(exp, x), x)
+    found = list(walk(root, x))
+    assert len(found) == len({id(node) for node in found}) == 5
+    before = {id(node): k for k, node in enumerate(found)}
+    assert before[id(at)] < before[id(place)] < before[id(x)] < before[id(root)]
+    assert all(before[id(part)] < before[id(node)] for node in found for part in parts(node))
+
+
+def test_equal_code_is_one_node_and_zeros_of_two_signs_are_two():
+    code = Code()
+    assert code.apply(exp, code.number(1.0, FLOAT32)) is code.apply(exp, code.number(1.0, FLOAT32))
+    assert code.number(0.0, FLOAT32) is not code.number(-0.0, FLOAT32)
+    assert code.number(1, FLOAT32) is not code.number(1, INT64)
+
+
+def test_a_view_is_the_offset_of_a_load():
+    x = geon.placeholder([N, A, B])
+    part = geon.reorder(x[{A: slice(2, None, -1), B: slice(1, 4, 2)}], [B.with_length(2), N, A])
+    (load,) = loads(nest(part + 1, x))
+    assert all(isinstance(atom, str) for atom in load.offset.terms)
+    assert sorted(step for step in load.offset.terms.values()) == [-4, 2, 12]
+    assert load.offset.constant == 2 * 4 + 1
+
+
+def test_an_index_that_guards_limit_is_0_where_they_do_not_hold():
+    x = geon.placeholder([N, A])
+    work = nest(geon.pad(x, {A: (1, 2)}, value=9), x)
+    (choice,) = [node for node in nodes(work) if isinstance(node, Select)]
+    (load,) = loads(work)
+    (clamped,) = [atom for atom in load.offset.terms if isinstance(atom, Clamped)]
+    assert clamped.guards == choice.guards != ()
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_empty_is_never_read(first):
+    empty, x = geon.placeholder([geon.Axis("C", 0), A]), geon.placeholder([geon.Axis("C", 2), A])
+    both = [empty, x] if first else [x, empty]
+    work = nest(geon.concat(both, geon.Axis("C", 2)), empty, x)
+    assert not any(isinstance(node, Select) for node in nodes(work))
+    (load,) = loads(work)
+    assert work.operands[load.operand].axes.same_set(x.axes)
+
+
+def test_neighbouring_axes_are_one_loop_where_every_offset_walks_them_as_one():
+    x, bias = geon.placeholder([N, A, B]), geon.placeholder([B])
+    assert [loop.axes for loop in nest(x + 1, x).passes[0].loops] == [("N", "A", "B")]
+    work = nest(x + bias, x, bias)
+    loops = [*work.rows, *(loop for each in work.passes for loop in each.loops)]
+    assert [loop.axes for loop in loops] == [("N", "A"), ("B",)]
+
+
+def test_rows_that_adjoin_are_taken_side_by_side_but_where_each_needs_a_division():
+    x = geon.placeholder([N, A, B])
+    assert nest(geon.sum(geon.exp(x), [N, A]), x).across.axes == ("B",)
+    flat = geon.Axis("F", 12)
+    turned = geon.flatten(geon.reorder(x, [N, B, A]), [B, A], flat)
+    weights = geon.placeholder([N, flat])
+    assert nest(geon.sum(weights * turned, N), x, weights).across is None

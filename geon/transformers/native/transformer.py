@@ -20,6 +20,7 @@ from .completeness import lacks
 from .emit import make_module
 from .keeping import keeps
 from .lowering import LAST, RULES
+from .machine import machine
 from .objects import shared_object
 from .runtime import NativeProgram, prepare
 from .threads import default_threads, processors
@@ -48,6 +49,7 @@ TARGET = Target(
     keeps=keeps,
     works=works,
     lacks=lacks,
+    machine=machine,
 )
 
 

@@ -145,6 +145,15 @@ def test_library_calls_count_their_operands():
     assert (cost.read, cost.written) == (12_000, 12_000) and cost.counted.steps > 3000
 
 
+def test_library_calls_that_replace_a_part_in_place_touch_that_alone():
+    w, at, x = geon.Variable([C], initial_value=1.0), geon.placeholder([N], dtype="int64"), None
+    x = geon.placeholder([N])
+    found = costs(geon.assign(w, geon.scatter(w, at, x, C)), at, x, N=30)
+    assert found[-1].touched == 30 * (8 + 4 + 4)
+    whole = costs(geon.scatter(w, at, x, C), at, x, N=30)
+    assert whole[-1].touched == 30 * (8 + 4) + 2 * 4000
+
+
 def test_a_missing_length_is_named():
     x = geon.placeholder([N, C])
     with pytest.raises(KeyError, match="N"):

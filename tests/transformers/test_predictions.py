@@ -53,6 +53,17 @@ def test_a_product_takes_what_its_tiles_take():
     assert seconds(geon.dot(x, y), x, y) == pytest.approx(2 * 1024**3 / 64e9, rel=0.1)
 
 
+def test_what_is_written_in_place_costs_no_traffic():
+    wide = geon.Axis("W", 1 << 22)
+    w, x = geon.Variable([wide], initial_value=1.0), geon.placeholder([wide])
+    found = []
+    for results in (geon.assign(w, w + x), w + x):
+        schedule = schedule_of(results, x)
+        each = predictions(schedule, {}, made(), 1, written_place(schedule))
+        found.append(sum(predicted.prediction.seconds for predicted in each))
+    assert found[0] == pytest.approx(2 / 3 * found[1], rel=0.1)
+
+
 def test_elements_apart_take_longer_than_those_that_adjoin():
     x = geon.placeholder([C, N])
     near, far = x[{C: 3}] + 1, x[{N: 3}] + 1

@@ -81,6 +81,13 @@ def test_of_a_sliced_value_only_the_slice_is_read():
     assert only(costs(shifted, x)) == (44, 40, 84, 10)
 
 
+def test_what_a_kernel_stores_and_reads_again_is_written_alone():
+    x = geon.placeholder([N, C])
+    y = geon.exp(x)
+    (cost,) = costs([y, y - geon.sum(y, C)], x, N=10)
+    assert (cost.read, cost.written, cost.touched) == (40_000, 80_000, 120_000)
+
+
 def test_a_broadcast_operand_is_read_once():
     x, y = geon.placeholder([N, C]), geon.placeholder([N])
     (cost,) = costs(x + y, x, y, N=10)

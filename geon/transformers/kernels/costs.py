@@ -150,9 +150,11 @@ class _Counts:
         return Access(operand, itemsize, writes, times, whole, each)
 
     def moves(self) -> tuple[tuple[int, int], ...]:
-        """The bytes read, and written, of each operand."""
+        """The bytes read, and written, of each operand; what was stored here is there already."""
         moves = [[0, 0] for _ in self.operands]
         for (operand, writes), found in self.offsets.items():
+            if not writes and (operand, True) in self.offsets:
+                continue
             itemsize = self.operands[operand].dtype.itemsize
             moves[operand][writes] = self.reaches.union(found, self.sizes[operand]) * itemsize
         return tuple([(read, written) for read, written in moves])

@@ -17,7 +17,7 @@ from .objects import shared_object
 from .threads import load_pool
 from .toolchain import Toolchain
 
-SIZES = tuple((64 << 10) << 2 * k for k in range(6))  # 64 KiB to 64 MiB
+SIZES = tuple((16 << 10) << 2 * k for k in range(7))  # 16 KiB to 64 MiB
 ROUNDS = 5  # apart in time: what disturbs one may spare another
 WAITING = 20_000  # additions of a task that another thread is woken for: some 20 microseconds
 RATES = ("tile", "stream")  # operations a second; all else are seconds

@@ -96,6 +96,7 @@ def test_integers_divide_one_by_one():
     for (name, dtype), each in ROW_COSTS.items():
         if not dtype.startswith("float"):
             assert each.serial and c_expressions.is_serial(name, [dtype] * 2)
+            assert each == cost(name, dtype)
 
 
 def test_no_text_is_looked_at_for_costs():

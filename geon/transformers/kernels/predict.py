@@ -16,8 +16,8 @@ from ...op_graph.dtypes import named_dtype
 from .contraction import Contraction
 from .costs import Access, Cost, Product, Stage, cost_of
 from .counting import INDEX, Rows
-from .machine import Machine, Tile
-from .reach import FAR, UNIT
+from .machine import Machine, RowCost, Tile
+from .reach import FAR, LINE, UNIT
 from .types import Call, Nest
 
 SMALL = 1 << 17  # statements that one thread does by itself
@@ -185,8 +185,14 @@ class _Predictor:
         for (row, dtype), times in stage.once.items():
             cost = self.machine.row(row, dtype)
             steps = cost.statements + (WAITED - 1) * cost.divisions
-            found += times * (self.speeds.call if cost.serial else steps * self.speeds.chain)
+            each = self.one_by_one(cost) if cost.serial else steps * self.speeds.chain
+            found += times * each
         return found
+
+    def one_by_one(self, cost: RowCost) -> float:
+        """Seconds of one element of a serial row: of its own statements, or of a library call."""
+        own = cost.statements > 1
+        return cost.statements * self.speeds.serial if own else self.speeds.call
 
     def shifted(self, stage: Stage) -> float:
         """The bytes of loads that reach into two lines of cache: of one operand at several shifts
@@ -209,7 +215,7 @@ class _Predictor:
         for (row, dtype), times in rows.items():
             cost, itemsize = self.machine.row(row, dtype), named_dtype(dtype).itemsize
             if cost.serial:
-                calls += times * self.speeds.call
+                calls += times * self.one_by_one(cost)
                 continue
             vectors = times / min(lanes, self.machine.lanes(4 if row == INDEX else itemsize))
             statements += vectors * cost.statements
@@ -222,6 +228,8 @@ class _Predictor:
         if is_near(access):
             return 0.0
         size = access.row.line_bytes if access.row.elements > 1 else max(self.behind)
+        if access.reach.line_bytes < LINE * access.reach.elements:
+            size = 0  # several in each line, which is fetched once
         return access.times * self.speeds.at(self.speeds.far, size)
 
     # Products -----------------------------------------------------------------------------------

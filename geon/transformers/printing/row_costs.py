@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..kernels.machine import RowCost
-from .c_expressions import SERIAL
-from .c_functions import INTEGERS
+from .c_functions import INTEGERS, SIGNED
+
+UNSIGNED = tuple([dtype for dtype in INTEGERS if dtype not in SIGNED])
 
 # Operations, statements, divisions, and whether it is done one element at a time. A row that is not
 # here takes one operation and one statement.
@@ -108,10 +109,20 @@ _FLOAT64 = {
     "atanh": RowCost(1, 1, 0, True),
     "atan2": RowCost(1, 1, 0, True),
 }
-_INTEGER = {name: RowCost(serial=True) for name in (*sorted(SERIAL), "power")}
+_SIGNED = {
+    "floordivide": RowCost(2, 14, 1, True),
+    "mod": RowCost(1, 10, 0, True),
+    "power": RowCost(1, 11, 0, True),
+}
+_UNSIGNED = {
+    "floordivide": RowCost(1, 5, 1, True),
+    "mod": RowCost(1, 2, 0, True),
+    "power": RowCost(1, 2, 0, True),
+}
 
 ROW_COSTS: dict[tuple[str, str], RowCost] = {
     **{(row, "float32"): cost for row, cost in _FLOAT32.items()},
     **{(row, "float64"): cost for row, cost in _FLOAT64.items()},
-    **{(row, dtype): cost for row, cost in _INTEGER.items() for dtype in INTEGERS},
+    **{(row, dtype): cost for row, cost in _SIGNED.items() for dtype in SIGNED},
+    **{(row, dtype): cost for row, cost in _UNSIGNED.items() for dtype in UNSIGNED},
 }

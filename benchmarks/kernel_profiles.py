@@ -45,7 +45,8 @@ def main() -> None:
     """Profile on one thread and on two, and write the page."""
     parts = [
         "# Kernels: predicted and measured",
-        "Made by `python benchmarks/kernel_profiles.py`. `least us` is what the machine's measured "
+        "Made by `python benchmarks/kernel_profiles.py`. `predicted us` is what a kernel should "
+        "take by the machine's measured speeds, `least us` what the machine's measured "
         "ceilings allow for the bytes and operations of a kernel, `of ceiling` its share of the "
         "time taken.",
         f"Machine: {platform.machine()}, Python {platform.python_version()}.",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..errors import ArgumentError
 from ..op_graph.axes import default_lengths
 from ..op_graph.constants import scalar_value
+from ..op_graph.lengths import names_of
 from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
+from .kernels.machine import Machine
+from .kernels.predict import Prediction, predict
 from .lowering.memory import Home, peak
-from .lowering.schedule import Schedule
+from .lowering.predictions import predictions, written_place
+from .lowering.schedule import Kernel
 
 STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
 
@@ -32,7 +36,7 @@ def explain(stages: Stages, stage: str, threads: int) -> str:
         changes = [f"{leaf} := {value}" for leaf, value in program.updates]
         return "\n".join([listing(program.roots), *changes])
     if stage == "schedule":
-        return _schedule(stages.schedule)
+        return _schedule(stages, threads)
     return _plan(stages, threads) if stage == "plan" else stages.source
 
 
@@ -55,7 +59,18 @@ def listing(roots: Iterable[Op]) -> str:
     return "\n".join(lines)
 
 
-def _schedule(schedule: Schedule) -> str:
+def _schedule(stages: Stages, threads: int) -> str:
+    schedule = stages.schedule
+    machine = schedule.target.machine
+    expected = [""] * len(schedule.kernels)
+    ending = []
+    if machine is not None:
+        here = machine(threads)
+        expected, total = _predicted(stages, here, threads)
+        on = f"{threads} thread{'s' * (threads > 1)} of {here.name}"
+        ending = [f"predicted{total} on {on}"]
+        if not here.measured:
+            ending[0] += "; a profile measures this one"
     lines = []
     for position, kernel in enumerate(schedule.kernels):
         notes = []
@@ -68,9 +83,40 @@ def _schedule(schedule: Schedule) -> str:
         reads = ", ".join(_short(value) for value in kernel.reads)
         made = ", ".join(_short(op) for op in kernel.results or (kernel.op,))
         lines.append(
-            f"{position}: {made} from ({reads})" + (f"  [{'; '.join(notes)}]" if notes else "")
+            f"{position}: {made} from ({reads})"
+            + (f"  [{'; '.join(notes)}]" if notes else "")
+            + expected[position]
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *ending])
+
+
+def _predicted(stages: Stages, machine: Machine, threads: int) -> tuple[list[str], str]:
+    """What each kernel should take, as text, and the sum where all lengths are known."""
+    schedule = stages.schedule
+    lengths = {**default_lengths(), **stages.request.lengths}
+    missing = [_missing(kernel, lengths) for kernel in schedule.kernels]
+    if not any(missing):
+        where = written_place(schedule)
+        found = predictions(schedule, lengths, machine, threads, where)
+        total = sum(each.prediction.seconds for each in found)
+        return [_expected(each.prediction) for each in found], f" {1e6 * total:.2f} us"
+    texts = []
+    for kernel, names in zip(schedule.kernels, missing, strict=True):
+        known = "" if names else _expected(predict(kernel.work, lengths, machine, threads))
+        texts.append(known or f"  time depends on {', '.join(names)}")
+    return texts, ""
+
+
+def _missing(kernel: Kernel, lengths: Mapping[str, int]) -> list[str]:
+    """The open lengths that a kernel's time depends on and nothing gives."""
+    ops = (kernel.op, *kernel.op.args, *kernel.results, *kernel.reads)
+    names = {name for op in ops for axis in op.axes for name in names_of(axis.expression)}
+    return sorted(names - lengths.keys())
+
+
+def _expected(prediction: Prediction) -> str:
+    moved = f"{prediction.bytes} bytes, {prediction.operations} operations"
+    return f"  {1e6 * prediction.seconds:.2f} us, {moved}"
 
 
 def _plan(stages: Stages, threads: int) -> str:

@@ -10,6 +10,7 @@ NAMES = "names of types"
 CACHE = "how much is remembered; what is computed does not depend on it"
 TEXT = "how a text is written for people"
 MEASURES = "how long measurements take"
+PREDICTS = "what a kernel should take, which nothing that is computed depends on"
 AHEAD = "how far ahead memory is asked for"
 ATTEMPT = "a number that a trial computes"
 ALIGNED = "an alignment in bytes"
@@ -61,7 +62,17 @@ FILES = {
     "transformers/native/c/ceilings.c": MEASURES,
     "transformers/native/c/product_vector.h": BITS,
     "transformers/native/c/repeat.h": "how often a text is repeated, which a caller says",
+    "transformers/explain.py": TEXT,
     "transformers/native/ceilings.py": MEASURES,
+    "transformers/native/c/speeds.c": MEASURES,
+    "transformers/native/speeds.py": MEASURES,
+    "transformers/native/machine.py": PREDICTS,
+    "transformers/kernels/call_costs.py": PREDICTS,
+    "transformers/kernels/predict.py": PREDICTS,
+    "transformers/kernels/reach.py": PREDICTS,
+    "transformers/kernels/machine.py": PREDICTS,
+    "transformers/lowering/predictions.py": PREDICTS,
+    "transformers/printing/row_costs.py": PREDICTS,
     "transformers/native/disk_cache.py": "files, not computations",
     "transformers/native/objects.py": "how much memory a compiler may be asked for again",
     "transformers/native/profile.py": TEXT,

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 
 import geon
+from geon.transformers.kernels.costs import cost_of
+from geon.transformers.kernels.machine import MIXES, Ceilings
+from geon.transformers.lowering.predictions import operand_places, predictions
 from geon.transformers.native import ceilings as ceilings_module
 from geon.transformers.native import disk_cache
-from geon.transformers.native.ceilings import MIXES, Ceilings, ceilings
-from geon.transformers.native.costs import Cost, cost_of, operations_of
+from geon.transformers.native import speeds as speeds_module
+from geon.transformers.native.ceilings import ceilings
 from geon.transformers.native.emit import make_module
+from geon.transformers.native.machine import machine
+from geon.transformers.native.naming import place_of
 from geon.transformers.native.profile import KernelProfile, Profile
+from geon.transformers.native.speeds import kept_speeds, speeds
 from geon.transformers.native.toolchain import find_toolchain
+
+from ..transformers.made_machine import made
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
 
@@ -36,81 +45,14 @@ def transformer():
 
 @pytest.fixture(scope="module", autouse=True)
 def known_ceilings():
-    """Profiles here compare with made-up ceilings: measuring takes seconds, and is tested apart."""
+    """Profiles here compare with made-up numbers: measuring takes seconds, and is tested apart."""
+
+    def made_machine(threads, toolchain=None, *, measure=False):
+        return made(threads, {1: MADE, threads: MADE})
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("geon.transformers.native.profile.ceilings", lambda threads: MADE)
+        patch.setattr("geon.transformers.native.profile.machine", made_machine)
         yield
-
-
-def costs(transformer, results, *placeholders, **lengths) -> list[Cost]:
-    plan = transformer.computation(results, *placeholders).plan
-    return [cost_of(plan, kernel, lengths) for kernel in plan.schedule.kernels]
-
-
-def only(found: list[Cost]) -> tuple[int, int, int, int]:
-    (cost,) = found
-    return cost.read, cost.written, cost.touched, sum(cost.operations.values())
-
-
-# Costs ----------------------------------------------------------------------------------------
-
-
-def test_an_elementwise_kernel_reads_writes_and_adds_each_element(transformer):
-    x, y = geon.placeholder([N, C]), geon.placeholder([C])
-    found = costs(transformer, x * 2 + y, x, y, N=10)
-    assert only(found) == (40_000 + 4000, 40_000, 84_000, 20_000)
-    (cost,) = found
-    assert list(cost.operations) == [np.dtype("float32")]
-
-
-def test_a_reduction_counts_what_it_goes_over(transformer):
-    x = geon.placeholder([N, C], dtype="float64")
-    assert only(costs(transformer, geon.sum(x, C), x, N=7)) == (56_000, 56, 56_056, 7000)
-
-
-def test_a_value_read_twice_counts_once(transformer):
-    x = geon.placeholder([C])
-    assert only(costs(transformer, x * geon.flip(x, C), x)) == (4000, 4000, 8000, 1000)
-
-
-def test_of_a_sliced_value_only_the_slice_is_read(transformer):
-    x = geon.placeholder([C])
-    part = x[{C: slice(0, 10)}]
-    assert only(costs(transformer, part + 1, x)) == (40, 40, 80, 10)
-
-
-def test_a_product_takes_two_operations_for_each_triple(transformer):
-    m, k, n = geon.Axis("M", 30), geon.Axis("K", 20), geon.Axis("L", 40)
-    x, y = geon.placeholder([m, k]), geon.placeholder([k, n])
-    found = costs(transformer, geon.dot(x, y), x, y)
-    assert only(found) == (4 * (600 + 800), 4 * 1200, 4 * 2600, 2 * 30 * 20 * 40)
-
-
-def test_an_update_in_place_touches_the_variable_once(transformer):
-    w = geon.Variable([C], initial_value=1.0)
-    x = geon.placeholder([C])
-    found = costs(transformer, geon.assign(w, w - x * 0.5), x)
-    assert only(found) == (8000, 4000, 8000, 2000)
-
-
-def test_elementary_functions_count_what_their_c_does():
-    assert operations_of("x + y") == 1
-    assert operations_of("x * y + z") == 2
-    assert operations_of("-x") == 0
-    assert operations_of("GEON_FMA_F32(x, y, z)") == 2
-    assert operations_of("__builtin_sqrtf(x)") == 1
-    once, twice = (
-        operations_of("geon_exp_f32(x)"),
-        operations_of("geon_exp_f32(x) + geon_exp_f32(y)"),
-    )
-    assert 10 < once < 60 and twice == 2 * once + 1
-
-
-def test_casts_count_and_copies_do_not(transformer):
-    x = geon.placeholder([C], dtype="int32")
-    found = costs(transformer, geon.cast(x, "float32"), x)
-    assert found[0].operations == {np.dtype("int32"): 1000}
-    assert costs(transformer, geon.flip(x, C), x)[0].operations == {}
 
 
 # Ceilings -------------------------------------------------------------------------------------
@@ -188,6 +130,46 @@ def test_a_damaged_file_is_measured_again(small, monkeypatch):
     assert len(measured) == 2
 
 
+# Speeds and the machine -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(small, monkeypatch):
+    """Speeds that are measured in little memory, and only once."""
+    monkeypatch.setattr(speeds_module, "SIZES", (1 << 16, 1 << 20))
+    monkeypatch.setattr(speeds_module, "ROUNDS", 1)
+    monkeypatch.setattr(speeds_module, "_known", {})
+    return find_toolchain()
+
+
+def test_measured_speeds_are_those_of_a_machine(quick):
+    found = speeds(quick)
+    # From the fastest processors there are to slow and busy ones.
+    for each in (found.chain, found.statement, found.serial, *found.far, *found.latency):
+        assert 1e-11 < each < 1e-5
+    assert found.statement < found.division[4] and found.serial < found.call
+    assert 0 <= found.start < 1e-3 and 0 <= found.wake < 1e-2
+    for rates in (found.tile, found.stream):
+        assert all(1e8 < rate < 1e15 for rate in rates.values()) and rates[4] > rates[8]
+
+
+def test_speeds_are_measured_once_and_kept_on_disk(quick, monkeypatch):
+    assert kept_speeds(quick) is None
+    first = speeds(quick)
+    assert speeds(quick) is first
+    monkeypatch.setattr(speeds_module, "_known", {})
+    assert kept_speeds(quick) == first and speeds(quick, fresh=True) is speeds(quick)
+
+
+def test_a_machine_is_stated_until_it_is_measured(quick):
+    stated = machine(2)
+    assert not stated.measured and set(stated.ceilings) == {1, 2}
+    measured = machine(1, measure=True)
+    assert measured.measured and machine(1).speeds == measured.speeds == speeds(quick)
+    assert measured.vector_bytes == quick.vector_bytes and machine(1).measured
+    assert not machine(2).measured  # two threads were not measured
+
+
 # Profiles -------------------------------------------------------------------------------------
 
 
@@ -199,6 +181,7 @@ def test_the_rows_are_the_kernels(transformer):
     f = transformer.computation([weights, total], x)
     profile = f.profile(np.random.default_rng(0).random((20, 1000), np.float32), repeats=3)
     kernels = f.plan.schedule.kernels
+    here = made(2, {1: MADE, 2: MADE})
     assert len(profile) == len(kernels) and profile.repeats == 3 and profile.threads == 2
     assert [row.kind for row in profile] == [kernel.kind for kernel in kernels]
     assert [len(row.computes) for row in profile] == [len(kernel.results) for kernel in kernels]
@@ -206,11 +189,18 @@ def test_the_rows_are_the_kernels(transformer):
     assert any(text.startswith("weights: ") and "(N, C:1000) float32" in text for text in texts)
     assert all("test_profile.py:" in place for row in profile for place in row.places)
     for row, kernel in zip(profile, kernels, strict=True):
-        cost = cost_of(f.plan, kernel, {"N": 20})
+        places = operand_places(f.plan.schedule, kernel, partial(place_of, f.plan))
+        cost = cost_of(kernel.work, {"N": 20}, places)
         assert (row.read, row.written, row.touched) == (cost.read, cost.written, cost.touched)
-        least = MADE.seconds(cost.touched, cost.read, cost.written, cost.operations)
-        assert row.predicted == least and row.share == least / row.seconds
-    assert str(profile).count("\n") == len(kernels) + 2
+        assert row.operations == cost.operations(here)
+        least = MADE.seconds(cost.touched, cost.read, cost.written, row.operations)
+        assert row.least == least and row.share == least / row.seconds
+    where = partial(place_of, f.plan)
+    found = predictions(f.plan.schedule, {"N": 20}, here, 2, where)
+    assert [row.predicted for row in profile] == [each.prediction.seconds for each in found]
+    assert profile.predicted == sum(row.predicted for row in profile)
+    assert profile.least == sum(row.least for row in profile) < profile.predicted
+    assert str(profile).count("\n") == len(kernels) + 3
 
 
 def test_times_are_seconds(transformer):
@@ -324,11 +314,11 @@ def test_a_timed_module_has_the_same_kernels(transformer):
 def test_the_table():
     rows = (
         KernelProfile(0, "nest", ("loss: sum () float32", "tanh (N, C:1000) float32"),
-                      ("model.py:12", "model.py:14"), 2e-6, 1e-6, 4000, 96, 4096,
+                      ("model.py:12", "model.py:14"), 2e-6, 1.5e-6, 1e-6, 4000, 96, 4096,
                       {"float32": 26_000}),
         KernelProfile(1, "product", ("dot (N, H:512) float64",),
                       ("a/very/long/path/to/the/folder/of/the/project/network.py:120",), 8e-3,
-                      6e-3, 3 << 20, 1 << 20, 4 << 20, {"float64": 2_000_000_000}),
+                      7e-3, 6e-3, 3 << 20, 1 << 20, 4 << 20, {"float64": 2_000_000_000}),
     )  # fmt: skip
     assert str(Profile(rows, 8.1e-3, 98e-6, 2, 20, MADE)) == EXPECTED
     assert repr(Profile(rows, 8.1e-3, 98e-6, 2, 20, MADE)) == EXPECTED
@@ -336,8 +326,9 @@ def test_the_table():
 
 
 EXPECTED = """\
-   kind     computes                         at                                 us  time  bytes  operations  GB/s  GFLOP/s  least us  of ceiling
-0  nest     loss: sum () float32 and 1 more  model.py:12                      2.00    0%  4 KiB        26 k   2.0     13.0      1.00         50%
-1  product  dot (N, H:512) float64           ...he/project/network.py:120  8000.00  100%  4 MiB         2 G   0.5    250.0   6000.00         75%
-kernels 8002.0 us, least 6001.0 us (75%); a call 8100.0 us, outside kernels 98.0 us
+   kind     computes                         at                                 us  time  bytes  operations  GB/s  GFLOP/s  predicted us  least us  of ceiling
+0  nest     loss: sum () float32 and 1 more  model.py:12                      2.00    0%  4 KiB        26 k   2.0     13.0          1.50      1.00         50%
+1  product  dot (N, H:512) float64           ...he/project/network.py:120  8000.00  100%  4 MiB         2 G   0.5    250.0       7000.00   6000.00         75%
+kernels 8002.0 us, predicted 7001.5 us, least 6001.0 us (75%)
+a call 8100.0 us, outside kernels 98.0 us
 medians of 20 calls on 2 threads; ceilings: 100 GFLOP/s float32, 50 GFLOP/s float64, reading 400 GB/s of 1 KiB to 20 GB/s of 1 MiB"""  # noqa: E501

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...op_graph.op_graph import Op
 from ...op_graph.rewrite import RuleSet
+from ..kernels.machine import Machine
 from .scratch import Scratch
 
 
@@ -45,8 +46,9 @@ class Target:
     one kernel (``groups.Group``), one each where it is None; ``keeps`` which copies kernels of a
     schedule keep from call to call, by their ``op`` (objects with ``size`` and ``bytes(lengths)``),
     and ``works`` what scratch memory they work in; ``lacks`` which entries of its tables an op of a
-    lowered program needs and they have not. ``alignment`` is that of the arena and its buffers, in
-    bytes.
+    lowered program needs and they have not. ``machine`` gives the machine that calls on so many
+    threads run on, which kernels' times are predicted for; none are where it is None. ``alignment``
+    is that of the arena and its buffers, in bytes.
     """
 
     name: str
@@ -60,4 +62,5 @@ class Target:
     keeps: Callable[..., dict[Op, Any]] | None = None
     works: Callable[..., dict[Op, Scratch]] | None = None
     lacks: Callable[[Op], list[str]] = lambda op: []
+    machine: Callable[[int], Machine] | None = None
     alignment: int = 64

@@ -18,6 +18,7 @@ from ..given import named_lengths
 from ..runtime.place import place
 from .emit import REPORTED, RUN
 from .runtime import Bound, NativeProgram, address
+from .spacious import new_result
 
 Array = np.ndarray[Any, Any]
 
@@ -185,7 +186,7 @@ class Table:
 
     def renew(self) -> None:
         """Put new arrays in the place of the results."""
-        self._place([np.empty(shape, dtype) for shape, dtype in self.shapes])
+        self._place([new_result(shape, dtype) for shape, dtype in self.shapes])
 
     def put(self, out: Sequence[Array]) -> None:
         """Let results go into these arrays; ``FeedError`` where one does not fit."""

@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
 from ..compile import Stages
 from ..computation import Computation
+from ..kernels.machine import Ceilings, Machine
+from ..lowering.predictions import Predicted, predictions
 from ..lowering.schedule import Kernel
 from ..messages import about_ops
 from .c_function import Table
-from .ceilings import Ceilings, ceilings
-from .costs import Cost, cost_of
 from .emit import REPORTED, make_module
+from .machine import machine
+from .naming import place_of
 from .objects import shared_object
 from .record import record_of
 from .runtime import SHOW, Bound, NativeProgram
@@ -39,9 +42,9 @@ class KernelProfile:
     of one call.
 
     ``computes`` has a text for each result, with its name or op, axes and dtype; ``places`` the
-    user's lines. ``operations`` are by the name of the dtype they are done in, as ``costs.cost_of``
-    counts them. ``predicted`` are the seconds that traffic or arithmetic take at the ceilings of
-    the machine, whichever are more (the roofline model).
+    user's lines. ``operations`` are by the name of the dtype they are done in. ``predicted`` are
+    the seconds that it should take on this machine (``kernels.predict``); ``least`` those that its
+    traffic or arithmetic take at the machine's ceilings, whichever are more (the roofline model).
     """
 
     number: int
@@ -50,6 +53,7 @@ class KernelProfile:
     places: tuple[str, ...]
     seconds: float
     predicted: float
+    least: float
     read: int
     written: int
     touched: int
@@ -73,7 +77,7 @@ class KernelProfile:
     @property
     def share(self) -> float:
         """The part of the measured time that the machine needs for it at least."""
-        return self.predicted / self.seconds
+        return self.least / self.seconds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,8 +109,13 @@ class Profile(Sequence[KernelProfile]):
 
     @property
     def predicted(self) -> float:
-        """The seconds that all kernels need at least."""
+        """The seconds that all kernels should take."""
         return sum(row.predicted for row in self.kernels)
+
+    @property
+    def least(self) -> float:
+        """The seconds that all kernels need at least."""
+        return sum(row.least for row in self.kernels)
 
     def __str__(self) -> str:
         return "\n".join(_table(self))
@@ -142,6 +151,7 @@ class _Work:
     def __init__(
         self, toolchain: Toolchain, computation: Computation, given: tuple[Op, ...]
     ) -> None:
+        self.toolchain = toolchain
         self.transformer, self.stages = computation.transformer, computation.stages(given)
         self.program: NativeProgram = self.stages.compiled
         self.plan = self.stages.plan
@@ -203,18 +213,21 @@ class _Work:
                 # fall on one of the two alone.
                 for run in (timed, whole) if turn % 2 else (whole, timed):
                     run()
-        found = ceilings(self.transformer.threads)
+        threads = self.transformer.threads
+        found = machine(threads, self.toolchain, measure=True)
         lengths = self.table.bound.lengths
+        schedule = self.plan.schedule
+        where = partial(place_of, self.plan)
+        expected = predictions(schedule, lengths, found, threads, where)
         rows = []
         for number, kernel in enumerate(self.plan.schedule.kernels):
             took = statistics.median(each[number + 1] - each[number] for each in times)
-            cost = cost_of(self.plan, kernel, lengths)
-            rows.append(_row(number, kernel, max(took, 1) * 1e-9, cost, found))
+            rows.append(_row(number, kernel, max(took, 1) * 1e-9, expected[number], found, threads))
         # The fastest ones are those that other programs disturbed least.
         outside = min(calls) - 1e-9 * min(each[-1] - each[0] for each in times)
         call_seconds = statistics.median(calls)
         return Profile(
-            tuple(rows), call_seconds, max(outside, 0.0), self.transformer.threads, repeats, found
+            tuple(rows), call_seconds, max(outside, 0.0), threads, repeats, found.on(threads)
         )
 
 
@@ -239,8 +252,10 @@ def _quiet(prints: bool) -> Iterator[None]:
 
 
 def _row(
-    number: int, kernel: Kernel, seconds: float, cost: Cost, limits: Ceilings
+    number: int, kernel: Kernel, seconds: float, expected: Predicted, on: Machine, threads: int
 ) -> KernelProfile:
+    cost, limits = expected.cost, on.on(threads)
+    operations = cost.operations(on)
     results = kernel.results or (kernel.op,)
     return KernelProfile(
         number,
@@ -248,11 +263,12 @@ def _row(
         tuple(map(_computed, results)),
         tuple(op.file_info for op in results),
         seconds,
-        limits.seconds(cost.touched, cost.read, cost.written, cost.operations),
+        expected.prediction.seconds,
+        limits.seconds(cost.touched, cost.read, cost.written, operations),
         cost.read,
         cost.written,
         cost.touched,
-        {name_of(dtype): count for dtype, count in cost.operations.items()},
+        operations,
     )
 
 
@@ -266,7 +282,7 @@ def _computed(op: Op) -> str:
 WIDEST = 40  # characters of what a kernel computes
 PLACE = 28  # characters of the place where the first result was made
 HEAD = ("", "kind", "computes", "at", "us", "time", "bytes", "operations", "GB/s", "GFLOP/s",
-        "least us", "of ceiling")  # fmt: skip
+        "predicted us", "least us", "of ceiling")  # fmt: skip
 LEFT = (1, 2, 3)  # columns of texts
 
 
@@ -289,10 +305,11 @@ def _table(profile: Profile) -> list[str]:
     )
     calls = f"{profile.repeats} call{'' if profile.repeats == 1 else 's'}"
     threads = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}"
-    share = f" ({profile.predicted / total:.0%})" if total else ""
+    share = f" ({profile.least / total:.0%})" if total else ""
     return [
         *shown,
-        f"kernels {1e6 * total:.1f} us, least {1e6 * profile.predicted:.1f} us{share}; "
+        f"kernels {1e6 * total:.1f} us, predicted {1e6 * profile.predicted:.1f} us, "
+        f"least {1e6 * profile.least:.1f} us{share}",
         f"a call {1e6 * profile.call_seconds:.1f} us, outside kernels "
         f"{1e6 * profile.outside_seconds:.1f} us",
         f"medians of {calls} on {threads}; ceilings: "
@@ -315,6 +332,7 @@ def _line(row: KernelProfile, total: float) -> tuple[str, ...]:
         f"{row.gigabytes_per_second:.1f}",
         f"{row.gigaflops:.1f}",
         f"{1e6 * row.predicted:.2f}",
+        f"{1e6 * row.least:.2f}",
         f"{row.share:.0%}",
     )
 

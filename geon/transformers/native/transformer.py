@@ -20,6 +20,7 @@ from .completeness import lacks
 from .emit import make_module
 from .keeping import keeps
 from .lowering import LAST, RULES
+from .machine import machine
 from .objects import shared_object
 from .record import load, record_of, save
 from .runtime import NativeProgram, prepare
@@ -49,6 +50,7 @@ TARGET = Target(
     keeps=keeps,
     works=works,
     lacks=lacks,
+    machine=machine,
 )
 
 

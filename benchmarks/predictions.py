@@ -1,0 +1,88 @@
+"""How well kernels' times are predicted: for each kernel of the workloads in ``benchmarks/peers``
+that takes more than 20 microseconds the prediction beside what was measured.
+
+``python benchmarks/predictions.py`` prints a line for each kernel, and how many predictions are
+within a factor of 1.5. A kernel's time is the least of several calls, since a busy machine
+makes kernels slower and never faster. ``--fresh`` measures the machine again first,
+``--only NAME`` takes one workload, ``--rounds N`` profiles so often.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import geon  # noqa: E402  # found from the root
+from benchmarks.peers import geon_work, workloads  # noqa: E402  # as above
+from geon.transformers.native.ceilings import ceilings  # noqa: E402  # as above
+from geon.transformers.native.speeds import speeds  # noqa: E402  # as above
+from geon.transformers.native.toolchain import find_toolchain  # noqa: E402  # as above
+
+LEAST = 20e-6  # seconds of a kernel that counts
+FACTOR = 1.5
+
+
+def profiles(name: str, threads: int, rounds: int) -> list[Any]:
+    """The profiles of one workload."""
+    made: list[geon.Computation] = []
+
+    class Noting(geon.NativeTransformer):
+        def computation(self, *args: Any, **keywords: Any) -> geon.Computation:
+            made.append(super().computation(*args, **keywords))
+            return made[-1]
+
+    geon_work.transformer = lambda: Noting(threads=threads)
+    workload = workloads.named(name)
+    prepared = geon_work.BUILDERS[workload.kind](workload.sized(False), workload.inputs(False))
+    held = (
+        inspect.getclosurevars(prepared.call).nonlocals if inspect.isfunction(prepared.call) else {}
+    )
+    data = held.get("data", getattr(prepared.call, "args", ()))
+    return [made[-1].profile(*data, repeats=1) for _ in range(rounds)]
+
+
+def main() -> None:
+    """Print the kernels and how many predictions fit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--only")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    if options.fresh:
+        ceilings(options.threads, fresh=True)
+        toolchain = find_toolchain()
+        assert toolchain is not None
+        speeds(toolchain, fresh=True)
+    names = [options.only] if options.only else [w.name for w in workloads.WORKLOADS]
+    counted: dict[str, list[bool]] = {}
+    print(f"{'workload':24} {'kernel':48} {'measured us':>12} {'predicted us':>12} {'ratio':>6}")
+    for name in names:
+        for rows in zip(*profiles(name, options.threads, options.rounds), strict=True):
+            row = min(rows, key=lambda each: each.seconds)
+            if row.seconds <= LEAST:
+                continue
+            ratio = row.predicted / row.seconds
+            fits = 1 / FACTOR <= ratio <= FACTOR
+            counted.setdefault(name, []).append(fits)
+            what = f"{row.number} {row.kind} {row.computes[0]}"[:48]
+            times = f"{1e6 * row.seconds:12.1f} {1e6 * row.predicted:12.1f}"
+            print(f"{name:24} {what:48} {times} {ratio:6.2f}{'' if fits else ' *'}", flush=True)
+    fits_in_all = [each for fits in counted.values() for each in fits]
+    shares = [sum(fits) / len(fits) for fits in counted.values()]
+    if not shares:
+        print(f"no kernel takes more than {1e6 * LEAST:.0f} us")
+        return
+    print(f"within a factor of {FACTOR}: {sum(fits_in_all)} of {len(fits_in_all)} kernels "
+          f"({sum(fits_in_all) / len(fits_in_all):.0%}); each workload counted once: "
+          f"{sum(shares) / len(shares):.0%}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

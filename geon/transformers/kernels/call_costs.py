@@ -1,0 +1,80 @@
+"""What one op by a function of a library costs: bytes of its operands, and steps by its row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...op_graph.dtypes import name_of
+from ...op_graph.lengths import evaluate
+from ...op_graph.op_graph import Op
+from .counting import Rows, note
+
+# Steps of scalar code that one element of the first operand takes; those of a running total wait
+# for the one before. What sorting compares is by the logarithm of the length: ``SORTS``.
+STEPS = {"cumsum": 24, "cumprod": 24, "argmax": 4, "argmin": 4, "random_bits": 7}
+SORTS = {"sort": 3, "argsort": 5, "top_k": 1}
+COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation for each element
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Bytes read, written and touched; the rows that count as operations; the bytes that are read,
+    and written, of each argument and of the result; ``steps`` of scalar code in all."""
+
+    read: int
+    written: int
+    touched: int
+    rows: Rows
+    moves: tuple[tuple[int, int], ...]
+    steps: int
+
+
+def call_counted(
+    op: Op, lengths: Mapping[str, int], places: Sequence[Hashable] | None = None
+) -> Counted:
+    """The cost of a call; ``places`` are those of its arguments and then its result."""
+    name = op.primitive.name
+    rows: Rows = {}
+    sizes = [_size(arg, lengths) for arg in op.args]
+    result = 0 if op.primitive.acts else _size(op, lengths)
+    if name in ("update", "scatter"):
+        return _replaced(op, sizes, result, places, rows)
+    first = sizes[0] if sizes else result
+    if name in COUNTED:
+        note(rows, "add", name_of(op.args[0].dtype), first)
+    steps = STEPS.get(name, 1) * max(first, result)
+    if name in SORTS:
+        longest = max([_size(arg, lengths) for arg in op.args], default=1)
+        steps = SORTS[name] * first * max(longest.bit_length(), 1)
+    read = sum(n * a.dtype.itemsize for n, a in zip(sizes, op.args, strict=True))
+    written = result * op.dtype.itemsize
+    shared = places is not None and bool(op.args) and places[-1] in places[:-1]
+    moves = [(n * a.dtype.itemsize, 0) for n, a in zip(sizes, op.args, strict=True)]
+    moves += [] if op.primitive.acts else [(0, written)]
+    return Counted(read, written, read + written * (not shared), rows, tuple(moves), steps)
+
+
+def _replaced(
+    op: Op, sizes: list[int], result: int, places: Sequence[Hashable] | None, rows: Rows
+) -> Counted:
+    """A value with a part replaced: in place that part alone is touched."""
+    scatters = op.primitive.name == "scatter"
+    at = 2 if scatters else 1
+    bytes_of = [n * arg.dtype.itemsize for n, arg in zip(sizes, op.args, strict=True)]
+    whole = result * op.dtype.itemsize
+    part = min(sizes[at] * op.dtype.itemsize, whole)
+    read = sum(bytes_of[1:])
+    combines = scatters and op.attrs[1] != "set"
+    if combines:
+        note(rows, "add", name_of(op.dtype), sizes[at])
+    others = [(size, 0) for size in bytes_of[1:]]
+    if places is not None and places[-1] == places[0]:
+        moves = ((part * combines, 0), *others, (0, part))
+        return Counted(read + part * combines, part, read + part, rows, moves, 2 * sizes[at])
+    moves = ((whole, 0), *others, (0, whole))
+    return Counted(read + whole, whole, read + 2 * whole, rows, moves, 2 * sizes[at])
+
+
+def _size(op: Op, lengths: Mapping[str, int]) -> int:
+    return int(evaluate(op.axes.size, lengths))

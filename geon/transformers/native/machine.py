@@ -1,0 +1,100 @@
+"""The ``Machine`` of native code: what was measured here, or stated numbers where nothing was."""
+
+from __future__ import annotations
+
+import os
+
+from ..kernels.machine import MIXES, Ceilings, Machine, Speeds, Tile
+from ..printing.row_costs import ROW_COSTS
+from ..printing.scalars import LANES
+from .ceilings import ceilings, kept_ceilings
+from .product_shape import FEW, MOST_ROWS, shape
+from .speeds import kept_speeds, speeds
+from .threads import processors
+from .toolchain import Toolchain, find_toolchain
+
+CACHES = (32 << 10, 1 << 20, 32 << 20)  # where the system does not say
+# A processor with vectors of 32 bytes at 3 GHz: what is predicted with before anything is measured.
+_SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
+_RATES = tuple([(100e9, 60e9, 30e9, 12e9)] * len(MIXES))
+_SPEEDS = Speeds(
+    start=0.2e-6,
+    wake=5e-6,
+    chain=1.3e-9,
+    statement=0.25e-9,
+    division={4: 2e-9, 8: 3e-9},
+    serial=0.4e-9,
+    call=15e-9,
+    sizes=_SIZES,
+    far=(1e-9, 2e-9, 4e-9, 10e-9),
+    latency=(2e-9, 5e-9, 20e-9, 80e-9),
+    tile={4: 80e9, 8: 40e9},
+    stream={4: 50e9, 8: 25e9},
+)
+
+
+def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool = False) -> Machine:
+    """The machine that code for so many threads runs on.
+
+    Numbers that were measured are used; where there are none yet they are measured if ``measure``,
+    which takes some seconds, and are stated ones otherwise.
+    """
+    toolchain = toolchain or find_toolchain()
+    width = 32 if toolchain is None else toolchain.vector_bytes
+    known = _measured(threads, toolchain, measure) if toolchain is not None else None
+    limits, own = known or (_stated(threads), _SPEEDS)
+    return Machine(
+        name="this machine" if known is not None else "a stated machine",
+        measured=known is not None,
+        vector_bytes=width,
+        caches=_caches(),
+        cores=processors(),
+        ceilings=limits,
+        speeds=own,
+        tiles=_tiles(width),
+        rows=ROW_COSTS,
+        side_by_side=LANES,
+    )
+
+
+def _measured(
+    threads: int, toolchain: Toolchain, measure: bool
+) -> tuple[dict[int, Ceilings], Speeds] | None:
+    counts = sorted({1, threads})
+    if measure:
+        return {count: ceilings(count) for count in counts}, speeds(toolchain)
+    kept = {count: kept_ceilings(count) for count in counts}
+    limits = {count: each for count, each in kept.items() if each is not None}
+    own = kept_speeds(toolchain)
+    return None if own is None or len(limits) < len(counts) else (limits, own)
+
+
+def _stated(threads: int) -> dict[int, Ceilings]:
+    return {
+        count: Ceilings(
+            count,
+            _SIZES,
+            tuple([tuple([rate * count for rate in rates[:-1]] + [rates[-1]]) for rates in _RATES]),
+            {4: 90e9 * count, 8: 45e9 * count},
+        )
+        for count in {1, threads}
+    }
+
+
+def _tiles(vector_bytes: int) -> dict[int, Tile]:
+    found = {}
+    for element, type in ((4, "float"), (8, "double")):
+        of = shape(type, vector_bytes)
+        few = FEW["stream"]
+        found[element] = Tile(of.heights[0], of.panel, MOST_ROWS, of.columns, of.depth, few)
+    return found
+
+
+def _caches() -> tuple[int, ...]:
+    """The bytes of the caches, nearest first."""
+    names = ("SC_LEVEL1_DCACHE_SIZE", "SC_LEVEL2_CACHE_SIZE", "SC_LEVEL3_CACHE_SIZE")
+    try:
+        found = tuple([os.sysconf(name) for name in names])
+    except (AttributeError, OSError, ValueError):  # not every system tells
+        return CACHES
+    return tuple([each or other for each, other in zip(found, CACHES, strict=True)])

@@ -82,13 +82,13 @@ class Reference:
             self.bounds[each] = self.bound(each)
             args = [self.known[arg] for arg in each.args]
             with np.errstate(all="ignore"):
-                self.known[each] = self.computed(each, self.bounds[each], args)
-            self.refuse_overflow(each)
+                made = self.computed(each, self.bounds[each], args)
+            self.refuse_overflow(each, made)
+            self.known[each] = made
         return self.known[op]
 
-    def refuse_overflow(self, op):
+    def refuse_overflow(self, op, known):
         """Raise where a half is out of its range, which kernels that keep it in float32 pass by."""
-        known = self.known[op]
         if op.dtype.name == "float16" and known.value.size:
             largest = np.abs(known.value).max() + (0.0 if known.exact else known.error.max())
             if not largest < HALF_RANGE:

@@ -220,3 +220,39 @@ def test_special_values_of_several_states(rows):
     assert not np.isfinite(mean[:3]).any() and not np.isfinite(variance[:3]).any()
     assert (mean[3], variance[3]) == (1, 0)
     np.testing.assert_allclose(logarithm, [np.nan, np.inf, -np.inf, 1 + np.log(129)], rtol=1e-6)
+
+
+# Folds of rows that vector lanes do not keep ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def exclusive_or():
+    """The row that folds ``bitwise_xor``, gone after the tests."""
+    yield Primitive(
+        "test_exclusive_or",
+        "reduction",
+        "A row of a test.",
+        attributes=("reduced",),
+        fits=(is_names,),
+        arity=1,
+        infer=reducing("test_exclusive_or", own_dtype),
+        reducer=reducers.folding(PRIMITIVES["bitwise_xor"], lambda dtype: 0),
+        carriers=(),
+    )
+    del PRIMITIVES["test_exclusive_or"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_fold_with_a_state_shares_a_pass_with_folds_in_lanes(exclusive_or, threads):
+    x = geon.placeholder([A, N], "int64")
+    random = np.random.default_rng(5)
+    with geon.make_transformer("native", threads=threads) as transformer:
+        for over, axis in (([N], 1), ([A], 0), ([A, N], (0, 1))):
+            results = [reduce(exclusive_or, x, over), geon.sum(x, over), geon.max(x, over)]
+            f = transformer.computation(results, x)
+            for size in [*SIZES, LONG]:
+                data = random.integers(-(1 << 40), 1 << 40, (3, size))
+                exclusive, total, highest = f(data)
+                np.testing.assert_array_equal(exclusive, np.bitwise_xor.reduce(data, axis=axis))
+                np.testing.assert_array_equal(total, data.sum(axis=axis))
+                np.testing.assert_array_equal(highest, data.max(axis=axis))

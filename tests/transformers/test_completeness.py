@@ -14,12 +14,12 @@ from geon.op_graph.op_graph import ComputationOp, intern, post_order
 from geon.op_graph.reducers import ANY_NAN
 from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.testing.samples import SAMPLES
+from geon.transformers.kernels.types import FOLDED
 from geon.transformers.native import accumulate
 from geon.transformers.native.completeness import lacks as native_lacks
 from geon.transformers.numpy import kernels, operands, table
 from geon.transformers.numpy.completeness import lacks as numpy_lacks
 from geon.transformers.printing import c_expressions
-from geon.transformers.printing.nests import FOLDED
 from tests.kinds import numpy_only
 from tests.places import here
 

@@ -29,7 +29,7 @@ from ...op_graph.reducers import SUM, Reducer
 from .depths import ROW, Depths
 from .elements import Elements, Operands
 from .scalar import IndexNumber, Kept, Load, Reduced, Scalar, Wrapped, indices, inside, walk
-from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
+from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store, folded_row
 
 BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
 
@@ -57,8 +57,8 @@ class _Item:
 
     @property
     def has_state(self) -> bool:
-        """Whether it is a reduction that is more than one row folded."""
-        return self.reduces and reducer_of(self.op).folds is None
+        """Whether it is a reduction that is more than a row folded in vector lanes."""
+        return self.reduces and folded_row(reducer_of(self.op)) is None
 
 
 Groups = list[tuple[str, ...]]

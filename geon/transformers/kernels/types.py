@@ -41,6 +41,16 @@ class Loop:
     extent: Size
 
 
+# Rows whose folds keep partial values in vector lanes as they are, as compilers know how to.
+FOLDED = frozenset({"add", "multiply", "maximum", "minimum", "logical_or", "logical_and"})
+
+
+def folded_row(reducer: Reducer) -> str | None:
+    """The name of the row of ``FOLDED`` that a reducer folds; None for one that has a state."""
+    row = reducer.folds
+    return row.name if row is not None and row.name in FOLDED else None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Reduction:
     """A reduction of a pass: of one element, or of products of two.
@@ -57,9 +67,8 @@ class Reduction:
 
     @property
     def folds(self) -> str | None:
-        """The name of the row that is all it does, where there is one."""
-        row = self.reducer.folds
-        return None if row is None else str(row.name)
+        """The name of the row that is all it does, where loops fold that row in vector lanes."""
+        return folded_row(self.reducer)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,9 +14,6 @@ from ..kernels.weights import weight
 from . import c_expressions
 from .scalars import Block, Names, ScalarPrinter
 
-# Rows whose folds keep partial values in vector lanes as they are, as compilers know how to.
-FOLDED = frozenset({"add", "multiply", "maximum", "minimum", "logical_or", "logical_and"})
-
 
 @dataclass(eq=False, slots=True)
 class Accumulator:
@@ -154,7 +151,7 @@ class _NestPrinter:
         body = Block(row)
         made = PrintedPass(step.loops, body, weight(step, self.depths))
         for reduction in step.reductions:
-            if reduction.folds in FOLDED:
+            if reduction.folds is not None:
                 made.sums.append(self.accumulator(body, reduction, row.lanes is not None))
             else:
                 made.states.append(self.state(body, reduction, row))

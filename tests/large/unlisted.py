@@ -123,8 +123,8 @@ PLACES = {
         "transformers/kernels/weights.py",
         "EXPENSIVE",
     ): "what a function counts: GRAIN is listed",
-    ("transformers/native/nests.py", "_Writer.accumulation", 4): BITS,
-    ("transformers/native/nests.py", "_Writer.state_lanes", 4): BITS,
+    ("transformers/native/passes.py", "Passes.accumulation", 4): BITS,
+    ("transformers/native/passes.py", "Passes.state_lanes", 4): BITS,
     (
         "transformers/native/product_shape.py",
         "Shape.long_depth",

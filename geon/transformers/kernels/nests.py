@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 
 from ...op_graph.affine import (
     Affine,
-    Quotient,
-    Remainder,
     Size,
     flattened,
     split,
@@ -26,10 +24,10 @@ from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
 from ...op_graph.reducers import SUM, Reducer
-from .depths import ROW, Depths
 from .elements import Elements, Operands
-from .scalar import IndexNumber, Kept, Load, Reduced, Scalar, Wrapped, indices, inside, walk
+from .scalar import IndexNumber, Kept, Reduced, Scalar
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store, folded_row
+from .uses import Uses, depends_on, divides_rows
 
 BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
 
@@ -41,7 +39,7 @@ def make_nest(fused: Fused, operands: Operands) -> Nest:
     of each row is needed for: these are no vectors.
     """
     nest = _Maker(fused, operands, across=True).make()
-    if nest.across is not None and _divides_rows(nest):
+    if nest.across is not None and divides_rows(nest):
         nest = _Maker(fused, operands, across=False).make()
     return replace(nest, operands=tuple(operands.numbers))
 
@@ -153,11 +151,11 @@ class _Maker:
         if not order:
             return self.build([], None, {})
         groups: Groups = [(n,) for n in order]
-        uses = _Uses()
+        uses = Uses()
         if len(order) > 1:
             self.rows = frozenset()
             self.items = [_Item(i.op, False, 0, order) for i in self.items]
-            uses = _Uses.of(self.build([], None, {}))
+            uses = Uses.of(self.build([], None, {}))
             groups = self.merged(order, uses)
         if len(groups) == 1:
             self.items = [_Item(i.op, False, 0, order) for i in self.items]
@@ -169,7 +167,7 @@ class _Maker:
             return self.build(rows, across, {inner: [inner]})
         return self.build(groups[:-1], None, {inner: [inner]})
 
-    def across(self, order: tuple[str, ...], uses: _Uses) -> str | None:
+    def across(self, order: tuple[str, ...], uses: Uses) -> str | None:
         """The axis along which a load is adjacent where the last loop would jump through it.
 
         Its indices are then taken side by side, so that each line of cache is used as a whole.
@@ -186,14 +184,14 @@ class _Maker:
     def merged_inner(self, nest: Nest) -> dict[tuple[str, ...], Groups]:
         """For each set of inner loops those that can be walked as one."""
         found = {}
-        uses = _Uses.of(nest)
+        uses = Uses.of(nest)
         for inner in {item.inner: None for item in self.items}:
             groups = self.merged(inner, uses)
             if len(groups) < len(inner):
                 found[inner] = groups
         return found
 
-    def merged(self, order: Sequence[str], uses: _Uses) -> Groups:
+    def merged(self, order: Sequence[str], uses: Uses) -> Groups:
         """Neighbouring axes that every offset walks as one."""
         groups: Groups = []
         for name in order:
@@ -203,7 +201,7 @@ class _Maker:
                 groups.append((name,))
         return groups
 
-    def mergeable(self, outer: str, inner: str, uses: _Uses) -> bool:
+    def mergeable(self, outer: str, inner: str, uses: Uses) -> bool:
         """Whether every offset walks two neighbouring axes as one."""
         first, second = self.name((outer,)), self.name((inner,))
         if first in uses.values or second in uses.values:
@@ -363,7 +361,7 @@ class _Maker:
         for (_, key), (op, value) in self.elements.found.items():
             if op not in needed or among(op, self.results) or op in self.elements.known:
                 continue
-            if not _depends_on(value, loops):
+            if not depends_on(value, loops):
                 continue
             array = RowArray(len(self.arrays), size, op.dtype)
             self.arrays.append(array)
@@ -396,72 +394,3 @@ def states_of(op: Op) -> tuple[DType, ...]:
     element = op.args[0].dtype
     wide = FLOAT32 if name_of(element) in HALVES else element
     return reducer_of(op).states(wide, op.dtype)
-
-
-class _Uses:
-    """How a nest uses its loops' variables: in offsets of memory, or for their own ``values``."""
-
-    def __init__(self) -> None:
-        self.offsets: list[Affine] = []
-        self.values: set[object] = set()
-
-    @classmethod
-    def of(cls, nest: Nest) -> _Uses:
-        """The uses in a nest."""
-        found = cls()
-        for each in nest.passes:
-            for reduction in each.reductions:
-                for element in reduction.elements:
-                    found.add(element)
-                if reduction.position is not None:
-                    found.add(reduction.position)
-            for store in each.stores:
-                found.add(store.value)
-                found.address(store.offset)
-        for step in (*nest.steps, *nest.ending):
-            if isinstance(step, Store):
-                found.add(step.value)
-                found.address(step.offset)
-        return found
-
-    def add(self, value: Scalar) -> None:
-        """Note the uses in scalar code."""
-        for node in walk(value):
-            for index in indices(node):
-                if isinstance(node, Load):
-                    self.address(index)
-                else:
-                    self.direct(index)
-
-    def address(self, offset: Affine) -> None:
-        """Note an offset: what it divides is used for its value."""
-        self.offsets.append(offset)
-        for atom in offset.terms:
-            for index in inside(atom):
-                self.direct(index)
-
-    def direct(self, index: Affine) -> None:
-        """Note an index that is used for its value."""
-        for atom in index.terms:
-            self.values.add(atom)
-            for each in inside(atom):
-                self.direct(each)
-
-
-def _depends_on(value: Scalar, names: set[str]) -> bool:
-    """Whether a value changes with one of these variables."""
-    uses = _Uses()
-    uses.add(value)
-    atoms = uses.values.union(*[offset.terms for offset in uses.offsets])
-    return not names.isdisjoint({atom for atom in atoms if isinstance(atom, str)})
-
-
-def _divides_rows(nest: Nest) -> bool:
-    """Whether a row needs a division, or a position, of its own."""
-    depths = Depths.of(nest)
-    uses = _Uses.of(nest)
-    atoms = uses.values.union(*[offset.terms for offset in uses.offsets])
-    return any(
-        isinstance(atom, (Quotient, Remainder, Wrapped)) and depths.atom(atom) == ROW
-        for atom in atoms
-    )

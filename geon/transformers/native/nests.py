@@ -10,13 +10,13 @@ import math
 from collections.abc import Sequence
 
 from ...op_graph.affine import Size
-from ...op_graph.lengths import product
-from ..kernels.types import Loop, Nest, RowArray
+from ..kernels.types import Nest, RowArray
 from ..lowering.scratch import lines
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
 from ..printing.scalars import LANES
-from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, is_float_sum, wide
+from .accumulate import is_float_sum, wide
 from .naming import NAME, Function, KernelNames, Parameter
+from .passes import TILE, Passes, for_loop, indented
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
 # that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
@@ -34,10 +34,7 @@ GEON_INLINE int64_t geon_grain(int64_t size, int64_t work)
 PARTS = 256  # the most partial values of a reduction
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
 LONG_ROW = 1 << 16
-SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 ON_STACK = 4096  # elements of an array that a task has on its stack
-TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
-SIMD = "#pragma omp simd"
 
 
 def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function:
@@ -83,167 +80,16 @@ def on_stack(array: RowArray | PrintedArray) -> bool:
 class _Writer:
     def __init__(self, nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> None:
         self.nest, self.names, self.name = nest, names, name
-        self.vector_bytes = vector_bytes
+        self.passes = Passes(nest, names, vector_bytes)
         passes = [
             line for line in (*nest.row.lines, *nest.ending.lines) if isinstance(line, PrintedPass)
         ]
         loops = [*nest.rows, *(loop for made in passes for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
-            self.extent(loop)  # all lengths are parameters before the first function is written
+            self.passes.extent(
+                loop
+            )  # all lengths are parameters before the first function is written
         self.buffers()  # and so is scratch memory
-
-    # Parts of functions -------------------------------------------------------------------------
-
-    def extent(self, loop: Loop) -> str:
-        return self.names.length(loop.extent)
-
-    def indented(self, lines: list[str], by: int = 1) -> list[str]:
-        return ["    " * by + line if line[:1] != "#" else line for line in lines]
-
-    def statements(self, lines: list[object]) -> list[str]:
-        """The statements of a block, its passes as loops."""
-        found: list[str] = []
-        for line in lines:
-            found += self.pass_text(line, None) if isinstance(line, PrintedPass) else [str(line)]
-        return found
-
-    def pass_text(
-        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool = False
-    ) -> list[str]:
-        """The loops of a pass.
-
-        ``bounds`` are those of the outermost one where it is divided; its reductions are then
-        ``partial``.
-        """
-        lanes = self.nest.lanes is not None
-        if made.states:
-            return self.stateful(made, bounds, partial)
-        if lanes and not made.sums and made.loops and all(s.direct for s in made.stores):
-            return self.tiled(made)
-        work = self.accumulation(made)
-        body = [str(line) for line in [*made.body.lines, *made.stores]]
-        body += work.steps()
-        pragma = f"#pragma omp simd{work.clause()}"
-        if lanes:
-            body = [pragma, *self.loop("lane", "0", "lanes", body)]
-        for k in range(len(made.loops) - 1, -1, -1):
-            loop = made.loops[k]
-            around = bounds if k == 0 else None
-            low, high = around or ("0", self.extent(loop))
-            cut = bool(work.blocked) and k == work.level
-            run = self.loop(loop.name, *((BLOCK_BEGIN, BLOCK_END) if cut else (low, high)), body)
-            if not lanes and k == len(made.loops) - 1:
-                run = [pragma, *run]
-            body = work.blocks(run, loop.name, around) if cut else run
-        if not made.loops and not lanes:
-            body = ["{", *self.indented(body), "}"]
-        return [*work.start(), *body, *work.end(partial)]
-
-    def stateful(
-        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
-    ) -> list[str]:
-        """The loops of a pass whose reductions have states of several scalars.
-
-        Each lane of a vector has a state of its own; they meet in the first one.
-        """
-        lanes = self.nest.lanes is not None
-        count = str(LANES if lanes else self.state_lanes(made))
-        used = "lanes" if lanes else count
-        lines = []
-        for state in made.states:
-            firsts = zip(state.names, state.ctypes, state.first, strict=True)
-            for name, ctype, first in firsts:
-                lines.append(f"{ctype} {name}[{count}];")
-                start = [f"{name}[lane] = {first};"]
-                lines += (
-                    self.loop("lane", "0", used, start)
-                    if used != "1"
-                    else [f"{name}[0] = {first};"]
-                )
-        steps = [line for state in made.states for line in state.step]
-        body = [*map(str, [*made.body.lines, *made.stores]), *steps]
-        loops = list(made.loops)
-        if lanes:
-            body = [SIMD, *self.loop("lane", "0", "lanes", body)]
-        elif count != "1" and loops:
-            inner = loops.pop()
-            low, high = bounds if bounds and not loops else ("0", self.extent(inner))
-            body = self.by_lanes(inner, low, high, count, body)
-        else:
-            lines.append("const int64_t lane = 0;")
-        for k in range(len(loops) - 1, -1, -1):
-            low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
-            body = self.loop(loops[k].name, low, high, body)
-        met = []
-        if not lanes and count != "1":
-            joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
-            met = self.loop("lane", "1", count, joined)
-        return [*lines, *body, *met]
-
-    def by_lanes(self, loop: Loop, low: str, high: str, count: str, body: list[str]) -> list[str]:
-        """A loop that takes ``count`` elements at a time, one in each lane."""
-        first = f"{loop.name}_first"
-        inside = [f"const int64_t {loop.name} = {first} + lane;", *body]
-        left = f"{high} - {first}"
-        turn = [
-            f"const int64_t some = {left} < {count} ? {left} : {count};",
-            SIMD,
-            *self.loop("lane", "0", "some", inside),
-        ]
-        head = f"for (int64_t {first} = {low}; {first} < {high}; {first} += {count}) {{"
-        return [head, *self.indented(turn), "}"]
-
-    def state_lanes(self, made: PrintedPass) -> int:
-        """How many states of a row run side by side: one where rows are too short to gain by it."""
-        width = self.vector_bytes // 4
-        size = product(loop.extent for loop in made.loops)
-        short = isinstance(size, int) and size < SHORT_ROW * width
-        return 1 if made.body.serial or short else width
-
-    def accumulation(self, made: PrintedPass) -> Accumulation:
-        """How the reductions of a pass accumulate."""
-        lanes = self.nest.lanes is not None
-        width = 1 if made.body.serial else self.vector_bytes // 4
-        return Accumulation(made.sums, made.loops, lanes, width, self.extent)
-
-    def loop(self, variable: str, low: str, high: str, body: list[str]) -> list[str]:
-        """A loop over ``body``."""
-        head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
-        return [head, *self.indented(body), "}"]
-
-    def tiled(self, made: PrintedPass) -> list[str]:
-        """A pass across memory: tiles are computed along the loads, then stored along the stores.
-
-        A tile is small enough for the nearest cache; its rows are padded so that they do not meet
-        in one set of it. Lanes are taken a tile's side at a time, however many a block has.
-        """
-        *outer, last = made.loops
-        names = [f"tile_{k}" for k in range(len(made.stores))]
-        pairs = list(zip(names, made.stores, strict=True))
-        lines = [f"{s.ctype} {n}[{TILE}][{TILE + 1}];" for n, s in pairs]
-        at = f"[lane - lane_tile][{last.name} - tile]"
-        held = [f"{n}{at} = {s.value};" for n, s in pairs]
-        out = [f"{s.place} = {n}{at};" for n, s in pairs]
-        size = self.extent(last)
-        along = (last.name, "tile", "tile_end")
-        across = ("lane", "lane_tile", "lane_end")
-        filled = [SIMD, *self.loop(*across, [*map(str, made.body.lines), *held])]
-        stored = [SIMD, *self.loop(*along, out)]
-        body = self.tiles("tile", size, [
-            *lines,
-            *self.loop(*along, filled),
-            *self.loop(*across, stored),
-        ])  # fmt: skip
-        for loop in reversed(outer):
-            body = self.loop(loop.name, "0", self.extent(loop), body)
-        return self.tiles("lane_tile", "lanes", body)
-
-    def tiles(self, start: str, size: str, body: list[str]) -> list[str]:
-        """A loop over the tiles of one side."""
-        end = "tile_end" if start == "tile" else "lane_end"
-        stop = f"{start} + {TILE} < {size} ? {start} + {TILE} : {size}"
-        head = f"for (int64_t {start} = 0; {start} < {size}; {start} += {TILE}) {{"
-        return [head, *self.indented([f"const int64_t {end} = {stop};", *body]), "}"]
 
     # Functions ----------------------------------------------------------------------------------
 
@@ -256,13 +102,13 @@ class _Writer:
         return [
             f"static void {name}(void *argument, int64_t task)",
             "{",
-            *self.indented([f"const struct {name} *a = argument;", *unpacked, *body]),
+            *indented([f"const struct {name} *a = argument;", *unpacked, *body]),
             "}",
         ]
 
     def structure(self, name: str, extra: list[Parameter]) -> list[str]:
         fields = [f"{p.declared(restrict=False)};" for p in [*self.names.parameters, *extra]]
-        return [f"struct {name} {{", *self.indented(fields), "};"]
+        return [f"struct {name} {{", *indented(fields), "};"]
 
     def launch(self, name: str, extra: dict[str, str]) -> list[str]:
         """The statements that run a task function on the pool."""
@@ -285,19 +131,19 @@ class _Writer:
     def by_rows(self) -> str:
         """Tasks of neighbouring rows."""
         nest, task = self.nest, f"{self.name}_rows"
-        row = self.statements(nest.row.lines)
+        row = self.passes.statements(nest.row.lines)
         top = [str(line) for line in nest.top.lines]
         inner = self.row_work()
-        counts = [f"({self.extent(loop)})" for loop in nest.rows]
+        counts = [f"({self.passes.extent(loop)})" for loop in nest.rows]
         if nest.lanes is not None:
-            counts.append(f"(({self.extent(nest.lanes)} + block - 1) / block)")
+            counts.append(f"(({self.passes.extent(nest.lanes)} + block - 1) / block)")
         body = [
             "const int64_t begin = task * grain;",
             "const int64_t end = begin + grain < rows ? begin + grain : rows;",
             *top,
             *self.buffers(),
             "for (int64_t row = begin; row < end; row++) {",
-            *self.indented([*self.row_indices(), *row]),
+            *indented([*self.row_indices(), *row]),
             "}",
         ]
         extra = [Parameter(name, "int64_t", None, False) for name in self.divisors()]
@@ -312,7 +158,7 @@ class _Writer:
         return self.whole([
             self.structure(task, extra),
             self.function(task, body, extra),
-            [self.head(), "{", *self.indented(main), "}"],
+            [self.head(), "{", *indented(main), "}"],
         ])  # fmt: skip
 
     def buffers(self) -> list[str]:
@@ -358,15 +204,15 @@ class _Writer:
         indices = [Parameter(loop.name, "int64_t", None, False) for loop in nest.rows]
         extra = self.partial(made) + indices
         lines = [*self.divide(made, task, [p.name for p in indices])]
-        lines += self.statements(nest.row.lines[1:])
+        lines += self.passes.statements(nest.row.lines[1:])
         for loop in reversed(nest.rows):
             head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
-            lines = [head, *self.indented(lines), "}"]
+            lines = [head, *indented(lines), "}"]
         top = [str(line) for line in nest.top.lines]
         return self.whole([
             self.structure(task, extra),
             self.function(task, self.part(made, top), extra),
-            [self.head(), "{", *self.indented([*top, *lines]), "}"],
+            [self.head(), "{", *indented([*top, *lines]), "}"],
         ])  # fmt: skip
 
     def partial(self, made: PrintedPass) -> list[Parameter]:
@@ -390,7 +236,7 @@ class _Writer:
             return []
         if not self.has_sums():
             return [f"const int64_t block = {TILE};"]
-        share = f"(({self.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
+        share = f"(({self.passes.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
         return [
             f"int64_t block = {share};",
             f"block = block < 64 ? 64 : block > {LANES} ? {LANES} : block;",
@@ -409,7 +255,7 @@ class _Writer:
         for line in self.nest.row.lines:
             if isinstance(line, PrintedPass):
                 counts = [str(line.weight)]
-                counts += [f"({self.extent(loop)})" for loop in line.loops]
+                counts += [f"({self.passes.extent(loop)})" for loop in line.loops]
                 parts.append(" * ".join(counts))
         lanes = " * block" if self.nest.lanes is not None else ""
         return f"({' + '.join(['1', *parts])}){lanes}"
@@ -419,7 +265,7 @@ class _Writer:
         lines, rest = [], "row"
         nest = self.nest
         if nest.lanes is not None:
-            size = self.extent(nest.lanes)
+            size = self.passes.extent(nest.lanes)
             blocks = f"(({size} + block - 1) / block)"
             first = f"({rest} % {blocks})" if nest.rows else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
@@ -430,7 +276,7 @@ class _Writer:
                 rest = "outer"
         for k in range(len(nest.rows) - 1, 0, -1):
             loop = nest.rows[k]
-            size = self.extent(loop) if loop.extent != 0 else "1"  # never run, but compiled
+            size = self.passes.extent(loop) if loop.extent != 0 else "1"  # never run, but compiled
             lines.append(f"const int64_t {loop.name} = {rest} % ({size});")
             lines.append(f"const int64_t before_{loop.name} = {rest} / ({size});")
             rest = f"before_{loop.name}"
@@ -447,7 +293,7 @@ class _Writer:
         functions: list[list[str]] = []
         main: list[str] = []
         if not any(isinstance(line, PrintedPass) for line in nest.row.lines):
-            main = [*top, *self.statements(nest.row.lines), "(void)threads;"]
+            main = [*top, *self.passes.statements(nest.row.lines), "(void)threads;"]
         for line in nest.row.lines:
             if isinstance(line, PrintedPass):
                 task = f"{self.name}_part{len(functions) // 2 or ''}"
@@ -455,15 +301,15 @@ class _Writer:
                 functions.append(self.structure(task, extra))
                 functions.append(self.function(task, self.part(line, top), extra))
                 main += self.divide(line, task)
-        ending = self.statements([*nest.ending.lines])
-        return self.whole([*functions, [self.head(), "{", *self.indented([*main, *ending]), "}"]])
+        ending = self.passes.statements([*nest.ending.lines])
+        return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])
 
     def part(self, made: PrintedPass, top: list[str]) -> list[str]:
         """The body of a task: the pass between two bounds, and where its partial values go."""
         lines = [*top]
         bounds = None
         if made.loops:
-            size = self.extent(made.loops[0])
+            size = self.passes.extent(made.loops[0])
             lines += [
                 "const int64_t begin = task * grain;",
                 f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
@@ -471,8 +317,8 @@ class _Writer:
             bounds = ("begin", "end")
         else:
             lines.append("(void)grain;")
-        lines += self.pass_text(made, bounds, partial=True)
-        blocked = self.accumulation(made).blocked
+        lines += self.passes.text(made, bounds, partial=True)
+        blocked = self.passes.accumulation(made).blocked
         for t in made.sums:
             lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
         names = [name for state in made.states for name in state.names]
@@ -484,9 +330,9 @@ class _Writer:
 
         ``indices`` are variables that the tasks are told.
         """
-        size = self.extent(made.loops[0]) if made.loops else "1"
+        size = self.passes.extent(made.loops[0]) if made.loops else "1"
         work = " * ".join(
-            [str(made.weight), *(f"({self.extent(loop)})" for loop in made.loops[1:])]
+            [str(made.weight), *(f"({self.passes.extent(loop)})" for loop in made.loops[1:])]
         )
         lines = [
             f"const int64_t size = {size}, work = {work};",
@@ -519,8 +365,8 @@ class _Writer:
         for state in made.states:
             for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
                 before.append(f"{ctype} {name}[1] = {{{first}}};")
-            lines += self.loop("part", "0", "parts", state.combine("[0]", "_parts[part]"))
-        return [*before, "{", *self.indented(lines), "}", *after]
+            lines += for_loop("part", "0", "parts", state.combine("[0]", "_parts[part]"))
+        return [*before, "{", *indented(lines), "}", *after]
 
 
 def partial_type(total: Accumulator) -> str:

@@ -1,0 +1,175 @@
+"""A pass of a loop nest as C: its loops, in vector lanes or tiles, with what they reduce."""
+
+from __future__ import annotations
+
+from ...op_graph.lengths import product
+from ..kernels.types import Loop
+from ..printing.nests import PrintedNest, PrintedPass
+from ..printing.scalars import LANES
+from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
+from .naming import KernelNames
+
+SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
+TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
+SIMD = "#pragma omp simd"
+
+
+def indented(lines: list[str], by: int = 1) -> list[str]:
+    """Lines of a block; those of the preprocessor stay at the margin."""
+    return ["    " * by + line if line[:1] != "#" else line for line in lines]
+
+
+def for_loop(variable: str, low: str, high: str, body: list[str]) -> list[str]:
+    """A loop over ``body``."""
+    head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
+    return [head, *indented(body), "}"]
+
+
+def tiles(start: str, size: str, body: list[str]) -> list[str]:
+    """A loop over the tiles of one side."""
+    end = "tile_end" if start == "tile" else "lane_end"
+    stop = f"{start} + {TILE} < {size} ? {start} + {TILE} : {size}"
+    head = f"for (int64_t {start} = 0; {start} < {size}; {start} += {TILE}) {{"
+    return [head, *indented([f"const int64_t {end} = {stop};", *body]), "}"]
+
+
+class Passes:
+    """Prints the passes of one nest."""
+
+    def __init__(self, nest: PrintedNest, names: KernelNames, vector_bytes: int) -> None:
+        self.nest, self.names, self.vector_bytes = nest, names, vector_bytes
+
+    def extent(self, loop: Loop) -> str:
+        """The number of turns of a loop, as C."""
+        return self.names.length(loop.extent)
+
+    def statements(self, lines: list[object]) -> list[str]:
+        """The statements of a block, its passes as loops."""
+        found: list[str] = []
+        for line in lines:
+            found += self.text(line, None) if isinstance(line, PrintedPass) else [str(line)]
+        return found
+
+    def text(
+        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool = False
+    ) -> list[str]:
+        """The loops of a pass.
+
+        ``bounds`` are those of the outermost one where it is divided; its reductions are then
+        ``partial``.
+        """
+        lanes = self.nest.lanes is not None
+        if made.states:
+            return self.stateful(made, bounds, partial)
+        if lanes and not made.sums and made.loops and all(s.direct for s in made.stores):
+            return self.tiled(made)
+        work = self.accumulation(made)
+        body = [str(line) for line in [*made.body.lines, *made.stores]]
+        body += work.steps()
+        pragma = f"#pragma omp simd{work.clause()}"
+        if lanes:
+            body = [pragma, *for_loop("lane", "0", "lanes", body)]
+        for k in range(len(made.loops) - 1, -1, -1):
+            turns = made.loops[k]
+            around = bounds if k == 0 else None
+            low, high = around or ("0", self.extent(turns))
+            cut = bool(work.blocked) and k == work.level
+            run = for_loop(turns.name, *((BLOCK_BEGIN, BLOCK_END) if cut else (low, high)), body)
+            if not lanes and k == len(made.loops) - 1:
+                run = [pragma, *run]
+            body = work.blocks(run, turns.name, around) if cut else run
+        if not made.loops and not lanes:
+            body = ["{", *indented(body), "}"]
+        return [*work.start(), *body, *work.end(partial)]
+
+    def stateful(
+        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
+    ) -> list[str]:
+        """The loops of a pass whose reductions have states of several scalars.
+
+        Each lane of a vector has a state of its own; they meet in the first one.
+        """
+        lanes = self.nest.lanes is not None
+        count = str(LANES if lanes else self.state_lanes(made))
+        used = "lanes" if lanes else count
+        lines = []
+        for state in made.states:
+            firsts = zip(state.names, state.ctypes, state.first, strict=True)
+            for name, ctype, first in firsts:
+                lines.append(f"{ctype} {name}[{count}];")
+                start = [f"{name}[lane] = {first};"]
+                lines += (
+                    for_loop("lane", "0", used, start) if used != "1" else [f"{name}[0] = {first};"]
+                )
+        steps = [line for state in made.states for line in state.step]
+        body = [*map(str, [*made.body.lines, *made.stores]), *steps]
+        loops = list(made.loops)
+        if lanes:
+            body = [SIMD, *for_loop("lane", "0", "lanes", body)]
+        elif count != "1" and loops:
+            inner = loops.pop()
+            low, high = bounds if bounds and not loops else ("0", self.extent(inner))
+            body = self.by_lanes(inner, low, high, count, body)
+        else:
+            lines.append("const int64_t lane = 0;")
+        for k in range(len(loops) - 1, -1, -1):
+            low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
+            body = for_loop(loops[k].name, low, high, body)
+        met = []
+        if not lanes and count != "1":
+            joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
+            met = for_loop("lane", "1", count, joined)
+        return [*lines, *body, *met]
+
+    def by_lanes(self, turns: Loop, low: str, high: str, count: str, body: list[str]) -> list[str]:
+        """A loop that takes ``count`` elements at a time, one in each lane."""
+        first = f"{turns.name}_first"
+        inside = [f"const int64_t {turns.name} = {first} + lane;", *body]
+        left = f"{high} - {first}"
+        turn = [
+            f"const int64_t some = {left} < {count} ? {left} : {count};",
+            SIMD,
+            *for_loop("lane", "0", "some", inside),
+        ]
+        head = f"for (int64_t {first} = {low}; {first} < {high}; {first} += {count}) {{"
+        return [head, *indented(turn), "}"]
+
+    def state_lanes(self, made: PrintedPass) -> int:
+        """How many states of a row run side by side: one where rows are too short to gain by it."""
+        width = self.vector_bytes // 4
+        size = product(each.extent for each in made.loops)
+        short = isinstance(size, int) and size < SHORT_ROW * width
+        return 1 if made.body.serial or short else width
+
+    def accumulation(self, made: PrintedPass) -> Accumulation:
+        """How the reductions of a pass accumulate."""
+        lanes = self.nest.lanes is not None
+        width = 1 if made.body.serial else self.vector_bytes // 4
+        return Accumulation(made.sums, made.loops, lanes, width, self.extent)
+
+    def tiled(self, made: PrintedPass) -> list[str]:
+        """A pass across memory: tiles are computed along the loads, then stored along the stores.
+
+        A tile is small enough for the nearest cache; its rows are padded so that they do not meet
+        in one set of it. Lanes are taken a tile's side at a time, however many a block has.
+        """
+        *outer, last = made.loops
+        names = [f"tile_{k}" for k in range(len(made.stores))]
+        pairs = list(zip(names, made.stores, strict=True))
+        lines = [f"{s.ctype} {n}[{TILE}][{TILE + 1}];" for n, s in pairs]
+        at = f"[lane - lane_tile][{last.name} - tile]"
+        held = [f"{n}{at} = {s.value};" for n, s in pairs]
+        out = [f"{s.place} = {n}{at};" for n, s in pairs]
+        size = self.extent(last)
+        along = (last.name, "tile", "tile_end")
+        across = ("lane", "lane_tile", "lane_end")
+        filled = [SIMD, *for_loop(*across, [*map(str, made.body.lines), *held])]
+        stored = [SIMD, *for_loop(*along, out)]
+        body = tiles("tile", size, [
+            *lines,
+            *for_loop(*along, filled),
+            *for_loop(*across, stored),
+        ])  # fmt: skip
+        for turns in reversed(outer):
+            body = for_loop(turns.name, "0", self.extent(turns), body)
+        return tiles("lane_tile", "lanes", body)

@@ -98,12 +98,12 @@ CONSTANTS = (
     # Fusion: how many ops, and how long rows.
     _shared("lowering/fusion", "BODY", "chain", many=2),
     _shared("lowering/fusion", "EPILOGUE", "stored", many=2),
-    _shared("lowering/fusion", "HEAVY_BODY", "heavy", many=2),
+    _shared("lowering/fusion", "ELEMENTARY", "heavy", many=2),
     _shared("lowering/fusion", "CHEAP_CHAIN", "cheap"),
     _shared("lowering/fusion", "ROW", "row"),
     _shared("lowering/fusion", "FEW_ROWS", "lane", "row"),
     _shared("lowering/fusion", "LONG", "matrix_vector", many=70),
-    _shared("lowering/fusion", "_Fusion.sources", "cheap", value=64, many=0),
+    _shared("lowering/fusion", "NEAR", "cheap", many=0),
     _shared("lowering/fusion", "_Fusion.small_rows", "row", value=1024),
     # Products: how they are cut, packed and stored.
     _native("product_shape", "GROUP", "rows"),

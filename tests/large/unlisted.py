@@ -89,7 +89,7 @@ FILES = {
 PLACES = {
     (
         "transformers/lowering/fusion.py",
-        "_Fusion.sources",
+        "RECENT",
     ): "how far a search goes for what two kernels share",
     ("transformers/lowering/schedule.py", "NOMINAL_LENGTH"): ORDER,
     ("transformers/lowering/schedule.py", "_bytes"): CACHE,

@@ -260,6 +260,8 @@ class _Maker:
         for item in self.items:
             if item.level == level:
                 shapes.setdefault((item.inner, item.has_state), []).append(item)
+        # What is reduced is stored last: it may take the place of what others of the level read.
+        reduced: list[_Item] = []
         for (inner, _), items in sorted(shapes.items(), key=lambda pair: len(pair[0][0])):
             if not inner and not any(item.reduces for item in items):
                 (after if len(shapes) > 1 else steps).extend(self.stores(items))
@@ -268,8 +270,8 @@ class _Maker:
             for item in items:
                 if item.reduces:
                     self.finish(item.op)
-                    if among(item.op, self.results):
-                        after.extend(self.stores([item]))
+                    reduced += [item] if among(item.op, self.results) else []
+        after.extend(self.stores(reduced))
         self.release()
 
     def stores(self, items: Iterable[_Item]) -> list[Store]:

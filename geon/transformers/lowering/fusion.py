@@ -7,9 +7,11 @@ kernels that read from it; an op joins a kernel only where that stays so, hence 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ...op_graph.axes import Axis
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Leaf, Op
@@ -19,9 +21,11 @@ from .groups import Group, single
 from .layout import LaidOut, is_choice
 from .target import Target
 
-BODY = 96  # ops in one kernel: longer bodies compile slowly and spill registers
-EPILOGUE = 48
-HEAVY_BODY = 12  # elementary functions in one kernel, each some twenty instructions
+BODY = 512  # statements of one nest: a longer body is no faster, and compiles longer
+EPILOGUE = 256  # statements of one that runs on each sum of a product
+ELEMENTARY = 20  # statements of an elementary function
+NEAR = 64  # values below an op that are looked at for what it shares with others
+RECENT = 8  # the last kernels that read a value, which one more of its readers may join
 CHEAP_CHAIN = 8
 ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
 FEW_ROWS = 8
@@ -80,6 +84,17 @@ def is_product(op: Op) -> bool:
     return any(own) and not shared and isinstance(depth, int) and depth >= LONG
 
 
+def statements(op: Op) -> int:
+    """About how many statements of a processor one element of ``op`` takes."""
+    return ELEMENTARY if op.primitive.cost == "expensive" else 1
+
+
+def loop_axes(op: Op) -> list[Axis]:
+    """The axes that the loops of an op go over."""
+    over = op.args if reduces(op) or op.primitive.name == "dot" else (op,)
+    return [axis for each in over for axis in each.axes]
+
+
 class _Fusion:
     def __init__(self, laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> None:
         self.laid_out, self.target, self.ops = laid_out, target, ops
@@ -93,7 +108,7 @@ class _Fusion:
         if len(ops) == 1:  # a copy added by the schedule: what it copies is in memory
             stored = FusionGroup("call", 0)
             self.stored_by.update((self.laid_out.base[arg], stored) for arg in ops[0].args)
-        self.siblings: dict[tuple[object, ...], list[FusionGroup]] = {}
+        self.readers: dict[Op, deque[FusionGroup]] = {}
         self.chain: dict[Op, int] = {}
         self.recompute_sources: dict[Op, frozenset[Op]] = {}
         self.after_contraction: set[Op] = set()
@@ -239,7 +254,11 @@ class _Fusion:
         group.inner.add(op)
         if not all(self.straight(use, group) for use in self.within(self.uses.get(op, []), group)):
             group.reindexed.add(op)
-        group.heavy += op.primitive.cost == "expensive"
+        group.statements += statements(op)
+        for axis in loop_axes(op):
+            group.extents.setdefault(axis.name, axis.expression)
+        for arg in () if self.apart else op.args:
+            self.note_reader(self.below_views(arg), group)
         self.computed_in.setdefault(op, []).append(group)
         if result:
             group.results.append(op)
@@ -280,6 +299,10 @@ class _Fusion:
                 if self.fits_elementwise(op, self.within(uses, group), group):
                     self.enter(op, group, required or len(users) > 1)
                     return
+            for group in self.siblings(op, users):
+                if self.beside(op, group):
+                    self.enter(op, group, True)
+                    return
         self.begin(op, "nest", uses)
 
     def repeatable(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
@@ -315,10 +338,9 @@ class _Fusion:
         return group.rows is not None or op.axes.same_set(group.results[0].axes)
 
     def full(self, op: Op, group: FusionGroup) -> bool:
-        """Whether a group holds as many ops as a compiler handles well."""
-        if op.primitive.cost == "expensive" and group.heavy >= HEAVY_BODY:
-            return True
-        return len(group.inner) >= (EPILOGUE if group.kind == "contraction" else BODY)
+        """Whether a group holds as much as a compiler handles well."""
+        most = EPILOGUE if group.kind == "contraction" else BODY
+        return group.statements + statements(op) > most
 
     def by_rows(self, group: FusionGroup, rows: frozenset[str]) -> bool:
         """Make the passes of a nest share ``rows``; False where that does not fit."""
@@ -343,43 +365,75 @@ class _Fusion:
                     group.reductions.append(op)
                     self.enter(op, group, required)
                     return
-            for group in self.siblings.get(self.space(op), ()):
-                if all(group.level < user.level for user in users):
-                    if len(group.inner) < BODY and self.shares(op, group):
-                        group.reductions.append(op)
-                        self.enter(op, group, True)
-                        return
+            for group in self.siblings(op, users):
+                if self.reduced_beside(op, group):
+                    group.reductions.append(op)
+                    self.enter(op, group, True)
+                    return
         group = self.begin(op, "nest", uses)
         group.rows = frozenset(op.axes.names)
         group.reductions.append(op)
-        self.siblings.setdefault(self.space(op), []).append(group)
 
-    def space(self, op: Op) -> tuple[object, ...]:
-        """The loops of a reduction: what is kept and what it goes over."""
-        over = {(a.name, a.expression) for arg in op.args for a in arg.axes}
-        return frozenset(op.axes.names), frozenset(over)
+    # What reads the same ------------------------------------------------------------------------
 
-    def shares(self, op: Op, group: FusionGroup) -> bool:
-        """Whether a reduction reads something that those of the group read."""
-        mine = self.sources(op)
-        return any(mine & self.sources(other) for other in group.reductions)
+    def note_reader(self, value: Op, group: FusionGroup) -> None:
+        """Let what else reads a value find a group that does."""
+        readers = self.readers.setdefault(value, deque(maxlen=RECENT))
+        if len(value.axes) and group not in readers:
+            readers.append(group)
 
-    def sources(self, op: Op) -> set[Op]:
-        """Values of the reduction's own size near below it."""
-        found: set[Op] = set()
-        stack = list(op.args)
-        while stack and len(found) < 64:
-            arg = self.below_views(stack.pop())
-            if len(arg.axes) and arg not in found:
-                found.add(arg)
-                if not is_bound(arg) and arg.primitive.kind == "elementwise":
-                    stack += arg.args
-        return found
+    def siblings(self, op: Op, users: list[FusionGroup]) -> list[FusionGroup]:
+        """Nests beside ``op`` that read what it reads, by how much of it."""
+        shared: dict[FusionGroup, int] = {}
+        for value in self.sources(op):
+            for group in self.readers.get(value, ()):
+                shared[group] = shared.get(group, 0) + 1
+        fitting = [g for g in shared if all(g.level < user.level for user in users)]
+        fitting = [g for g in fitting if g.kind == "nest" and not self.full(op, g)]
+        fitting = [g for g in fitting if self.same_lengths(op, g)]
+        return sorted(fitting, key=lambda group: -shared[group])
+
+    def same_lengths(self, op: Op, group: FusionGroup) -> bool:
+        """Whether the axes that the loops of both go over are as long."""
+        known = group.extents
+        return all(known.get(a.name, a.expression) == a.expression for a in loop_axes(op))
+
+    def sources(self, op: Op) -> list[Op]:
+        """The values nearest below ``op`` that have all axes its loops go over."""
+        axes = {axis.name for arg in op.args for axis in arg.axes}
+        found: dict[Op, None] = {}
+        queue = deque(op.args)
+        while queue and len(found) < NEAR:
+            arg = self.below_views(queue.popleft())
+            if len(arg.axes) < len(axes) or arg in found:
+                continue
+            found[arg] = None
+            if not is_bound(arg) and arg.primitive.kind == "elementwise":
+                queue += arg.args
+        return list(found)
+
+    def beside(self, op: Op, group: FusionGroup) -> bool:
+        """Whether a nest that goes over the same elements can store ``op`` too."""
+        order = self.laid_out.layouts[op].order
+        if group.rows is not None:
+            return group.rows <= set(op.axes.names) and set(order[: len(group.rows)]) <= group.rows
+        first = group.results[0]
+        return op.axes.same_set(first.axes) and self.laid_out.layouts[first].order == order
+
+    def reduced_beside(self, op: Op, group: FusionGroup) -> bool:
+        """Whether a nest that goes over the same elements can reduce them to ``op`` too."""
+        rows = frozenset(op.axes.names)
+        if group.rows is not None:
+            return group.rows == rows and all(
+                frozenset(result.axes.names) == rows or self.small_rows(op)
+                for result in group.results
+            )
+        return self.small_rows(op) and self.by_rows(group, rows)
 
     def fits_reduction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
         """Whether the nest can compute ``op`` for each row before it uses it."""
         rows = frozenset(op.axes.names)
-        if group.kind != "nest" or len(group.inner) >= BODY or group.dot is not None:
+        if group.kind != "nest" or self.full(op, group) or group.dot is not None:
             return False
         if not all(self.straight(use, group) for use in uses):
             return False
@@ -440,7 +494,7 @@ class _Fusion:
         """Whether what the group computes can be done while the product is stored."""
         if group.kind != "nest" or group.reductions or group.rows is not None:
             return False
-        if len(group.inner) > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:
+        if group.statements > EPILOGUE or {use.renamed for use in uses} != {uses[0].renamed}:
             return False
         renamed = uses[0].renamed
         if renamed and (op in self.required or len(self.users(self.uses[op])) > 1):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...op_graph.bound import is_bound
+from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Leaf, Op
 from .groups import same_places
 from .layout import LaidOut
@@ -23,7 +24,8 @@ class FusionGroup:
     rows: frozenset[str] | None = None
     dot: Op | None = None
     names: tuple[tuple[str, str], ...] = ()
-    heavy: int = 0
+    statements: int = 0
+    extents: dict[str, int | Length] = field(default_factory=dict)
     reindexed: set[Op] = field(default_factory=set)  # computed at other indices than their own
 
 
@@ -117,7 +119,9 @@ class Reading:
 
     def in_place(self, result: Op) -> tuple[Op, ...]:
         """The values whose memory may hold ``result``: each read before its place is written."""
-        level, shape = self.passes[result], frozenset(result.axes.names)
+        level = self.passes[result]
+        # What is reduced is stored before the next pass begins, all else in its own.
+        own = None if result in self.reductions else frozenset(result.axes.names)
         found = []
         for value in self.reads:
             if is_bound(value) and not isinstance(value, Leaf):
@@ -127,7 +131,7 @@ class Reading:
             if not value.axes.same_set(result.axes):
                 continue
             late = self.last.get(value, [])
-            before = all(k < level or (k == level and names == shape) for k, names in late)
+            before = all(k < level or (k == level and names == own) for k, names in late)
             if before and same_places(self.laid_out, value, result):
                 found.append(value)
         return tuple(found)

@@ -1,0 +1,113 @@
+"""Which ops become one kernel: results that share what they read, long bodies, rows beside rows."""
+
+import numpy as np
+import pytest
+
+import geon
+
+missing = geon.NativeTransformer.unavailable()
+pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
+
+N, M = geon.Axis("N", 300), geon.Axis("M", 70)
+
+
+def kernels(f):
+    """The lines of a schedule that are kernels."""
+    return [line for line in f.explain("schedule").splitlines() if line[0].isdigit()]
+
+
+def check(results, *feeds):
+    """Hold native code, with a plan and without, to NumPy; the native computation."""
+    placeholders = [placeholder for placeholder, _ in feeds]
+    values = [value for _, value in feeds]
+    expected = geon.NumPyTransformer().computation(results, *placeholders)(*values)
+    f = geon.NativeTransformer().computation(results, *placeholders)
+    plain = geon.NativeTransformer().computation(results, *placeholders, plan=False)
+    for want, got, other in zip(expected, f(*values), plain(*values), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-6 * np.abs(want).max())
+        assert got.tobytes() == other.tobytes()
+    return f
+
+
+def matrix(seed, *axes):
+    """A placeholder and values for it."""
+    lengths = [axis.length for axis in axes]
+    values = np.random.default_rng(seed).normal(size=lengths).astype(np.float32)
+    return geon.placeholder(axes), values
+
+
+def test_results_that_share_what_they_read_are_one_pass():
+    """Neither uses the other, and both use values between the inputs and them."""
+    x, y = matrix(0, N, M), matrix(1, N, M)
+    between = geon.tanh(x[0] * y[0])
+    f = check([between * x[0], geon.exp(-between) + y[0], between - 1.0], x, y)
+    assert len(kernels(f)) == 1
+
+
+def steps_of(state, steps):
+    """Runge-Kutta steps of the Lorenz system, 71 ops each."""
+
+    def slope(x, y, z):
+        return [10.0 * (y - x), x * (28.0 - z) - y, x * y - 2.6666667 * z]
+
+    def moved(state, slopes, by):
+        return [value + by * each for value, each in zip(state, slopes, strict=True)]
+
+    for _ in range(steps):
+        a = slope(*state)
+        b = slope(*moved(state, a, 0.005))
+        c = slope(*moved(state, b, 0.005))
+        d = slope(*moved(state, c, 0.01))
+        state = [
+            value + 0.0016666667 * ((i + 2.0 * j) + (2.0 * k + m))
+            for value, i, j, k, m in zip(state, a, b, c, d, strict=True)
+        ]
+    return state
+
+
+@pytest.mark.parametrize(("steps", "most"), [(1, 1), (5, 1), (20, 4)])
+def test_a_long_chain_of_several_values_is_few_passes(steps, most):
+    """355 ops of five steps are one loop; longer chains are cut where a loop has enough."""
+    state = [matrix(seed, N) for seed in range(3)]
+    f = check(steps_of([placeholder for placeholder, _ in state], steps), *state)
+    assert len(kernels(f)) <= most
+
+
+def test_elements_and_sums_of_rows_over_one_array_are_one_pass():
+    """What is stored for each element and what is reduced read their array once."""
+    x = matrix(0, N, M)
+    f = check([x[0] * 2.0, geon.sum(x[0] * x[0], reduction_axes=[M])], x)
+    assert len(kernels(f)) == 1
+    f = check([x[0] * 2.0, geon.sum(x[0])], x)
+    assert len(kernels(f)) == 1
+
+
+def test_axes_of_one_name_and_other_lengths_are_apart():
+    """A part of an axis and the whole axis share an array, and no loop."""
+    x = matrix(0, N, M)
+    f = check([x[0] * 2.0, x[0][{"M": slice(0, 69)}] * 3.0], x)
+    assert len(kernels(f)) == 2
+
+
+def test_a_sum_does_not_take_the_place_of_what_another_pass_reads():
+    """What is added to each row is read for a later result, or by a sum over another axis."""
+    q = geon.Axis("Q", 9)
+    drawn = [matrix(0, N, M), matrix(1, N, q), matrix(2, N)]
+    x, w, v = [(placeholder, np.round(values)) for placeholder, values in drawn]  # exact sums
+    added = geon.cumsum(v[0], N)
+    total = geon.sum(x[0], reduction_axes=[M])
+    for one in (added, geon.sum(w[0] * added, reduction_axes=[q])):
+        wide = geon.cumsum(geon.cast(one + total, "float64"), N)
+        check([total * geon.cast(geon.sin(wide), "float32")], x, w, v)
+
+
+def test_a_reduction_over_no_axes_beside_elements():
+    """The position of the least of one element is 0, whatever is stored beside it."""
+    x = geon.placeholder([N], dtype="int32")
+    long = geon.cast(geon.cumsum(x, N), "int64")
+    results = [geon.argmin(x, reduction_axes=[]), geon.cumprod(long, N), long * 2]
+    f = geon.NativeTransformer().computation(results, x)
+    values = np.arange(300, dtype=np.int32) - 9
+    least, _, doubled = f(values)
+    assert not least.any()
+    assert (doubled == 2 * values.cumsum()).all()

@@ -1,0 +1,67 @@
+"""Loops over elements become vectors, whatever follows whatever: the compiler says so."""
+
+import re
+import subprocess
+
+import pytest
+
+import geon
+from geon.transformers.native.toolchain import find_toolchain
+
+toolchain = find_toolchain()
+pytestmark = pytest.mark.skipif(
+    toolchain is None or toolchain.family != "gcc", reason="there is no gcc, whose report is read"
+)
+
+N = geon.Axis("N", 1 << 20)
+BEFORE = {
+    "minimum": lambda x, y: geon.minimum(x, 2.0),
+    "clip": lambda x, y: geon.maximum(geon.minimum(x, 2.0), -1.0),
+    "where": lambda x, y: geon.where(x > y, x, y * 2),
+    "sign": lambda x, y: geon.sign(x),
+}
+AFTER = {
+    "power": geon.power,
+    "power of": lambda x, y: geon.power(y, x),
+    "atan2": geon.atan2,
+    "maximum": geon.maximum,
+    "exp": lambda x, y: geon.exp(x),
+    "log": lambda x, y: geon.log(x),
+    "acosh": lambda x, y: geon.acosh(x),
+    "erf": lambda x, y: geon.erf(x),
+    "tanh": lambda x, y: geon.tanh(x),
+    "gelu": lambda x, y: geon.gelu(x),
+}
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_choices_before_functions_that_choose_are_vectors(after, tmp_path):
+    """A choice, then a function, and the function, then the choice."""
+    x, y = geon.placeholder([N]), geon.placeholder([N])
+    made, scalar = AFTER[after], []
+    for name, before in BEFORE.items():
+        for result in (made(before(x, y), y), before(made(x, y), y)):
+            transformer = geon.NativeTransformer(threads=1)
+            text = transformer.computation(result, x, y).source
+            if not is_vector(text, tmp_path):
+                scalar.append(name)
+    assert not scalar
+
+
+def is_vector(text, folder):
+    """Whether gcc makes vectors of the loop after each ``#pragma omp simd``."""
+    path = folder / "kernel.c"
+    path.write_text(text)
+    loops = [k + 2 for k, line in enumerate(text.splitlines()) if "#pragma omp simd" in line]
+    command = [
+        *toolchain.command,
+        *toolchain.flags,
+        "-fopt-info-vec",
+        "-c",
+        path,
+        "-o",
+        folder / "o",
+    ]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    found = {int(line) for line in re.findall(r":(\d+):\d+: optimized: loop vectorized", said)}
+    return bool(loops) and all(line in found or line + 1 in found for line in loops)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from typing import Protocol
 
 from ...op_graph.affine import Affine, Quotient, Remainder, strides, variable
@@ -48,7 +48,7 @@ class Operands:
         layouts: Mapping[Op, Nesting],
         base: Mapping[Op, Op],
         results: Sequence[Op],
-        computed: Set[Op] | Mapping[Op, object],
+        computed: Container[Op],
     ) -> None:
         self.layouts, self.base, self.results, self.computed = layouts, base, results, computed
         self.numbers: dict[Op, int] = {}

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from ...op_graph.axes import Axis
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import product
-from ...op_graph.op_graph import Leaf, Op
+from ...op_graph.op_graph import Leaf, Op, among
 from ..kernels.types import Fused
 from .fusion_reads import FusionGroup, Reading
-from .groups import Group, single
+from .groups import Apart, Group, single
 from .layout import LaidOut, is_choice
+from .merging import Merging
 from .target import Target
 
 BODY = 512  # statements of one nest: a longer body is no faster, and compiles longer
@@ -112,6 +113,7 @@ class _Fusion:
         self.chain: dict[Op, int] = {}
         self.recompute_sources: dict[Op, frozenset[Op]] = {}
         self.after_contraction: set[Op] = set()
+        self.reasons: dict[FusionGroup, list[Apart]] = {}
 
     # Walking ------------------------------------------------------------------------------------
 
@@ -123,6 +125,10 @@ class _Fusion:
         for op in reversed(self.ops):
             if not is_bound(op):
                 self.visit(op)
+        if self.target.model is not None and not self.apart:
+            merging = Merging(self, self.target.model, self.groups)
+            merging.run()
+            self.reasons = merging.apart
         acted: dict[Op, tuple[Op, ...]] = {}
         made = []
         for op in self.ops:
@@ -514,9 +520,73 @@ class _Fusion:
         order = Reading(self.laid_out, self.stored_by, group)
         for op in results:
             order.walk(op)
-        rows = group.rows if group.reductions or group.rows is not None else None
-        reductions = tuple(group.reductions)
-        form = Fused(group.kind, rows, group.dot, reductions, group.names)
+        form = self.form(group)
         in_place = {op: order.in_place(op) for op in results}
-        main = results[0]
-        return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, form)
+        main, apart = results[0], tuple(self.reasons.get(group, ()))
+        return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, form, apart)
+
+    def form(self, group: FusionGroup) -> Fused:
+        """How a group computes."""
+        reductions = tuple(group.reductions)
+        return Fused(group.kind, group.rows, group.dot, reductions, group.names)
+
+    # Two nests as one ---------------------------------------------------------------------------
+
+    def together(self, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
+        """A nest that computes what two do, the second from results of the first; else why not."""
+        if first.kind != "nest" or then.kind != "nest":
+            return f"one is a {then.kind if first.kind == 'nest' else first.kind}"
+        if first.statements + then.statements > BODY:
+            return "the body would be too long"
+        if any(then.extents.get(n, size) != size for n, size in first.extents.items()):
+            return "their loops are of other lengths"
+        read = [op for op in first.results if self.within(self.uses.get(op, []), then)]
+        if not all(self.straight(u, then) for op in read for u in self.within(self.uses[op], then)):
+            return "elements are read at other indices than they are computed at"
+        rows = self.common_rows(first, then, read)
+        if isinstance(rows, str):
+            return rows
+        others = [op for op in first.results if self.is_read_besides(op, then)]
+        return FusionGroup(
+            "nest",
+            min(first.level, then.level),
+            [*others, *then.results],
+            list(dict.fromkeys([*first.reductions, *then.reductions])),
+            first.inner | then.inner,
+            rows,
+            statements=first.statements + then.statements,
+            extents={**first.extents, **then.extents},
+            reindexed=first.reindexed | then.reindexed,
+        )
+
+    def is_read_besides(self, op: Op, then: FusionGroup) -> bool:
+        """Whether a result is needed by more than one of its readers."""
+        return op in self.required or any(c is not then for c in self.users(self.uses.get(op, [])))
+
+    def common_rows(
+        self, first: FusionGroup, then: FusionGroup, read: list[Op]
+    ) -> frozenset[str] | None | str:
+        """The rows that the passes of two nests would share, or why they share none."""
+        rows = then.rows if first.rows is None else first.rows
+        if then.rows is not None and then.rows != rows:
+            return "their rows are other axes"
+        orders = [self.laid_out.layouts[op].order for op in (*first.results, *then.results)]
+        if rows is None:
+            same = all(order == orders[0] for order in orders)
+            return None if same else "their results lie in other orders in memory"
+        if not all(set(order[: len(rows)]) == rows for order in orders):
+            return "rows of one are no rows of the other"
+        found = [*first.reductions, *then.reductions]
+        if rows:
+            return rows if all(self.small_rows(op) for op in found) else "rows are few or long"
+        summed = any(among(op, first.reductions) for op in read)
+        return "elements need a sum of all of them" if summed and any(orders) else rows
+
+    def replace(self, group: FusionGroup, parts: tuple[FusionGroup, ...]) -> None:
+        """Let a group stand for its parts."""
+        for op in (op for part in parts for op in part.results):
+            del self.stored_by[op]
+        self.stored_by.update(dict.fromkeys(group.results, group))
+        for op in group.inner:
+            others = [c for c in self.computed_in[op] if c not in parts]
+            self.computed_in[op] = [*others, group]

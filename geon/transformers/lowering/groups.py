@@ -22,7 +22,7 @@ class Group:
     the values in memory that it reads; ``needs`` the ops whose kernels must have run before, as
     far as that is more than ``reads``; ``in_place`` for each result those of ``reads`` whose memory
     may hold it: each element is read before its place is written. ``form`` says how a target that
-    fuses computes it.
+    fuses computes it, ``apart`` why it is not one kernel with others that read its results.
     """
 
     op: Op
@@ -31,6 +31,22 @@ class Group:
     needs: tuple[Op, ...] = ()
     in_place: dict[Op, tuple[Op, ...]] = field(default_factory=dict)
     form: Any = None
+    apart: tuple[Apart, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Apart:
+    """Why a kernel is not one with another that reads its results, which stores ``other``.
+
+    ``seconds`` are those that one kernel would take more than the two, where that is why.
+    """
+
+    other: Op
+    reason: str
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        return self.reason + ("" if self.seconds is None else f" by {1e6 * self.seconds:.2f} us")
 
 
 def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:

@@ -13,7 +13,7 @@ from ...op_graph.op_graph import Leaf, Op, Tensor, among, post_order
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
 from ..kernels.types import Fused
-from .groups import Group, one_each
+from .groups import Apart, Group, one_each
 from .layout import LaidOut
 from .program import Program
 from .target import Layout, Target
@@ -29,7 +29,7 @@ class Kernel:
     ``op`` is its first result, or the op that prints or checks; ``reads`` are the values whose
     memory it reads; ``in_place`` for each result those among them whose memory may hold it;
     ``writes`` the variables whose storage results are put into; ``fused`` says which ops it
-    computes together, and ``work`` what it does, as data.
+    computes together, and ``work`` what it does, as data; ``apart`` why it is not one with others.
     """
 
     op: Op
@@ -40,6 +40,7 @@ class Kernel:
     raises: bool
     fused: Fused | None
     work: Work
+    apart: tuple[Apart, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -301,5 +302,6 @@ class _Work:
         operands = Operands(self.laid_out.layouts, self.base, results, self.computed)
         work = lower(group.op, group.form, operands)
         return Kernel(
-            group.op, results, group.reads, group.in_place, writes, raises, group.form, work
-        )
+            group.op, results, group.reads, group.in_place, writes, raises, group.form, work,
+            group.apart,
+        )  # fmt: skip

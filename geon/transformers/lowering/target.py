@@ -47,8 +47,9 @@ class Target:
     schedule keep from call to call, by their ``op`` (objects with ``size`` and ``bytes(lengths)``),
     and ``works`` what scratch memory they work in; ``lacks`` which entries of its tables an op of a
     lowered program needs and they have not. ``machine`` gives the machine that calls on so many
-    threads run on, which kernels' times are predicted for; none are where it is None. ``alignment``
-    is that of the arena and its buffers, in bytes.
+    threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is
+    the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
+    ``alignment`` is that of the arena and its buffers, in bytes.
     """
 
     name: str
@@ -63,4 +64,5 @@ class Target:
     works: Callable[..., dict[Op, Scratch]] | None = None
     lacks: Callable[[Op], list[str]] = lambda op: []
     machine: Callable[[int], Machine] | None = None
+    model: Machine | None = None
     alignment: int = 64

@@ -20,7 +20,7 @@ from .completeness import lacks
 from .emit import make_module
 from .keeping import keeps
 from .lowering import LAST, RULES
-from .machine import machine
+from .machine import MODEL, machine
 from .objects import shared_object
 from .record import load, record_of, save
 from .runtime import NativeProgram, prepare
@@ -51,6 +51,7 @@ TARGET = Target(
     works=works,
     lacks=lacks,
     machine=machine,
+    model=MODEL,
 )
 
 

@@ -87,6 +87,12 @@ FILES = {
 }
 
 PLACES = {
+    ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
+    ("transformers/lowering/merging.py", "NOMINAL"): PREDICTS,
+    (
+        "transformers/lowering/merging.py",
+        "NEARBY",
+    ): "how far a search goes for a kernel between two",
     (
         "transformers/lowering/fusion.py",
         "RECENT",

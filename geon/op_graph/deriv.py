@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from ..errors import AxisError, DerivativeError, DTypeError
+from .building import building
 from .constants import as_tensor, is_constant, scalar_value
 from .dtypes import FLOAT32, HALVES, kind, name_of
 from .elementwise import add, cast, copy, multiply, negative
@@ -20,7 +21,7 @@ from .movement import broadcast, sum_to
 from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order, with_args
 from .rewrite import rewrite
 from .simplify import STABLE
-from .sites import set_override
+from .sites import remarked
 from .weak import strengthen, without_effect
 
 
@@ -197,21 +198,17 @@ def sweep(
             on_path.add(op)
     parts: dict[Op, Tensor] = {y: seed}
     kept: dict[Op, Tensor] = {}
-    outer = set_override(None)
-    try:
+    with building() as current:
         for op in reversed(order):
             g = parts.pop(op, None)
             if g is None or op not in on_path:
                 continue
             if op in wanted:
                 kept[op] = g
-            site = op._site
-            set_override((site[0], site[1], f"derivative of {op.primitive.name}"))
+            current.site = remarked(op._site, f"derivative of {op.primitive.name}")
             for arg, part in _pulled(op, g, on_path):
                 total = parts.get(arg)
                 parts[arg] = part if total is None else add.apply(total, part)
-    finally:
-        set_override(outer)
     return kept
 
 
@@ -312,20 +309,16 @@ def push(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Tensor]:
     found: dict[Op, Tensor] = dict(tangents)
     order = post_order(ys)
     needed = _needed(order, ys)
-    outer = set_override(None)
-    try:
+    with building() as current:
         for op in order:
             if op in found or op not in needed or kind(op.dtype) != "f":
                 continue
             moving = [i for i, arg in enumerate(op.args) if arg in found]
             if moving:
-                site = op._site
-                set_override((site[0], site[1], f"tangent of {op.primitive.name}"))
+                current.site = remarked(op._site, f"tangent of {op.primitive.name}")
                 t = _push_one(op, moving, found)
                 if t is not None:
                     found[op] = broadcast(t, op.axes)
-    finally:
-        set_override(outer)
     return found
 
 

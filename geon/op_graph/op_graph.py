@@ -11,9 +11,9 @@ import numpy as np
 
 from ..errors import DTypeError, GuardError, SymbolicError
 from .axes import Axes
+from .building import current
 from .dtypes import DType
 from .interning import Entry, forget
-from .interning import local as _local
 from .interning import lock as _lock
 from .interning import table as _table
 from .lengths import Length
@@ -255,7 +255,7 @@ def lookup(key: tuple[Any, ...], site: Site | None = None) -> Op | None:
 
     What computations make notes no lines.
     """
-    own = _local.own
+    own = current.own
     if own is not None:
         return own.found(key)
     entry = _table.get(key)
@@ -325,7 +325,7 @@ def make(
 
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
     """Put a new op into the table under its key; the one there, if another thread was first."""
-    own = _local.own
+    own = current.own
     table = _table if own is None else own.entries
     entry = Entry(op, forget if own is None else own.forget)
     entry.key = key
@@ -386,9 +386,11 @@ def _build(
     return op
 
 
-def make_leaf(primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo) -> Leaf:
-    """A new storage leaf, unlike any other."""
-    leaf = _build(Leaf, primitive, (), (), axes, dtype, False, False, ())
+def make_leaf(
+    primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo, site: Site | None = None
+) -> Leaf:
+    """A new storage leaf, unlike any other; ``site`` as for ``intern``."""
+    leaf = _build(Leaf, primitive, (), (), axes, dtype, False, False, (), site)
     _put_info(leaf, info)
     return leaf
 

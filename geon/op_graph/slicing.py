@@ -21,6 +21,7 @@ from .movement import FLIP, broadcast, flip
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from .operators import SYNTAX
 from .registry import Inferred, Primitive, need
+from .sites import Site
 from .subscripts import Item, count, parse
 from .weak import put_into
 
@@ -213,8 +214,10 @@ def _slice(
     positions: tuple[Op, ...],
     guards: tuple[Guard, ...],
     shift: int = 0,
+    site: Site | None = None,
 ) -> Tensor:
-    made: Tensor = make(SLICE, (x, *positions), (_shifted(items, shift),), guards=guards)
+    attrs = (_shifted(items, shift),)
+    made: Tensor = make(SLICE, (x, *positions), attrs, guards=guards, site=site)
     return made
 
 
@@ -225,8 +228,10 @@ def _update(
     positions: tuple[Op, ...],
     guards: tuple[Guard, ...],
     shift: int = 0,
+    site: Site | None = None,
 ) -> Tensor:
-    made: Tensor = make(UPDATE, (x, value, *positions), (_shifted(items, shift),), guards=guards)
+    attrs = (_shifted(items, shift),)
+    made: Tensor = make(UPDATE, (x, value, *positions), attrs, guards=guards, site=site)
     return made
 
 

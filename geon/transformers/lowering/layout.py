@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...op_graph.bound import is_bound
+from ...op_graph.building import building
 from ...op_graph.elementwise import copy
+from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_lines, carry_notes
 from ...op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops, with_args
 from .program import Program
@@ -47,9 +49,16 @@ def is_choice(op: Op) -> bool:
     return known and base.axes is NO_AXES and is_bound(base)
 
 
-def lay_out(program: Program, target: Target) -> LaidOut:
-    """The program with copies where a contraction or a result needs another memory order."""
-    state = _State(program, target)
+def lay_out(program: Program, target: Target, own: OwnTable) -> LaidOut:
+    """The program with copies where a contraction or a result needs another memory order.
+
+    New ops are in ``own``.
+    """
+    with building(own):
+        return _laid_out(program, _State(program, target))
+
+
+def _laid_out(program: Program, state: _State) -> LaidOut:
     for op in post_order(program.roots):
         state.place(op)
     outputs = [state.settled(op, number) for number, op in enumerate(program.outputs)]

@@ -233,3 +233,18 @@ def top_level(tree):
             continue
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
+
+
+# What C for gcc and clang has, and other languages of the family have not.
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+OF_ONE_COMPILER = ("#pragma", "__builtin", "__attribute__", "__asm__", "lane", "omp ")
+
+
+def test_printing_writes_nothing_of_one_language_or_compiler():
+    """Loops over lanes, pragmas and builtins are native's, which passes a dialect in."""
+    for path in (ROOT / "transformers" / "printing").glob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        texts = [n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str]
+        docs = [ast.get_docstring(n, clean=False) for n in nodes if isinstance(n, DOCUMENTED)]
+        found = [t for t in texts if t not in docs and any(w in t for w in OF_ONE_COMPILER)]
+        assert not found, (path, found)

@@ -11,9 +11,10 @@ import pytest
 from geon.op_graph import philox
 from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.transformers.lowering.scratch import PerThread, lines
+from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.library import LIBRARY, library_text
 from geon.transformers.native.sorting import lines_of_task, word_bytes
-from geon.transformers.printing.c_expressions import PRELUDE, definitions
+from geon.transformers.printing.c_expressions import definitions
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")

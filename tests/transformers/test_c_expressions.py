@@ -13,11 +13,11 @@ from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, resolve
 from geon.op_graph.elementwise import copy
 from geon.op_graph.interpret import interpret
 from geon.op_graph.registry import PRIMITIVES
+from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.printing.c_expressions import (
     C_TYPES,
     ELEMENTARY_ROWS,
     FUNCTIONS,
-    PRELUDE,
     accepts,
     cast,
     definitions,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from geon.transformers.printing.c_functions import PRELUDE
+from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.printing.elementary import ELEMENTARY
 
 COMPILER = next(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..printing.c_expressions import definitions
-from ..printing.c_functions import PRELUDE
+from .dialect import PRELUDE
 
 FOLDER = Path(__file__).with_name("c")
 

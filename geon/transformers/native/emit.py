@@ -24,9 +24,9 @@ from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, definitions, literal
-from ..printing.c_functions import PRELUDE
 from .c_files import c_text
 from .contractions import contraction_function
+from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import GRAIN, nest_function

@@ -15,7 +15,9 @@ from ..kernels.types import Call
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES
+from ..printing.dialect import Lanes
 from ..printing.lengths import c_length
+from .dialect import ArrayLanes
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
@@ -68,6 +70,8 @@ class Function:
 
 class KernelNames(Operands):
     """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
+
+    lanes: Lanes = ArrayLanes()
 
     def __init__(self, plan: Plan, kernel: Kernel) -> None:
         schedule = plan.schedule

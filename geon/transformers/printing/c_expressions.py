@@ -25,12 +25,11 @@ import numpy as np
 
 from ...errors import UnavailableError
 from ...op_graph.dtypes import named_dtype
-from .c_functions import C_TYPES, FUNCTIONS, INTEGERS, PRELUDE, SIGNED, SUFFIXES
+from .c_functions import C_TYPES, FUNCTIONS, INTEGERS, SIGNED, SUFFIXES
 
 __all__ = [
     "C_TYPES",
     "FUNCTIONS",
-    "PRELUDE",
     "SUFFIXES",
     "accepts",
     "cast",

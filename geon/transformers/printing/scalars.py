@@ -26,12 +26,15 @@ from ..kernels.scalar import (
     Wrapped,
 )
 from . import c_expressions
+from .dialect import Lanes
 
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
 
 class Names(Protocol):
-    """What a kernel calls its memory and its lengths."""
+    """What a kernel calls its memory and its lengths, and how it holds rows side by side."""
+
+    lanes: Lanes
 
     def operand(self, number: int) -> str:
         """The typed pointer to the memory of operand ``number``."""
@@ -43,11 +46,11 @@ class Names(Protocol):
 class Block:
     """Statements of one nesting depth: 0 once, 1 for each row, 2 for each element.
 
-    Inner blocks see outer ones' names. Where ``lanes`` is set, each value of the block is an array
-    over the lanes of a block of rows, and is computed in a loop over them.
+    Inner blocks see outer ones' names. Where ``lanes`` is set, rows are computed side by side, and
+    the block has a value of each.
     """
 
-    def __init__(self, outer: Block | None = None, lanes: str | None = None) -> None:
+    def __init__(self, outer: Block | None = None, lanes: Lanes | None = None) -> None:
         self.outer, self.lanes = outer, lanes
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
@@ -100,11 +103,8 @@ class ScalarPrinter:
         if block.lanes is None:
             block.lines.append(f"const {ctype} {name} = {text};")
         else:
-            block.lines.append(f"{ctype} {name}[{LANES}];")
-            block.lines.append(
-                f"for (int64_t lane = 0; lane < {block.lanes}; lane++) {name}[lane] = {text};"
-            )
-            name = f"{name}[lane]"
+            block.lines += block.lanes.let(ctype, name, text)
+            name = block.lanes.held(name)
         block.names[key] = name
         return name
 

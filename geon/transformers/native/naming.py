@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
@@ -16,7 +16,7 @@ from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES
 from ..printing.dialect import Lanes
-from ..printing.lengths import c_length
+from ..printing.lengths import c_length, divides
 from .dialect import ArrayLanes
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
@@ -52,8 +52,9 @@ class Parameter:
 class Function:
     """A kernel's C text, with ``NAME`` for its name, and the parameters to call it with.
 
-    ``shared`` are texts that several kernels need once in a unit; one that ``fails`` takes a
-    report and returns whether it failed. ``units`` define what it calls, the same for all programs.
+    ``shared`` are texts that several kernels need once in a unit, ``calls`` the helper functions
+    that it calls; one that ``fails`` takes a report and returns whether it failed. ``units`` define
+    what else it calls, the same for all programs.
     """
 
     text: str
@@ -61,11 +62,25 @@ class Function:
     shared: tuple[str, ...] = ()
     fails: bool = False
     units: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """The head of the function in its text, after ``static``."""
+        return head(self.parameters, self.fails)
 
     def of(self, places: Mapping[object, object]) -> Function:
         """The same function called with other memory: ``places`` in place of those it has."""
         moved = [replace(p, place=places.get(p.place)) if p.pointer else p for p in self.parameters]
         return replace(self, parameters=tuple(moved))
+
+
+def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
+    """The head of a kernel's function, which is called ``NAME``."""
+    declared = ["int32_t threads", *(p.declared() for p in parameters)]
+    if fails:
+        declared.append("int64_t *report")
+    return f"{'int' if fails else 'void'} {NAME}({', '.join(declared)})"
 
 
 class KernelNames(Operands):
@@ -79,6 +94,7 @@ class KernelNames(Operands):
         self.plan, self.kernel = plan, kernel
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
+        self.called: dict[str, None] = {}
         self.kept = self.keep()
         self.works: Parameter | None = None
         self.written = {place_of(plan, op) for op in kernel.results}
@@ -128,7 +144,13 @@ class KernelNames(Operands):
         """A length as C over the kernel's parameters."""
         for name in sorted(names_of(length)):
             self.lengths.setdefault(name, f"n{len(self.lengths)}")
+        if divides(length):
+            self.calls(["geon_floor_div"])
         return c_length(length, self.lengths)
+
+    def calls(self, helpers: Iterable[str]) -> None:
+        """Note that the kernel calls these helper functions."""
+        self.called.update(dict.fromkeys(helpers))
 
     @property
     def parameters(self) -> list[Parameter]:

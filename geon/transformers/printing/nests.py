@@ -169,9 +169,10 @@ class _NestPrinter:
         dtype, row = name_of(reduction.states[0]), str(reduction.folds)
         texts = [self.scalars.value(body, element) for element in reduction.elements]
         if len(texts) == 2:
-            text = c_expressions.expression("multiply", [dtype] * 2, dtype, texts)
+            text = self.scalars.expression("multiply", [dtype] * 2, dtype, texts)
         else:
-            text = c_expressions.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+            text = self.scalars.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+        self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
         name = self.scalars.fresh("s")
         self.scalars.reduced[reduction.number, 0] = name if lanes is None else lanes.held(name)
         nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"

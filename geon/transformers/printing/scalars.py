@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
@@ -41,6 +41,9 @@ class Names(Protocol):
 
     def length(self, length: Size) -> str:
         """A length as C."""
+
+    def calls(self, helpers: Iterable[str]) -> None:
+        """Note that the kernel calls these helper functions."""
 
 
 class Block:
@@ -107,6 +110,23 @@ class ScalarPrinter:
             name = block.lanes.held(name)
         block.names[key] = name
         return name
+
+    def expression(
+        self,
+        row: str,
+        dtypes: Sequence[str],
+        result: str,
+        operands: Sequence[str],
+        attrs: tuple[Any, ...] = (),
+    ) -> str:
+        """The expression of an elementwise row, as ``c_expressions`` has it."""
+        self.names.calls(c_expressions.calls(row, dtypes, result))
+        return c_expressions.expression(row, dtypes, result, operands, attrs)
+
+    def cast(self, source: str, target: str, text: str) -> str:
+        """A text of dtype ``source`` in ``target``."""
+        self.names.calls(c_expressions.cast_calls(source, target))
+        return c_expressions.cast(source, target, text)
 
     # Indices ------------------------------------------------------------------------------------
 
@@ -206,15 +226,14 @@ class ScalarPrinter:
         return f"{self.names.operand(value.operand)}[{offset}]{flag}"
 
     def _index(self, block: Block, value: IndexNumber) -> str:
-        text = f"({self.index(block, value.index)})"
-        return c_expressions.cast("int64", name_of(value.dtype), text)
+        return self.cast("int64", name_of(value.dtype), f"({self.index(block, value.index)})")
 
     def _apply(self, block: Block, value: Apply) -> str:
         name = value.row.name
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
         block.serial |= c_expressions.is_serial(name, kinds)
-        return c_expressions.expression(name, kinds, name_of(value.dtype), operands, value.attrs)
+        return self.expression(name, kinds, name_of(value.dtype), operands, value.attrs)
 
     def _select(self, block: Block, value: Select) -> str:
         chosen = []

@@ -13,7 +13,7 @@ from .attributes import with_lengths
 from .building import building
 from .interning import OwnTable
 from .leaves import LENGTH, length_value
-from .lengths import given
+from .lengths import substituted
 from .nodes import Notes
 from .op_graph import Guard, Leaf, Op, copy_leaf, copy_op, post_order
 
@@ -63,14 +63,14 @@ def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping
 
 def bound(value: Any, lengths: Mapping[str, int]) -> Any:
     """``value`` (an attribute, axes, a length) with these open names replaced by integers."""
-    return with_lengths(value, lambda length: given(length, lengths))
+    return with_lengths(value, lambda length: substituted(length, lengths))
 
 
 def bound_guards(guards: Iterable[Guard], lengths: Mapping[str, int]) -> tuple[Guard, ...]:
     """The guards with these open names replaced, less those that are then decided."""
     found = []
     for guard in guards:
-        left, right = given(guard.left, lengths), given(guard.right, lengths)
+        left, right = substituted(guard.left, lengths), substituted(guard.right, lengths)
         if not (isinstance(left, int) and isinstance(right, int)):
             found.append(Guard(guard.relation, left, right, guard.meaning))
     return tuple(found)

@@ -16,8 +16,7 @@ from .dtypes import DType
 from .interning import Entry, forget
 from .interning import lock as _lock
 from .interning import table as _table
-from .lengths import Length
-from .lengths import given as given_length
+from .lengths import Length, substituted
 from .nodes import Node, Notes, carry_lines, carry_notes, shown_name, slot_setter
 from .operators import IDENTITY, SYNTAX, TensorOperators
 from .registry import Primitive
@@ -177,7 +176,7 @@ class Guard:
 
     def refuse_broken(self, lengths: Mapping[str, int], given: str) -> None:
         """Raise ``GuardError`` where these lengths, which ``given`` describes, break it."""
-        left, right = given_length(self.left, lengths), given_length(self.right, lengths)
+        left, right = substituted(self.left, lengths), substituted(self.right, lengths)
         if isinstance(left, int) and isinstance(right, int) and not self.holds(left, right):
             raise GuardError(
                 f"{self.meaning}\nwith {given}: {self.left} {self.relation} {self.right} is "

@@ -81,6 +81,7 @@ class _Driver:
         self.pending: dict[Op, Op] = {}
 
     def run(self, roots: Sequence[Op]) -> list[Op]:
+        """The roots rewritten, and in ``known`` all below them; arguments come first."""
         known, table = self.known, self.rules.rules
         for op in post_order(roots, known):
             if op in known:  # a rule that fired since has met it
@@ -103,6 +104,7 @@ class _Driver:
         return [known[root] for root in roots]
 
     def fixed_point(self, op: Op) -> Op:
+        """What is left of ``op`` when no rule applies; ``RewriteError`` where that has no end."""
         previous = op
         for _ in range(LOOP_GUARD):
             new = self.replaced(op)

@@ -253,17 +253,17 @@ def take(x: Any, at: Any) -> Tensor:
 
 def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
     """Slices of flips as slices alone, and the axes along which ``part`` has them reversed."""
-    looks: list[Op] = []
+    views: list[Op] = []
     while part.primitive in (SLICE, FLIP):
-        looks.append(part)
+        views.append(part)
         part = part.args[0]  # type: ignore[assignment]  # what is sliced is a tensor
     flipped: set[str] = set()
-    for look in reversed(looks):
-        if look.primitive is FLIP:
-            flipped ^= set(look.attrs[0])
+    for view in reversed(views):
+        if view.primitive is FLIP:
+            flipped ^= set(view.attrs[0])
             continue
-        items, positions = list(look.attrs[0]), list(look.args[1:])
-        for at, axis in enumerate(look.args[0].axes):
+        items, positions = list(view.attrs[0]), list(view.args[1:])
+        for at, axis in enumerate(view.args[0].axes):
             item = items[at]
             if axis.name not in flipped or item is None:
                 continue
@@ -271,8 +271,8 @@ def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
                 positions[item[1] - 1] = -1 - cast(positions[item[1] - 1], "int64")
             else:
                 items[at] = _mirrored(item, axis.expression)
-        part = _slice(part, tuple(items), tuple(positions), look.guards)
-        flipped &= set(look.axes.names)
+        part = _slice(part, tuple(items), tuple(positions), view.guards)
+        flipped &= set(view.axes.names)
     return part, [axis for axis in part.axes if axis.name in flipped]
 
 

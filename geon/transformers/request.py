@@ -18,7 +18,7 @@ from ..op_graph.interning import OwnTable
 from ..op_graph.leaves import placeholder
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from ..op_graph.sites import describe, user_site
-from .given import named_lengths, open_names
+from .open_lengths import named_lengths, open_names
 
 RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
 

@@ -174,7 +174,7 @@ CONSTANTS = (
     _c("sort_words.h", "PART", "line", value=256),
     _c("extreme.c", "PART", "extreme", many=9),
     # Calls, results and memory.
-    _native("spacious", "SPACIOUS", "size", each=(4, 2, 8), many=2),
+    _native("result_pool", "POOLED_BYTES", "size", each=(4, 2, 8), many=2),
     _native("runtime", "LONG", "size"),
     _native("emit", "RUN_LINES", "steps", many=0),
     _c("pool.c", "MOST_SHARES", "lane", "size", many=1000),

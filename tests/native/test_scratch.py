@@ -49,7 +49,7 @@ MEASURED = """
     import ctypes, gc, sys
     import numpy as np
     import geon
-    from geon.transformers.native import spacious
+    from geon.transformers.native import result_pool
 
     threads = int(sys.argv[1])
     A, B, C, D = (geon.Axis(name) for name in "ABCD")
@@ -71,7 +71,7 @@ MEASURED = """
             few = dict.fromkeys(lengths, 5) if name != "top_k" else {"A": 1000}
             f(*(given(x, few) for x in inputs))
             feeds = [given(x, lengths) for x in inputs]
-            spacious.give_back()
+            result_pool.clear()
             gc.collect()
             getattr(libc, "malloc_trim", lambda n: 0)(0)
             said = f.peak_bytes({axis: lengths[axis.name] for axis in (A, B, C, D)

@@ -1,4 +1,4 @@
-"""How values lie in memory: which ops are only another look at it, and in which order axes nest."""
+"""How values lie in memory: which ops are views of it, and in which order axes nest."""
 
 from __future__ import annotations
 
@@ -124,6 +124,10 @@ class _State:
         self.base[op] = base
 
     def layout_of(self, op: Op, final: bool) -> tuple[Layout, Op]:
+        """The order of an op's axes in memory, and the op whose memory that is.
+
+        What is ``final`` lies in the order of its axes.
+        """
         name = op.primitive.name
         if op.primitive.acts:
             return self.layouts[op.args[0]], self.base[op.args[0]]

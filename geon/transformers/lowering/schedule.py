@@ -299,7 +299,7 @@ class _Work:
         raises = self.raises(group)
         results = group.results
         operands = Operands(self.laid_out.layouts, self.base, results, self.computed)
-        work = lower(group.op, group.form, operands)
+        work = lower(group.op, group.fused, operands)
         return Kernel(
-            group.op, results, group.reads, group.in_place, writes, raises, group.form, work
+            group.op, results, group.reads, group.in_place, writes, raises, group.fused, work
         )

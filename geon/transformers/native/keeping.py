@@ -52,11 +52,11 @@ def keeps(schedule: Schedule) -> dict[Op, Kept]:
 
 def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> Kept | None:
     """The copy that a kernel would keep; None where it is no product, or has none worth it."""
-    form = kernel.fused
-    if form is None or form.dot is None or form.kind != "contraction":
+    fused = kernel.fused
+    if fused is None or fused.dot is None or fused.kind != "contraction":
         return None
-    x, y = form.dot.args
-    named = {new: old for old, new in form.names}
+    x, y = fused.dot.args
+    named = {new: old for old, new in fused.names}
     order = schedule.layouts[kernel.results[0]].order
     if not order:
         return None
@@ -74,7 +74,7 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> Kept | None:
     if constant is None:
         return None
     outer = right.axes.only([n for n in right.axes.names if n in left.axes])
-    size = (columns + PANEL) * outer.size * form.dot.dtype.itemsize
+    size = (columns + PANEL) * outer.size * fused.dot.dtype.itemsize
     return Kept(size, rows, constant)
 
 

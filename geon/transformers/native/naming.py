@@ -10,7 +10,6 @@ from ...op_graph.bound import is_bound
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
 from ...op_graph.op_graph import Leaf, Op, Same
-from ..kernels.elements import Operands
 from ..kernels.types import Call
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
@@ -83,14 +82,12 @@ def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
     return f"{'int' if fails else 'void'} {NAME}({', '.join(declared)})"
 
 
-class KernelNames(Operands):
+class KernelNames:
     """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
 
     lanes: Lanes = ArrayLanes()
 
     def __init__(self, plan: Plan, kernel: Kernel) -> None:
-        schedule = plan.schedule
-        super().__init__(schedule.layouts, schedule.base, kernel.results, plan.homes)
         self.plan, self.kernel = plan, kernel
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}

@@ -79,16 +79,16 @@ class ProductText:
         self.check()
         fields = self.fields()
         declared = ", ".join(["int32_t threads", *product.parameters.values()])
-        given = [f"const struct {name}_arguments geon_given = {{{', '.join(product.parameters)}}};"]
+        given = [f"const struct {name}_arguments geon_args = {{{', '.join(product.parameters)}}};"]
         return [
             *(self.struct() if product.parameters else []),
             *self.functions,
             f"static void {name}({declared}) {{",
             *indent(given if product.parameters else []),
-            f"  const struct geon_product_{tag} geon_told = {{",
+            f"  const struct geon_product_{tag} geon_problem = {{",
             *indent(fields, 2),
             "  };",
-            f"  geon_product_{tag}(&geon_told, threads);",
+            f"  geon_product_{tag}(&geon_problem, threads);",
             "}",
         ]
 
@@ -125,7 +125,7 @@ class ProductText:
             lines.append(".scratch = scratch,")
         if product.kept:
             lines.append(".kept = kept,")
-        return [*lines, ".arguments = &geon_given,"] if product.parameters else lines
+        return [*lines, ".arguments = &geon_args,"] if product.parameters else lines
 
     def operand(self, left: bool) -> str:
         """One operand's part of that."""
@@ -172,10 +172,10 @@ class ProductText:
         """
         name = f"{self.product.name}_{part}"
         unpacked = [
-            f"{declared} = geon_given->{argument}; (void){argument};"
+            f"{declared} = geon_args->{argument}; (void){argument};"
             for argument, declared in self.product.parameters.items()
         ]
-        given = f"const struct {self.product.name}_arguments *geon_given = geon_arguments;"
+        given = f"const struct {self.product.name}_arguments *geon_args = geon_arguments;"
         self.functions += [
             f"static void {name}(",
             "    const void *geon_arguments, int64_t batch,",

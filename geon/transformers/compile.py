@@ -66,7 +66,10 @@ class Stages:
         made: Schedule = self.once(
             "schedule",
             lambda: schedule(
-                lay_out(self.program, target, self.request.own), target, self.request.check
+                lay_out(self.program, target, self.request.own),
+                target,
+                self.request.own,
+                self.request.check,
             ),
         )
         return made

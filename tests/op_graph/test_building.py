@@ -19,6 +19,7 @@ DRIVERS = {
     "op_graph/loads.py",
     "op_graph/rewrite.py",
     "transformers/lowering/layout.py",
+    "transformers/lowering/schedule.py",
     "transformers/storage.py",
 }
 # Those that make one op, and so look whom it is for.

@@ -107,7 +107,7 @@ def spent(pure, target):
     try:
         start = time.process_time()
         own = OwnTable()
-        plan_memory(schedule(lay_out(build_program(pure, target, own), target, own), target))
+        plan_memory(schedule(lay_out(build_program(pure, target, own), target, own), target, own))
         return time.process_time() - start
     finally:
         gc.enable()

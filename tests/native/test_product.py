@@ -28,7 +28,7 @@ from geon.transformers.native.product import (
 )
 from geon.transformers.native.product_kernels import product_header, product_unit
 from geon.transformers.native.product_shape import TAGS, shape
-from geon.transformers.native.working import ProductScratch
+from geon.transformers.native.scratch import ProductScratch
 from geon.transformers.printing.lengths import c_length
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")

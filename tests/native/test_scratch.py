@@ -17,8 +17,8 @@ from geon.transformers.lowering.memory import Buffer, place_plan
 from geon.transformers.lowering.verify import verify_plan
 from geon.transformers.native import runtime
 from geon.transformers.native.product_shape import shape
+from geon.transformers.native.scratch import ProductScratch
 from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.native.working import ProductScratch
 from tests.native.test_sanitized import run as run_sanitized
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")

@@ -105,7 +105,7 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
         for op, home in homes.items()
     }
     target = schedule.target
-    kept = {} if target.keeps is None else target.keeps(schedule)
+    kept = {} if target.packed is None else target.packed(schedule)
     hidden = _hidden(schedule)
     return Plan(schedule, homes, tuple(buffers), last_use, hidden, kept, scratch)
 
@@ -115,8 +115,8 @@ def _add_scratch(schedule: Schedule, buffers: list[Buffer], reuse: bool) -> dict
 
     What is small and lasting is one buffer for all kernels, so that it stays in the caches.
     """
-    works = schedule.target.works
-    needed = {} if works is None else works(schedule)
+    scratch = schedule.target.scratch
+    needed = {} if scratch is None else scratch(schedule)
     positions = {kernel.op: k for k, kernel in enumerate(schedule.kernels)}
     lasting = {op: each for op, each in needed.items() if each.lasting}
     found: dict[Op, int] = {}

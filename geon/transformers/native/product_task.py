@@ -1,4 +1,4 @@
-"""The C text of one product: what the driver is told, and the functions only this product has."""
+"""The C text of one product: the driver's description of it, and its own functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Product:
     which may be a name of the product's own functions (a `ValueError` says which). `length` writes
     a length as C.
     With `kept`, an argument of that name says where a packed copy of the right operand is kept;
-    with `scratch`, one of that name is the memory to work in (`working.ProductScratch` bytes).
+    with `scratch`, one of that name is the memory to work in (`scratch.ProductScratch` bytes).
     `result` is the memory of a result of that type, where `store` does nothing but write there.
     """
 
@@ -105,7 +105,7 @@ class ProductText:
             )
 
     def fields(self) -> list[str]:
-        """What the driver is told."""
+        """The description of the product that the driver is given."""
         product = self.product
         extents = zip(
             ("batches", "rows", "columns", "depth"),

@@ -20,7 +20,7 @@ Size = int | Length
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PackedCopy:
     """The packed copy of a product's operand: ``size`` bytes, where it has that many ``rows``.
 
     ``constant`` says that no variable enters it.
@@ -43,14 +43,14 @@ def pays(rows: int) -> bool:
     return max(FEW.values()) < rows <= KEPT_ROWS
 
 
-def keeps(schedule: Schedule) -> dict[Op, Kept]:
+def packed_copies(schedule: Schedule) -> dict[Op, PackedCopy]:
     """The copies that kernels of a schedule keep, by their op."""
     stays = _Stays(schedule)
     found = ((kernel.op, _copy(schedule, kernel, stays)) for kernel in schedule.kernels)
     return {op: kept for op, kept in found if kept is not None}
 
 
-def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> Kept | None:
+def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | None:
     """The copy that a kernel would keep; None where it is no product, or has none worth it."""
     fused = kernel.fused
     if fused is None or fused.dot is None or fused.kind != "contraction":
@@ -75,7 +75,7 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> Kept | None:
         return None
     outer = right.axes.only([n for n in right.axes.names if n in left.axes])
     size = (columns + PANEL) * outer.size * fused.dot.dtype.itemsize
-    return Kept(size, rows, constant)
+    return PackedCopy(size, rows, constant)
 
 
 class _Stays:

@@ -320,7 +320,7 @@ def evaluate(length: int | Length, lengths: Mapping[str, int]) -> int:
     return length.evaluate(lengths) if isinstance(length, Length) else length
 
 
-def given(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
+def substituted(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
     """The length with these open names replaced by integers; others stay open."""
     if isinstance(length, int):
         return length

@@ -11,9 +11,10 @@ import pytest
 from geon.op_graph import philox
 from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.transformers.lowering.scratch import PerThread, lines
+from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.library import LIBRARY, library_text
 from geon.transformers.native.sorting import lines_of_task, word_bytes
-from geon.transformers.printing.c_expressions import PRELUDE, definitions
+from geon.transformers.printing.helpers import definitions
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
@@ -91,7 +92,9 @@ def library(request, tmp_path_factory):
     exported = [f"void *{each.name}_pointer = (void *){each.name};" for each in functions]
     body = "\n".join([*(each.definition or each.header for each in functions), *exported])
     source, made = folder / "library.c", folder / "library.so"
-    source.write_text(PRELUDE + POOL + definitions(body) + body)
+    source.write_text(
+        PRELUDE + POOL + definitions([name for each in functions for name in each.calls]) + body
+    )
     command = [COMPILER, *FLAGS, *request.param, str(source), "-o", str(made)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

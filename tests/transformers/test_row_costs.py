@@ -9,7 +9,9 @@ import geon
 from geon.op_graph.registry import PRIMITIVES
 from geon.transformers.kernels.machine import RowCost
 from geon.transformers.printing import c_expressions
+from geon.transformers.printing.helpers import definitions
 from geon.transformers.printing.row_costs import ROW_COSTS
+from tests.transformers.c_text import mentioned
 
 FUNCTION = re.compile(r"GEON_INLINE [\w ]+?\b(geon_\w+)\(")
 CALL = re.compile(r"\bgeon_\w+(?=\()")
@@ -57,7 +59,7 @@ def counted(text, of, known):
 def cost(name, dtype):
     count = arity(name)
     text = c_expressions.expression(name, [dtype] * count, dtype, ["x", "y"][:count])
-    found = counted(text, bodies(c_expressions.definitions(text)), {})
+    found = counted(text, bodies(definitions(mentioned(text))), {})
     operations, statements, divisions = found
     serial = c_expressions.is_serial(name, [dtype] * count)
     return RowCost(max(operations, 1), max(statements, 1), divisions, serial)

@@ -193,6 +193,7 @@ class _NestCost:
         return total
 
     def cost(self, places: Sequence[Hashable] | None) -> Cost:
+        """What the nest does, its operands in these places; None where each has its own."""
         stages = tuple([self.stage(step) for step in (*self.nest.steps, *self.nest.ending)])
         moves = list(self.counts.moves())
         fill = self.nest.fill
@@ -223,6 +224,7 @@ class _NestCost:
         reductions: int,
         kept: int,
     ) -> Stage:
+        """What the loops do for these values: their rows, by how often each is computed."""
         innermost = self.lanes or (loops[-1].name if loops else None)
         turns = self.row_count * self.turns(loops)
         rows: Rows = {}
@@ -262,6 +264,7 @@ class _ContractionCost:
         self.counts = _Counts(self.reaches, made.operands)
 
     def cost(self, places: Sequence[Hashable] | None) -> Cost:
+        """What the contraction does: its sums, and rows for each element read or stored."""
         made = self.made
         batch, rows, columns, depth = (
             self.turns(loops) for loops in (made.batch, made.rows, made.columns, made.summed)

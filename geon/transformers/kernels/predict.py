@@ -78,6 +78,7 @@ class _Predictor:
         self.known: set[int] = set()  # operands that an earlier pass has touched
 
     def seconds(self) -> float:
+        """What the kernel takes: starting it, then its stages one after another."""
         speeds = self.speeds
         found = speeds.start + speeds.wake * (self.threads - 1)
         if self.cost.counted is not None:

@@ -29,7 +29,10 @@ class Fused:
     names: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        return self.kind if self.rows is None else f"{self.kind} by {', '.join(sorted(self.rows))}"
+        if self.rows is None:
+            return self.kind
+        by = f"by {', '.join(sorted(self.rows))}" if self.rows else "of one row"
+        return f"{self.kind} {by}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,8 @@ class _Fusion:
             if group is None:
                 continue
             if group.kind == "call":
-                form = Fused("call")
-                made.append(single(self.laid_out, self.target, op, acted, form))
+                fused = Fused("call")
+                made.append(single(self.laid_out, self.target, op, acted, fused))
             elif op is group.results[0]:
                 made.append(self.made(group))
         return made
@@ -520,12 +520,12 @@ class _Fusion:
         order = Reading(self.laid_out, self.stored_by, group)
         for op in results:
             order.walk(op)
-        form = self.form(group)
+        fused = self.fused(group)
         in_place = {op: order.in_place(op) for op in results}
         main, apart = results[0], tuple(self.reasons.get(group, ()))
-        return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, form, apart)
+        return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, fused, apart)
 
-    def form(self, group: FusionGroup) -> Fused:
+    def fused(self, group: FusionGroup) -> Fused:
         """How a group computes."""
         reductions = tuple(group.reductions)
         return Fused(group.kind, group.rows, group.dot, reductions, group.names)

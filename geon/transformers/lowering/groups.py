@@ -6,10 +6,10 @@ A target that fuses gives a function of its own (``Target.group``); ``one_each``
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...op_graph.bound import is_bound
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.types import Fused
 from .layout import LaidOut
 from .target import Target
 
@@ -21,7 +21,7 @@ class Group:
     ``results`` are those that get memory (none where the group only prints or checks); ``reads``
     the values in memory that it reads; ``needs`` the ops whose kernels must have run before, as
     far as that is more than ``reads``; ``in_place`` for each result those of ``reads`` whose memory
-    may hold it: each element is read before its place is written. ``form`` says how a target that
+    may hold it: each element is read before its place is written. ``fused`` says how a target that
     fuses computes it, ``apart`` why it is not one kernel with others that read its results.
     """
 
@@ -30,7 +30,7 @@ class Group:
     reads: tuple[Op, ...]
     needs: tuple[Op, ...] = ()
     in_place: dict[Op, tuple[Op, ...]] = field(default_factory=dict)
-    form: Any = None
+    fused: Fused | None = None
     apart: tuple[Apart, ...] = ()
 
 
@@ -56,7 +56,11 @@ def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:
 
 
 def single(
-    laid_out: LaidOut, target: Target, op: Op, acted: dict[Op, tuple[Op, ...]], form: Any = None
+    laid_out: LaidOut,
+    target: Target,
+    op: Op,
+    acted: dict[Op, tuple[Op, ...]],
+    fused: Fused | None = None,
 ) -> Group:
     """The group of one op; ``acted`` keeps what is found between calls."""
     needs: dict[Op, None] = {}
@@ -64,8 +68,8 @@ def single(
         needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
     reads = tuple({laid_out.base[arg]: None for arg in op.args})
     if op.primitive.acts:
-        return Group(op, (), reads, tuple(needs), {}, form)
-    return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, form)
+        return Group(op, (), reads, tuple(needs), {}, fused)
+    return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, fused)
 
 
 def _below(laid_out: LaidOut, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[Op, ...]:

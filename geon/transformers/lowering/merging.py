@@ -49,7 +49,7 @@ class Pairs(Protocol):
     def together(self, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
         """The two as one nest; else why they are not."""
 
-    def form(self, group: FusionGroup) -> Fused:
+    def fused(self, group: FusionGroup) -> Fused:
         """How a group computes."""
 
     def replace(self, group: FusionGroup, parts: tuple[FusionGroup, ...]) -> None:
@@ -107,7 +107,7 @@ class Merging:
             laid_out = self.pairs.laid_out
             computed = Computed(self.pairs.stored_by, group)
             operands = Operands(laid_out.layouts, laid_out.base, group.results, computed)
-            work = lower(group.results[0], self.pairs.form(group), operands)
+            work = lower(group.results[0], self.pairs.fused(group), operands)
             self.seconds[group] = predict(work, Nominal(), self.machine).seconds
         return self.seconds[group]
 

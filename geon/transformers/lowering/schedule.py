@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ...op_graph.bound import is_bound
+from ...op_graph.building import building
 from ...op_graph.elementwise import copy
+from ...op_graph.interning import OwnTable
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, Tensor, among, post_order
 from ..kernels.elements import Operands
@@ -80,15 +82,15 @@ def _bytes(size: int | Length, itemsize: int) -> int | Length:
     return size * itemsize
 
 
-def schedule(laid_out: LaidOut, target: Target, check: bool = False) -> Schedule:
+def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = False) -> Schedule:
     """The kernels of a laid-out program in the order they run.
 
     What can raise comes before the first write to a variable, so that a call that raises leaves all
     variables as they were. A new value is computed in its variable's storage where everything that
-    reads the old one can come before; otherwise beside it, and copied at the end. With ``check``
-    every float kernel may raise, and each op is a kernel of its own.
+    reads the old one can come before; otherwise beside it, and copied at the end, by an op in
+    ``own``. With ``check`` every float kernel may raise, and each op is a kernel of its own.
     """
-    work = _Work(laid_out, target, check)
+    work = _Work(laid_out, target, own, check)
     work.connect()
     work.assign_storage()
     order = work.run()
@@ -97,8 +99,8 @@ def schedule(laid_out: LaidOut, target: Target, check: bool = False) -> Schedule
 
 
 class _Work:
-    def __init__(self, laid_out: LaidOut, target: Target, check: bool) -> None:
-        self.laid_out, self.target, self.check = laid_out, target, check
+    def __init__(self, laid_out: LaidOut, target: Target, own: OwnTable, check: bool) -> None:
+        self.laid_out, self.target, self.own, self.check = laid_out, target, own, check
         self.program = laid_out.program
         self.base = laid_out.base
         ops = post_order(self.program.roots)
@@ -192,7 +194,8 @@ class _Work:
 
     def deferred(self, op: Tensor, number: int) -> Tensor:
         """A copy of a new value, made when nothing reads the old one any more."""
-        late = copy(op, None, -1 - number, op._site)
+        with building(self.own):
+            late = copy(op, None, -1 - number, op._site)
         self.base[late] = late
         self.laid_out.layouts[late] = Layout(late.axes.names)
         if self.target.group is None:
@@ -300,8 +303,8 @@ class _Work:
         raises = self.raises(group)
         results = group.results
         operands = Operands(self.laid_out.layouts, self.base, results, self.computed)
-        work = lower(group.op, group.form, operands)
+        work = lower(group.op, group.fused, operands)
         return Kernel(
-            group.op, results, group.reads, group.in_place, writes, raises, group.form, work,
+            group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,
             group.apart,
         )  # fmt: skip

@@ -8,7 +8,7 @@ their names, and how many threads it may use. Kernels with equal text are one fu
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from ...op_graph.attributes import Frozen
@@ -19,14 +19,15 @@ from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op, Same, post_order
 from ..kernels.contraction import Contraction
 from ..kernels.structure import structure
-from ..kernels.types import Call, Nest
+from ..kernels.types import Call
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
-from ..printing.c_expressions import C_TYPES, definitions, literal
-from ..printing.c_functions import PRELUDE
+from ..printing.c_expressions import C_TYPES, literal
+from ..printing.helpers import definitions
 from .c_files import c_text
 from .contractions import contraction_function
+from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
 from .nests import GRAIN, nest_function
@@ -74,6 +75,7 @@ GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 """
+OWN = {"geon_floor_div": FLOOR_DIV, "geon_grain": GRAIN}  # small functions of kernels
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -124,11 +126,14 @@ def _named(value: object) -> set[str]:
 def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     """The C function of a kernel, under the name ``NAME``."""
     names, work = KernelNames(plan, kernel), kernel.work
-    if isinstance(work, Nest):
-        return nest_function(work, names, vector_bytes)
+    if isinstance(work, Call):
+        return library_function(work.op, names)
     if isinstance(work, Contraction):
-        return contraction_function(work, names, vector_bytes)
-    return library_function(work.op, names)
+        made = contraction_function(work, names, vector_bytes)
+    else:
+        made = nest_function(work, names, vector_bytes)
+        names.calls(["geon_grain"])
+    return replace(made, calls=tuple(names.called))
 
 
 def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
@@ -182,7 +187,7 @@ class _Module:
         self.statics: list[str] = []
         self.functions: dict[str, str] = {}
         self.printed: dict[Hashable, tuple[Kernel, Function]] = {}
-        self.shared: dict[str, dict[str, None]] = {}
+        self.made: dict[str, Function] = {}
         self.common: dict[str, None] = {}
         self.declarations: dict[str, str] = {}
 
@@ -265,7 +270,7 @@ class _Module:
         if name is None:
             name = f"kernel{self.suffix}_{len(self.functions)}"
             self.functions[made.text] = name
-            self.shared[made.text] = dict.fromkeys(made.shared)
+            self.made[made.text] = made
         arguments = ", ".join(["threads", *(self.argument(p) for p in made.parameters)])
         if made.fails:
             return f"if ({name}({arguments}, report)) return {number + 1};"
@@ -323,8 +328,10 @@ class _Module:
     def unit(self, texts: list[str], alone: bool) -> str:
         """One unit: what its kernels need, then the kernels."""
         shared: dict[str, None] = {}
+        calls: dict[str, None] = {}
         for text in texts:
-            shared.update(self.shared[text])
+            shared.update(dict.fromkeys(self.made[text].shared))
+            calls.update(dict.fromkeys(self.made[text].calls))
         written = []
         for text in texts:
             name = self.functions[text]
@@ -334,19 +341,18 @@ class _Module:
             written.append(made)
         kernels = "\n".join(written)
         body = "\n".join([*shared, kernels])
-        own = {"geon_floor_div(": FLOOR_DIV, "geon_grain(": GRAIN}
-        small = [text for name, text in own.items() if name in body]
-        return "\n".join([PRELUDE, definitions(body), *small, c_text("module.h"), body])
+        own = [text for name, text in OWN.items() if name in calls]
+        helpers = definitions([name for name in calls if name not in OWN])
+        return "\n".join([PRELUDE, helpers, *own, c_text("module.h"), body])
 
     def exported(self, text: str, made: str, name: str) -> str:
         """A kernel whose function other units may call."""
-        for line in made.splitlines():
-            if line.startswith("static ") and f" {name}(" in line:
-                head = line.removeprefix("static ").removesuffix("{").rstrip()
-                declared = f'__attribute__((visibility("hidden"))) {head}'
-                self.declarations[text] = declared.replace("GEON_QUICK ", "")  # of the definition
-                return made.replace(line, f"{declared};\n{line.removeprefix('static ')}", 1)
-        raise AssertionError(f"no function {name} in {made}")
+        head = self.made[text].head.replace(NAME, name)
+        declared = f'__attribute__((visibility("hidden"))) {head}'
+        self.declarations[text] = declared
+        static = f"static {head}"
+        assert made.count(static) == 1, f"no function {static} in {made}"
+        return made.replace(static, f"{declared};\n{head}")
 
 
 def comment(text: str) -> str:

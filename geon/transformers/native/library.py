@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from ..printing.c_expressions import cast, expression, literal
+from ..printing.c_expressions import calls, cast, cast_calls, expression, literal
 from ..printing.c_functions import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function, instance
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
@@ -53,7 +53,8 @@ def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunc
         "GRAIN": _GRAIN,
     }
     name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
-    return file_function("cumulative", name, types, macros)
+    called = calls(step, (total, total), total)
+    return file_function("cumulative", name, types, macros, calls=called)
 
 
 # Scatter ------------------------------------------------------------------------------------------
@@ -67,10 +68,12 @@ def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
     one place the later stays. ``out`` may be ``x``.
     """
     stored = "value" if mode == "set" else _sum(dtype, "place", "value")
+    added = mode == "add" and dtype in HALVES
     types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
     macros = {"GRAIN": _GRAIN, "STORED(place, value)": f"({stored})"}
     name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
-    return file_function("scatter", name, types, macros)
+    called = cast_calls(dtype, "float32") + cast_calls("float32", dtype) if added else ()
+    return file_function("scatter", name, types, macros, calls=called)
 
 
 def _sum(dtype: str, x: str, y: str) -> str:
@@ -128,7 +131,8 @@ def check_finite_text(dtype: str) -> FileFunction:
     macros = {"TYPE": C_TYPES[dtype], "COUNTER": counter, "FINITE(x)": f"({finite})"}
     macros["VALUE(x)"] = f"({cast(dtype, 'float64', 'x')})"
     name = f"geon_check_finite_{SUFFIXES[dtype]}"
-    return FileFunction(name, instance("check_finite.h", name, macros))
+    called = cast_calls(dtype, "float64")
+    return FileFunction(name, instance("check_finite.h", name, macros), calls=called)
 
 
 LIBRARY: dict[str, Callable[..., FileFunction]] = {

@@ -9,7 +9,7 @@ from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
 from .c_files import FileFunction
 from .library import library_text
-from .naming import NAME, Function, KernelNames
+from .naming import Function, KernelNames, head
 from .sorting import SORTS
 
 
@@ -43,13 +43,12 @@ def finite_function(op: Op, names: KernelNames) -> Function:
 def _wrapped(
     names: KernelNames, body: list[str], called: FileFunction, fails: bool = False
 ) -> Function:
-    declared = names.declared()
-    kind, report = ("int", ", int64_t *report") if fails else ("void", "")
-    head = f"static {kind} {NAME}(int32_t threads{', ' if declared else ''}{declared}{report})"
-    lines = [head, "{", "    (void)threads;", *(f"    {line}" for line in body), "}", ""]
-    return Function(
-        "\n".join(lines), tuple(names.parameters), (called.header,), fails, called.units
-    )
+    names.calls(called.calls if not called.units else ())
+    parameters = tuple(names.parameters)
+    lines = [f"static {head(parameters, fails)}", "{", "    (void)threads;"]
+    lines += [*(f"    {line}" for line in body), "}", ""]
+    shared = (called.header,)
+    return Function("\n".join(lines), parameters, shared, fails, called.units, tuple(names.called))
 
 
 def _around(op: Op, at: int) -> tuple[Size, Size, Size]:

@@ -25,10 +25,10 @@ from ..lowering.scratch import PerThread
 from ..printing import c_expressions
 from . import disk_cache
 from .emit import KEPT, Module
-from .keeping import Kept
+from .packed_copies import PackedCopy
 from .product_shape import Shape
+from .scratch import ProductScratch
 from .toolchain import Toolchain
-from .working import ProductScratch
 
 Size = int | Length
 Space = frozenset[tuple[str, Size]]
@@ -63,7 +63,7 @@ class Record:
     buffers: tuple[Buffer, ...]
     alignment: int
     lifetimes: tuple[tuple[int, int], ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[PackedCopy, ...]
     beside: tuple[Size, ...]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     shown: dict[int, Shown]
@@ -165,7 +165,7 @@ def made(value: Any) -> Any:
     return {key: made(each) for key, each in value["table"]}
 
 
-PARTS: tuple[type, ...] = (Record, Shown, Buffer, Kept, PerThread, ProductScratch, Shape)
+PARTS: tuple[type, ...] = (Record, Shown, Buffer, PackedCopy, PerThread, ProductScratch, Shape)
 NAMED = {kind.__name__: kind for kind in PARTS}
 
 

@@ -18,15 +18,15 @@ from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
 from .completeness import lacks
 from .emit import make_module
-from .keeping import keeps
 from .lowering import LAST, RULES
 from .machine import MODEL, machine
 from .objects import shared_object
+from .packed_copies import packed_copies
 from .record import load, record_of, save
 from .runtime import NativeProgram, prepare
+from .scratch import scratch_of
 from .threads import default_threads, processors
 from .toolchain import find_toolchain, missing_compiler, sanitized
-from .working import works
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
@@ -47,8 +47,8 @@ TARGET = Target(
     },
     group=fusion_groups,
     last=LAST,
-    keeps=keeps,
-    works=works,
+    packed=packed_copies,
+    scratch=scratch_of,
     lacks=lacks,
     machine=machine,
     model=MODEL,

@@ -1,4 +1,4 @@
-"""Helper functions that scalar C expressions call, and the text every C module starts with.
+"""Helper functions that scalar C expressions call.
 
 Each is a ``GEON_INLINE`` function without branches where that is possible, so that a compiler turns
 a loop over it into vector instructions.
@@ -28,27 +28,6 @@ SUFFIXES: dict[str, str] = {
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
-
-PRELUDE = """\
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-typedef uint16_t geon_half;   /* the bits of a float16 */
-typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
-#define GEON_INLINE static inline __attribute__((always_inline, unused))
-#define GEON_LIKELY(x) __builtin_expect(x, 1)
-#define GEON_UNLIKELY(x) __builtin_expect(x, 0)
-#define GEON_LEADING_ZEROS(x) __builtin_clzll(x)
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define GEON_FMA_F32(a, b, c) fmaf(a, b, c)
-#define GEON_FMA_F64(a, b, c) fma(a, b, c)
-#else
-#define GEON_FMA_F32(a, b, c) ((a) * (b) + (c))
-#define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
-#endif
-"""
 
 _BITS = """\
 GEON_INLINE {unsigned} geon_bits_{suffix}({type} x)

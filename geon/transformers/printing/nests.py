@@ -12,6 +12,7 @@ from ..kernels.scalar import Code, Running
 from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
+from .dialect import Lanes
 from .scalars import Block, Names, ScalarPrinter
 
 
@@ -112,7 +113,7 @@ class _NestPrinter:
         self.depths = Depths.of(nest)
         self.scalars = ScalarPrinter(names, self.depths)
         self.top = Block()
-        self.row = Block(self.top, "lanes" if nest.across is not None else None)
+        self.row = Block(self.top, names.lanes if nest.across is not None else None)
         self.ending = Block()
         self.arrays: dict[int, PrintedArray] = {}
         self.divided = not nest.rows and nest.across is None
@@ -134,7 +135,7 @@ class _NestPrinter:
         """A store of a value of the row itself."""
         line = str(self.store(block, store))
         if block.lanes is not None:
-            line = f"for (int64_t lane = 0; lane < {block.lanes}; lane++) {line}"
+            line = block.lanes.each(line)
         block.lines.append(line)
 
     def store(self, block: Block, store: Store) -> PrintedStore:
@@ -152,7 +153,7 @@ class _NestPrinter:
         made = PrintedPass(step.loops, body, weight(step, self.depths))
         for reduction in step.reductions:
             if reduction.folds is not None:
-                made.sums.append(self.accumulator(body, reduction, row.lanes is not None))
+                made.sums.append(self.accumulator(body, reduction, row.lanes))
             else:
                 made.states.append(self.state(body, reduction, row))
         for store in step.stores:
@@ -163,16 +164,17 @@ class _NestPrinter:
             body.lines.append(f"{array}[{self.scalars.index(body, keep.offset)}] = {value};")
         return made
 
-    def accumulator(self, body: Block, reduction: Reduction, lanes: bool) -> Accumulator:
+    def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
         """The step of a reduction that folds a row."""
         dtype, row = name_of(reduction.states[0]), str(reduction.folds)
         texts = [self.scalars.value(body, element) for element in reduction.elements]
         if len(texts) == 2:
-            text = c_expressions.expression("multiply", [dtype] * 2, dtype, texts)
+            text = self.scalars.expression("multiply", [dtype] * 2, dtype, texts)
         else:
-            text = c_expressions.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+            text = self.scalars.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+        self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
         name = self.scalars.fresh("s")
-        self.scalars.reduced[reduction.number, 0] = f"{name}[lane]" if lanes else name
+        self.scalars.reduced[reduction.number, 0] = name if lanes is None else lanes.held(name)
         nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
         first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
         spoiled = f"{name}_nan" if nan else None
@@ -181,13 +183,14 @@ class _NestPrinter:
     def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
         """The step of any other reduction, which its reducer says in scalar code."""
         states, reducer, code = reduction.states, reduction.reducer, Code()
+        lanes = self.names.lanes
         dtypes = [name_of(dtype) for dtype in states]
         stem = self.scalars.fresh("s")
         names = tuple([f"{stem}_{k}" for k in range(len(states))])
         for k, name in enumerate(names):
-            self.scalars.running[k, False] = f"{name}[lane]"
-            at = "[lane]" if row.lanes is not None else "[0]"
-            self.scalars.reduced[reduction.number, k] = name + at
+            self.scalars.running[k, False] = lanes.held(name)
+            reduced = f"{name}[0]" if row.lanes is None else lanes.held(name)
+            self.scalars.reduced[reduction.number, k] = reduced
 
         def running(other: bool) -> tuple[Running, ...]:
             return tuple([code(Running, k, other, dtype) for k, dtype in enumerate(states)])
@@ -210,7 +213,7 @@ class _NestPrinter:
             names,
             tuple([c_expressions.C_TYPES[dtype] for dtype in dtypes]),
             tuple([c_expressions.literal(v, d) for v, d in zip(identity, dtypes, strict=True)]),
-            [f"{name}[lane] = {text};" for name, text in zip(names, texts, strict=True)],
+            [f"{lanes.held(name)} = {text};" for name, text in zip(names, texts, strict=True)],
             combine,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
@@ -26,12 +26,15 @@ from ..kernels.scalar import (
     Wrapped,
 )
 from . import c_expressions
+from .dialect import Lanes
 
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
 
 class Names(Protocol):
-    """What a kernel calls its memory and its lengths."""
+    """What a kernel calls its memory and its lengths, and how it holds rows side by side."""
+
+    lanes: Lanes
 
     def operand(self, number: int) -> str:
         """The typed pointer to the memory of operand ``number``."""
@@ -39,15 +42,18 @@ class Names(Protocol):
     def length(self, length: Size) -> str:
         """A length as C."""
 
+    def calls(self, helpers: Iterable[str]) -> None:
+        """Note that the kernel calls these helper functions."""
+
 
 class Block:
     """Statements of one nesting depth: 0 once, 1 for each row, 2 for each element.
 
-    Inner blocks see outer ones' names. Where ``lanes`` is set, each value of the block is an array
-    over the lanes of a block of rows, and is computed in a loop over them.
+    Inner blocks see outer ones' names. Where ``lanes`` is set, rows are computed side by side, and
+    the block has a value of each.
     """
 
-    def __init__(self, outer: Block | None = None, lanes: str | None = None) -> None:
+    def __init__(self, outer: Block | None = None, lanes: Lanes | None = None) -> None:
         self.outer, self.lanes = outer, lanes
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
@@ -100,13 +106,27 @@ class ScalarPrinter:
         if block.lanes is None:
             block.lines.append(f"const {ctype} {name} = {text};")
         else:
-            block.lines.append(f"{ctype} {name}[{LANES}];")
-            block.lines.append(
-                f"for (int64_t lane = 0; lane < {block.lanes}; lane++) {name}[lane] = {text};"
-            )
-            name = f"{name}[lane]"
+            block.lines += block.lanes.let(ctype, name, text)
+            name = block.lanes.held(name)
         block.names[key] = name
         return name
+
+    def expression(
+        self,
+        row: str,
+        dtypes: Sequence[str],
+        result: str,
+        operands: Sequence[str],
+        attrs: tuple[Any, ...] = (),
+    ) -> str:
+        """The expression of an elementwise row, as ``c_expressions`` has it."""
+        self.names.calls(c_expressions.calls(row, dtypes, result))
+        return c_expressions.expression(row, dtypes, result, operands, attrs)
+
+    def cast(self, source: str, target: str, text: str) -> str:
+        """A text of dtype ``source`` in ``target``."""
+        self.names.calls(c_expressions.cast_calls(source, target))
+        return c_expressions.cast(source, target, text)
 
     # Indices ------------------------------------------------------------------------------------
 
@@ -206,15 +226,14 @@ class ScalarPrinter:
         return f"{self.names.operand(value.operand)}[{offset}]{flag}"
 
     def _index(self, block: Block, value: IndexNumber) -> str:
-        text = f"({self.index(block, value.index)})"
-        return c_expressions.cast("int64", name_of(value.dtype), text)
+        return self.cast("int64", name_of(value.dtype), f"({self.index(block, value.index)})")
 
     def _apply(self, block: Block, value: Apply) -> str:
         name = value.row.name
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
         block.serial |= c_expressions.is_serial(name, kinds)
-        return c_expressions.expression(name, kinds, name_of(value.dtype), operands, value.attrs)
+        return self.expression(name, kinds, name_of(value.dtype), operands, value.attrs)
 
     def _select(self, block: Block, value: Select) -> str:
         chosen = []

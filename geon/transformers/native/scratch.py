@@ -23,7 +23,7 @@ from .sorting import SORTS, lines_of_task, word_bytes
 WIDEST = 64  # bytes of the widest vectors, whose blocks take most
 
 
-def works(schedule: Schedule) -> dict[Op, Scratch]:
+def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """The scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
     for kernel in schedule.kernels:

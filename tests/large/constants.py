@@ -94,6 +94,13 @@ CONSTANTS = (
     _native("accumulate", "CHAIN", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100),
     _shared("printing/scalars", "LANES", "lane", "across"),
     _shared("kernels/nests", "BUFFERED", "row"),
+    # Joins: what is taken apart.
+    _shared("kernels/pieces", "SMALL", "joined", "bordered"),
+    _shared("kernels/pieces", "UNROLLED", "joined", "bordered", "parts_joined"),
+    _shared("kernels/pieces", "THIN", "joined", "bordered"),
+    _shared("kernels/pieces", "LONG", "joined", "bordered", many=20),
+    _shared("kernels/pieces", "MOST", "parts_joined", many=2),
+    _shared("kernels/pieces", "TEXT", "parts_joined", each=(4, 8), many=0),
     _native("passes", "SHORT_ROW", "positions", each=(1 / 4, 1 / 8, 1 / 16), many=40),
     # Fusion: how many ops, and how long rows.
     _shared("lowering/fusion", "BODY", "chain", many=2),

@@ -91,6 +91,11 @@ PLACES = {
         "transformers/lowering/fusion.py",
         "_Fusion.sources",
     ): "how far a search goes for what two kernels share",
+    ("transformers/kernels/pieces.py", "TIMES"): "how much text a kernel may be",
+    (
+        "transformers/kernels/regions.py",
+        "ASSUMED",
+    ): "stands for an open length; whether what follows holds is looked at in each call",
     ("transformers/lowering/schedule.py", "NOMINAL_LENGTH"): ORDER,
     ("transformers/lowering/schedule.py", "_bytes"): CACHE,
     ("transformers/numpy/operands.py", "length_text"): CACHE,

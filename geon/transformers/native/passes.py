@@ -61,7 +61,7 @@ class Passes:
         lanes = self.nest.lanes is not None
         if made.states:
             return self.stateful(made, bounds, partial)
-        if lanes and not made.sums and made.loops and all(s.direct for s in made.stores):
+        if lanes and not made.sums and made.loops and self.crosses(made):
             return self.tiled(made)
         work = self.accumulation(made)
         body = [str(line) for line in [*made.body.lines, *made.stores]]
@@ -146,6 +146,10 @@ class Passes:
         lanes = self.nest.lanes is not None
         width = 1 if made.body.serial else self.vector_bytes // 4
         return Accumulation(made.sums, made.loops, lanes, width, self.extent)
+
+    def crosses(self, made: PrintedPass) -> bool:
+        """Whether a pass over lanes stores across memory."""
+        return all(s.direct for s in made.stores) and not all(s.along for s in made.stores)
 
     def tiled(self, made: PrintedPass) -> list[str]:
         """A pass across memory: tiles are computed along the loads, then stored along the stores.

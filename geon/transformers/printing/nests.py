@@ -49,12 +49,16 @@ class StateAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class PrintedStore:
-    """``value`` put at ``place``; ``direct`` where the place needs no statement of the body."""
+    """``value`` put at ``place``; ``direct`` where the place needs no statement of the body.
+
+    It is ``along`` lanes where rows side by side put it at neighbouring places.
+    """
 
     place: str
     value: str
     ctype: str
     direct: bool
+    along: bool
 
     def __str__(self) -> str:
         return f"{self.place} = {self.value};"
@@ -144,7 +148,8 @@ class _NestPrinter:
         direct = all(isinstance(atom, str) for atom in store.offset.terms)
         ctype = c_expressions.C_TYPES[name_of(store.dtype)]
         place = f"{self.names.operand(store.operand)}[{offset}]"
-        return PrintedStore(place, value, ctype, direct)
+        along = store.offset.step("lane") == 1
+        return PrintedStore(place, value, ctype, direct, along)
 
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""

@@ -90,6 +90,8 @@ CONSTANTS = (
     _native("nests", "LONG_ROW", "row", "size"),
     _native("nests", "ON_STACK", "row"),
     _native("passes", "TILE", "lane", "across", "row", many=15),
+    _native("emit", "transposes", "across", "lane", value=8, many=20),
+    _native("emit", "transposes", "across", "lane", value=4, many=20),
     _native("nests", "_Writer.block_size", "lane", "across", value=64, many=20),
     _native("accumulate", "CHAIN", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100),
     _shared("printing/scalars", "LANES", "lane", "across"),

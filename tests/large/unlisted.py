@@ -62,6 +62,7 @@ FILES = {
     "transformers/native/c/ceilings.c": MEASURES,
     "transformers/native/c/product_vector.h": BITS,
     "transformers/native/c/repeat.h": "how often a text is repeated, which a caller says",
+    "transformers/native/c/transpose.h": "which elements of two vectors a shuffle takes",
     "transformers/explain.py": TEXT,
     "transformers/native/ceilings.py": MEASURES,
     "transformers/native/c/speeds.c": MEASURES,
@@ -91,6 +92,8 @@ PLACES = {
         "transformers/lowering/fusion.py",
         "_Fusion.sources",
     ): "how far a search goes for what two kernels share",
+    ("transformers/native/passes.py", "APART"): ALIGNED,
+    ("transformers/native/emit.py", "transposes", 32): BITS,
     ("transformers/kernels/pieces.py", "TIMES"): "how much text a kernel may be",
     (
         "transformers/kernels/regions.py",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cache
 from typing import cast
 
 from ...op_graph.attributes import Frozen
@@ -25,7 +26,7 @@ from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, definitions, literal
 from ..printing.c_functions import PRELUDE
-from .c_files import c_text
+from .c_files import c_text, instance
 from .contractions import contraction_function
 from .library_calls import finite_function, library_function
 from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
@@ -336,6 +337,7 @@ class _Module:
         body = "\n".join([*shared, kernels])
         own = {"geon_floor_div(": FLOOR_DIV, "geon_grain(": GRAIN}
         small = [text for name, text in own.items() if name in body]
+        small += [text for name, text in transposes().items() if name in body]
         return "\n".join([PRELUDE, definitions(body), *small, c_text("module.h"), body])
 
     def exported(self, text: str, made: str, name: str) -> str:
@@ -347,6 +349,19 @@ class _Module:
                 self.declarations[text] = declared.replace("GEON_QUICK ", "")  # of the definition
                 return made.replace(line, f"{declared};\n{line.removeprefix('static ')}", 1)
         raise AssertionError(f"no function {name} in {made}")
+
+
+@cache
+def transposes() -> dict[str, str]:
+    """The functions that turn tiles of elements of so many bytes, by how they are called."""
+    found = {}
+    for itemsize in (1, 2, 4, 8):
+        macros: dict[str, object] = {"TYPE": f"uint{8 * itemsize}_t", "BYTES": itemsize}
+        if itemsize >= 4:
+            macros["BLOCK"] = 32 // itemsize
+        name = f"geon_transpose_{itemsize}"
+        found[f"{name}("] = instance("transpose.h", name, macros)
+    return found
 
 
 def comment(text: str) -> str:

@@ -417,6 +417,42 @@ def _chain(b, count, step, dtype="float64"):
     return y
 
 
+def joined(b, length):
+    """Values joined along an axis, some of whose parts are so long."""
+    axis = b.axis(length)
+    other = _side(b, length, SIDES)
+    dtype = b.number()
+    x, y = _leaf(b, [axis, other], dtype), _leaf(b, [axis, other], dtype)
+    y = geon.reorder(y, list(x.axes))
+    along = b.choice([axis, other])
+    made = geon.concat([_after(b, x), y, x], along)
+    if b.flag():
+        made = geon.stack([x, _after(b, y), x][: b.integer(2, 4)], geon.Axis("S"), b.integer(0, 3))
+    b.add(b.turned(_after(b, made)))
+
+
+def bordered(b, length):
+    """So long an axis between borders, and the slope of its differences."""
+    axis = b.axis(length)
+    other = _side(b, length, SIDES)
+    x = _leaf(b, [axis, other])
+    wide = {each: (b.integer(0, 10), b.integer(0, 10)) for each in x.axes if b.flag()}
+    b.add(b.turned(_after(b, geon.pad(_after(b, x), wide))))
+    step = b.integer(1, 5)
+    if length > step + 1:
+        part = (
+            x[{x.axes[axis.name]: slice(step, None)}] - x[{x.axes[axis.name]: slice(None, -step)}]
+        )
+        b.add(geon.deriv(geon.sum(geon.square(part) * 0.5), x))
+
+
+def parts_joined(b, length):
+    """So many parts of one join."""
+    axis, other = b.axis(b.choice([1, 7, 65])), b.axis(b.choice([1, 9, 33]))
+    x = _leaf(b, [axis, other])
+    b.add(geon.concat([x + float(k) for k in range(length)], b.choice([axis, other])))
+
+
 def cheap(b, length):
     """So many cheap ops in a row, used more than once."""
     y = _chain(b, length, lambda y, x, k: (y + x) * 0.5 if k % 2 else y * 0.5)
@@ -465,6 +501,6 @@ ROLES = {
         products, matrix_vector, line, line8, line16, line32, line64, extreme, positions, most,
         running,
         beside, scattered, bits, finite, shifted, constant, cheap, chain, heavy, stored, steps,
-        results,
+        results, joined, bordered, parts_joined,
     )
 }  # fmt: skip

@@ -7,11 +7,12 @@ Nothing here is of one machine: ``predict`` says how long it takes on one.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...op_graph.affine import Affine
 from ...op_graph.dtypes import name_of
+from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op
 from .call_costs import Counted, call_counted
 from .contraction import Contraction, unit_of
@@ -44,9 +45,10 @@ class Stage:
     ``turns`` turns in all.
 
     ``side_by_side`` says that rows are the lanes of vectors; ``reductions`` how many reductions
-    there are. ``rows`` are how often rows of scalar code run for elements, ``once`` those that run
-    once for each row. ``kept`` are the bytes of the row's own arrays that a turn writes and reads;
-    ``itemsize`` is that of the widest value computed.
+    there are. What a ``piece`` touches, no stage before it did. ``rows`` are how often rows of
+    scalar code run for elements, ``once`` those that run once for each row. ``kept`` are the bytes
+    of the row's own arrays that a turn writes and reads; ``itemsize`` is that of the widest value
+    computed.
     """
 
     begins: int
@@ -59,6 +61,7 @@ class Stage:
     accesses: tuple[Access, ...]
     kept: int
     itemsize: int
+    piece: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -196,12 +199,23 @@ class _NestCost:
         """What the nest does, its operands in these places; None where each has its own."""
         stages = tuple([self.stage(step) for step in (*self.nest.steps, *self.nest.ending)])
         moves = list(self.counts.moves())
+        if is_apart(self.nest, self.reaches.lengths):
+            self.rows = {}
+            stages = tuple([stage for piece in self.nest.pieces for stage in self.piece(piece)])
         fill = self.nest.fill
         if fill is not None and (places is None or places[fill.operand] != places[fill.source]):
             op = self.nest.operands[fill.operand]
             size = self.reaches.number(op.axes.size) * op.dtype.itemsize
             moves[fill.operand], moves[fill.source] = (0, size), (size, 0)
         return _made(moves, places, self.rows, stages=stages)
+
+    def piece(self, piece: Nest) -> list[Stage]:
+        """What the passes of one piece do."""
+        counted = _NestCost(replace(piece, operands=self.nest.operands), self.reaches.lengths)
+        stages = counted.cost(None).stages
+        for (row, dtype), times in counted.rows.items():
+            note(self.rows, row, dtype, times)
+        return [replace(stage, piece=True) for stage in stages]
 
     def stage(self, step: Pass | Store) -> Stage:
         """What one pass does, or a store of a value of the row."""
@@ -254,6 +268,11 @@ class _NestCost:
             self.row_count, inner, turns, self.lanes is not None, reductions, rows, once,
             tuple(accesses), kept, widest,
         )  # fmt: skip
+
+
+def is_apart(nest: Nest, lengths: Mapping[str, int]) -> bool:
+    """Whether a nest is computed by its pieces where the open lengths are ``lengths``."""
+    return bool(nest.pieces) and all(evaluate(size, lengths) >= 0 for size in nest.holds)
 
 
 class _ContractionCost:

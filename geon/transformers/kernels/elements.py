@@ -82,14 +82,17 @@ class Operands:
 class Elements:
     """Makes the scalar code of one kernel.
 
-    ``known`` gives ops code that is valid at the indices where it is asked for: reductions that
-    were finished, what was kept of them, the sum of a contraction. ``readable`` are results that
-    an earlier pass of the same kernel has stored. ``found`` is what was made since ``forget``, by
-    ``id`` (equal hashes would compare ops by ``==``) and indices, in order.
+    ``decided`` says whether a guard holds at all indices that are asked for, or at none, where that
+    is known. ``known`` gives ops code that is valid at the indices where it is asked for:
+    reductions that were finished, what was kept of them, the sum of a contraction. ``readable`` are
+    results that an earlier pass of the same kernel has stored. ``found`` is what was made since
+    ``forget``, by ``id`` (equal hashes would compare ops by ``==``) and indices, in order.
     """
 
-    def __init__(self, operands: Operands) -> None:
-        self.operands = operands
+    def __init__(
+        self, operands: Operands, decided: Callable[[Guard], bool | None] = lambda guard: None
+    ) -> None:
+        self.operands, self.decided = operands, decided
         self.code = Code()
         self.known: dict[Op, Callable[[Index], Scalar | None]] = {}
         self.readable: set[Op] = set()
@@ -160,7 +163,11 @@ class Elements:
         at = self.resolved(op, first.index)
         if not first.guards or not others:
             return self.value(arg, at if certain else self.within(arg, at, index))
-        guards = tuple([self.guard(op, guard) for guard in first.guards])
+        guards, never = self.undecided(op, first.guards)
+        if never:
+            return self.chosen(op, index, tuple(others), certain)
+        if not guards:
+            return self.value(arg, at)
         limited = {atom for guard in guards for atom in guard.index.terms}
         safe = {}
         for name, each in at.items():
@@ -178,6 +185,18 @@ class Elements:
             same = each == index.get(axis.name)
             found[axis.name] = each if same else variable(Clamped(each, (inside,)))
         return found
+
+    def undecided(self, op: Op, guards: tuple[Guard, ...]) -> tuple[tuple[Guard, ...], bool]:
+        """The guards that are not known to hold, and whether one is known never to hold."""
+        found = []
+        for guard in guards:
+            made = self.guard(op, guard)
+            holds = self.decided(made)
+            if holds is False:
+                return (), True
+            if holds is None:
+                found.append(made)
+        return tuple(found), False
 
     def guard(self, op: Op, guard: Guard) -> Guard:
         """A guard with its positions as scalar code."""

@@ -137,7 +137,7 @@ class _Predictor:
         for operand, writing in {(a.operand, a.writes): None for a in stage.accesses}:
             same = [a for a in stage.accesses if (a.operand, a.writes) == (operand, writing)]
             whole = max(a.reach.line_bytes for a in same)
-            if operand in self.known:
+            if operand in self.known and not stage.piece:
                 again += max(whole, blocks * max(block[id(a)] for a in same))
             else:
                 moves[operand][writing] += whole

@@ -44,14 +44,7 @@ class _Structure:
     def of(self, work: Nest | Contraction) -> Hashable:
         """The structure of all of a kernel's work."""
         if isinstance(work, Nest):
-            body: Hashable = (
-                self.loops(work.rows),
-                work.across and self.loops((work.across,)),
-                tuple([self.step(step) for step in work.steps]),
-                tuple([self.step(step) for step in work.ending]),
-                tuple([self.array(array) for array in work.arrays]),
-                work.fill and (work.fill.operand, work.fill.source),
-            )
+            body = self.nest(work)
         else:
             groups = (work.batch, work.rows, work.columns, work.summed)
             body = (
@@ -63,6 +56,19 @@ class _Structure:
                 work.unit,
             )
         return type(work), body, tuple(self.nodes), tuple([op.dtype for op in work.operands])
+
+    def nest(self, nest: Nest) -> Hashable:
+        """A nest with its pieces."""
+        return (
+            self.loops(nest.rows),
+            nest.across and self.loops((nest.across,)),
+            tuple([self.step(step) for step in nest.steps]),
+            tuple([self.step(step) for step in nest.ending]),
+            tuple([self.array(array) for array in nest.arrays]),
+            nest.fill and (nest.fill.operand, nest.fill.source),
+            tuple([self.nest(piece) for piece in nest.pieces]),
+            nest.holds,
+        )
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:
         """Loops by variable and extent."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import cast
 
 from ...op_graph.attributes import Frozen
@@ -25,7 +26,7 @@ from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, literal
 from ..printing.helpers import definitions
-from .c_files import c_text
+from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
@@ -341,8 +342,9 @@ class _Module:
             written.append(made)
         kernels = "\n".join(written)
         body = "\n".join([*shared, kernels])
-        own = [text for name, text in OWN.items() if name in calls]
-        helpers = definitions([name for name in calls if name not in OWN])
+        small = {**OWN, **transposes()}
+        own = [text for name, text in small.items() if name in calls]
+        helpers = definitions([name for name in calls if name not in small])
         return "\n".join([PRELUDE, helpers, *own, c_text("module.h"), body])
 
     def exported(self, text: str, made: str, name: str) -> str:
@@ -353,6 +355,19 @@ class _Module:
         static = f"static {head}"
         assert made.count(static) == 1, f"no function {static} in {made}"
         return made.replace(static, f"{declared};\n{head}")
+
+
+@cache
+def transposes() -> dict[str, str]:
+    """The functions that turn tiles of elements of so many bytes, by name."""
+    found = {}
+    for itemsize in (1, 2, 4, 8):
+        macros: dict[str, object] = {"TYPE": f"uint{8 * itemsize}_t", "BYTES": itemsize}
+        if itemsize >= 4:
+            macros["BLOCK"] = 32 // itemsize
+        name = f"geon_transpose_{itemsize}"
+        found[name] = instance("transpose.h", name, macros)
+    return found
 
 
 def comment(text: str) -> str:

@@ -39,6 +39,8 @@ ON_STACK = 4096  # elements of an array that a task has on its stack
 
 def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function:
     """The C function of a nest."""
+    if work.pieces:
+        return Function(pieces_text(work, names, vector_bytes), tuple(names.parameters))
     printed = print_nest(work, names)
     if work.fill is None:
         return Function(nest_text(printed, names, NAME, vector_bytes), tuple(names.parameters))
@@ -51,6 +53,27 @@ def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function
     head = f"static void {NAME}(int32_t threads, {names.declared()})"
     text = f"{part}{head}\n{{\n{copy}    {NAME}_part({call});\n}}\n"
     return Function(text, tuple(names.parameters))
+
+
+def pieces_text(work: Nest, names: KernelNames, vector_bytes: int) -> str:
+    """The C functions of a nest that is computed by its pieces where lengths allow it."""
+    for piece in (work, *work.pieces):
+        nest_text(print_nest(piece, names), names, NAME, vector_bytes)  # all are parameters now
+    if len(work.pieces) == 1 and not work.holds:
+        return nest_text(print_nest(work.pieces[0], names), names, NAME, vector_bytes)
+    parts = [
+        nest_text(print_nest(piece, names), names, f"{NAME}_{k}", vector_bytes)
+        for k, piece in enumerate(work.pieces)
+    ]
+    holds = " && ".join([f"{names.length(size)} >= 0" for size in work.holds])
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    lines = [f"{NAME}_{k}({call});" for k in range(len(work.pieces))]
+    if holds:
+        whole = nest_text(print_nest(work, names), names, f"{NAME}_whole", vector_bytes)
+        parts.append(whole)
+        lines = [f"if ({holds}) {{", *indented([*lines, "return;"]), "}", f"{NAME}_whole({call});"]
+    head = f"static void {NAME}(int32_t threads, {names.declared()})"
+    return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
 
 
 def nest_text(nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> str:

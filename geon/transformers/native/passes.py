@@ -11,6 +11,7 @@ from .naming import KernelNames
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
+APART = 8  # elements between the rows of a tile
 SIMD = "#pragma omp simd"
 
 
@@ -61,7 +62,7 @@ class Passes:
         lanes = self.nest.lanes is not None
         if made.states:
             return self.stateful(made, bounds, partial)
-        if lanes and not made.sums and made.loops and all(s.direct for s in made.stores):
+        if made.crosses:
             return self.tiled(made)
         work = self.accumulation(made)
         body = [str(line) for line in [*made.body.lines, *made.stores]]
@@ -148,28 +149,24 @@ class Passes:
         return Accumulation(made.sums, made.loops, lanes, width, self.extent)
 
     def tiled(self, made: PrintedPass) -> list[str]:
-        """A pass across memory: tiles are computed along the loads, then stored along the stores.
+        """A pass across memory: what adjoins along lanes is turned in tiles, then read along the
+        stores.
 
         A tile is small enough for the nearest cache; its rows are padded so that they do not meet
         in one set of it. Lanes are taken a tile's side at a time, however many a block has.
         """
         *outer, last = made.loops
-        names = [f"tile_{k}" for k in range(len(made.stores))]
-        pairs = list(zip(names, made.stores, strict=True))
-        lines = [f"{s.ctype} {n}[{TILE}][{TILE + 1}];" for n, s in pairs]
-        at = f"[lane - lane_tile][{last.name} - tile]"
-        held = [f"{n}{at} = {s.value};" for n, s in pairs]
-        out = [f"{s.place} = {n}{at};" for n, s in pairs]
-        size = self.extent(last)
-        along = (last.name, "tile", "tile_end")
-        across = ("lane", "lane_tile", "lane_end")
-        filled = [SIMD, *for_loop(*across, [*map(str, made.body.lines), *held])]
-        stored = [SIMD, *for_loop(*along, out)]
-        body = tiles("tile", size, [
-            *lines,
-            *for_loop(*along, filled),
-            *for_loop(*across, stored),
-        ])  # fmt: skip
+        lines = []
+        for t in made.turned:
+            lines.append(f"{t.ctype} {t.name}[{TILE}][{TILE + APART}];")
+            self.names.calls([f"geon_transpose_{t.itemsize}"])
+            sides = "tile_end - tile, lane_end - lane_tile"
+            lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, "
+                         f"{TILE + APART}, {sides});")  # fmt: skip
+        each = [str(line) for line in [*made.body.lines, *made.stores]]
+        along = [SIMD, *for_loop(last.name, "tile", "tile_end", each)]
+        lines += for_loop("lane", "lane_tile", "lane_end", along)
+        body = tiles("tile", self.extent(last), lines)
         for turns in reversed(outer):
             body = for_loop(turns.name, "0", self.extent(turns), body)
         return tiles("lane_tile", "lanes", body)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...op_graph.affine import Size
+from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
-from ..kernels.scalar import Code, Running
+from ..kernels.scalar import Code, Load, Running, walk
 from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
@@ -50,22 +50,37 @@ class StateAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class PrintedStore:
-    """``value`` put at ``place``; ``direct`` where the place needs no statement of the body."""
+    """``value`` put at ``place``."""
 
     place: str
     value: str
     ctype: str
-    direct: bool
 
     def __str__(self) -> str:
         return f"{self.place} = {self.value};"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedLoad:
+    """A load whose neighbours adjoin along lanes, in a pass that stores along its last loop.
+
+    It is read from a tile called ``name`` of ``ctype``, which is filled from ``source`` on; one
+    turn of the last loop lies ``step`` elements behind the one before.
+    """
+
+    name: str
+    ctype: str
+    itemsize: int
+    source: str
+    step: str
 
 
 @dataclass(slots=True)
 class PrintedPass:
     """Loops, outermost first, with the statements of one element, what it reduces and stores.
 
-    ``weight`` is about how many statements of a processor one element takes.
+    ``weight`` is about how many statements of a processor one element takes. Where a pass over
+    lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles.
     """
 
     loops: tuple[Loop, ...]
@@ -74,6 +89,8 @@ class PrintedPass:
     sums: list[Accumulator] = field(default_factory=list)
     states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
+    crosses: bool = False
+    turned: list[TurnedLoad] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +117,32 @@ class PrintedNest:
     row: Block
     ending: Block
     arrays: list[PrintedArray]
+
+
+def crosses(step: Pass, lane: str) -> bool:
+    """Whether a pass over lanes does nothing but store, and that across memory."""
+    if step.reductions or step.keeps or not step.loops:
+        return False
+    direct = all(is_direct(store.offset) for store in step.stores)
+    return direct and any(store.offset.step(lane) != 1 for store in step.stores)
+
+
+def across_loads(step: Pass, lane: str) -> list[Load]:
+    """The loads of a pass that adjoin along lanes, and not along its last loop."""
+    last = step.loops[-1].name
+    return [
+        load
+        for load in walk(*[store.value for store in step.stores])
+        if isinstance(load, Load)
+        and is_direct(load.offset)
+        and load.offset.step(lane) == 1
+        and load.offset.step(last) not in (0, 1)
+    ]
+
+
+def is_direct(offset: Affine) -> bool:
+    """Whether an offset is of loops' variables alone."""
+    return all(isinstance(atom, str) for atom in offset.terms)
 
 
 def print_nest(nest: Nest, names: Names) -> PrintedNest:
@@ -142,15 +185,17 @@ class _NestPrinter:
         """A store, with what it needs written into ``block``."""
         value = self.scalars.value(block, store.value)
         offset = self.scalars.index(block, store.offset)
-        direct = all(isinstance(atom, str) for atom in store.offset.terms)
         ctype = c_expressions.C_TYPES[name_of(store.dtype)]
         place = f"{self.names.operand(store.operand)}[{offset}]"
-        return PrintedStore(place, value, ctype, direct)
+        return PrintedStore(place, value, ctype)
 
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""
         body = Block(row)
         made = PrintedPass(step.loops, body, weight(step, self.depths))
+        if self.nest.across is not None and crosses(step, self.nest.across.name):
+            made.crosses = True
+            self.turn(made, step, self.nest.across.name)
         for reduction in step.reductions:
             if reduction.folds is not None:
                 made.sums.append(self.accumulator(body, reduction, row.lanes))
@@ -163,6 +208,21 @@ class _NestPrinter:
             array = self.array(self.nest.arrays[keep.number])
             body.lines.append(f"{array}[{self.scalars.index(body, keep.offset)}] = {value};")
         return made
+
+    def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
+        """Let a pass that crosses memory read what adjoins along lanes from tiles."""
+        last = step.loops[-1].name
+        for load in across_loads(step, lane):
+            name, dtype = self.scalars.fresh("tile"), name_of(load.dtype)
+            self.scalars.spelled = {lane: f"{lane}_tile", last: "tile"}
+            source = self.scalars.index(made.body, load.offset)
+            self.scalars.spelled = {}
+            ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
+            pointer = f"{self.names.operand(load.operand)} + {source}"
+            far = self.names.length(load.offset.step(last))
+            made.turned.append(TurnedLoad(name, ctype, load.dtype.itemsize, pointer, far))
+            flag = " != 0" if dtype == "bool" else ""
+            made.body.names[load] = f"{name}[{lane} - {lane}_tile][{last} - tile]{flag}"
 
     def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
         """The step of a reduction that folds a row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.peers import ceilings, contest, costs, report
+from benchmarks.peers import ceilings, contest, costs, report, workloads
 from benchmarks.peers.worker import digest
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +52,32 @@ def test_two_workloads(tmp_path):
         assert run["workloads"][0]["share"] > 0
     page = report.page(run)
     assert "tanh-GELU" in page and run["machine"]["processor"] in page
+
+
+def test_work_that_moves_elements(tmp_path):
+    names = [workload.name for workload in workloads.MOVES]
+    run = bench(tmp_path, "--only", ",".join(names))
+    assert [row["name"] for row in run["workloads"]] == names and len(names) >= 8
+    for row in run["workloads"]:
+        for name in ("geon", "numpy"):
+            assert "median" in row["contenders"][name], (row["name"], row["contenders"][name])
+
+
+@pytest.mark.parametrize("contender", ["jax", "torch"])
+def test_peers_compute_the_same(contender):
+    """The small sizes of what moves elements, in this process."""
+    pytest.importorskip(contender)
+    module = importlib.import_module(f"benchmarks.peers.{contender}_work")
+    module.start(1)
+    from benchmarks.peers import numpy_work
+
+    for workload in workloads.MOVES:
+        found = [
+            each.BUILDERS[workload.kind](workload.small, workload.inputs(True)).results()
+            for each in (module, numpy_work)
+        ]
+        same = contest.differs(*map(digest, found), workload.rtol)
+        assert same is None, (workload.name, same)
 
 
 def test_compile_time_and_import(tmp_path):

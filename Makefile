@@ -25,8 +25,8 @@ test: $(VENV)/installed-test  ## Everything that must hold: format, lint, types,
 docs: $(VENV)/installed-test  ## Build the documentation into site/.
 	$(BIN)/mkdocs build --strict
 
-bench: $(BENCH)/installed  ## Measure geon beside its peers; BENCH_OPTIONS='--only gelu' for a part.
-	$(BENCH)/bin/python -m benchmarks.peers $(BENCH_OPTIONS)
+bench: $(BENCH)/installed  ## Measure geon beside its peers; BENCH_OPTIONS='--only gelu' for a part, BASE=v1 for a revision beside it.
+	$(BENCH)/bin/python -m benchmarks.peers $(if $(BASE),--base "$(BASE)") $(BENCH_OPTIONS)
 
 compile-times: $(BENCH)/installed  ## Measure first calls beside JAX.
 	$(BENCH)/bin/python -m benchmarks.compile_times
@@ -53,7 +53,7 @@ bench-random: $(VENV)/installed-bench  ## Random large programs and their deriva
 		--seed "$(SEED)" $(SPEED_OPTIONS)
 
 clean:  ## Remove the environment and everything that was built.
-	rm -rf $(VENV) $(BENCH) build dist site *.egg-info geon/transformers/native/_entry.*
+	rm -rf $(VENV) $(BENCH) .bench-base build dist site *.egg-info geon/transformers/native/_entry.*
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \

@@ -4,9 +4,11 @@ A kernel's ceiling is the larger of two times. One is that of its bytes: each el
 that it reads and of a result that it writes counted once, at the rate that was measured where the
 operand comes from, which is as far away as bytes were touched since it last was. The other is that
 of its operations at the measured rate of multiply-adds. A gather or scatter counts lines of cache
-of ``LINE`` bytes: one for each run of neighbours that one position stands for, from where the table
-lies. A sort of n counts n log2(n) operations, a word of random bits ``WORD``. No time for starting
-threads is counted, none for page faults of a result's memory, and none for anything twice.
+of 64 bytes: one for each run of neighbours that one position stands for, from where the table lies.
+A sort counts passes over each of its lines, in the cache that the line fits: one for each byte of
+an element, or log2 of the length where that is fewer; where positions are asked for they are moved,
+too. A word of random bits counts 20 operations. No time for starting threads is counted, none for
+page faults of a result's memory, and none for anything twice.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from geon.transformers.kernels.types import Call, Nest
 from geon.transformers.lowering.predictions import operand_places
 from geon.transformers.lowering.schedule import Schedule
 
-SORTS = frozenset({"sort", "argsort"})
+SORTS = frozenset({"sort", "argsort", "top_k"})
+POSITION = 8  # bytes
 FAR_AWAY = 1 << 29  # bytes: what was touched so long ago lies in memory
 WORD = 20  # operations of one word of Philox 4x32-10
 FREE = frozenset("copy stop_gradient checked".split())
@@ -35,21 +38,24 @@ FREE = frozenset("copy stop_gradient checked".split())
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The least seconds of a kernel by its bytes, by its lines of cache, and by its operations."""
+    """The least seconds of a kernel by its bytes, by its operations, by the lines of cache that
+    positions take, and by the passes of a sort."""
 
     traffic: float
-    lines: float
     arithmetic: float
+    lines: float = 0.0
+    passes: float = 0.0
 
     @property
     def seconds(self) -> float:
         """The largest of them."""
-        return max(self.traffic, self.lines, self.arithmetic)
+        return max(self.traffic, self.arithmetic, self.lines, self.passes)
 
     @property
     def by(self) -> str:
         """Which one that is."""
-        found = {"bytes": self.traffic, "lines": self.lines, "operations": self.arithmetic}
+        found = {"bytes": self.traffic, "operations": self.arithmetic, "lines": self.lines,
+                 "passes": self.passes}  # fmt: skip
         return max(found, key=lambda name: found[name])
 
 
@@ -76,7 +82,8 @@ def kernel_ceilings(
                 traffic = moved_seconds(cost, where, away, limits)
                 lines = line_seconds(kernel.work, lengths, limits)
                 arithmetic = operation_seconds(kernel, cost, lengths, machine, limits)
-                found.append(Ceiling(traffic, lines, arithmetic))
+                passes = sort_seconds(kernel.work, lengths, limits)
+                found.append(Ceiling(traffic, arithmetic, lines, passes))
             for each, move in zip(where, cost.moves, strict=True):
                 recent.pop(each, None)
                 recent[each] = max(move)
@@ -117,16 +124,26 @@ def operation_seconds(
 
 def call_operations(op: Op, lengths: Mapping[str, int]) -> tuple[str, int]:
     """The operations of a library's function that its cost does not count, and their dtype."""
-    name = op.primitive.name
-    if name in SORTS and op.args:
-        line = int(evaluate(op.args[0].axes[op.attrs[0]].expression, lengths))
-        count = elements(op.args[0], lengths) * max(1, math.ceil(math.log2(max(line, 2))))
-        return name_of(op.args[0].dtype), count
-    if name == "top_k":
+    if op.primitive.name == "top_k":
         return name_of(op.args[0].dtype), elements(op.args[0], lengths)
-    if name == "random_bits":
+    if op.primitive.name == "random_bits":
         return "int32", WORD * elements(op, lengths) * op.dtype.itemsize // 4
     return "float32", 0
+
+
+def sort_seconds(work: Any, lengths: Mapping[str, int], limits: Ceilings) -> float:
+    """The time of the passes of a sort; of the largest ones, those over what is found."""
+    if not isinstance(work, Call) or work.op.primitive.name not in SORTS:
+        return 0.0
+    op = work.op
+    length = int(evaluate(op.axes[op.attrs[0]].expression, lengths))
+    if length < 2:
+        return 0.0
+    itemsize = op.args[0].dtype.itemsize
+    width = itemsize + (POSITION if op.primitive.name != "sort" else 0)
+    passes = min(itemsize, math.ceil(math.log2(length)))
+    moved = 2 * passes * elements(op, lengths) * width
+    return moved / limits.bandwidth(2 * length * width, 1, 1)
 
 
 def line_seconds(work: Any, lengths: Mapping[str, int], limits: Ceilings) -> float:

@@ -2,7 +2,8 @@
 
 A kernel's ceiling is the larger of two times. One is that of its bytes: each element of an operand
 that it reads and of a result that it writes counted once, at the rate that was measured where the
-operand comes from, which is as far away as bytes were touched since it last was. The other is that
+operand comes from: as far away as bytes were touched since it last was, in memory where these are
+more than the last cache holds. The other is that
 of its operations at the measured rate of multiply-adds. A gather or scatter counts lines of cache
 of 64 bytes: one for each run of neighbours that one position stands for, from where the table lies.
 A sort counts passes over each of its lines, in the cache that the line fits: one for each byte of
@@ -79,6 +80,7 @@ def kernel_ceilings(
         for kernel, cost, where in zip(schedule.kernels, costs, places, strict=True):
             if turn:
                 away = [max(since(recent, each), cost.touched) for each in where]
+                away = [FAR_AWAY if size > machine.caches[-1] else size for size in away]
                 traffic = moved_seconds(cost, where, away, limits)
                 lines = line_seconds(kernel.work, lengths, limits)
                 arithmetic = operation_seconds(kernel, cost, lengths, machine, limits)

@@ -30,13 +30,14 @@ SHOWN = 40  # kernels
 Row = dict[str, Any]
 
 
-def counted(found: list[Row]) -> list[Row]:
-    """The kernels that count, the worst first, each with its program's number and its share."""
+def counted(found: list[Row], least: float = LEAST) -> list[Row]:
+    """The kernels that take longer than ``least`` seconds, the worst first, each with its program's
+    number and its share."""
     rows = [
         {**row, "program": program["number"], "share": row["least"] / row["seconds"]}
         for program in found
         for row in program.get("kernels", ())
-        if row["seconds"] > LEAST
+        if row["seconds"] > least
     ]
     return sorted(rows, key=lambda row: float(row["share"]))
 
@@ -48,15 +49,14 @@ def fails(rows: list[Row]) -> bool:
     return lowest > 0 or low > MOST_LOW * len(rows)
 
 
-def summary(found: list[Row]) -> list[str]:
-    """What there is to say of all kernels and programs."""
-    rows = counted(found)
+def summary(found: list[Row], rows: list[Row], least: float) -> list[str]:
+    """What there is to say of the kernels that count and of all programs."""
     measured = [program for program in found if "kernels" in program]
     low, lowest = (sum(row["share"] < limit for row in rows) for limit in (LOW, LOWEST))
     ratios = sorted(program["seconds"] / program["least"] for program in measured)
     inside = sorted(program["kernel_seconds"] / program["least"] for program in measured)
     lines = [
-        f"{len(rows)} kernels took more than {1e6 * LEAST:.0f} us, in {len(measured)} programs",
+        f"{len(rows)} kernels took more than {1e6 * least:.0f} us, in {len(measured)} programs",
         f"below {LOW:.0%} of their ceiling: {low} ({_part(low, rows)}); below {LOWEST:.0%}: "
         f"{lowest} ({_part(lowest, rows)})",
     ]
@@ -114,12 +114,12 @@ def write_files(rows: list[Row], seed: str, most: int, small: bool) -> list[str]
     return paths
 
 
-def report(found: list[Row], seed: str, shown: int) -> str:
+def report(found: list[Row], seed: str, shown: int, least: float = LEAST) -> str:
     """All that is printed."""
-    rows = counted(found)
+    rows = counted(found, least)
     failed = [program for program in found if "failed" in program]
     unsound = [program["number"] for program in found if not program.get("finite", True)]
-    parts = [summary(found), groups(rows), worst(rows, seed, shown)]
+    parts = [summary(found, rows, least), groups(rows), worst(rows, seed, shown)]
     parts.append([f"--- {p['number']}: {p['shown']}\n{p['failed']}" for p in failed])
     if unsound:
         parts.append([f"not finite: {', '.join(map(str, unsound))}"])
@@ -145,6 +145,8 @@ def parsed(arguments: list[str] | None, what: str, programs: int) -> argparse.Na
     parser.add_argument("--seconds", type=float, default=float("inf"),
                         help="no program begins later")  # fmt: skip
     parser.add_argument("--into", type=Path, help="a file of outcomes, to which this run adds")
+    parser.add_argument("--least", type=float, default=1e6 * LEAST,
+                        help="microseconds from which on a kernel counts")  # fmt: skip
     parser.add_argument("--shown", type=int, default=SHOWN, help="how many are listed")
     parser.add_argument("--files", type=int, default=5, help="how many programs are written")
     parser.add_argument("--small", action="store_true", help="a trial run on small arrays")
@@ -189,8 +191,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and the exit status."""
     chosen = parsed(arguments, "fuzz_speed", programs=300)
     found = collected(chosen, "measured", told)
-    print("\n" + report(found, chosen.seed, chosen.shown))
-    rows = counted(found)
+    least = 1e-6 * chosen.least
+    print("\n" + report(found, chosen.seed, chosen.shown, least))
+    rows = counted(found, least)
     for path in write_files(rows, chosen.seed, chosen.files, chosen.small):
         print(f"python -m geon replay {path} --transformer native")
     return int(chosen.asserted and fails(rows))

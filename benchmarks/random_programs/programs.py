@@ -40,6 +40,7 @@ FUNCTIONS = (
     " atan sinh atan2 logical_and bitwise_and mod"
 ).split()
 ANYWHERE = frozenset("tanh sigmoid softplus sin cos erf gelu_tanh silu atan".split())
+COLUMNS = (1, 2, 5, 8, 16, 32, 33, 64, 100, 128, 256, 512, 1000)
 NOT_INTEGER = frozenset("power mod floordivide".split())  # what integers mean there differs
 
 
@@ -63,6 +64,19 @@ def elementwise(b: Large) -> None:
         b.rounded(row(value.op), MODERATE, value.error, smooth=value.smooth)
     else:
         steps.float_row(b, name, row, values)
+
+
+def product(b: Large) -> None:
+    """A product of a large value and a new matrix over one of its axes, few or many columns."""
+    x = b.pick(lambda v: v.kind == "f" and len(v.axes) > 0)
+    if x is None:
+        return
+    axis = b.choice(x.axes)
+    room = b.total / b.least(axis)
+    columns = b.new_axis(b.choice([n for n in COLUMNS if n <= room] or [1]))
+    b.placeholder(x.op.dtype, b.some([axis, columns], least=2))
+    made = geon.dot(x.op, b.placeholders[-1][0], over=axis)
+    b.rounded(made, MODERATE, 1.0, smooth=x.smooth)
 
 
 def operand(b: Large) -> None:
@@ -93,7 +107,7 @@ FORWARD: list[Callable[[Any], None]] = [
     moves.reorder, moves.reorder, moves.broadcast, moves.flip, moves.flatten, moves.take,
     moves.take, moves.update, moves.concat, moves.concat, moves.stack, pad,
     *[elementwise] * 8, *[steps.with_number] * 3, steps.cast, *[steps.reduction] * 5,
-    steps.contraction, steps.contraction, steps.matrices,
+    steps.contraction, steps.matrices, product, product, product,
     moves.running, moves.running, placed(moves.gather),
     placed(moves.scatter), moves.order, steps.composite, steps.composite, operand, operand,
 ]  # fmt: skip

@@ -190,6 +190,29 @@ def test_a_program_needs_its_inputs_and_results():
     assert needed == pytest.approx(2 * 1e9 / OPERATIONS)
 
 
+@needs_native
+def test_what_is_special_about_a_kernel():
+    x, y, line = inputs([N, M], [M, N], [N])
+    index = geon.placeholder([M], "int64")
+    for op, expected in (
+        (x * 2, "elementwise"),
+        (x + geon.reorder(y, [N, M]), "across memory"),
+        (geon.flatten(geon.reorder(x, [M, N])), "divided indices"),
+        (geon.concat([line * 2, line], N), "pieces"),
+        (geon.sum(x), "reduction of all"),
+        (geon.sum(x, M), "reduction of rows"),
+        (geon.sum(x, N), "reduction of columns"),
+        (geon.argmax(x, N), "reduction with a state"),
+        (geon.gather(line, index, N), "positions"),
+        (geon.sort(x, M), "sort"),
+        (geon.dot(x, geon.rename(y, {N: "P"}), over=M), "product"),
+    ):
+        with geon.make_transformer("native", threads=1) as transformer:
+            stages = transformer.computation(op, *op.placeholders()).stages()
+            found = [trait(kernel.work, {}) for kernel in stages.plan.schedule.kernels]
+        assert expected in found, (op, found)
+
+
 # The tools ----------------------------------------------------------------------------------------
 
 

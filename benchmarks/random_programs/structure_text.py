@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from geon.op_graph.affine import Quotient, Remainder
 from geon.op_graph.dtypes import name_of
 from geon.op_graph.lengths import evaluate
 from geon.op_graph.op_graph import Op
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.reach import FAR, Reaches
-from geon.transformers.kernels.scalar import Apply, Load, Select, walk
+from geon.transformers.kernels.scalar import NODES, Apply, Clamped, Load, Select, walk
 from geon.transformers.kernels.types import Nest
 
 ROWS_SHOWN = 6  # rows of scalar code that are named
@@ -108,31 +109,54 @@ def trait(work: Any, lengths: Mapping[str, int]) -> str:
         return "product with a short side" if min(sides) < SHORT else "product"
     if not isinstance(work, Nest):
         return str(work.op.primitive.name)
-    found = []
-    steps = [step for step in (*work.steps, *work.ending) if hasattr(step, "loops")]
-    reductions = [each for step in steps for each in step.reductions]
-    values = [s.value for step in steps for s in (*step.stores, *step.keeps)]
-    values += [each for one in reductions for each in one.elements]
-    if any(one.reducer.folds is None for one in reductions):
-        found.append("reduction with a state")
-    elif reductions:
-        found.append("reduction of columns" if work.across is not None else
-                     "reduction of rows" if work.rows else "reduction of all")  # fmt: skip
-    inner = work.across or next((s.loops[-1] for s in reversed(steps) if s.loops), None)
-    if inner is not None and int(evaluate(inner.extent, lengths)) < SHORT:
+    passes = work.passes
+    inner = work.across or next((each.loops[-1] for each in reversed(passes) if each.loops), None)
+    found = _reducing(work)
+    if inner is not None and _extent([inner], lengths) < SHORT:
         found.append("short inner loop")
-    nodes = list(walk(*values))
-    outer = [*work.rows, *([work.across] if work.across is not None else [])]
-    reaches = Reaches([*outer, *[loop for step in steps for loop in step.loops]], lengths)
-    name = inner.name if inner is not None else None
-    accesses = [*[n for n in nodes if isinstance(n, Load)], *[s for st in steps for s in st.stores]]
-    ways = {reaches.step(each.offset, name, work.operands[each.operand].dtype.itemsize)
-            for each in accesses}  # fmt: skip
-    if any(isinstance(node, Select) for node in nodes):
-        found.append("pieces")
-    if FAR in ways:
-        found.append("across memory")
+    found += _reading(work, inner, lengths)
     return ", ".join(found) or "elementwise"
+
+
+def _reducing(nest: Nest) -> list[str]:
+    """The kind of reductions that a nest has."""
+    reductions = [each for one in nest.passes for each in one.reductions]
+    if any(each.reducer.folds is None for each in reductions):
+        return ["reduction with a state"]
+    if not reductions:
+        return []
+    if nest.across is not None:
+        return ["reduction of columns"]
+    return ["reduction of rows" if nest.rows else "reduction of all"]
+
+
+def _reading(nest: Nest, inner: Any, lengths: Mapping[str, int]) -> list[str]:
+    """How a nest gets at its elements, where that is not one after another."""
+    reductions = [each for one in nest.passes for each in one.reductions]
+    stores = [each for one in nest.passes for each in one.stores]
+    values = [each.value for one in nest.passes for each in (*one.stores, *one.keeps)]
+    values += [each for one in reductions for each in one.elements]
+    nodes = list(walk(*values))
+    found = ["pieces"] if any(isinstance(node, Select) for node in nodes) else []
+    accesses = [*[node for node in nodes if isinstance(node, Load)], *stores]
+    atoms = [atom for each in accesses for atom in each.offset.terms]
+    atoms += [part for atom in atoms if isinstance(atom, Clamped) for part in atom.of.terms]
+    loops = [*nest.rows, *([nest.across] if nest.across is not None else [])]
+    reaches = Reaches([*loops, *[loop for one in nest.passes for loop in one.loops]], lengths)
+    name = inner.name if inner is not None else None
+    # What is held inside where a piece ends counts as far, whatever way its neighbours lie.
+    ways = {
+        reaches.step(each.offset, name, nest.operands[each.operand].dtype.itemsize)
+        for each in accesses
+        if not any(isinstance(atom, Clamped) for atom in each.offset.terms)
+    }
+    if any(isinstance(atom, NODES) for atom in atoms):
+        found.append("positions")
+    elif any(isinstance(atom, (Quotient, Remainder)) for atom in atoms):
+        found.append("divided indices")
+    elif FAR in ways:
+        found.append("across memory")
+    return found
 
 
 def _extent(loops: Any, lengths: Mapping[str, int]) -> int:

@@ -20,6 +20,7 @@ from .programs import Program
 
 ROUNDS = 5  # turns of each
 TURN = 0.06  # seconds of a turn
+MOST = 3.0  # seconds after which a race is over, with two turns of each at least
 REST = 0.05  # seconds between turns: threads of the other one spin on for a while
 TOLERANCE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 2e-3, "float64": 2e-3}
 STRAYS = 1e-4  # the part of elements that rounding may have sent elsewhere
@@ -110,22 +111,30 @@ def in_jax(
 
 def in_turns(first: Call, second: Call) -> tuple[list[float], list[float]]:
     """Medians of the seconds of calls in each turn; who begins changes about."""
-    calls, times = (first, second), ([], [])  # type: tuple[Call, Call], tuple[list[float], list[float]]
-    for call in calls:
-        call()
+    calls = (first, second)
+    times: tuple[list[float], list[float]] = ([], [])
+    slow = [timed(call) > TURN for call in calls]
+    began = time.perf_counter()
     for number in range(ROUNDS):
+        if number > 1 and time.perf_counter() - began > MOST:
+            break
         for which in (0, 1) if number % 2 else (1, 0):
             time.sleep(REST)
-            call = calls[which]
-            call()
+            if not slow[which]:
+                calls[which]()  # warms up
             taken = []
             end = time.perf_counter() + TURN
             while not taken or time.perf_counter() < end:
-                began = time.perf_counter()
-                call()
-                taken.append(time.perf_counter() - began)
+                taken.append(timed(calls[which]))
             times[which].append(statistics.median(taken))
     return times
+
+
+def timed(call: Call) -> float:
+    """The seconds of one call."""
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
 
 
 def differs(ours: list[Array], theirs: list[Array]) -> str | None:

@@ -10,6 +10,8 @@ import sys
 import traceback
 from typing import Any
 
+from benchmarks.peers.processes import pin
+
 SAID = sys.stdout
 
 
@@ -20,6 +22,7 @@ def say(**words: Any) -> None:
 
 def main(what: str, seed: str, numbers: list[int], threads: int, small: bool, **more: Any) -> None:
     """Measure the programs of these numbers; ``what`` is ``measured`` or ``raced``, a module."""
+    pin(threads)  # JAX has as many threads as there are processors to run on
     if what == "raced":
         from .raced import raced as measure  # here because it needs JAX
     else:

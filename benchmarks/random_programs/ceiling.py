@@ -3,13 +3,13 @@
 A kernel's ceiling is the larger of two times. One is that of its bytes: each element of an operand
 that it reads and of a result that it writes counted once, at the rate that was measured where the
 operand comes from: as far away as bytes were touched since it last was, in memory where these are
-more than the last cache holds. The other is that
-of its operations at the measured rate of multiply-adds. A gather or scatter counts lines of cache
-of 64 bytes: one for each run of neighbours that one position stands for, from where the table lies.
-A sort counts passes over each of its lines, in the cache that the line fits: one for each byte of
-an element, or log2 of the length where that is fewer; where positions are asked for they are moved,
-too. A word of random bits counts 20 operations. No time for starting threads is counted, none for
-page faults of a result's memory, and none for anything twice.
+more than the last cache holds, and where it is a result, whose memory is another at each call. The
+other is that of its operations at the measured rate of multiply-adds. A gather or scatter counts
+lines of cache of 64 bytes: one for each run of neighbours that one position stands for, from where
+the table lies. A sort counts passes over each of its lines, in the cache that the line fits: one
+for each byte of an element, or log2 of the length where that is fewer; where positions are asked
+for they are moved, too. A word of random bits counts 20 operations. No time for starting threads is
+counted, none for page faults of a result's memory, and none for anything twice.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def kernel_ceilings(
     recent: dict[Hashable, int] = {}
     found: list[Ceiling] = []
     for turn in range(2):  # the second one finds memory as an earlier call left it
+        recent = {where: size for where, size in recent.items() if not is_result(where)}
         for kernel, cost, where in zip(schedule.kernels, costs, places, strict=True):
             if turn:
                 away = [max(since(recent, each), cost.touched) for each in where]
@@ -90,6 +91,11 @@ def kernel_ceilings(
                 recent.pop(each, None)
                 recent[each] = max(move)
     return found
+
+
+def is_result(place: Hashable) -> bool:
+    """Whether a place, as ``place_of`` says it, is the memory of a result."""
+    return isinstance(place, tuple) and place[0] == "result"
 
 
 def since(recent: dict[Hashable, int], place: Hashable) -> int:

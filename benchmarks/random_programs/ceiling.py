@@ -220,9 +220,10 @@ def elements(op: Op, lengths: Mapping[str, int]) -> int:
 def program_ceiling(
     roots: list[Op], lengths: Mapping[str, int], machine: Machine, threads: int
 ) -> float:
-    """The least time of a graph: the bytes of its inputs and results in memory, or its operations.
+    """The least time of a graph: the bytes of its inputs and results, or its operations.
 
-    Each op of the graph counts once.
+    Each op of the graph counts once. Inputs lie as far away as all of these bytes, results in
+    memory.
     """
     limits = machine.on(threads)
     counts: dict[str, int] = {}
@@ -235,7 +236,10 @@ def program_ceiling(
             counts[dtype] = counts.get(dtype, 0) + count
     for op in set(roots):
         written += elements(op, lengths) * op.dtype.itemsize
-    return limits.seconds(read + written, read, written, counts)
+    size = read + written if read + written <= machine.caches[-1] else FAR_AWAY
+    traffic = read / limits.bandwidth(size, read, written)
+    traffic += written / limits.bandwidth(FAR_AWAY, read, written)
+    return max(traffic, sum(count / limits.flops(dtype) for dtype, count in counts.items()))
 
 
 def graph_operations(op: Op, lengths: Mapping[str, int], machine: Machine) -> tuple[str, int]:

@@ -25,6 +25,7 @@ class FusionGroup:
     names: tuple[tuple[str, str], ...] = ()
     heavy: int = 0
     reindexed: set[Op] = field(default_factory=set)  # computed at other indices than their own
+    widened: set[Op] = field(default_factory=set)  # computed for more elements than they have
 
 
 class Reading:

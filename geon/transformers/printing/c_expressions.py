@@ -309,6 +309,11 @@ def _helpers() -> Mapping[str, str]:
     return FUNCTIONS | ELEMENTARY
 
 
+def random_bits(dtype: str, operands: Sequence[str]) -> str:
+    """The bits of a seed, a draw, a call and a position, as uint32 or uint64."""
+    return f"geon_random_{SUFFIXES[dtype]}({', '.join(operands)})"
+
+
 def definitions(text: str) -> str:
     """The definitions of all helper functions that a C text needs, each after those it calls.
 

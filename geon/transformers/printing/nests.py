@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
+from ..kernels.draws import Run, runs
 from ..kernels.scalar import Code, Running
 from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
@@ -60,6 +61,23 @@ class PrintedStore:
         return f"{self.place} = {self.value};"
 
 
+@dataclass(frozen=True, slots=True)
+class PrintedWindow:
+    """Random bits that are made ahead of the innermost loop, as an array of ``ctype``.
+
+    An element takes so many ``words`` of 32 bits. ``base`` is the position of the element of turn
+    0, ``end`` the position behind the last that is worth making; ``stream`` the texts of seed,
+    draw and call.
+    """
+
+    name: str
+    ctype: str
+    words: int
+    base: str
+    end: str
+    stream: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class PrintedPass:
     """Loops, outermost first, with the statements of one element, what it reduces and stores.
@@ -73,6 +91,7 @@ class PrintedPass:
     sums: list[Accumulator] = field(default_factory=list)
     states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
+    windows: list[PrintedWindow] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +169,8 @@ class _NestPrinter:
         """What a pass computes for each element."""
         body = Block(row)
         made = PrintedPass(step.loops, body, weight(step, self.depths))
+        self.scalars.words = {}
+        made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         for reduction in step.reductions:
             if reduction.folds is not None:
                 made.sums.append(self.accumulator(body, reduction, row.lanes is not None))
@@ -162,6 +183,16 @@ class _NestPrinter:
             array = self.array(self.nest.arrays[keep.number])
             body.lines.append(f"{array}[{self.scalars.index(body, keep.offset)}] = {value};")
         return made
+
+    def window(self, row: Block, run: Run) -> PrintedWindow:
+        """Where the bits of a draw are made for a run of elements; they are read from there."""
+        node, name = run.node, self.scalars.fresh("w")
+        stream = [self.scalars.value(row, each) for each in (node.seed, node.draw, node.call)]
+        base = self.scalars.index(row, run.base)
+        end = f"{base} + lanes" if run.end is None else self.scalars.index(row, run.end)
+        self.scalars.words[node] = f"{name}_at[{run.variable} - {run.variable}_words]"
+        ctype = c_expressions.C_TYPES[name_of(node.dtype)]
+        return PrintedWindow(name, ctype, node.dtype.itemsize // 4, base, end, tuple(stream))
 
     def accumulator(self, body: Block, reduction: Reduction, lanes: bool) -> Accumulator:
         """The step of a reduction that folds a row."""

@@ -55,7 +55,7 @@ RANDOM_BITS = Primitive(
     fits=(is_count, is_count, is_axes, is_dtype),
     arity=1,
     infer=_infer,
-    cost="kernel",
+    cost="expensive",
 )
 
 

@@ -373,11 +373,24 @@ def scattered(b, length):
 
 
 def bits(b, length):
-    """Random words."""
+    """Random words, and masks used where they are drawn."""
     axis = b.axis(length)
     drawn = b.choice(b.streams).bits([axis], b.choice(["uint32", "uint64"]))
     b.add(drawn)
     b.add(geon.bitwise_and(drawn, 7) + geon.cast(b.placeholder("bool", [axis]), drawn.dtype))
+    other = _side(b, length, [1, 2, 3, 9, 10, 65])
+    axes = b.shuffled([axis, other])
+    x = _leaf(b, axes, "float32")
+    mask = b.choice(b.streams).bernoulli(b.choice([axes, axes[::-1]]), 0.5)
+    dropped = x * mask
+    which = b.choice(["stored", "rows", "columns", "part"])
+    if which == "stored":
+        b.add(b.turned(dropped))
+    elif which == "part":
+        last = mask.axes[-1]
+        b.add(mask[{last: slice(last.length // 3, None)}] * 2)
+    else:
+        b.add(geon.sum(dropped, axis if which == "rows" else other))
 
 
 def finite(b, length):

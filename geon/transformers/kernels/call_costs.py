@@ -12,7 +12,7 @@ from .counting import Rows, note
 
 # Steps of scalar code that one element of the first operand takes; those of a running total wait
 # for the one before. What sorting compares is by the logarithm of the length: ``SORTS``.
-STEPS = {"cumsum": 24, "cumprod": 24, "argmax": 4, "argmin": 4, "random_bits": 7}
+STEPS = {"cumsum": 24, "cumprod": 24, "argmax": 4, "argmin": 4}
 SORTS = {"sort": 3, "argsort": 5, "top_k": 1}
 COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation for each element
 

@@ -16,8 +16,9 @@ from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op
 from .call_costs import Counted, call_counted
 from .contraction import Contraction, unit_of
-from .counting import INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
+from .counting import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
 from .depths import ELEMENT, Depths
+from .draws import roots, runs
 from .machine import Machine
 from .reach import Reach, Reaches
 from .scalar import Kept, Load, Scalar, walk
@@ -188,6 +189,7 @@ class _NestCost:
         self.lanes = nest.across.name if nest.across is not None else None
         self.rows: Rows = {}
         self.seen: set[int] = set()  # nodes that are known once, or once for each row
+        self.runs: set[int] = set()  # random bits that the pass takes in order
 
     def turns(self, loops: Iterable[Loop]) -> int:
         total = 1
@@ -221,19 +223,17 @@ class _NestCost:
         """What one pass does, or a store of a value of the row."""
         if isinstance(step, Store):
             return self.made((), [step.value], [step], 0, 0)
-        roots: list[Scalar] = []
+        values = roots(step)
         for each in step.reductions:
-            roots += [*each.elements, *([each.position] if each.position is not None else [])]
-            roots += reduced_values(each)
-        roots += [store.value for store in step.stores]
-        roots += [keep.value for keep in step.keeps]
+            values += reduced_values(each)
+        self.runs = {id(run.node) for run in runs(self.nest, step, self.depths)}
         kept = sum(self.nest.arrays[keep.number].dtype.itemsize for keep in step.keeps)
-        return self.made(step.loops, roots, step.stores, len(step.reductions), kept)
+        return self.made(step.loops, values, step.stores, len(step.reductions), kept)
 
     def made(
         self,
         loops: Sequence[Loop],
-        roots: Sequence[Scalar],
+        values: Sequence[Scalar],
         stores: Sequence[Store],
         reductions: int,
         kept: int,
@@ -245,7 +245,7 @@ class _NestCost:
         once: Rows = {}
         accesses: list[Access] = []
         widest = 1
-        for value in walk(*roots):
+        for value in walk(*values):
             element = self.depths.value(value) == ELEMENT and bool(loops)
             if not element:
                 if id(value) in self.seen:
@@ -253,7 +253,10 @@ class _NestCost:
                 self.seen.add(id(value))
             known_once = self.depths.value(value) == 0 and not element
             times = turns if element else 1 if known_once else self.row_count
-            count(rows if element else once, value, times)
+            if element and id(value) in self.runs:
+                note(rows, DRAW, name_of(value.dtype), times)
+            else:
+                count(rows if element else once, value, times)
             if isinstance(value, Load):
                 accesses.append(self.counts.access(value, times, innermost, self.in_row))
             elif isinstance(value, Kept):

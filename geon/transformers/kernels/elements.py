@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from typing import Protocol
 
-from ...op_graph.affine import Affine, Quotient, Remainder, strides, variable
+import numpy as np
+
+from ...op_graph.affine import Affine, Quotient, Remainder, flattened, strides, variable
+from ...op_graph.axes import Axes, Axis
 from ...op_graph.bound import is_bound
-from ...op_graph.constants import scalar_value
+from ...op_graph.constants import array_constant, scalar_value
+from ...op_graph.dtypes import UINT64
 from ...op_graph.index_map import Guard, Index, Piece, Position
 from ...op_graph.op_graph import Leaf, Op, among
 from .scalar import (
@@ -17,10 +21,13 @@ from .scalar import (
     IndexNumber,
     LengthNumber,
     Load,
+    RandomBits,
     Scalar,
     Select,
     Wrapped,
 )
+
+SEED_AND_DRAW = Axes([Axis("seed and draw", 2)])
 
 
 def is_same(op: Op) -> bool:
@@ -144,10 +151,23 @@ class Elements:
             return self.code(LengthNumber, op.attrs[0], op.dtype)
         if name == "iota":
             return self.code(IndexNumber, index[op.axes.names[0]], op.dtype)
+        if name == "random_bits":
+            return self.drawn(op, index)
         if op.primitive.index_map is not None:
             return self.chosen(op, index, op.primitive.index_map(op, index))
         args = tuple([self.value(arg, index) for arg in op.args])
         return self.code(Apply, op.primitive, args, op.attrs, op.dtype)
+
+    def drawn(self, op: Op, index: Index) -> RandomBits:
+        """The bits of a draw, whose seed and number are an operand: equal draws are one text."""
+        told = array_constant(np.array(op.attrs[:2], UINT64), SEED_AND_DRAW)
+        seed, draw = (
+            self.code(Load, self.operands.number(told), Affine((), k), UINT64) for k in range(2)
+        )
+        call = self.value(op.args[0], {})
+        axes = [(index[axis.name], axis.expression) for axis in op.axes]
+        position = flattened([at for at, _ in axes], [length for _, length in axes])
+        return self.code(RandomBits, seed, draw, call, position, op.axes.size, op.dtype)
 
     def chosen(
         self, op: Op, index: Index, pieces: tuple[Piece, ...], certain: bool = True

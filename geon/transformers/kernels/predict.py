@@ -116,7 +116,8 @@ class _Predictor:
 
     def at_once(self, stage: Stage) -> int:
         """How many rows are taken side by side."""
-        return min(stage.inner, self.machine.side_by_side) if stage.side_by_side else 1
+        rows = min(stage.inner, self.machine.side_by_side) if stage.side_by_side else 1
+        return max(rows, 1)
 
     def block_bytes(self, access: Access, at_once: int) -> int:
         """The bytes of lines that a block of rows touches."""

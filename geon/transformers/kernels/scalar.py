@@ -90,6 +90,22 @@ class Wrapped:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class RandomBits:
+    """Bits of draw number ``draw`` of a stream: those of its element number ``position``.
+
+    ``op_graph.philox`` says which bits these are. The stream's ``seed``, ``draw`` and the number of
+    the ``call`` are uint64 scalars; the draw has ``size`` elements.
+    """
+
+    seed: Scalar
+    draw: Scalar
+    call: Scalar
+    position: Affine
+    size: Size
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Reduced:
     """Scalar ``part`` of the state that reduction ``number`` of the kernel ended with."""
 
@@ -131,6 +147,7 @@ Scalar = (
     | Apply
     | Select
     | Wrapped
+    | RandomBits
     | Reduced
     | Running
     | Kept
@@ -185,6 +202,8 @@ def parts(value: Scalar) -> tuple[Scalar, ...]:
         return value.args
     if isinstance(value, Select):
         return value.value, value.other
+    if isinstance(value, RandomBits):
+        return value.seed, value.draw, value.call
     return (value.position,) if isinstance(value, Wrapped) else ()
 
 
@@ -192,6 +211,8 @@ def indices(value: Scalar) -> tuple[Affine, ...]:
     """The indices that stand in a node."""
     if isinstance(value, (Load, Kept)):
         return (value.offset,)
+    if isinstance(value, RandomBits):
+        return (value.position,)
     if isinstance(value, IndexNumber):
         return (value.index,)
     return tuple(guard.index for guard in value.guards) if isinstance(value, Select) else ()
@@ -238,6 +259,7 @@ NODES = (
     Apply,
     Select,
     Wrapped,
+    RandomBits,
     Reduced,
     Running,
     Kept,

@@ -22,6 +22,7 @@ from .scalar import (
     LengthNumber,
     Load,
     Number,
+    RandomBits,
     Reduced,
     Scalar,
     Select,
@@ -125,6 +126,9 @@ class _Structure:
             return kind, self.guards(value.guards), chosen
         if isinstance(value, Wrapped):
             return kind, self.numbers[id(value.position)], value.length
+        if isinstance(value, RandomBits):
+            stream = tuple([self.numbers[id(x)] for x in (value.seed, value.draw, value.call)])
+            return kind, stream, self.index(value.position), value.size, value.dtype
         if isinstance(value, Kept):
             return kind, value.number, self.index(value.offset), value.dtype
         if isinstance(value, Reduced):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...op_graph.affine import Affine, Quotient, Remainder
 from .depths import ROW, Depths
-from .scalar import Load, Scalar, Wrapped, indices, inside, walk
+from .scalar import Load, RandomBits, Scalar, Wrapped, indices, inside, walk
 from .types import Nest, Store
 
 
@@ -38,7 +38,7 @@ class Uses:
         """Note the uses in scalar code."""
         for node in walk(value):
             for index in indices(node):
-                if isinstance(node, Load):
+                if isinstance(node, (Load, RandomBits)):
                     self.address(index)
                 else:
                     self.direct(index)

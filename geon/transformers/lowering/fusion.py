@@ -30,6 +30,7 @@ RECENT = 8  # the last kernels that read a value, which one more of its readers 
 CHEAP_CHAIN = 8
 ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
 FEW_ROWS = 8
+REPEATED = 2  # kernels that compute a costly op, such as forward and backward, before it is stored
 LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
 
 
@@ -258,8 +259,11 @@ class _Fusion:
     def enter(self, op: Op, group: FusionGroup, result: bool) -> None:
         """Compute ``op`` in a group, stored by it where it is a ``result``."""
         group.inner.add(op)
-        if not all(self.straight(use, group) for use in self.within(self.uses.get(op, []), group)):
+        inside = self.within(self.uses.get(op, []), group)
+        if not all(self.straight(use, group) for use in inside):
             group.reindexed.add(op)
+        if any(use.broadcasts or use.op in group.widened for use in inside):
+            group.widened.add(op)
         group.statements += statements(op)
         for axis in loop_axes(op):
             group.extents.setdefault(axis.name, axis.expression)
@@ -318,10 +322,19 @@ class _Fusion:
         alone = len(uses) == 1 and not uses[0].broadcasts and not self.operand(uses[0])
         if not (cheap or scalar or alone):
             return False
+        if op.primitive.cost == "expensive" and not scalar and self.multiplies(uses, users):
+            return False
         for group in users:
             if group.kind == "call" or self.full(op, group):
                 return False
         return not any(self.operand(use) and op in self.after_contraction for use in uses)
+
+    def multiplies(self, uses: list[Use], users: list[FusionGroup]) -> bool:
+        """Whether repeating an op in all its users computes it more often than memory costs."""
+        widened = any(
+            use.op in group.widened for group in users for use in self.within(uses, group)
+        )
+        return widened or len(users) > REPEATED
 
     def straight(self, use: Use, group: FusionGroup) -> bool:
         """Whether the user is computed at the group's indices, and takes the op at its own."""

@@ -27,6 +27,7 @@ class FusionGroup:
     statements: int = 0
     extents: dict[str, int | Length] = field(default_factory=dict)
     reindexed: set[Op] = field(default_factory=set)  # computed at other indices than their own
+    widened: set[Op] = field(default_factory=set)  # computed for more elements than they have
 
 
 class Reading:

@@ -17,6 +17,7 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_LIKELY(x) __builtin_expect(x, 1)
 #define GEON_UNLIKELY(x) __builtin_expect(x, 0)
 #define GEON_LEADING_ZEROS(x) __builtin_clzll(x)
+#define GEON_UNROLL_10 _Pragma("GCC unroll 10")
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define GEON_FMA_F32(a, b, c) fmaf(a, b, c)
 #define GEON_FMA_F64(a, b, c) fma(a, b, c)
@@ -29,6 +30,8 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 
 class ArrayLanes:
     """Rows side by side as arrays over them: their number is ``lanes``, that at hand ``lane``."""
+
+    number = "lanes"
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""

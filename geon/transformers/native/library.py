@@ -1,4 +1,4 @@
-"""C kernels that are not loop nests: sorting, prefix sums, scatter, random bits and checks.
+"""C kernels that are not loop nests: sorting, prefix sums, scatter and checks.
 
 Arrays are contiguous and seen as (outer, n, inner), work being along the middle one. Each function
 is a unit of its own, compiled once for all programs, but for checks, which are shorter than what a
@@ -89,19 +89,6 @@ def _folded(row: str, dtype: str, x: str, y: str) -> str:
     return expression(row, (dtype, dtype), dtype, (x, y))
 
 
-# Random bits --------------------------------------------------------------------------------------
-
-
-def random_bits_text(dtype: str) -> FileFunction:
-    """``void(threads, out, count, uint64_t seed, uint64_t draw, const uint64_t *calls)``.
-
-    Fills ``out`` with count elements of uint32 or uint64 as ``op_graph.philox`` says, at most
-    2**34 words of 32 bits.
-    """
-    name, types = f"geon_random_bits_{SUFFIXES[dtype]}", {"TYPE": C_TYPES[dtype]}
-    return file_function("random_bits", name, types, {"GRAIN": _GRAIN})
-
-
 # Checks -------------------------------------------------------------------------------------------
 
 
@@ -145,7 +132,6 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "cumprod": lambda *dtypes: cumulative_text("cumprod", *dtypes),
     "scatter_set": lambda *dtypes: scatter_text("set", *dtypes),
     "scatter_add": lambda *dtypes: scatter_text("add", *dtypes),
-    "random_bits": random_bits_text,
     "check_positions": check_positions_text,
     "check_finite": check_finite_text,
 }

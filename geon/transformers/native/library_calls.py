@@ -18,8 +18,6 @@ def library_function(op: Op, names: KernelNames) -> Function:
     name = op.primitive.name
     if name == "checked":
         return _checked(op, names)
-    if name == "random_bits":
-        return _random_bits(op, names)
     if name == "scatter":
         return _scatter(op, names)
     return _lines(op, names)
@@ -84,16 +82,6 @@ def _scatter(op: Op, names: KernelNames) -> Function:
     pointers = [names.memory(each) for each in (x, index, value, op)]
     call = f"{function.name}({', '.join(['threads', *pointers, *sizes, count])});"
     return _wrapped(names, [call], function)
-
-
-def _random_bits(op: Op, names: KernelNames) -> Function:
-    function = library_text("random_bits", (name_of(op.dtype),))
-    out, calls = names.pointer(op), names.memory(op.args[0])
-    seed, draw = (f"UINT64_C({int(number)})" for number in op.attrs[:2])
-    size = names.length(op.axes.size)
-    return _wrapped(
-        names, [f"{function.name}(threads, {out}, {size}, {seed}, {draw}, {calls});"], function
-    )
 
 
 def _checked(op: Op, names: KernelNames) -> Function:

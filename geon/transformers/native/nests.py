@@ -15,6 +15,7 @@ from ..lowering.scratch import lines
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
 from ..printing.scalars import LANES
 from .accumulate import is_float_sum, wide
+from .draws import declared, words_function
 from .naming import NAME, Function, KernelNames, Parameter
 from .passes import TILE, Passes, for_loop, indented
 
@@ -42,8 +43,13 @@ def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function
     if work.pieces:
         return Function(pieces_text(work, names, vector_bytes), tuple(names.parameters))
     printed = print_nest(work, names)
+    shared: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    if any(made.windows for made in printed_passes(printed)):
+        shared, units = (words_function().header,), words_function().units
     if work.fill is None:
-        return Function(nest_text(printed, names, NAME, vector_bytes), tuple(names.parameters))
+        text = nest_text(printed, names, NAME, vector_bytes)
+        return Function(text, tuple(names.parameters), shared, units=units)
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
     whole = work.operands[work.fill.operand]
     size = f"(size_t)({names.length(whole.axes.size)}) * sizeof *{out}"
@@ -52,7 +58,7 @@ def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     head = f"static void {NAME}(int32_t threads, {names.declared()})"
     text = f"{part}{head}\n{{\n{copy}    {NAME}_part({call});\n}}\n"
-    return Function(text, tuple(names.parameters))
+    return Function(text, tuple(names.parameters), shared, units=units)
 
 
 def pieces_text(work: Nest, names: KernelNames, vector_bytes: int) -> str:
@@ -100,19 +106,31 @@ def on_stack(array: RowArray | PrintedArray) -> bool:
     return isinstance(array.size, int) and array.size <= ON_STACK
 
 
+def printed_passes(nest: PrintedNest) -> list[PrintedPass]:
+    """All passes of a nest."""
+    lines = (*nest.row.lines, *nest.ending.lines)
+    return [line for line in lines if isinstance(line, PrintedPass)]
+
+
 class _Writer:
     def __init__(self, nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> None:
         self.nest, self.names, self.name = nest, names, name
         self.passes = Passes(nest, names, vector_bytes)
-        passes = [
-            line for line in (*nest.row.lines, *nest.ending.lines) if isinstance(line, PrintedPass)
-        ]
-        loops = [*nest.rows, *(loop for made in passes for loop in made.loops)]
+        loops = [*nest.rows, *(loop for made in printed_passes(nest) for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
             self.passes.extent(
                 loop
             )  # all lengths are parameters before the first function is written
         self.buffers()  # and so is scratch memory
+
+    def top(self) -> list[str]:
+        """The statements of a task before its first row: values known once, windows of bits."""
+        return [*map(str, self.nest.top.lines), *self.windows(self.nest.row.lines)]
+
+    def windows(self, lines: list[object]) -> list[str]:
+        """The statements that declare the windows of random bits of a block's passes."""
+        passes = [line for line in lines if isinstance(line, PrintedPass)]
+        return declared([window for made in passes for window in made.windows])
 
     # Functions ----------------------------------------------------------------------------------
 
@@ -155,7 +173,7 @@ class _Writer:
         """Tasks of neighbouring rows."""
         nest, task = self.nest, f"{self.name}_rows"
         row = self.passes.statements(nest.row.lines)
-        top = [str(line) for line in nest.top.lines]
+        top = self.top()
         inner = self.row_work()
         counts = [f"({self.passes.extent(loop)})" for loop in nest.rows]
         if nest.lanes is not None:
@@ -231,7 +249,7 @@ class _Writer:
         for loop in reversed(nest.rows):
             head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
             lines = [head, *indented(lines), "}"]
-        top = [str(line) for line in nest.top.lines]
+        top = self.top()
         return self.whole([
             self.structure(task, extra),
             self.function(task, self.part(made, top), extra),
@@ -312,7 +330,7 @@ class _Writer:
     def divided(self) -> str:
         """Tasks of neighbouring turns of the outermost loop of each pass."""
         nest = self.nest
-        top = [str(line) for line in nest.top.lines]
+        top = self.top()
         functions: list[list[str]] = []
         main: list[str] = []
         if not any(isinstance(line, PrintedPass) for line in nest.row.lines):
@@ -324,7 +342,7 @@ class _Writer:
                 functions.append(self.structure(task, extra))
                 functions.append(self.function(task, self.part(line, top), extra))
                 main += self.divide(line, task)
-        ending = self.passes.statements([*nest.ending.lines])
+        ending = self.windows(nest.ending.lines) + self.passes.statements(nest.ending.lines)
         return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])
 
     def part(self, made: PrintedPass, top: list[str]) -> list[str]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
+from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop
 from ..printing.nests import PrintedNest, PrintedPass
 from ..printing.scalars import LANES
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
+from .draws import with_words
 from .naming import KernelNames
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
@@ -69,19 +73,38 @@ class Passes:
         body += work.steps()
         pragma = f"#pragma omp simd{work.clause()}"
         if lanes:
-            body = [pragma, *for_loop("lane", "0", "lanes", body)]
+            body = self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)
         for k in range(len(made.loops) - 1, -1, -1):
             turns = made.loops[k]
             around = bounds if k == 0 else None
             low, high = around or ("0", self.extent(turns))
             cut = bool(work.blocked) and k == work.level
-            run = for_loop(turns.name, *((BLOCK_BEGIN, BLOCK_END) if cut else (low, high)), body)
+            ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
             if not lanes and k == len(made.loops) - 1:
-                run = [pragma, *run]
+                most = work.turns() if cut else turns.extent
+                run = self.by_words(made, turns.name, ends, most, pragma, body)
+            else:
+                run = for_loop(turns.name, *ends, body)
             body = work.blocks(run, turns.name, around) if cut else run
         if not made.loops and not lanes:
             body = ["{", *indented(body), "}"]
         return [*work.start(), *body, *work.end(partial)]
+
+    def by_words(
+        self,
+        made: PrintedPass,
+        variable: str,
+        bounds: tuple[str, str],
+        extent: Size,
+        pragma: str,
+        body: list[str],
+    ) -> list[str]:
+        """The innermost loop of a pass, of ``extent`` turns or fewer, and the words it needs."""
+
+        def run(low: str, high: str) -> list[str]:
+            return [pragma, *for_loop(variable, low, high, body)]
+
+        return with_words(made.windows, variable, bounds, extent, run)
 
     def stateful(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
@@ -106,16 +129,25 @@ class Passes:
         body = [*map(str, [*made.body.lines, *made.stores]), *steps]
         loops = list(made.loops)
         if lanes:
-            body = [SIMD, *for_loop("lane", "0", "lanes", body)]
+            body = self.by_words(made, "lane", ("0", "lanes"), LANES, SIMD, body)
         elif count != "1" and loops:
             inner = loops.pop()
             low, high = bounds if bounds and not loops else ("0", self.extent(inner))
-            body = self.by_lanes(inner, low, high, count, body)
+            body = with_words(
+                made.windows, inner.name, (low, high), inner.extent,
+                functools.partial(self.by_lanes, inner, count=count, body=body),
+            )  # fmt: skip
         else:
             lines.append("const int64_t lane = 0;")
         for k in range(len(loops) - 1, -1, -1):
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
-            body = for_loop(loops[k].name, low, high, body)
+            if lanes or count != "1" or k < len(loops) - 1:
+                body = for_loop(loops[k].name, low, high, body)
+            else:
+                body = with_words(
+                    made.windows, loops[k].name, (low, high), loops[k].extent,
+                    functools.partial(for_loop, loops[k].name, body=body),
+                )  # fmt: skip
         met = []
         if not lanes and count != "1":
             joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]

@@ -331,3 +331,8 @@ def is_serial(name: str, dtypes: Sequence[str]) -> bool:
     if name == "sign" and dtypes[0].startswith("uint"):
         return True
     return name in SERIAL_FLOAT64 and dtypes[0] == "float64"
+
+
+def random_bits(dtype: str) -> str:
+    """The function that makes bits of a seed, a draw, a call and a position: uint32 or uint64."""
+    return f"geon_random_{SUFFIXES[dtype]}"

@@ -6,7 +6,9 @@ from typing import Protocol
 
 
 class Lanes(Protocol):
-    """How a language holds values of rows that are computed side by side."""
+    """How a language holds values of rows that are computed side by side, ``number`` at a time."""
+
+    number: str
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""

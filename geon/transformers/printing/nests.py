@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
+from ..kernels.draws import Run, runs
 from ..kernels.scalar import Code, Load, Running, walk
 from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
@@ -75,6 +76,23 @@ class TurnedLoad:
     step: str
 
 
+@dataclass(frozen=True, slots=True)
+class PrintedWindow:
+    """Random bits that are made ahead of the innermost loop, as an array of ``ctype``.
+
+    An element takes so many ``words`` of 32 bits. ``base`` is the position of the element of turn
+    0, ``end`` the position behind the last that is worth making; ``stream`` the texts of seed,
+    draw and call.
+    """
+
+    name: str
+    ctype: str
+    words: int
+    base: str
+    end: str
+    stream: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class PrintedPass:
     """Loops, outermost first, with the statements of one element, what it reduces and stores.
@@ -91,6 +109,7 @@ class PrintedPass:
     stores: list[PrintedStore] = field(default_factory=list)
     crosses: bool = False
     turned: list[TurnedLoad] = field(default_factory=list)
+    windows: list[PrintedWindow] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +215,9 @@ class _NestPrinter:
         if self.nest.across is not None and crosses(step, self.nest.across.name):
             made.crosses = True
             self.turn(made, step, self.nest.across.name)
+        self.scalars.words = {}
+        if not made.crosses:  # tiles do not follow the order of positions
+            made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         for reduction in step.reductions:
             if reduction.folds is not None:
                 made.sums.append(self.accumulator(body, reduction, row.lanes))
@@ -223,6 +245,17 @@ class _NestPrinter:
             made.turned.append(TurnedLoad(name, ctype, load.dtype.itemsize, pointer, far))
             flag = " != 0" if dtype == "bool" else ""
             made.body.names[load] = f"{name}[{lane} - {lane}_tile][{last} - tile]{flag}"
+
+    def window(self, row: Block, run: Run) -> PrintedWindow:
+        """Where the bits of a draw are made for a run of elements; they are read from there."""
+        node, name = run.node, self.scalars.fresh("w")
+        stream = [self.scalars.value(row, each) for each in (node.seed, node.draw, node.call)]
+        base = self.scalars.index(row, run.base)
+        end = self.names.lanes.number
+        end = f"{base} + {end}" if run.end is None else self.scalars.index(row, run.end)
+        self.scalars.words[node] = f"{name}_at[{run.variable} - {run.variable}_words]"
+        ctype = c_expressions.C_TYPES[name_of(node.dtype)]
+        return PrintedWindow(name, ctype, node.dtype.itemsize // 4, base, end, tuple(stream))
 
     def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
         """The step of a reduction that folds a row."""

@@ -19,6 +19,7 @@ from ..kernels.scalar import (
     LengthNumber,
     Load,
     Number,
+    RandomBits,
     Reduced,
     Running,
     Scalar,
@@ -82,8 +83,8 @@ class ScalarPrinter:
 
     ``reduced`` are the names of finished reductions by number and part, ``running`` those of the
     state (and of the other state) that a reduction is at, ``kept`` those of row arrays,
-    ``contracted`` is that of a contraction's sum, ``spelled`` the texts of loops' variables where
-    they are not their names.
+    ``contracted`` is that of a contraction's sum, ``words`` those of random bits that were made
+    before, ``spelled`` the texts of loops' variables where they are not their names.
     """
 
     def __init__(self, names: Names, depths: Depths) -> None:
@@ -93,6 +94,7 @@ class ScalarPrinter:
         self.kept: dict[int, str] = {}
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
+        self.words: dict[RandomBits, str] = {}
         self.count = 0
 
     def fresh(self, stem: str = "t") -> str:
@@ -244,6 +246,15 @@ class ScalarPrinter:
             rest = rest.other
         return "".join([*chosen, self.value(block, rest)])
 
+    def _random(self, block: Block, value: RandomBits) -> str:
+        if value in self.words:
+            return self.words[value]
+        stream = [self.value(block, each) for each in (value.seed, value.draw, value.call)]
+        position = self.index(block, value.position)
+        name = c_expressions.random_bits(name_of(value.dtype))
+        self.names.calls([name])
+        return f"{name}({', '.join([*stream, position])})"
+
     def _wrapped(self, block: Block, value: Wrapped) -> str:
         wide = f"(int64_t){self.value(block, value.position)}"
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
@@ -255,4 +266,5 @@ TEXTS: dict[type, Callable[[ScalarPrinter, Block, Any], str]] = {
     Apply: ScalarPrinter._apply,
     Select: ScalarPrinter._select,
     Wrapped: ScalarPrinter._wrapped,
+    RandomBits: ScalarPrinter._random,
 }

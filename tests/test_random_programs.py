@@ -272,7 +272,11 @@ def test_bounds():
     def race(*ratios):
         return bench_random.ratios(
             [
-                {"number": k, "shown": "", "forward": {"geon": 1.0, "jax": ratio}}
+                {
+                    "number": k,
+                    "shown": "",
+                    "forward": {"geon": 1.0, "jax": ratio, "geon_best": 1.0, "jax_best": ratio},
+                }
                 for k, ratio in enumerate(ratios)
             ]  # fmt: skip
         )

@@ -92,7 +92,9 @@ def race(
             return {"reason": fault}
         times = in_turns(lambda: f(*feeds), lambda: jax.block_until_ready(g(*args)))
     return {
-        "geon": statistics.median(times[0]), "jax": statistics.median(times[1]),
+        "geon": statistics.median(map(statistics.median, times[0])),
+        "jax": statistics.median(map(statistics.median, times[1])),
+        "geon_best": min(map(min, times[0])), "jax_best": min(map(min, times[1])),
         "first": first, "jax_first": their_first,
     }  # fmt: skip
 
@@ -109,10 +111,10 @@ def in_jax(
     return jax.jit(jax.grad(lambda *arrays: function(*arrays)[0], numbers))
 
 
-def in_turns(first: Call, second: Call) -> tuple[list[float], list[float]]:
-    """Medians of the seconds of calls in each turn; who begins changes about."""
+def in_turns(first: Call, second: Call) -> tuple[list[list[float]], list[list[float]]]:
+    """The seconds of the calls of each turn; who begins changes about."""
     calls = (first, second)
-    times: tuple[list[float], list[float]] = ([], [])
+    times: tuple[list[list[float]], list[list[float]]] = ([], [])
     slow = [timed(call) > TURN for call in calls]
     began = time.perf_counter()
     for number in range(ROUNDS):
@@ -126,7 +128,7 @@ def in_turns(first: Call, second: Call) -> tuple[list[float], list[float]]:
             end = time.perf_counter() + TURN
             while not taken or time.perf_counter() < end:
                 taken.append(timed(calls[which]))
-            times[which].append(statistics.median(taken))
+            times[which].append(taken)
     return times
 
 

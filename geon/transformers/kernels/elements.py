@@ -7,13 +7,22 @@ from typing import Protocol
 
 import numpy as np
 
-from ...op_graph.affine import Affine, Quotient, Remainder, flattened, strides, variable
+from ...op_graph.affine import (
+    Affine,
+    Quotient,
+    Remainder,
+    Size,
+    flattened,
+    strides,
+    variable,
+)
 from ...op_graph.axes import Axes, Axis
 from ...op_graph.bound import is_bound
 from ...op_graph.constants import array_constant, scalar_value
 from ...op_graph.dtypes import UINT64
 from ...op_graph.index_map import Guard, Index, Piece, Position
 from ...op_graph.op_graph import Leaf, Op, among
+from .digits import without_divisions
 from .scalar import (
     Apply,
     Clamped,
@@ -94,12 +103,17 @@ class Elements:
     reductions that were finished, what was kept of them, the sum of a contraction. ``readable`` are
     results that an earlier pass of the same kernel has stored. ``found`` is what was made since
     ``forget``, by ``id`` (equal hashes would compare ops by ``==``) and indices, in order.
+    Atoms of indices are below their ``ranges``, where these are known.
     """
 
     def __init__(
-        self, operands: Operands, decided: Callable[[Guard], bool | None] = lambda guard: None
+        self,
+        operands: Operands,
+        decided: Callable[[Guard], bool | None] = lambda guard: None,
+        ranges: Mapping[Hashable, Size] | None = None,
     ) -> None:
         self.operands, self.decided = operands, decided
+        self.ranges = {} if ranges is None else ranges
         self.code = Code()
         self.known: dict[Op, Callable[[Index], Scalar | None]] = {}
         self.readable: set[Op] = set()
@@ -224,7 +238,8 @@ class Elements:
 
     def resolved(self, op: Op, index: Index) -> dict[str, Affine]:
         """Indices with what stands for positions in the arguments of ``op`` as scalar code."""
-        return {name: self.without_positions(op, each) for name, each in index.items()}
+        found = {name: self.without_positions(op, each) for name, each in index.items()}
+        return {name: without_divisions(each, self.ranges) for name, each in found.items()}
 
     def without_positions(self, op: Op, index: Affine) -> Affine:
         """An index with its positions as scalar code."""

@@ -24,6 +24,7 @@ from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
 from ...op_graph.reducers import SUM, Reducer
+from .digits import digits_of
 from .elements import Elements, Operands
 from .regions import Facts, Interval, Region
 from .scalar import IndexNumber, Kept, Reduced, Scalar
@@ -83,6 +84,7 @@ class NestMaker:
         for name, interval in region.spans:
             self.narrow(name, interval)
         self.variable = {name: k for k, name in enumerate(self.extents)}
+        self.digits: dict[str, tuple[str, ...]] = {}
         self.levels: dict[Op, int] = {}
         self.items = self.find_items()
         for op in self.results:
@@ -171,18 +173,33 @@ class NestMaker:
     def walked(self) -> tuple[str, ...]:
         """The axes that have loops, in the order of memory."""
         order = self.operands.order(self.results[0])
-        return order[:-1] if self.region.unrolled else order
+        if self.region.unrolled:
+            return order[:-1]
+        return tuple([digit for name in order for digit in self.digits.get(name, (name,))])
+
+    def take_apart(self, uses: Uses) -> bool:
+        """Walk axes that are divided by their digits; False where there are none."""
+        if self.region.spans or self.region.cuts:
+            return False
+        for name in self.walked():
+            lengths = digits_of(uses.indices, self.name((name,)), self.extents[name])
+            digits = tuple([f"{name} digit {k}" for k in range(len(lengths))])
+            if digits:
+                self.digits[name] = digits
+                self.extents.update(zip(digits, lengths, strict=True))
+                self.variable.update({d: len(self.variable) + k for k, d in enumerate(digits)})
+        return bool(self.digits)
 
     def map_nest(self) -> Nest:
         """One pass over all axes: a single loop where memory allows, else rows and a last loop."""
         order = self.walked()
         if not order:
             return self.by_element()
-        groups: Groups = [(n,) for n in order]
-        uses = Uses()
-        if len(order) > 1:
+        uses = Uses.of(self.by_element())
+        if self.take_apart(uses):
+            order = self.walked()
             uses = Uses.of(self.by_element())
-            groups = self.merged(order, uses)
+        groups = self.merged(order, uses)
         if len(groups) == 1:
             self.go_over(order)
             return self.build([], None, {order: groups})
@@ -242,7 +259,10 @@ class NestMaker:
     ) -> Nest:
         """A nest with these loops."""
         self.ranges: dict[Hashable, Size] = {}
-        self.elements = Elements(self.operands, lambda guard: self.facts.decide(guard, self.ranges))
+        decide = self.facts.decide
+        self.elements = Elements(
+            self.operands, lambda guard: decide(guard, self.ranges), self.ranges
+        )
         self.index: dict[str, Affine] = {}
         self.arrays: list[RowArray] = []
         self.kept: list[tuple[Op, tuple[Affine, ...], Kept]] = []
@@ -352,7 +372,14 @@ class NestMaker:
 
     def index_of(self, op: Op) -> dict[str, Affine]:
         """The loops' indices of an op's axes."""
-        return {n: self.index[n] for n in op.axes.names}
+        return {n: self.index_along(n) for n in op.axes.names}
+
+    def index_along(self, name: str) -> Affine:
+        """The index along an axis, which the loops over its digits make up."""
+        digits = self.digits.get(name)
+        if digits is None:
+            return self.index[name]
+        return flattened([self.index[d] for d in digits], [self.extents[d] for d in digits])
 
     def reduction(self, op: Op) -> Reduction:
         """A reduction with the elements it goes over."""

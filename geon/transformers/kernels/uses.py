@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...op_graph.affine import Affine, Quotient, Remainder
+from ...op_graph.affine import Affine, Quotient, Remainder, variable
 from .depths import ROW, Depths
 from .scalar import Load, RandomBits, Scalar, Wrapped, indices, inside, walk
 from .types import Nest, Store
@@ -33,6 +33,11 @@ class Uses:
                 found.add(step.value)
                 found.address(step.offset)
         return found
+
+    @property
+    def indices(self) -> list[Affine]:
+        """All that is used, as indices."""
+        return [*self.offsets, *map(variable, self.values)]
 
     def add(self, value: Scalar) -> None:
         """Note the uses in scalar code."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, IndexRangeError
-from .affine import Affine, Quotient, Remainder, variable
+from .affine import Affine, divided, variable
 from .attributes import is_items
 from .axes import Axes, Axis, axes_may_equal
 from .constants import as_tensor
@@ -164,8 +164,8 @@ def _update_map(op: Op, index: Index) -> Map:
             guards.append(Guarded(here, start, stop))
             found[axis.name] = here - start
             if step != 1:
-                guards.append(Guarded(variable(Remainder(here - start, step)), 0, 1))
-                found[axis.name] = variable(Quotient(here - start, step))
+                found[axis.name], rest = divided(here - start, step)
+                guards.append(Guarded(rest, 0, 1))
         else:
             guards.append(Guarded(here - _position_of(item, axis), 0, 1))
     return Piece(tuple(guards), 1, found), Piece((), 0, index)

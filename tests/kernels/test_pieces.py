@@ -80,6 +80,21 @@ def test_a_short_innermost_axis_has_no_loop():
     assert len(step.stores) == 3 and step.loops[-1].extent == 1200
 
 
+@pytest.mark.parametrize("axes", [(N, C), OPEN], ids=["known", "open"])
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_a_slope_of_every_second_element_takes_two_at_a_time(axes, step):
+    """What is left behind the last whole turn is a loop of its own."""
+
+    def make(x, n, c):
+        return geon.deriv(geon.sum(geon.square(taken(x, c, 1, None, step))), x)
+
+    (nest,) = nests(computation(make, *axes))
+    (piece,) = nest.pieces
+    (turns,) = [each for each in piece.steps if len(each.stores) == step]
+    assert [store.offset.step(turns.loops[-1].name) for store in turns.stores] == [step] * step
+    assert not any(guards_of(*[store.value for store in turns.stores]))
+
+
 def test_a_thin_border_is_cut_along_rows_alone():
     """A stencil of two on all sides: two borders of rows, and what lies between them."""
     x = geon.placeholder([geon.Axis("N", 80), geon.Axis("C", 90)])
@@ -118,6 +133,30 @@ def test_pieces_give_the_bits_of_the_whole(name):
     for n, c in [(2, 2), (2, 3), (3, 2), (5, 2), (7, 8)]:
         x = np.random.default_rng(n).standard_normal((n, c)).astype(np.float32)
         np.testing.assert_allclose(f(x), g(x), rtol=1e-6, err_msg=f"{n} by {c}")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    "where", [(0, None, 2), (1, None, 2), (2, -1, 3), (5, 19, 7), (3, None, 9)]
+)
+def test_slopes_of_slices_with_steps(axis, where):
+    """Also with flips, sums of several, and what is left in each length."""
+
+    def make(x, n, c):
+        along = (n, c)[axis]
+        part = geon.square(taken(x, along, *where))
+        turned = geon.square(taken(geon.flip(x, along), along, 1, None, 2))
+        return geon.deriv(geon.sum(part) + geon.sum(turned), x)
+
+    f = computation(make, *OPEN, KernelsTransformer)
+    g = computation(make, *OPEN, lambda: geon.make_transformer("numpy"))
+    for n, c in [(20, 21), (21, 20), (22, 23), (25, 24), (40, 43)]:
+        x = np.random.default_rng(n).standard_normal((n, c)).astype(np.float32)
+        np.testing.assert_allclose(f(x), g(x), rtol=1e-6)
+        known = N.with_length(n), C.with_length(c)
+        np.testing.assert_allclose(
+            computation(make, *known, KernelsTransformer)(x), g(x), rtol=1e-6
+        )
 
 
 # What is known of lengths -------------------------------------------------------------------------

@@ -113,3 +113,34 @@ def test_what_adjoins_along_lanes_is_turned_and_read_along_the_stores():
 def test_a_store_along_lanes_takes_no_tile():
     text = source(lambda x, y, n: geon.softmax(x, n))
     assert "tile" not in text
+
+
+@pytest.mark.parametrize("columns", [1, 3, 63, 64])
+def test_known_lanes_of_one_block_are_a_number(columns):
+    n, c = geon.Axis("N"), geon.Axis("C", columns)
+    x = geon.placeholder([n, c])
+    text = Native().computation(geon.sum(x, n), x).source
+    assert f"const int64_t lanes = {columns};" in text
+    more = c.with_length(65)
+    x = geon.placeholder([n, more])
+    assert (
+        "const int64_t lanes = (65) - first_lane" in Native().computation(geon.sum(x, n), x).source
+    )
+
+
+@compiled
+@pytest.mark.parametrize("columns", [*range(1, 10), 16, 31, 63, 64, 65])
+def test_sums_over_the_first_axis_of_few_columns(columns):
+    """The bits do not depend on threads, nor on whether the columns were known."""
+    n, c = geon.Axis("N"), geon.Axis("C", columns)
+    found = []
+    for threads, axis in [(1, c), (2, c), (2, geon.Axis("C"))]:
+        x = geon.placeholder([n, axis])
+        with geon.make_transformer("native", threads=threads) as transformer:
+            each = [geon.sum(x, n), geon.max(x, n), geon.variance(x, n), geon.logsumexp(x, n)]
+            f = transformer.computation(each, x)
+            for rows in (1, 31, 32, 33, 1000):
+                a = np.random.default_rng(rows).standard_normal((rows, columns), np.float32)
+                found.append([each.tobytes() for each in f(a)])
+                np.testing.assert_allclose(f(a)[0], a.sum(0, np.float64), rtol=1e-5, atol=1e-5)
+    assert found[:5] == found[5:10] == found[10:]

@@ -81,6 +81,7 @@ class NestMaker:
             for axis in op.axes:
                 self.extents.setdefault(axis.name, axis.expression)
         self.low: dict[str, Size] = {}
+        self.phases = 1
         for name, interval in region.spans:
             self.narrow(name, interval)
         self.variable = {name: k for k, name in enumerate(self.extents)}
@@ -92,7 +93,7 @@ class NestMaker:
 
     def narrow(self, name: str, interval: Interval) -> None:
         """Walk no more than an interval of an axis."""
-        self.extents[name], self.low[name] = interval.extent, interval.low
+        self.extents[name], self.low[name] = interval.turns, interval.low
 
     # What is computed in which pass -------------------------------------------------------------
 
@@ -343,8 +344,15 @@ class NestMaker:
             return [self.make_pass(level, inner, items, groups)]
         found = []
         for interval in self.region.cuts:
-            self.narrow(inner[-1], interval)
-            found.append(self.make_pass(level, inner, items, groups))
+            if interval.phases > 1:
+                self.narrow(inner[-1], interval)
+                self.phases = interval.phases
+                found.append(self.make_pass(level, inner, items, groups))
+                self.phases = 1
+                interval = interval.rest
+            if interval.extent != 0:
+                self.narrow(inner[-1], interval)
+                found.append(self.make_pass(level, inner, items, groups))
         return found
 
     def make_pass(
@@ -355,18 +363,26 @@ class NestMaker:
         loops = tuple([self.loop(axes) for axes in groups or [(n,) for n in inner]])
         reductions = [self.reduction(item.op) for item in items if item.reduces]
         written = [item for item in items if not item.reduces]
-        stores = self.unrolled(written) if self.region.unrolled else self.stores(written)
+        stores = self.unrolled(written)
         keeps = self.keep_costly(level, inner, {loop.name for loop in loops})
         if not self.region.cuts:
             self.elements.readable.update(item.op for item in written)
         return Pass(loops, tuple(reductions), tuple(stores), tuple(keeps))
 
     def unrolled(self, items: list[_Item]) -> list[Store]:
-        """Stores at each index of the innermost axis, which has no loop."""
+        """Stores at each index of the innermost axis that one turn takes, or at all of them."""
+        if self.region.unrolled:
+            places = [Affine((), interval.low) for interval in self.region.cuts]
+        elif self.phases > 1:
+            last = self.operands.order(self.results[0])[-1]
+            turn = self.index[last] - self.low[last]
+            places = [turn * self.phases + self.low[last] + k for k in range(self.phases)]
+        else:
+            return self.stores(items)
         last = self.operands.order(self.results[0])[-1]
         found = []
-        for interval in self.region.cuts:
-            self.index[last] = Affine((), interval.low)
+        for place in places:
+            self.index[last] = place
             found += self.stores(items)
         return found
 

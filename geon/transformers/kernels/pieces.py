@@ -7,13 +7,14 @@ the innermost one into passes of a row, one after another, so that rows are stil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
 from ...op_graph.affine import Size
 from .elements import Operands
 from .nests import NestMaker, nest_over
-from .regions import Facts, Interval, Region, guards_of, points_of
+from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
 from .scalar import Scalar, walk
 from .types import Fused, Nest
 
@@ -81,32 +82,47 @@ class _Splitter:
 
     def cut(self, region: Region, name: str, facts: Facts) -> list[Region]:
         """A region as those in which choices along an axis are decided."""
-        found = self.intervals(region, name, facts)
+        found, _ = self.intervals(region, name, facts)
         if len(found) < 2:
             return [region]
         return [Region((*region.spans, (name, interval))) for interval in found]
 
     def cut_rows(self, region: Region, name: str, facts: Facts) -> Region:
         """A region whose rows are cut; short rows of known length into single elements."""
-        found = self.intervals(region, name, facts)
         length = self.result.axes[name].expression
-        if len(found) < 2:
+        found, phases = self.intervals(region, name, facts)
+        if len(found) < 2 and phases == 1:
             return region
         if isinstance(length, int) and length <= UNROLLED:
             singles = tuple([Interval(k, 1) for k in range(length)])
             return replace(region, cuts=singles, unrolled=True)
-        return replace(region, cuts=tuple(found))
+        return replace(region, cuts=tuple([with_phases(each, phases, facts) for each in found]))
 
-    def intervals(self, region: Region, name: str, facts: Facts) -> list[Interval]:
-        """The intervals of an axis on which what is chosen along it is decided."""
+    def intervals(self, region: Region, name: str, facts: Facts) -> tuple[list[Interval], int]:
+        """The intervals of an axis on which what is chosen along it is decided, and after how many
+        indices what is chosen by remainders comes again.
+        """
         maker = NestMaker(self.fused, self.operands, region, facts, across=False)
         nest = maker.by_element()
         variable = maker.name((name,))
         points: list[Size] = []
+        phases = 1
         for guard in guards_of(*stored(nest)):
             points += points_of(guard, variable) or ()
+            phases = math.lcm(phases, phases_of(guard, variable))
         extent = self.result.axes[name].expression
-        return with_borders(facts.intervals(extent, points)) if points else []
+        whole = [Interval(0, extent)]
+        found = with_borders(facts.intervals(extent, points)) if points else whole
+        return found, phases if phases <= UNROLLED else 1
+
+
+def with_phases(interval: Interval, phases: int, facts: Facts) -> Interval:
+    """An interval whose loop takes so many indices in each turn, where it is long enough."""
+    if phases == 1 or (isinstance(interval.extent, int) and interval.extent < phases):
+        return interval
+    found = replace(interval, phases=phases)
+    facts.note(found.rest.extent)  # a remainder is not negative
+    return found
 
 
 def is_thin(interval: Interval) -> bool:

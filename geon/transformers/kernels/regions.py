@@ -6,6 +6,7 @@ are not negative; calls for which it does not hold compute the choice for each e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -19,10 +20,22 @@ ASSUMED = 1 << 20  # open lengths are taken to be so long where an order must be
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """``extent`` indices of an axis from ``low`` on."""
+    """``extent`` indices of an axis from ``low`` on, ``phases`` in each turn of a loop."""
 
     low: Size
     extent: Size
+    phases: int = 1
+
+    @property
+    def turns(self) -> Size:
+        """How many turns take all of their indices."""
+        return self.extent // self.phases
+
+    @property
+    def rest(self) -> Interval:
+        """The indices behind those turns."""
+        taken = self.turns * self.phases
+        return Interval(self.low + taken, self.extent - taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +162,16 @@ def _guards_in(index: Affine) -> Iterator[Guard]:
             yield from atom.guards
         for each in inside(atom):
             yield from _guards_in(each)
+
+
+def phases_of(guard: Guard, name: str) -> int:
+    """After how many turns of a variable a guard on a remainder holds again; 1 for other guards."""
+    for atom in guard.index.terms:
+        if isinstance(atom, Remainder) and isinstance(atom.by, int) and len(atom.of.terms) == 1:
+            step = atom.of.terms.get(name)
+            if isinstance(step, int):
+                return atom.by // math.gcd(atom.by, step)
+    return 1
 
 
 def points_of(guard: Guard, atom: Hashable) -> tuple[Size, Size] | None:

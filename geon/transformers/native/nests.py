@@ -311,7 +311,10 @@ class _Writer:
             first = f"({rest} % {blocks})" if nest.rows else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
-            lines.append(f"const int64_t lanes = {left} < block ? {left} : block;")
+            lanes = f"{left} < block ? {left} : block"
+            if isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE:
+                lanes = size  # in one block, and known: so few sums are held in registers
+            lines.append(f"const int64_t lanes = {lanes};")
             if nest.rows:
                 lines.append(f"const int64_t outer = row / {blocks};")
                 rest = "outer"

@@ -130,7 +130,7 @@ MOST_KERNELS = {
     "digits_step": 13,
     "digits_predict": 5,
     "adam": 2,
-    "embedding_step": 9,
+    "embedding_step": 10,
     "softmax": 1,
     "softmax_gradient": 1,
     "layer_norm": 1,

@@ -77,7 +77,6 @@ def kernels():
         yield "scatter_add", (dtype, "int64")
     for dtype in INTEGERS:
         yield "scatter_set", ("float32", dtype)
-        yield "check_positions", (dtype,)
     for dtype in FLOATS:
         yield "check_finite", (dtype,)
 
@@ -299,22 +298,6 @@ def test_positions_of_every_integer_dtype(library, index):
     out = np.ones_like(x)
     call(library, "scatter_set", ("float32", index), 1, x, positions, value, out, 2, 6, 3, 4)
     same(out, scattered("set", x, positions.astype(np.int64), value), index)
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_positions_outside_are_found(library, dtype):
-    found = np.zeros(2, np.int64)
-    for count in (0, 1, 5, 1000):
-        index = np.random.default_rng(count).integers(0, 100, count).astype(dtype)
-        for change in (None, 100, -100, -101, np.iinfo(dtype).max, np.iinfo(dtype).min):
-            if change is not None and count:
-                if not np.iinfo(dtype).min <= change <= np.iinfo(dtype).max:
-                    continue
-                index[count // 2] = change
-            wrong = call(library, "check_positions", (dtype,), index, count, 100, found)
-            low, high = (int(index.min()), int(index.max())) if count else (0, 0)
-            assert found.tolist() == [min(low, 2**63 - 1), min(high, 2**63 - 1)]
-            assert bool(wrong) == (bool(count) and (low < -100 or high >= 100))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -9,6 +9,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op
 from .counting import Rows, note
+from .elements import examined
 
 # Steps of scalar code that one element of the first operand takes; those of a running total wait
 # for the one before. What sorting compares is by the logarithm of the length: ``SORTS``.
@@ -36,7 +37,8 @@ def call_counted(
     """The cost of a call; ``places`` are those of its arguments and then its result."""
     name = op.primitive.name
     rows: Rows = {}
-    sizes = [_size(arg, lengths) for arg in op.args]
+    args = examined(op) if op.primitive.acts else op.args
+    sizes = [_size(arg, lengths) for arg in args]
     result = 0 if op.primitive.acts else _size(op, lengths)
     if name in ("update", "scatter"):
         return _replaced(op, sizes, result, places, rows)
@@ -47,10 +49,10 @@ def call_counted(
     if name in SORTS:
         longest = max([_size(arg, lengths) for arg in op.args], default=1)
         steps = SORTS[name] * first * max(longest.bit_length(), 1)
-    read = sum(n * a.dtype.itemsize for n, a in zip(sizes, op.args, strict=True))
+    read = sum(n * a.dtype.itemsize for n, a in zip(sizes, args, strict=True))
     written = result * op.dtype.itemsize
     shared = places is not None and bool(op.args) and places[-1] in places[:-1]
-    moves = [(n * a.dtype.itemsize, 0) for n, a in zip(sizes, op.args, strict=True)]
+    moves = [(n * a.dtype.itemsize, 0) for n, a in zip(sizes, args, strict=True)]
     moves += [] if op.primitive.acts else [(0, written)]
     return Counted(read, written, read + written * (not shared), rows, tuple(moves), steps)
 

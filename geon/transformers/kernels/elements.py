@@ -44,6 +44,16 @@ def is_same(op: Op) -> bool:
     return op.primitive.picks and len(op.args) == 1
 
 
+def examined(op: Op) -> tuple[Op, ...]:
+    """What an op that acts looks at: its argument, or what was found of that before."""
+    return op.args[1:] or op.args
+
+
+def passed(op: Op) -> tuple[Op, ...]:
+    """What the elements of an op are made of; of one that acts, not what it looks at beside."""
+    return op.args[:1] if op.primitive.acts else op.args
+
+
 class Nesting(Protocol):
     """How a value lies in memory."""
 

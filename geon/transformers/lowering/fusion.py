@@ -15,6 +15,7 @@ from ...op_graph.axes import Axis
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Leaf, Op, among
+from ..kernels.elements import examined
 from ..kernels.types import Fused
 from .fusion_reads import FusionGroup, Reading
 from .groups import Apart, Group, single
@@ -192,7 +193,11 @@ class _Fusion:
             return
         if op.primitive.acts:
             self.library(op, uses)
-            self.pass_on(op.args[0], [Use(op, True, False), *uses])
+            for arg in examined(op):
+                self.pass_on(arg, [Use(op, True, False)])
+            # What is looked at twice, here and where it is used, is computed once.
+            self.require(self.laid_out.base[op.args[0]])
+            self.pass_on(op.args[0], uses)
             return
         if op.primitive.cost == "kernel" and not is_choice(op) and not reduces(op):
             self.library(op, uses)
@@ -277,7 +282,7 @@ class _Fusion:
     def library(self, op: Op, uses: list[Use]) -> None:
         """A kernel of its own, which reads its arguments from memory."""
         group = self.begin(op, "call", uses)
-        for arg in op.args:
+        for arg in examined(op) if op.primitive.acts else op.args:
             self.require(self.laid_out.base[arg])
             if not op.primitive.acts:
                 self.pass_on(arg, [Use(op, False, False)])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ...op_graph.bound import is_bound
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.elements import examined
 from ..kernels.types import Fused
 from .layout import LaidOut
 from .target import Target
@@ -64,9 +65,10 @@ def single(
 ) -> Group:
     """The group of one op; ``acted`` keeps what is found between calls."""
     needs: dict[Op, None] = {}
-    for arg in op.args:
+    args = examined(op) if op.primitive.acts else op.args
+    for arg in args:
         needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
-    reads = tuple({laid_out.base[arg]: None for arg in op.args})
+    reads = tuple({laid_out.base[arg]: None for arg in args})
     if op.primitive.acts:
         return Group(op, (), reads, tuple(needs), {}, fused)
     return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, fused)

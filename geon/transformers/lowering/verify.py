@@ -12,6 +12,7 @@ from typing import NoReturn
 from ...errors import PlanError
 from ...op_graph.lengths import evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among, post_order
+from ..kernels.elements import examined, passed
 from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
 from .target import Layout
@@ -74,14 +75,15 @@ class _Play:
     def values(self, kernel: Kernel) -> list[Op]:
         """The values a kernel reads: what lies in memory below what it computes."""
         found: dict[Op, None] = {}
-        stack = [arg for op in kernel.results or (kernel.op,) for arg in op.args]
+        stack = list(examined(kernel.op)) if kernel.acts else []
+        stack += [arg for op in kernel.results for arg in op.args]
         seen = set(stack)
         while stack:
             op = stack.pop()
             if isinstance(op, Leaf) or (op in self.plan.homes and not among(op, kernel.results)):
                 found[op] = None
                 continue
-            new = [arg for arg in op.args if arg not in seen]
+            new = [arg for arg in passed(op) if arg not in seen]
             seen.update(new)
             stack += new
         return list(found)

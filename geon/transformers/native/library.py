@@ -92,18 +92,6 @@ def _folded(row: str, dtype: str, x: str, y: str) -> str:
 # Checks -------------------------------------------------------------------------------------------
 
 
-def check_positions_text(dtype: str) -> FileFunction:
-    """``int(positions, count, length, int64_t *found)``: whether one lies outside the axis.
-
-    ``found`` gets the smallest and the largest; of a uint64, at most 2**63 - 1. They must lie in
-    -length to length - 1.
-    """
-    held = "(int64_t)((x) > INT64_MAX ? INT64_MAX : (x))" if dtype == "uint64" else "(x)"
-    macros = {"TYPE": C_TYPES[dtype], "HELD(x)": held}
-    name = f"geon_check_positions_{SUFFIXES[dtype]}"
-    return FileFunction(name, instance("check_positions.h", name, macros))
-
-
 def check_finite_text(dtype: str) -> FileFunction:
     """``int(x, count, int64_t *wrong, double *first)``: whether a value is not finite.
 
@@ -132,6 +120,5 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "cumprod": lambda *dtypes: cumulative_text("cumprod", *dtypes),
     "scatter_set": lambda *dtypes: scatter_text("set", *dtypes),
     "scatter_add": lambda *dtypes: scatter_text("add", *dtypes),
-    "check_positions": check_positions_text,
     "check_finite": check_finite_text,
 }

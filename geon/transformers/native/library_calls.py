@@ -7,6 +7,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
+from ..kernels.elements import examined
 from .c_files import FileFunction
 from .library import library_text
 from .naming import Function, KernelNames, head
@@ -39,14 +40,15 @@ def finite_function(op: Op, names: KernelNames) -> Function:
 
 
 def _wrapped(
-    names: KernelNames, body: list[str], called: FileFunction, fails: bool = False
+    names: KernelNames, body: list[str], called: FileFunction | None, fails: bool = False
 ) -> Function:
-    names.calls(called.calls if not called.units else ())
+    names.calls(called.calls if called is not None and not called.units else ())
     parameters = tuple(names.parameters)
     lines = [f"static {head(parameters, fails)}", "{", "    (void)threads;"]
     lines += [*(f"    {line}" for line in body), "}", ""]
-    shared = (called.header,)
-    return Function("\n".join(lines), parameters, shared, fails, called.units, tuple(names.called))
+    shared = () if called is None else (called.header,)
+    units = () if called is None else called.units
+    return Function("\n".join(lines), parameters, shared, fails, units, tuple(names.called))
 
 
 def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
@@ -85,8 +87,12 @@ def _scatter(op: Op, names: KernelNames) -> Function:
 
 
 def _checked(op: Op, names: KernelNames) -> Function:
-    index = op.args[0]
-    function = library_text("check_positions", (name_of(index.dtype),))
-    count, length = names.length(index.axes.size), names.length(op.attrs[0])
-    call = f"return {function.name}({names.memory(index)}, {count}, {length}, report);"
-    return _wrapped(names, [call], function, fails=True)
+    """Whether the smallest or the largest position lies outside."""
+    found = examined(op)
+    length = names.length(op.attrs[0])
+    body = [
+        f"report[0] = *{names.memory(found[0])};",
+        f"report[1] = *{names.memory(found[-1])};",
+        f"return report[0] < -({length}) || report[1] >= {length};",
+    ]
+    return _wrapped(names, body, None, fails=True)

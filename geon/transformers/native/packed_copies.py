@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import Length, evaluate
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.elements import passed
 from ..lowering.schedule import Kernel, Schedule
 from .product_shape import FEW, KEPT_ROWS, LEAST_COLUMNS, PANEL
 
@@ -100,5 +101,5 @@ class _Stays:
             elif op in self.computed:
                 return None
             elif not is_bound(op):
-                stack += op.args
+                stack += passed(op)
         return constant

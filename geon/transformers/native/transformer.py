@@ -43,7 +43,6 @@ TARGET = Target(
     contiguous={
         **{row.name: tuple(range(8)) for row in PRIMITIVES.values() if row.cost == "kernel"},
         "print": (0,),
-        "checked": (0,),
     },
     group=fusion_groups,
     last=LAST,

@@ -357,6 +357,20 @@ def beside(b, length):
         b.add(geon.cumprod(x, other))
 
 
+def running_rows(b, length):
+    """The length of prefix sums of wide rows, which are cut into parts where they are long."""
+    axis, other = b.axis(length), b.new_axis(b.choice([65, 300, 513]))
+    x = b.placeholder(b.choice(["float32", "int32"]), [axis, other])
+    b.add(geon.cumsum(x, axis, exclusive=b.flag(), reverse=b.flag()))
+
+
+def running_lines(b, length):
+    """How many lines of prefix sums there are, some of them long enough to be cut."""
+    lines, axis = b.axis(length), b.new_axis(b.choice([1000, 32768, 40000]))
+    x = b.placeholder(b.choice(["float32", "int32"]), [lines, axis])
+    b.add(geon.cumsum(x, axis, exclusive=b.flag(), reverse=b.flag()))
+
+
 def scattered(b, length):
     """How many elements, or positions, a scatter or gather goes over."""
     axis, other = b.axis(length), _side(b, length, FEW)
@@ -464,7 +478,8 @@ ROLES = {
         deep_rows,
         products, matrix_vector, line, line8, line16, line32, line64, extreme, positions, most,
         running,
-        beside, scattered, bits, finite, shifted, constant, cheap, chain, heavy, stored, steps,
+        beside, running_rows, running_lines, scattered, bits, finite, shifted, constant, cheap,
+        chain, heavy, stored, steps,
         results,
     )
 }  # fmt: skip

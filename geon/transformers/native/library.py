@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from ..printing.c_expressions import cast, expression, literal
+from ..printing.c_expressions import cast, expression
 from ..printing.c_functions import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function, instance
+from .prefix import cumulative_text
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
 
 HALVES = ("float16", "bfloat16")
@@ -27,33 +28,6 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
     parameters of its C function. int64_t where no type is said; ``threads`` is int32_t.
     """
     return LIBRARY[name](*dtypes)
-
-
-# Prefix sums and products -------------------------------------------------------------------------
-
-
-def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:
-    """``void(threads, x, out, outer, n, inner, int exclusive, int reverse)``: running totals.
-
-    They accumulate in the dtype of the result, that of ``x`` unless given, sums of float32 in
-    float64; ``out`` may be ``x``.
-    """
-    result = result or dtype
-    step = "add" if row == "cumsum" else "multiply"
-    first = literal(0 if row == "cumsum" else 1, result)
-    total = "float64" if (row, result) == ("cumsum", "float32") else result
-    # A sum starts from -0, so that the first element stays what it is even where that is -0.
-    negative_zero = row == "cumsum" and result in ("float32", "float64")
-    types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
-    macros: dict[str, object] = {
-        "TOTAL": C_TYPES[total],
-        "START": "-0.0" if negative_zero else first,
-        "IDENTITY": first,
-        "COMBINED(total, value)": f"({_folded(step, total, 'total', 'value')})",
-        "GRAIN": _GRAIN,
-    }
-    name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
-    return file_function("cumulative", name, types, macros)
 
 
 # Scatter ------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from ...op_graph.reductions import positions
 from .c_files import FileFunction
 from .library import library_text
 from .naming import NAME, Function, KernelNames
+from .prefix import PREFIXES
 from .sorting import SORTS
 
 
@@ -63,7 +64,7 @@ def _lines(op: Op, names: KernelNames) -> Function:
     name, x = op.primitive.name, op.args[0]
     further: list[str] = []
     dtypes: tuple[str, ...] = (name_of(x.dtype),)
-    if name in ("cumsum", "cumprod"):
+    if name in PREFIXES:
         dtypes = (name_of(x.dtype), name_of(op.dtype))
         further = [str(int(op.attrs[1])), str(int(op.attrs[2]))]
     elif name == "top_k":
@@ -71,7 +72,7 @@ def _lines(op: Op, names: KernelNames) -> Function:
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
     function = library_text(name, dtypes)
     sizes = [names.length(n) for n in _around(x, at)]
-    works = [str(names.scratch())] if name in SORTS else []
+    works = [names.scratch() or "NULL"] if name in SORTS | PREFIXES else []
     arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
     return _wrapped(names, [f"{function.name}({', '.join(arguments)});"], function)
 

@@ -26,6 +26,7 @@ from ..printing import c_expressions
 from . import disk_cache
 from .emit import KEPT, Module
 from .keeping import Kept
+from .prefix import PartTotals
 from .product_shape import Shape
 from .toolchain import Toolchain
 from .working import ProductScratch
@@ -165,7 +166,9 @@ def made(value: Any) -> Any:
     return {key: made(each) for key, each in value["table"]}
 
 
-PARTS: tuple[type, ...] = (Record, Shown, Buffer, Kept, PerThread, ProductScratch, Shape)
+PARTS: tuple[type, ...] = (
+    Record, Shown, Buffer, Kept, PerThread, PartTotals, ProductScratch, Shape,
+)  # fmt: skip
 NAMED = {kind.__name__: kind for kind in PARTS}
 
 

@@ -386,6 +386,24 @@ def scattered(b, length):
     b.add(geon.scatter(x, index, value, along, mode=b.choice(["set", "add"])))
 
 
+def added(b, length):
+    """How many values are added to few places."""
+    _added(b, length, b.choice([1, 3, 100, 1000]))
+
+
+def places(b, length):
+    """How many places there are for values that are added, which mostly are many more."""
+    _added(b, b.choice([2, 5, 17]) * length + b.choice([-1, 0, 70_000]), length)
+
+
+def _added(b, values, count):
+    axis, other, along = b.new_axis(values), b.new_axis(b.choice([1, 2])), b.new_axis(count)
+    dtype = b.choice(["float32", "int32", "float64"])
+    x, value = b.placeholder(dtype, [along, other]), b.placeholder(dtype, [axis, other])
+    index = geon.mod(b.placeholder("int64", [axis]), geon.tensor_size(geon.iota(along)))
+    b.add(geon.scatter(x, index, value, along, mode="add"))
+
+
 def bits(b, length):
     """Random words."""
     axis = b.axis(length)
@@ -478,7 +496,8 @@ ROLES = {
         deep_rows,
         products, matrix_vector, line, line8, line16, line32, line64, extreme, positions, most,
         running,
-        beside, running_rows, running_lines, scattered, bits, finite, shifted, constant, cheap,
+        beside, running_rows, running_lines, scattered, added, places, bits, finite, shifted,
+        constant, cheap,
         chain, heavy, stored, steps,
         results,
     )

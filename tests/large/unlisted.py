@@ -150,7 +150,6 @@ PLACES = {
         "FEW_PIECES",
     ): "pieces: PIECE and LEAST_ROWS have them",
     ("transformers/native/prefix.py", "TOTAL_BYTES"): BITS,
-    ("transformers/native/c/scatter.c", "NAME", 63): ROUNDING,
     ("transformers/native/c/random_bits.c", "PART", 10): FORMULA,
     ("transformers/native/c/random_bits.c", "PART", 32): BITS,
     ("transformers/native/c/random_bits.c", "PART", 4): BITS,

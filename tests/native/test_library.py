@@ -20,6 +20,7 @@ from geon.transformers.native.prefix import (
     PartTotals,
     reorders,
 )
+from geon.transformers.native.scattering import GRAIN, MOST_PARTS, Copies
 from geon.transformers.native.sorting import lines_of_task, word_bytes
 from geon.transformers.printing.c_expressions import PRELUDE, definitions
 
@@ -333,6 +334,21 @@ def test_what_is_not_finite_stays_in_its_line_and_after_it(library, shape, rever
             same(out, running(np.add, x, 0, reverse, "float32"), f"{kind} at {at}")
 
 
+def call_scatter(library, mode, dtypes, threads, x, positions, value, out):
+    """Call a scatter with as much scratch memory as is planned, between bytes that must stay."""
+    sizes = (*x.shape, positions.size)
+    copies = Copies(*sizes, x.itemsize)
+    planned = copies.bytes({}, threads) if mode == "add" else 0
+    assert planned <= copies.most(threads)
+    memory = np.full(planned + 3 * GUARD, 0xA5, np.uint8)
+    start = GUARD + -(memory.ctypes.data + GUARD) % 64
+    call(library, f"scatter_{mode}", dtypes, threads, x, positions, value, out, memory[start:],
+         *sizes)  # fmt: skip
+    outside = np.concatenate([memory[:start], memory[start + planned :]])
+    assert (outside == 0xA5).all(), f"scatter leaves its {planned} bytes of scratch memory"
+    return planned
+
+
 def scattered(mode, x, positions, value):
     out = x.copy()
     if mode == "set":
@@ -355,12 +371,52 @@ def test_scatter(library, mode, dtype, capfd):
         size = (outer, n, inner, m)
         for threads in THREADS:
             out = np.zeros_like(x)
-            call(library, f"scatter_{mode}", (dtype, "int64"), threads, x, positions, value, out,
-                 *size)  # fmt: skip
+            call_scatter(library, mode, (dtype, "int64"), threads, x, positions, value, out)
             same(out, expected, f"scatter {mode} {size}")
-        call(library, f"scatter_{mode}", (dtype, "int64"), 2, x, positions, value, x, *size)
+        call_scatter(library, mode, (dtype, "int64"), 2, x, positions, value, x)
         same(x, expected, f"scatter {mode} {size} in place")
     assert "runtime error" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("size", [
+    (1, 1, 1, GRAIN), (1, 1, 1, GRAIN - 1), (1, 1000, 1, GRAIN), (2, 5, 3, GRAIN // 3 + 1),
+    (MOST_PARTS - 1, 1, 1, GRAIN), (MOST_PARTS, 1, 1, GRAIN), (1, 600, 8, GRAIN // 8),
+    (1, GRAIN // 16, 1, GRAIN), (1, GRAIN // 16 + 1, 1, GRAIN), (1, 4099, 1, 33 * 4099 + 5),
+    (1, 30, 511, 300), (1, 30, 512, 300), (1, 30, 1025, 300), (1, 100, 700, 95), (1, 0, 1, 0),
+], ids=str)  # fmt: skip
+def test_values_added_in_copies(library, dtype, size):
+    """Of numbers for which no order rounds, and -0 where nothing was added stays."""
+    outer, n, inner, m = size
+    random = np.random.default_rng(10)
+    few = [False, True] if dtype == "bool" else [0, 1] if dtype == "float16" else range(4)
+    made = as_dtype(dtype)
+    x = np.zeros((outer, n, inner), made) if dtype == "bool" else -np.zeros((outer, n, inner), made)
+    value = random.choice(np.array(few), (outer, m, inner)).astype(made)
+    positions = random.integers(-n, n // 2 + 1 if n > 1 else n, m) if m else np.zeros(0, np.int64)
+    if dtype == "float16":
+        value[:, 2000:] = 0  # larger sums would round
+    expected = scattered("add", x, positions, value)
+    for threads in THREADS:
+        out = np.ones_like(x)
+        taken = call_scatter(library, "add", (dtype, "int64"), threads, x, positions, value, out)
+        same(out, expected, f"scatter {size}")
+        assert taken * 8 <= value.nbytes
+    call_scatter(library, "add", (dtype, "int64"), 2, x, positions, value, x)
+    same(x, expected, f"scatter {size} in place")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bits_of_added_values_do_not_depend_on_threads(library, dtype):
+    random = np.random.default_rng(11)
+    x, value = values(dtype, (1, 50, 2), 12), random.standard_normal((1, 99_999, 2)).astype(dtype)
+    positions, found = random.integers(0, 40, 99_999), []
+    for threads in THREADS:
+        found.append(np.empty_like(x))
+        call_scatter(library, "add", (dtype, "int64"), threads, x, positions, value, found[-1])
+    same(*found, "threads")
+    np.testing.assert_allclose(found[0], scattered("add", x, positions, value), rtol=2e-3)
+    same(found[0][:, 40:], x[:, 40:], "places where nothing is added")
 
 
 @pytest.mark.parametrize("index", INTEGERS)
@@ -368,7 +424,7 @@ def test_positions_of_every_integer_dtype(library, index):
     x, value = np.zeros((2, 6, 3), np.float32), np.arange(24, dtype=np.float32).reshape(2, 4, 3)
     positions = np.array([5, 0, 5, 2 if index in UNSIGNED else -4], index)
     out = np.ones_like(x)
-    call(library, "scatter_set", ("float32", index), 1, x, positions, value, out, 2, 6, 3, 4)
+    call_scatter(library, "set", ("float32", index), 1, x, positions, value, out)
     same(out, scattered("set", x, positions.astype(np.int64), value), index)
 
 

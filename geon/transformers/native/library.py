@@ -14,6 +14,7 @@ from ..printing.c_expressions import cast, expression
 from ..printing.c_functions import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function, instance
 from .prefix import cumulative_text
+from .scattering import scatter_text
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
 
 HALVES = ("float16", "bfloat16")
@@ -28,36 +29,6 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
     parameters of its C function. int64_t where no type is said; ``threads`` is int32_t.
     """
     return LIBRARY[name](*dtypes)
-
-
-# Scatter ------------------------------------------------------------------------------------------
-
-
-def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
-    """``void(threads, x, positions, value, out, outer, n, inner, m)``: x with values put in.
-
-    ``positions`` has m integers of dtype ``index`` that lie inside the axis, negative ones counted
-    from its end; ``value`` is (outer, m, inner). They are set or added in order, so that of two at
-    one place the later stays. ``out`` may be ``x``.
-    """
-    stored = "value" if mode == "set" else _sum(dtype, "place", "value")
-    types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
-    macros = {"GRAIN": _GRAIN, "STORED(place, value)": f"({stored})"}
-    name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
-    return file_function("scatter", name, types, macros)
-
-
-def _sum(dtype: str, x: str, y: str) -> str:
-    if dtype == "bool":
-        return _folded("maximum", dtype, x, y)
-    if dtype in HALVES:
-        wide = (cast(dtype, "float32", x), cast(dtype, "float32", y))
-        return cast("float32", dtype, expression("add", ("float32",) * 2, "float32", wide))
-    return _folded("add", dtype, x, y)
-
-
-def _folded(row: str, dtype: str, x: str, y: str) -> str:
-    return expression(row, (dtype, dtype), dtype, (x, y))
 
 
 # Random bits --------------------------------------------------------------------------------------

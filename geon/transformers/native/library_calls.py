@@ -84,6 +84,7 @@ def _scatter(op: Op, names: KernelNames) -> Function:
     sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
     count = names.length(index.axes.size)
     pointers = [names.memory(each) for each in (x, index, value, op)]
+    pointers.append(names.scratch() or "NULL")
     call = f"{function.name}({', '.join(['threads', *pointers, *sizes, count])});"
     return _wrapped(names, [call], function)
 

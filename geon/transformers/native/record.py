@@ -28,6 +28,7 @@ from .emit import KEPT, Module
 from .keeping import Kept
 from .prefix import PartTotals
 from .product_shape import Shape
+from .scattering import Copies
 from .toolchain import Toolchain
 from .working import ProductScratch
 
@@ -167,7 +168,7 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record, Shown, Buffer, Kept, PerThread, PartTotals, ProductScratch, Shape,
+    Record, Shown, Buffer, Kept, Copies, PerThread, PartTotals, ProductScratch, Shape,
 )  # fmt: skip
 NAMED = {kind.__name__: kind for kind in PARTS}
 

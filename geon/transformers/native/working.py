@@ -19,6 +19,7 @@ from ..printing.c_expressions import C_TYPES
 from .nests import scratch_each
 from .prefix import PREFIXES, prefix_scratch
 from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PANEL, Shape, shape
+from .scattering import scatter_scratch
 from .sorting import SORTS, lines_of_task, word_bytes
 
 WIDEST = 64  # bytes of the widest vectors, whose blocks take most
@@ -42,6 +43,8 @@ def _of(work: Work) -> Scratch | None:
     name = work.op.primitive.name
     if name in PREFIXES:
         return prefix_scratch(work.op)
+    if name == "scatter":
+        return scatter_scratch(work.op)
     return _of_sort(work.op) if name in SORTS else None
 
 

@@ -357,6 +357,20 @@ def beside(b, length):
         b.add(geon.cumprod(x, other))
 
 
+def running_rows(b, length):
+    """The length of prefix sums of wide rows, which are cut into parts where they are long."""
+    axis, other = b.axis(length), b.new_axis(b.choice([65, 300, 513]))
+    x = b.placeholder(b.choice(["float32", "int32"]), [axis, other])
+    b.add(geon.cumsum(x, axis, exclusive=b.flag(), reverse=b.flag()))
+
+
+def running_lines(b, length):
+    """How many lines of prefix sums there are, some of them long enough to be cut."""
+    lines, axis = b.axis(length), b.new_axis(b.choice([1000, 32768, 40000]))
+    x = b.placeholder(b.choice(["float32", "int32"]), [lines, axis])
+    b.add(geon.cumsum(x, axis, exclusive=b.flag(), reverse=b.flag()))
+
+
 def scattered(b, length):
     """How many elements, or positions, a scatter or gather goes over."""
     axis, other = b.axis(length), _side(b, length, FEW)
@@ -370,6 +384,24 @@ def scattered(b, length):
     b.add(part)
     value = part if b.flag() else geon.cast(2, x.dtype)
     b.add(geon.scatter(x, index, value, along, mode=b.choice(["set", "add"])))
+
+
+def added(b, length):
+    """How many values are added to few places."""
+    _added(b, length, b.choice([1, 3, 100, 1000]))
+
+
+def places(b, length):
+    """How many places there are for values that are added, which mostly are many more."""
+    _added(b, b.choice([2, 5, 17]) * length + b.choice([-1, 0, 70_000]), length)
+
+
+def _added(b, values, count):
+    axis, other, along = b.new_axis(values), b.new_axis(b.choice([1, 2])), b.new_axis(count)
+    dtype = b.choice(["float32", "int32", "float64"])
+    x, value = b.placeholder(dtype, [along, other]), b.placeholder(dtype, [axis, other])
+    index = geon.mod(b.placeholder("int64", [axis]), geon.tensor_size(geon.iota(along)))
+    b.add(geon.scatter(x, index, value, along, mode="add"))
 
 
 def bits(b, length):
@@ -513,7 +545,9 @@ ROLES = {
         deep_rows,
         products, matrix_vector, line, line8, line16, line32, line64, extreme, positions, most,
         running,
-        beside, scattered, bits, finite, shifted, constant, cheap, chain, heavy, stored, steps,
+        beside, running_rows, running_lines, scattered, added, places, bits, finite, shifted,
+        constant, cheap,
+        chain, heavy, stored, steps,
         results, joined, bordered, parts_joined,
     )
 }  # fmt: skip

@@ -126,6 +126,9 @@ def test_a_gather_reads_at_positions():
     loads = [access for cost in found for stage in cost.stages for access in stage.accesses]
     by_size = {load.itemsize: load.reach for load in loads if not load.writes}
     assert by_size[4].step == "far" and by_size[4].elements == 30 and by_size[8].step == "unit"
+    # Each in a line of its own, of which there are no more than the operand has.
+    assert by_size[4].scattered and by_size[4].line_bytes == min(30 * 64, 4 * C.length)
+    assert not by_size[8].scattered
 
 
 def test_a_product_takes_two_operations_for_each_triple():

@@ -82,8 +82,10 @@ class _Predictor:
         speeds = self.speeds
         found = speeds.start + speeds.wake * (self.threads - 1)
         if self.cost.counted is not None:
-            steps = self.cost.counted.steps * speeds.serial / self.threads
-            return found + beside(steps, self.fetched(self.cost.moves))
+            counted = self.cost.counted
+            steps = counted.steps * speeds.serial
+            steps += counted.picked * speeds.at(speeds.far, counted.among)
+            return found + beside(steps / self.threads, self.fetched(self.cost.moves))
         if self.cost.product is not None:
             return found + self.product(self.cost.product)
         return found + sum(self.stage(stage) for stage in self.cost.stages)
@@ -230,7 +232,9 @@ class _Predictor:
         if is_near(access):
             return 0.0
         size = access.row.line_bytes if access.row.elements > 1 else max(self.behind)
-        if access.reach.line_bytes < LINE * access.reach.elements:
+        if access.reach.scattered:
+            size = access.reach.line_bytes
+        elif access.reach.line_bytes < LINE * access.reach.elements:
             size = 0  # several in each line, which is fetched once
         return access.times * self.speeds.at(self.speeds.far, size)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from ..printing.c_expressions import calls, cast, cast_calls, expression, literal
+from ..printing.c_expressions import cast, cast_calls, expression
 from ..printing.c_functions import C_TYPES, SUFFIXES
-from .c_files import FileFunction, file_function, instance
+from .c_files import FileFunction, instance
+from .prefix import cumulative_text
+from .scattering import scatter_text
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
 
 HALVES = ("float16", "bfloat16")
-_GRAIN = 65536  # elements that are worth a task of their own: some 20 microseconds
 
 
 @cache
@@ -27,66 +28,6 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
     parameters of its C function. int64_t where no type is said; ``threads`` is int32_t.
     """
     return LIBRARY[name](*dtypes)
-
-
-# Prefix sums and products -------------------------------------------------------------------------
-
-
-def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:
-    """``void(threads, x, out, outer, n, inner, int exclusive, int reverse)``: running totals.
-
-    They accumulate in the dtype of the result, that of ``x`` unless given, sums of float32 in
-    float64; ``out`` may be ``x``.
-    """
-    result = result or dtype
-    step = "add" if row == "cumsum" else "multiply"
-    first = literal(0 if row == "cumsum" else 1, result)
-    total = "float64" if (row, result) == ("cumsum", "float32") else result
-    # A sum starts from -0, so that the first element stays what it is even where that is -0.
-    negative_zero = row == "cumsum" and result in ("float32", "float64")
-    types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
-    macros: dict[str, object] = {
-        "TOTAL": C_TYPES[total],
-        "START": "-0.0" if negative_zero else first,
-        "IDENTITY": first,
-        "COMBINED(total, value)": f"({_folded(step, total, 'total', 'value')})",
-        "GRAIN": _GRAIN,
-    }
-    name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
-    called = calls(step, (total, total), total)
-    return file_function("cumulative", name, types, macros, calls=called)
-
-
-# Scatter ------------------------------------------------------------------------------------------
-
-
-def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
-    """``void(threads, x, positions, value, out, outer, n, inner, m)``: x with values put in.
-
-    ``positions`` has m integers of dtype ``index`` that lie inside the axis, negative ones counted
-    from its end; ``value`` is (outer, m, inner). They are set or added in order, so that of two at
-    one place the later stays. ``out`` may be ``x``.
-    """
-    stored = "value" if mode == "set" else _sum(dtype, "place", "value")
-    added = mode == "add" and dtype in HALVES
-    types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
-    macros = {"GRAIN": _GRAIN, "STORED(place, value)": f"({stored})"}
-    name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
-    called = cast_calls(dtype, "float32") + cast_calls("float32", dtype) if added else ()
-    return file_function("scatter", name, types, macros, calls=called)
-
-
-def _sum(dtype: str, x: str, y: str) -> str:
-    if dtype == "bool":
-        return _folded("maximum", dtype, x, y)
-    if dtype in HALVES:
-        wide = (cast(dtype, "float32", x), cast(dtype, "float32", y))
-        return cast("float32", dtype, expression("add", ("float32",) * 2, "float32", wide))
-    return _folded("add", dtype, x, y)
-
-
-def _folded(row: str, dtype: str, x: str, y: str) -> str:
-    return expression(row, (dtype, dtype), dtype, (x, y))
 
 
 # Checks -------------------------------------------------------------------------------------------

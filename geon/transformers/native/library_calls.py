@@ -11,6 +11,7 @@ from ..kernels.elements import examined
 from .c_files import FileFunction
 from .library import library_text
 from .naming import Function, KernelNames, head
+from .prefix import PREFIXES
 from .sorting import SORTS
 
 
@@ -62,7 +63,7 @@ def _lines(op: Op, names: KernelNames) -> Function:
     name, x = op.primitive.name, op.args[0]
     further: list[str] = []
     dtypes: tuple[str, ...] = (name_of(x.dtype),)
-    if name in ("cumsum", "cumprod"):
+    if name in PREFIXES:
         dtypes = (name_of(x.dtype), name_of(op.dtype))
         further = [str(int(op.attrs[1])), str(int(op.attrs[2]))]
     elif name == "top_k":
@@ -70,7 +71,7 @@ def _lines(op: Op, names: KernelNames) -> Function:
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
     function = library_text(name, dtypes)
     sizes = [names.length(n) for n in _around(x, at)]
-    works = [str(names.scratch())] if name in SORTS else []
+    works = [names.scratch() or "NULL"] if name in SORTS | PREFIXES else []
     arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
     return _wrapped(names, [f"{function.name}({', '.join(arguments)});"], function)
 
@@ -82,6 +83,7 @@ def _scatter(op: Op, names: KernelNames) -> Function:
     sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
     count = names.length(index.axes.size)
     pointers = [names.memory(each) for each in (x, index, value, op)]
+    pointers.append(names.scratch() or "NULL")
     call = f"{function.name}({', '.join(['threads', *pointers, *sizes, count])});"
     return _wrapped(names, [call], function)
 

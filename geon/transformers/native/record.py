@@ -26,7 +26,9 @@ from ..printing import c_expressions
 from . import disk_cache
 from .emit import KEPT, Module
 from .packed_copies import PackedCopy
+from .prefix import PartTotals
 from .product_shape import Shape
+from .scattering import Copies
 from .scratch import ProductScratch
 from .toolchain import Toolchain
 
@@ -165,7 +167,9 @@ def made(value: Any) -> Any:
     return {key: made(each) for key, each in value["table"]}
 
 
-PARTS: tuple[type, ...] = (Record, Shown, Buffer, PackedCopy, PerThread, ProductScratch, Shape)
+PARTS: tuple[type, ...] = (
+    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, Shape,
+)  # fmt: skip
 NAMED = {kind.__name__: kind for kind in PARTS}
 
 

@@ -18,6 +18,7 @@ from ..printing.c_expressions import C_TYPES
 from ..printing.lengths import c_length
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
+START = "start"  # what kind of memory begins inside of a place, and its number says where
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
 
 
@@ -29,6 +30,11 @@ def place_of(plan: Plan, op: Op) -> Place:
         return "constant", Same(op)
     home = plan.homes[op]
     return ("leaf", Same(home.leaf)) if home.leaf is not None else (home.kind, home.number)
+
+
+def begun(place: Place, starts: Mapping[Place, int]) -> Place:
+    """A place from where on a kernel uses it: ``starts`` are in elements, by place."""
+    return (START, (place, starts[place])) if place in starts else place
 
 
 @dataclass(slots=True)
@@ -67,10 +73,14 @@ class Function:
 
 
 class KernelNames(Operands):
-    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
+    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``.
 
-    def __init__(self, plan: Plan, kernel: Kernel) -> None:
+    ``starts`` says by place how many elements lie before what the kernel uses of it.
+    """
+
+    def __init__(self, plan: Plan, kernel: Kernel, starts: Mapping[Place, int]) -> None:
         schedule = plan.schedule
+        self.starts = starts
         super().__init__(schedule.layouts, schedule.base, kernel.results, plan.homes)
         self.plan, self.kernel = plan, kernel
         self.pointers: dict[tuple[Place, str], Parameter] = {}
@@ -106,7 +116,8 @@ class KernelNames(Operands):
             count = sum(p.name[0] == "xy"[written] for p in self.pointers.values())
             held = "uint8_t" if dtype == "bool" else C_TYPES[dtype]  # bytes load as vectors
             ctype = held if written else f"const {held}"
-            found = Parameter(f"{'xy'[written]}{count}", ctype, place)
+            begins = begun(place, self.starts)
+            found = Parameter(f"{'xy'[written]}{count}", ctype, begins)
             self.pointers[place, dtype] = found
         return found.name
 

@@ -17,6 +17,7 @@ from ..printing.scalars import LANES
 from .accumulate import is_float_sum, wide
 from .naming import NAME, Function, KernelNames, Parameter
 from .passes import TILE, Passes, for_loop, indented
+from .whole import whole
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
 # that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
@@ -80,7 +81,7 @@ def on_stack(array: RowArray | PrintedArray) -> bool:
 class _Writer:
     def __init__(self, nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> None:
         self.nest, self.names, self.name = nest, names, name
-        self.passes = Passes(nest, names, vector_bytes)
+        self.passes, self.lanes = Passes(nest, names, vector_bytes), vector_bytes // 4
         passes = [
             line for line in (*nest.row.lines, *nest.ending.lines) if isinstance(line, PrintedPass)
         ]
@@ -270,7 +271,8 @@ class _Writer:
             first = f"({rest} % {blocks})" if nest.rows else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
-            lines.append(f"const int64_t lanes = {left} < block ? {left} : block;")
+            count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
+            lines.append(f"const int64_t lanes = {count};")
             if nest.rows:
                 lines.append(f"const int64_t outer = row / {blocks};")
                 rest = "outer"
@@ -310,20 +312,25 @@ class _Writer:
         bounds = None
         if made.loops:
             size = self.passes.extent(made.loops[0])
-            lines += [
-                "const int64_t begin = task * grain;",
-                f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
-            ]
+            end = f"begin + grain < {size} ? begin + grain : {size}"
+            lines += ["const int64_t begin = task * grain;", f"const int64_t end = {end};"]
             bounds = ("begin", "end")
         else:
             lines.append("(void)grain;")
-        lines += self.passes.text(made, bounds, partial=True)
+        lines += self.passes.text(made, bounds, partial=True, flat=self.is_flat(made))
         blocked = self.passes.accumulation(made).blocked
         for t in made.sums:
             lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
         names = [name for state in made.states for name in state.names]
         lines += [f"{name}_parts[task] = {name}[0];" for name in names]
         return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
+
+    def is_flat(self, made: PrintedPass) -> bool:
+        """Whether a pass is one loop that any division serves and that is known to fill vectors."""
+        if len(made.loops) != 1 or made.sums or made.states or self.nest.lanes is not None:
+            return False
+        extent = made.loops[0].extent
+        return isinstance(extent, int) and extent % self.lanes == 0
 
     def divide(self, made: PrintedPass, task: str, indices: Sequence[str] = ()) -> list[str]:
         """The statements that run a pass in parts and combine its partial values in order.
@@ -341,6 +348,8 @@ class _Writer:
         if made.sums or made.states:
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
                          f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
+        if self.is_flat(made):
+            lines.append(f"grain = (grain + {self.lanes - 1}) & -{self.lanes};")
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
         lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
         held = [f"{t.name}_parts" for t in made.sums]

@@ -8,6 +8,7 @@ from ..printing.nests import PrintedNest, PrintedPass
 from ..printing.scalars import LANES
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
 from .naming import KernelNames
+from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
@@ -51,12 +52,16 @@ class Passes:
         return found
 
     def text(
-        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool = False
+        self,
+        made: PrintedPass,
+        bounds: tuple[str, str] | None,
+        partial: bool = False,
+        flat: bool = False,
     ) -> list[str]:
         """The loops of a pass.
 
         ``bounds`` are those of the outermost one where it is divided; its reductions are then
-        ``partial``.
+        ``partial``. A pass that is ``flat`` is one loop, whose parts fill vectors.
         """
         lanes = self.nest.lanes is not None
         if made.states:
@@ -66,6 +71,8 @@ class Passes:
         work = self.accumulation(made)
         body = [str(line) for line in [*made.body.lines, *made.stores]]
         body += work.steps()
+        if flat and bounds is not None:
+            return self.flat(made.loops[0], bounds, body)
         pragma = f"#pragma omp simd{work.clause()}"
         if lanes:
             body = [pragma, *for_loop("lane", "0", "lanes", body)]
@@ -81,6 +88,14 @@ class Passes:
         if not made.loops and not lanes:
             body = ["{", *indented(body), "}"]
         return [*work.start(), *body, *work.end(partial)]
+
+    def flat(self, loop: Loop, bounds: tuple[str, str], body: list[str]) -> list[str]:
+        """A part of one loop, which fills vectors."""
+        low, high = bounds
+        count = whole(f"{high} - {low}", loop.extent, self.vector_bytes // 4)
+        index = f"const int64_t {loop.name} = {low} + turn;"
+        run = for_loop("turn", "0", "turns", [index, *body])
+        return [f"const int64_t turns = {count};", SIMD, *run]
 
     def stateful(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool

@@ -137,7 +137,9 @@ PLACES = {
         "transformers/kernels/weights.py",
         "EXPENSIVE",
     ): "what a function counts: GRAIN is listed",
+    ("transformers/native/nests.py", "_Writer.__init__", 4): BITS,
     ("transformers/native/passes.py", "Passes.accumulation", 4): BITS,
+    ("transformers/native/passes.py", "Passes.flat", 4): BITS,
     ("transformers/native/passes.py", "Passes.state_lanes", 4): BITS,
     (
         "transformers/native/product_shape.py",

@@ -20,7 +20,7 @@ from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op, Same, post_order
 from ..kernels.contraction import Contraction
 from ..kernels.structure import structure
-from ..kernels.types import Call
+from ..kernels.types import Call, Nest
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
@@ -30,8 +30,9 @@ from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
-from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
+from .naming import NAME, START, Function, KernelNames, Parameter, Place, begun, place_of
 from .nests import GRAIN, nest_function
+from .starts import from_starts
 from .units import CALL, cost, divided
 
 LINK = """\
@@ -126,7 +127,8 @@ def _named(value: object) -> set[str]:
 
 def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     """The C function of a kernel, under the name ``NAME``."""
-    names, work = KernelNames(plan, kernel), kernel.work
+    work, starts = printed_work(plan, kernel)
+    names = KernelNames(plan, kernel, starts)
     if isinstance(work, Call):
         return library_function(work.op, names)
     if isinstance(work, Contraction):
@@ -137,10 +139,18 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     return replace(made, calls=tuple(names.called))
 
 
+def printed_work(plan: Plan, kernel: Kernel) -> tuple[Nest | Contraction | Call, dict[Place, int]]:
+    """A kernel's work as it is printed, and where in their places operands begin for it."""
+    if isinstance(kernel.work, Contraction):
+        return from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])
+    return kernel.work, {}
+
+
 def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
     """The places that a kernel's function is given: operands, scratch memory, a copy it keeps."""
     assert not isinstance(kernel.work, Call)
-    found: list[Place | None] = [place_of(plan, op) for op in kernel.work.operands]
+    starts = printed_work(plan, kernel)[1]
+    found: list[Place | None] = [begun(place_of(plan, op), starts) for op in kernel.work.operands]
     scratch, kept = plan.scratch.get(kernel.op), plan.kept_numbers.get(kernel.op)
     found.append(None if scratch is None else ("arena", scratch))
     found.append(None if kept is None else ("kept", kept))
@@ -245,18 +255,19 @@ class _Module:
         lines.append(self.called(self.function(kernel), number))
         if self.plan.schedule.check and kernel.raises and not kernel.acts:
             op = kernel.results[0]
-            check = finite_function(op, KernelNames(self.plan, kernel))
+            check = finite_function(op, KernelNames(self.plan, kernel, {}))
             lines.append(self.called(check, number))
         return lines
 
     def function(self, kernel: Kernel) -> Function:
         """The function of a kernel: that of an earlier one whose work has the same structure."""
-        if isinstance(kernel.work, Call):
+        work, _ = printed_work(self.plan, kernel)
+        if isinstance(work, Call):
             return function_of(self.plan, kernel, self.vector_bytes)
         memory = memory_of(self.plan, kernel)
         first: dict[Place | None, int] = {None: -1}
         shared = tuple([first.setdefault(place, k) for k, place in enumerate(memory)])
-        key = (structure(kernel.work), shared)
+        key = (structure(work), shared)
         if key not in self.printed:
             made = function_of(self.plan, kernel, self.vector_bytes)
             self.printed[key] = kernel, made
@@ -283,6 +294,10 @@ class _Module:
         if isinstance(place, str):
             return f"n[{self.lengths.index(place)}]"
         assert isinstance(place, tuple)
+        if place[0] == START:
+            within, start = cast("tuple[Place, int]", place[1])
+            first = self.argument(replace(parameter, place=within))
+            return f"({parameter.ctype} *){first} + {start}"
         if place[0] == "constant":
             op = place[1].op
             value = op.attrs[0]

@@ -19,6 +19,7 @@ from ..printing.lengths import c_length, divides
 from .dialect import ArrayLanes
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
+START = "start"  # what kind of memory begins inside of a place, and its number says where
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
 
 
@@ -30,6 +31,11 @@ def place_of(plan: Plan, op: Op) -> Place:
         return "constant", Same(op)
     home = plan.homes[op]
     return ("leaf", Same(home.leaf)) if home.leaf is not None else (home.kind, home.number)
+
+
+def begun(place: Place, starts: Mapping[Place, int]) -> Place:
+    """A place from where on a kernel uses it: ``starts`` are in elements, by place."""
+    return (START, (place, starts[place])) if place in starts else place
 
 
 @dataclass(slots=True)
@@ -83,11 +89,15 @@ def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
 
 
 class KernelNames:
-    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
+    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``.
+
+    ``starts`` says by place how many elements lie before what the kernel uses of it.
+    """
 
     lanes: Lanes = ArrayLanes()
 
-    def __init__(self, plan: Plan, kernel: Kernel) -> None:
+    def __init__(self, plan: Plan, kernel: Kernel, starts: Mapping[Place, int]) -> None:
+        self.starts = starts
         self.plan, self.kernel = plan, kernel
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
@@ -123,7 +133,8 @@ class KernelNames:
             count = sum(p.name[0] == "xy"[written] for p in self.pointers.values())
             held = "uint8_t" if dtype == "bool" else C_TYPES[dtype]  # bytes load as vectors
             ctype = held if written else f"const {held}"
-            found = Parameter(f"{'xy'[written]}{count}", ctype, place)
+            begins = begun(place, self.starts)
+            found = Parameter(f"{'xy'[written]}{count}", ctype, begins)
             self.pointers[place, dtype] = found
         return found.name
 

@@ -18,6 +18,7 @@ from .accumulate import is_float_sum, wide
 from .draws import declared, words_function
 from .naming import NAME, Function, KernelNames, Parameter
 from .passes import TILE, Passes, for_loop, indented
+from .whole import whole
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
 # that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
@@ -115,7 +116,7 @@ def printed_passes(nest: PrintedNest) -> list[PrintedPass]:
 class _Writer:
     def __init__(self, nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> None:
         self.nest, self.names, self.name = nest, names, name
-        self.passes = Passes(nest, names, vector_bytes)
+        self.passes, self.lanes = Passes(nest, names, vector_bytes), vector_bytes // 4
         loops = [*nest.rows, *(loop for made in printed_passes(nest) for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
             self.passes.extent(
@@ -311,10 +312,10 @@ class _Writer:
             first = f"({rest} % {blocks})" if nest.rows else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
-            lanes = f"{left} < block ? {left} : block"
+            count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
             if isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE:
-                lanes = size  # in one block, and known: so few sums are held in registers
-            lines.append(f"const int64_t lanes = {lanes};")
+                count = size  # in one block, and known: so few sums are held in registers
+            lines.append(f"const int64_t lanes = {count};")
             if nest.rows:
                 lines.append(f"const int64_t outer = row / {blocks};")
                 rest = "outer"
@@ -354,20 +355,26 @@ class _Writer:
         bounds = None
         if made.loops:
             size = self.passes.extent(made.loops[0])
-            lines += [
-                "const int64_t begin = task * grain;",
-                f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
-            ]
+            end = f"begin + grain < {size} ? begin + grain : {size}"
+            lines += ["const int64_t begin = task * grain;", f"const int64_t end = {end};"]
             bounds = ("begin", "end")
         else:
             lines.append("(void)grain;")
-        lines += self.passes.text(made, bounds, partial=True)
+        lines += self.passes.text(made, bounds, partial=True, flat=self.is_flat(made))
         blocked = self.passes.accumulation(made).blocked
         for t in made.sums:
             lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
         names = [name for state in made.states for name in state.names]
         lines += [f"{name}_parts[task] = {name}[0];" for name in names]
         return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
+
+    def is_flat(self, made: PrintedPass) -> bool:
+        """Whether a pass is one loop that any division serves and that is known to fill vectors."""
+        reduces = made.sums or made.states
+        if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
+            return False
+        extent = made.loops[0].extent
+        return isinstance(extent, int) and extent % self.lanes == 0
 
     def divide(self, made: PrintedPass, task: str, indices: Sequence[str] = ()) -> list[str]:
         """The statements that run a pass in parts and combine its partial values in order.
@@ -385,6 +392,8 @@ class _Writer:
         if made.sums or made.states:
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
                          f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
+        if self.is_flat(made):
+            lines.append(f"grain = (grain + {self.lanes - 1}) & -{self.lanes};")
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
         lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
         held = [f"{t.name}_parts" for t in made.sums]

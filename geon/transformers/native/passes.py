@@ -12,6 +12,7 @@ from ..printing.scalars import LANES
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
 from .draws import with_words
 from .naming import KernelNames
+from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
@@ -56,12 +57,16 @@ class Passes:
         return found
 
     def text(
-        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool = False
+        self,
+        made: PrintedPass,
+        bounds: tuple[str, str] | None,
+        partial: bool = False,
+        flat: bool = False,
     ) -> list[str]:
         """The loops of a pass.
 
         ``bounds`` are those of the outermost one where it is divided; its reductions are then
-        ``partial``.
+        ``partial``. A pass that is ``flat`` is one loop, whose parts fill vectors.
         """
         lanes = self.nest.lanes is not None
         if made.states:
@@ -71,6 +76,8 @@ class Passes:
         work = self.accumulation(made)
         body = [str(line) for line in [*made.body.lines, *made.stores]]
         body += work.steps()
+        if flat and bounds is not None:
+            return self.flat(made.loops[0], bounds, body)
         pragma = f"#pragma omp simd{work.clause()}"
         if lanes:
             body = self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)
@@ -105,6 +112,14 @@ class Passes:
             return [pragma, *for_loop(variable, low, high, body)]
 
         return with_words(made.windows, variable, bounds, extent, run)
+
+    def flat(self, loop: Loop, bounds: tuple[str, str], body: list[str]) -> list[str]:
+        """A part of one loop, which fills vectors."""
+        low, high = bounds
+        count = whole(f"{high} - {low}", loop.extent, self.vector_bytes // 4)
+        index = f"const int64_t {loop.name} = {low} + turn;"
+        run = for_loop("turn", "0", "turns", [index, *body])
+        return [f"const int64_t turns = {count};", SIMD, *run]
 
     def stateful(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool

@@ -10,6 +10,7 @@ from ..kernels.types import Loop
 from .product_packing import Operand, Packing, View, view
 from .product_shape import FEW, Shape
 from .product_walk import Walker, at, indent, size
+from .whole import whole
 
 
 @dataclass(frozen=True)
@@ -199,9 +200,11 @@ class ProductText:
 
         def body(column: str, run: str) -> list[str]:
             """The statements on one run of columns."""
+            turns = whole(run, inner[0].extent, self.of.vector) if inner else run
             return [
+                f"const int64_t turns = {turns};",
                 "#pragma omp simd",
-                f"for (int64_t e = 0; e < {run}; ++e) {{",
+                "for (int64_t e = 0; e < turns; ++e) {",
                 *indent(
                     [
                         *here,

@@ -174,7 +174,8 @@ NAMED = {kind.__name__: kind for kind in PARTS}
 
 
 def _name(key: str, toolchain: Toolchain) -> str:
-    parts = (*toolchain.command, toolchain.version, *toolchain.flags, toolchain.cpu)
+    flags = (*toolchain.flags, *toolchain.lean)
+    parts = (*toolchain.command, toolchain.version, *flags, toolchain.cpu)
     tables = repr(sorted(c_expressions.tables().items()))  # which a user may have added to
     return f"program-{disk_cache.digest('program', key, made_by(), tables, *parts)}"
 

@@ -113,7 +113,7 @@ class NativeTransformer(Transformer):
         toolchain = self.toolchain()
         width = toolchain.vector_bytes
         module = make_module(plan, linking, width, annotate=False, cores=processors())
-        path = shared_object(toolchain, (*module.units, *module.shared))
+        path = shared_object(toolchain, module.shared, own=module.units)
         return NativeProgram(record_of(plan, module, path), path)
 
     def profile(

@@ -218,6 +218,12 @@ def test_the_last_places_of_a_draw_that_no_memory_holds(native, dtype):
     np.testing.assert_array_equal(found.view(np.uint32), np.array(expected, np.uint32))
 
 
+def test_a_draw_of_more_words_than_counters_give_is_refused():
+    n = geon.Axis("N", (1 << 33) + 1)
+    with pytest.raises(geon.SizeError, match="at most 2.*34 words.*uint64 over .*17,179,869,186"):
+        geon.Random(77).bits([n], "uint64")
+
+
 def test_a_training_step_with_draws_is_that_of_the_interpreter():
     y, slope, x, seed = dropout([geon.Axis("A", 33), C])
     with geon.NativeTransformer() as transformer:

@@ -54,6 +54,19 @@ def passed(op: Op) -> tuple[Op, ...]:
     return op.args[:1] if op.primitive.acts else op.args
 
 
+def held(index: Affine) -> Affine:
+    """An index of one that is held at 0 where its guards fail: held at 0 as a whole.
+
+    A slice begins further on, and of an axis that is too short for it even its element 0 is none.
+    """
+    if len(index.terms) != 1:
+        return index
+    ((atom, step),) = index.terms.items()
+    if not isinstance(atom, Clamped):
+        return index
+    return variable(Clamped(atom.of * step + index.constant, atom.guards))
+
+
 class Nesting(Protocol):
     """How a value lies in memory."""
 
@@ -249,7 +262,7 @@ class Elements:
     def resolved(self, op: Op, index: Index) -> dict[str, Affine]:
         """Indices with what stands for positions in the arguments of ``op`` as scalar code."""
         found = {name: self.without_positions(op, each) for name, each in index.items()}
-        return {name: without_divisions(each, self.ranges) for name, each in found.items()}
+        return {name: held(without_divisions(each, self.ranges)) for name, each in found.items()}
 
     def without_positions(self, op: Op, index: Affine) -> Affine:
         """An index with its positions as scalar code."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from geon.transformers.given import open_names
 
 import geon
 from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import Leaf, Op, post_order
+from geon.transformers.open_lengths import open_names
 from tests import random_moves as moves
 from tests import random_steps as steps
 from tests.random_graphs import Builder, Value

@@ -61,7 +61,7 @@ def test_what_is_cheap_is_computed_again_and_elementary_functions_are_not(transf
     slow = geon.exp(x)
     f = transformer.computation([geon.sum(slow, K), geon.sum(slow * x, N)], x)
     assert len(f.plan.buffers) == 1
-    assert ("nest", "exp") in forms(f)
+    assert ["exp" in form for form in forms(f)].count(True) == 1
 
 
 @needs_compiler

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -76,8 +76,8 @@ class Nesting(Protocol):
 
 
 class Operands:
-    """How a kernel with these ``results`` finds values: in memory, where they are ``computed`` by
-    kernels, or not. ``base`` is the value whose memory an op shows.
+    """How a kernel with these ``results`` finds values: in memory, where they are ``computed``
+    by kernels, or not. ``base`` is the value whose memory an op shows.
 
     ``numbers`` are the values in memory that it reads or writes, in the order they were asked for.
     """
@@ -87,7 +87,7 @@ class Operands:
         layouts: Mapping[Op, Nesting],
         base: Mapping[Op, Op],
         results: Sequence[Op],
-        computed: Container[Op],
+        computed: Callable[[Op], bool],
     ) -> None:
         self.layouts, self.base, self.results, self.computed = layouts, base, results, computed
         self.numbers: dict[Op, int] = {}
@@ -102,7 +102,7 @@ class Operands:
             return True
         if is_bound(op):
             return bool(len(op.axes))
-        return op in self.computed and not among(op, self.results)
+        return self.computed(op) and not among(op, self.results)
 
     def number(self, op: Op) -> int:
         """The number of the operand ``op``."""
@@ -148,6 +148,11 @@ class Elements:
 
     def value(self, op: Op, index: Index) -> Scalar:
         """The element of ``op`` at ``index`` (axis name to affine index)."""
+        found = self.reached(op, index)
+        return self.computed(*found) if isinstance(found, tuple) else found
+
+    def reached(self, op: Op, index: Index) -> Scalar | tuple[Op, Index]:
+        """An element that is known or in memory; else what computes it, below views, and where."""
         while True:
             if op in self.known:
                 known = self.known[op](index)
@@ -164,7 +169,7 @@ class Elements:
             elif not row.acts and not is_same(op):
                 break
             op = op.args[0]
-        return self.computed(op, index)
+        return op, index
 
     def load(self, op: Op, index: Index) -> Load:
         """The element of ``op`` read from memory."""
@@ -172,12 +177,32 @@ class Elements:
         return self.code(Load, self.operands.number(op), offset, op.dtype)
 
     def computed(self, op: Op, index: Index) -> Scalar:
-        """The element of an op that is not in memory, from its arguments."""
-        key = (id(op), tuple([index[n] for n in op.axes.names]))
-        if key not in self.found:
-            made = self.made(op, index)
-            self.found[key] = op, made
-        return self.found[key][1]
+        """The element of an op that is not in memory, from its arguments; chains may be long."""
+        stack = [(op, index)]
+        while stack:
+            top, at = stack[-1]
+            waiting = self.waiting(top, at) if self.key(top, at) not in self.found else None
+            if waiting is not None:
+                stack.append(waiting)
+                continue
+            if self.key(top, at) not in self.found:
+                self.found[self.key(top, at)] = top, self.made(top, at)
+            stack.pop()
+        return self.found[self.key(op, index)][1]
+
+    def key(self, op: Op, index: Index) -> tuple[int, tuple[Affine, ...]]:
+        """What ``found`` knows an element by."""
+        return id(op), tuple([index[n] for n in op.axes.names])
+
+    def waiting(self, op: Op, index: Index) -> tuple[Op, Index] | None:
+        """The first argument of an elementwise op that is to be computed before it."""
+        if op.primitive.kind != "elementwise":
+            return None
+        for arg in op.args:
+            found = self.reached(arg, index)
+            if isinstance(found, tuple) and self.key(*found) not in self.found:
+                return found
+        return None
 
     def made(self, op: Op, index: Index) -> Scalar:
         """The node of an op that is not in memory."""

@@ -8,7 +8,7 @@ functions of these values.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -227,19 +227,23 @@ def inside(atom: Hashable) -> tuple[Affine, ...]:
     return ()
 
 
-def walk(*roots: Scalar) -> Iterator[Scalar]:
-    """Every node below these, once, what it computes with before it, positions included."""
+def below(value: Scalar) -> list[Scalar]:
+    """The nodes that a node stands on, those in its indices among them."""
+    return [*parts(value), *(node for index in indices(value) for node in positions(index))]
+
+
+def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
+    """Every node below these, once, what it stands on first; none below those ``known`` by id."""
     seen: set[int] = set()
     stack: list[tuple[Scalar, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         value, ready = stack.pop()
         if ready:
             yield value
-        elif id(value) not in seen:
+        elif id(value) not in seen and id(value) not in known:
             seen.add(id(value))
             stack.append((value, True))
-            below = [*parts(value), *(x for index in indices(value) for x in positions(index))]
-            stack += [(x, False) for x in reversed(below)]
+            stack += [(x, False) for x in reversed(below(value))]
 
 
 def positions(index: Affine) -> Iterator[Scalar]:

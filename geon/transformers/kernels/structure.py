@@ -101,10 +101,9 @@ class _Structure:
 
     def value(self, value: Scalar) -> int:
         """The number of a node."""
-        for node in walk(value):
-            if id(node) not in self.numbers:
-                self.numbers[id(node)] = len(self.numbers)
-                self.nodes.append(self.node(node))
+        for node in walk(value, known=self.numbers):
+            self.numbers[id(node)] = len(self.numbers)
+            self.nodes.append(self.node(node))
         return self.numbers[id(value)]
 
     def node(self, value: Scalar) -> Hashable:

@@ -7,11 +7,12 @@ both and the merged one are predicted to take.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
-from ...op_graph.op_graph import Op
+from ...op_graph.op_graph import Op, among
 from ..kernels.elements import Operands
 from ..kernels.lower import lower
 from ..kernels.machine import Machine
@@ -105,7 +106,7 @@ class Merging:
         """The seconds that a group is predicted to take on one thread."""
         if group not in self.seconds:
             laid_out = self.pairs.laid_out
-            computed = Computed(self.pairs.stored_by, group)
+            computed = partial(is_stored, stored=self.pairs.stored_by, group=group)
             operands = Operands(laid_out.layouts, laid_out.base, group.results, computed)
             work = lower(group.results[0], self.pairs.fused(group), operands)
             self.seconds[group] = predict(work, Nominal(), self.machine).seconds
@@ -176,15 +177,6 @@ class Merging:
         return False
 
 
-class Computed(Container[Op]):
-    """The values that kernels compute where one of them is ``group``, or would be."""
-
-    def __init__(self, stored: Mapping[Op, FusionGroup], group: FusionGroup) -> None:
-        self.stored, self.group = stored, group
-
-    def __contains__(self, op: object) -> bool:
-        inside = op in self.group.inner and not self.is_result(op)
-        return op in self.stored and not inside
-
-    def is_result(self, op: object) -> bool:
-        return any(op is result for result in self.group.results)
+def is_stored(op: Op, stored: Mapping[Op, FusionGroup], group: FusionGroup) -> bool:
+    """Whether a kernel stores ``op`` where one of the kernels is ``group``, or would be."""
+    return op in stored and (op not in group.inner or among(op, group.results))

@@ -87,20 +87,21 @@ def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = Fal
 
     What can raise comes before the first write to a variable, so that a call that raises leaves all
     variables as they were. A new value is computed in its variable's storage where everything that
-    reads the old one can come before; otherwise beside it, and copied at the end, by an op in
+    reads the old one can come before; otherwise beside it, and copied at the end. New ops are in
     ``own``. With ``check`` every float kernel may raise, and each op is a kernel of its own.
     """
-    work = _Work(laid_out, target, own, check)
-    work.connect()
-    work.assign_storage()
-    order = work.run()
-    kernels = tuple([work.kernel(group) for group in order])
+    with building(own):
+        work = _Work(laid_out, target, check)
+        work.connect()
+        work.assign_storage()
+        order = work.run()
+        kernels = tuple([work.kernel(group) for group in order])
     return Schedule(kernels, work.program, laid_out.layouts, laid_out.base, target, check)
 
 
 class _Work:
-    def __init__(self, laid_out: LaidOut, target: Target, own: OwnTable, check: bool) -> None:
-        self.laid_out, self.target, self.own, self.check = laid_out, target, own, check
+    def __init__(self, laid_out: LaidOut, target: Target, check: bool) -> None:
+        self.laid_out, self.target, self.check = laid_out, target, check
         self.program = laid_out.program
         self.base = laid_out.base
         ops = post_order(self.program.roots)
@@ -194,8 +195,7 @@ class _Work:
 
     def deferred(self, op: Tensor, number: int) -> Tensor:
         """A copy of a new value, made when nothing reads the old one any more."""
-        with building(self.own):
-            late = copy(op, None, -1 - number, op._site)
+        late = copy(op, None, -1 - number, op._site)
         self.base[late] = late
         self.laid_out.layouts[late] = Layout(late.axes.names)
         if self.target.group is None:
@@ -302,7 +302,7 @@ class _Work:
         writes = {op: self.storage[op] for op in group.results if op in self.storage}
         raises = self.raises(group)
         results = group.results
-        operands = Operands(self.laid_out.layouts, self.base, results, self.computed)
+        operands = Operands(self.laid_out.layouts, self.base, results, self.computed.__contains__)
         work = lower(group.op, group.fused, operands)
         return Kernel(
             group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,

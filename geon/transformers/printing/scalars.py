@@ -25,6 +25,7 @@ from ..kernels.scalar import (
     Scalar,
     Select,
     Wrapped,
+    below,
 )
 from . import c_expressions
 from .dialect import Lanes
@@ -193,7 +194,35 @@ class ScalarPrinter:
     # Values -------------------------------------------------------------------------------------
 
     def value(self, block: Block, value: Scalar) -> str:
-        """The name or literal of a value."""
+        """The name or literal of a value; what it is computed with is named before it.
+
+        Chains may be longer than Python's stack: what waits for its parts is in a list.
+        """
+        waiting = [value]
+        while True:
+            last = waiting[-1]
+            part = None if self.named(block, last) else self.unnamed(block, last)
+            if part is not None:
+                waiting.append(part)
+            elif len(waiting) > 1:
+                self.text(block, waiting.pop())
+            else:
+                return self.text(block, value)
+
+    def named(self, block: Block, value: Scalar) -> bool:
+        """Whether a value has a name, or needs none."""
+        return isinstance(value, DIRECT) or value in self.words or block.find(value) is not None
+
+    def unnamed(self, block: Block, value: Scalar) -> Scalar | None:
+        """The first of what a value is computed with that is to be named before it."""
+        found = below(value)
+        while isinstance(value, Select) and isinstance(value.other, Select):
+            value = value.other  # a chain of choices is one expression
+            found = [part for part in found if part is not value] + below(value)
+        return next((part for part in found if not self.named(block, part)), None)
+
+    def text(self, block: Block, value: Scalar) -> str:
+        """The name or literal of a value whose parts have theirs."""
         direct = self.direct(block, value)
         if direct is not None:
             return direct
@@ -217,6 +246,8 @@ class ScalarPrinter:
             return self.running[value.part, value.other]
         if isinstance(value, Contracted):
             return self.contracted
+        if isinstance(value, RandomBits):
+            return self.words.get(value)
         if isinstance(value, Kept):
             return f"{self.kept[value.number]}[{self.index(block, value.offset)}]"
         return None
@@ -247,8 +278,6 @@ class ScalarPrinter:
         return "".join([*chosen, self.value(block, rest)])
 
     def _random(self, block: Block, value: RandomBits) -> str:
-        if value in self.words:
-            return self.words[value]
         stream = [self.value(block, each) for each in (value.seed, value.draw, value.call)]
         position = self.index(block, value.position)
         name = c_expressions.random_bits(name_of(value.dtype))
@@ -260,6 +289,7 @@ class ScalarPrinter:
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
 
 
+DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # these have no names
 TEXTS: dict[type, Callable[[ScalarPrinter, Block, Any], str]] = {
     Load: ScalarPrinter._load,
     IndexNumber: ScalarPrinter._index,

@@ -41,6 +41,7 @@ FILES = {
     "transformers/printing/elementary_f32_angles.py": FORMULA,
     "transformers/printing/elementary_f64.py": FORMULA,
     "transformers/printing/elementary_f64_angles.py": FORMULA,
+    "transformers/printing/elementary_strips.py": FORMULA,
     "transformers/printing/elementary_tails.py": FORMULA,
     "transformers/printing/elementary_text.py": FORMULA,
     "op_graph/activations.py": FORMULA,
@@ -123,6 +124,7 @@ PLACES = {
         "transformers/kernels/weights.py",
         "EXPENSIVE",
     ): "what a function counts: GRAIN is listed",
+    ("transformers/printing/strips.py", "VECTOR_BYTES"): BITS,
     ("transformers/native/passes.py", "Passes.accumulation", 4): BITS,
     ("transformers/native/passes.py", "Passes.state_lanes", 4): BITS,
     (

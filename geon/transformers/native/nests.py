@@ -14,9 +14,11 @@ from ..kernels.types import Nest, RowArray
 from ..lowering.scratch import lines
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
 from ..printing.scalars import LANES
+from ..printing.strips import VECTOR_BYTES
 from .accumulate import is_float_sum, wide
+from .loops import for_loop, indented
 from .naming import NAME, Function, KernelNames, Parameter
-from .passes import TILE, Passes, for_loop, indented
+from .passes import TILE, Passes
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
 # that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
@@ -39,7 +41,7 @@ ON_STACK = 4096  # elements of an array that a task has on its stack
 
 def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function:
     """The C function of a nest."""
-    printed = print_nest(work, names)
+    printed = print_nest(work, names, strips=vector_bytes == VECTOR_BYTES)
     if work.fill is None:
         return Function(nest_text(printed, names, NAME, vector_bytes), tuple(names.parameters))
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)

@@ -7,22 +7,12 @@ from ..kernels.types import Loop
 from ..printing.nests import PrintedNest, PrintedPass
 from ..printing.scalars import LANES
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
+from .loops import SIMD, for_loop, indented
 from .naming import KernelNames
+from .strips import strip_loop, strip_start
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
-SIMD = "#pragma omp simd"
-
-
-def indented(lines: list[str], by: int = 1) -> list[str]:
-    """Lines of a block; those of the preprocessor stay at the margin."""
-    return ["    " * by + line if line[:1] != "#" else line for line in lines]
-
-
-def for_loop(variable: str, low: str, high: str, body: list[str]) -> list[str]:
-    """A loop over ``body``."""
-    head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
-    return [head, *indented(body), "}"]
 
 
 def tiles(start: str, size: str, body: list[str]) -> list[str]:
@@ -74,9 +64,14 @@ class Passes:
             around = bounds if k == 0 else None
             low, high = around or ("0", self.extent(turns))
             cut = bool(work.blocked) and k == work.level
-            run = for_loop(turns.name, *((BLOCK_BEGIN, BLOCK_END) if cut else (low, high)), body)
-            if not lanes and k == len(made.loops) - 1:
-                run = [pragma, *run]
+            ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
+            innermost = not lanes and k == len(made.loops) - 1
+            if innermost and made.strip is not None:
+                rest = [pragma, *for_loop(turns.name, strip_start(made), ends[1], body)]
+                run = strip_loop(made, *ends, work.known_turns(cut, around), rest)
+            else:
+                run = for_loop(turns.name, *ends, body)
+                run = [pragma, *run] if innermost else run
             body = work.blocks(run, turns.name, around) if cut else run
         if not made.loops and not lanes:
             body = ["{", *indented(body), "}"]

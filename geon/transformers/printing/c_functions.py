@@ -48,6 +48,20 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_FMA_F32(a, b, c) ((a) * (b) + (c))
 #define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
 #endif
+#ifdef __AVX512F__ /* sixteen lanes */
+typedef float GEON_STRIP_F32 __attribute__((vector_size(64)));
+typedef double GEON_HALF_STRIP_F64 __attribute__((vector_size(64)));
+typedef struct { GEON_HALF_STRIP_F64 low, high; } GEON_STRIP_F64;
+#ifdef __clang__ /* one instruction each; of two that have no order, the second */
+#define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512(a, b, 4)
+#define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512(a, b, 4)
+#define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512(a, b, 4)
+#else
+#define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512_mask(a, b, a, 0xffff, 4)
+#define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512_mask(a, b, a, 0xff, 4)
+#define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512_mask(a, b, a, 0xff, 4)
+#endif
+#endif
 """
 
 _BITS = """\

@@ -9,10 +9,11 @@ from ...op_graph.affine import Size
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
 from ..kernels.scalar import Code, Running
-from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
+from ..kernels.types import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
-from .scalars import Block, Names, ScalarPrinter
+from .scalars import Block, Names, ScalarPrinter, StripCall
+from .strips import takes_strips
 
 
 @dataclass(eq=False, slots=True)
@@ -64,7 +65,8 @@ class PrintedStore:
 class PrintedPass:
     """Loops, outermost first, with the statements of one element, what it reduces and stores.
 
-    ``weight`` is about how many statements of a processor one element takes.
+    ``weight`` is about how many statements of a processor one element takes. ``strip`` is the same
+    for a strip of the innermost loop, where some of it is done for all lanes at once.
     """
 
     loops: tuple[Loop, ...]
@@ -73,6 +75,7 @@ class PrintedPass:
     sums: list[Accumulator] = field(default_factory=list)
     states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
+    strip: Block | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +104,14 @@ class PrintedNest:
     arrays: list[PrintedArray]
 
 
-def print_nest(nest: Nest, names: Names) -> PrintedNest:
-    """The statements of a nest."""
-    return _NestPrinter(nest, names).printed()
+def print_nest(nest: Nest, names: Names, strips: bool = False) -> PrintedNest:
+    """The statements of a nest; with ``strips`` the machine has functions of strips."""
+    return _NestPrinter(nest, names, strips).printed()
 
 
 class _NestPrinter:
-    def __init__(self, nest: Nest, names: Names) -> None:
-        self.nest, self.names = nest, names
+    def __init__(self, nest: Nest, names: Names, strips: bool) -> None:
+        self.nest, self.names, self.strips = nest, names, strips
         self.depths = Depths.of(nest)
         self.scalars = ScalarPrinter(names, self.depths)
         self.top = Block()
@@ -159,18 +162,45 @@ class _NestPrinter:
             made.stores.append(self.store(body, store))
         for keep in step.keeps:
             value = self.scalars.value(body, keep.value)
-            array = self.array(self.nest.arrays[keep.number])
-            body.lines.append(f"{array}[{self.scalars.index(body, keep.offset)}] = {value};")
+            self.array(self.nest.arrays[keep.number])
+            self.keep(body, keep, value)
+        if self.strips and row.lanes is None and takes_strips(step, self.depths):
+            made.strip = self.print_strip(row, step, made)
         return made
+
+    def keep(self, body: Block, keep: Keep, value: str) -> None:
+        """The statement that puts a value into a row array."""
+        place = f"{self.scalars.kept[keep.number]}[{self.scalars.index(body, keep.offset)}]"
+        body.lines.append(f"{place} = {value};")
+
+    def print_strip(self, row: Block, step: Pass, made: PrintedPass) -> Block:
+        """What a pass computes for each lane of a strip; sums have one for each lane."""
+        body, inner = Block(row, strip=True), step.loops[-1].name
+        self.scalars.spelled = {inner: f"({inner}_strip + lane)"}
+        for reduction, total in zip(step.reductions, made.sums, strict=True):
+            term = self.scalars.fresh()
+            text = self.element(body, reduction, total.dtype)
+            self.scalars.put_in_lanes(body, total.ctype, term, text)
+            add = c_expressions.strip_function("add", total.dtype)
+            assert add is not None, "strips reduce sums of floats alone"
+            body.lines.append(StripCall(add, f"&{total.name}_lanes", term))
+        for keep in step.keeps:
+            self.keep(body, keep, self.scalars.value(body, keep.value))
+        body.lines += [str(self.store(body, store)) for store in step.stores]
+        self.scalars.spelled = {}
+        return body
+
+    def element(self, body: Block, reduction: Reduction, dtype: str) -> str:
+        """What a reduction that folds a row takes of one element."""
+        texts = [self.scalars.value(body, element) for element in reduction.elements]
+        if len(texts) == 2:
+            return c_expressions.expression("multiply", [dtype] * 2, dtype, texts)
+        return c_expressions.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
 
     def accumulator(self, body: Block, reduction: Reduction, lanes: bool) -> Accumulator:
         """The step of a reduction that folds a row."""
         dtype, row = name_of(reduction.states[0]), str(reduction.folds)
-        texts = [self.scalars.value(body, element) for element in reduction.elements]
-        if len(texts) == 2:
-            text = c_expressions.expression("multiply", [dtype] * 2, dtype, texts)
-        else:
-            text = c_expressions.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+        text = self.element(body, reduction, dtype)
         name = self.scalars.fresh("s")
         self.scalars.reduced[reduction.number, 0] = f"{name}[lane]" if lanes else name
         nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
@@ -214,10 +244,9 @@ class _NestPrinter:
             combine,
         )
 
-    def array(self, array: RowArray) -> str:
-        """The name of a row array."""
+    def array(self, array: RowArray) -> None:
+        """Names a row array."""
         name = self.scalars.fresh("w")
         ctype = c_expressions.C_TYPES[name_of(array.dtype)]
         self.arrays[array.number] = PrintedArray(name, ctype, array.size, array.dtype.itemsize)
         self.scalars.kept[array.number] = name
-        return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
@@ -27,6 +28,7 @@ from ..kernels.scalar import (
 )
 from . import c_expressions
 
+STRIP = 16  # elements that functions of lanes take at once: a vector of float32, or two of float64
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
 
@@ -40,15 +42,32 @@ class Names(Protocol):
         """A length as C."""
 
 
+@dataclass(frozen=True, slots=True)
+class StripCall:
+    """A function of all lanes of a strip at once: ``result`` and ``operand`` are arrays."""
+
+    function: str
+    result: str
+    operand: str
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.result}, {self.operand});"
+
+
 class Block:
     """Statements of one nesting depth: 0 once, 1 for each row, 2 for each element.
 
     Inner blocks see outer ones' names. Where ``lanes`` is set, each value of the block is an array
-    over the lanes of a block of rows, and is computed in a loop over them.
+    over the lanes of a block of rows, and is computed in a loop over them. In a ``strip`` each
+    value is an array over the strip's lanes; ``arrays`` are their declarations, and some lines are
+    a ``StripCall``.
     """
 
-    def __init__(self, outer: Block | None = None, lanes: str | None = None) -> None:
-        self.outer, self.lanes = outer, lanes
+    def __init__(
+        self, outer: Block | None = None, lanes: str | None = None, strip: bool = False
+    ) -> None:
+        self.outer, self.lanes, self.strip = outer, lanes, strip
+        self.arrays: list[str] = []
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
@@ -97,7 +116,9 @@ class ScalarPrinter:
     def let(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
         """The name of ``text`` computed once in ``block``."""
         name = self.fresh()
-        if block.lanes is None:
+        if block.strip:
+            name = self.put_in_lanes(block, ctype, name, text)
+        elif block.lanes is None:
             block.lines.append(f"const {ctype} {name} = {text};")
         else:
             block.lines.append(f"{ctype} {name}[{LANES}];")
@@ -107,6 +128,12 @@ class ScalarPrinter:
             name = f"{name}[lane]"
         block.names[key] = name
         return name
+
+    def put_in_lanes(self, block: Block, ctype: str, name: str, text: str) -> str:
+        """``text`` of each lane of a strip, in an array of this name; the name of one element."""
+        block.arrays.append(f"{ctype} {name}[{STRIP}];")
+        block.lines.append(f"{name}[lane] = {text};")
+        return f"{name}[lane]"
 
     # Indices ------------------------------------------------------------------------------------
 
@@ -180,7 +207,21 @@ class ScalarPrinter:
             return found
         block = block.at(self.depths.value(value))
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
+        function = strip_function(value) if block.strip else None
+        if function is not None:
+            return self.call_strip(block, value, ctype, function)
         return self.let(block, value, ctype, TEXTS[type(value)](self, block, value))
+
+    def call_strip(self, block: Block, value: Scalar, ctype: str, function: str) -> str:
+        """The name of a value that a function of all lanes computes."""
+        assert isinstance(value, Apply)
+        text = self.value(block, value.args[0])
+        operand, result = self.fresh(), self.fresh()
+        self.put_in_lanes(block, ctype, operand, text)
+        block.arrays.append(f"{ctype} {result}[{STRIP}];")
+        block.lines.append(StripCall(function, result, operand))
+        block.names[value] = f"{result}[lane]"
+        return f"{result}[lane]"
 
     def direct(self, block: Block, value: Scalar) -> str | None:
         """The text of what needs no name of its own; None for all else."""
@@ -228,6 +269,13 @@ class ScalarPrinter:
     def _wrapped(self, block: Block, value: Wrapped) -> str:
         wide = f"(int64_t){self.value(block, value.position)}"
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
+
+
+def strip_function(value: Scalar) -> str | None:
+    """The function of all lanes of a strip that computes this value, where there is one."""
+    if not isinstance(value, Apply) or len(value.args) != 1:
+        return None
+    return c_expressions.strip_function(value.row.name, name_of(value.dtype))
 
 
 TEXTS: dict[type, Callable[[ScalarPrinter, Block, Any], str]] = {

@@ -1,0 +1,99 @@
+"""Strips: functions of all lanes have the bits of those of one element, and sums are right."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.printing.scalars import STRIP
+from geon.transformers.printing.strips import MOST, SHORT
+
+toolchain = find_toolchain()
+pytestmark = pytest.mark.skipif(
+    toolchain is None or toolchain.vector_bytes != 64, reason="strips need AVX-512"
+)
+LENGTHS = [1, SHORT - 1, SHORT, SHORT + 1, SHORT + STRIP - 1, 500, 511, 512, 513, 1021, 4099]
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 88.7228, 88.7229, -87.3, -103.9, -104.0, -150]
+EDGES += [709.78, 709.79, -708.4, -745.1, -746, 1e20, -1e20, 3e38, -3e38, 1e308, -1e308, 1e-310]
+
+
+def special(dtype, count):
+    """Random bits, numbers near the ends of the exponential, and edges."""
+    generator = np.random.default_rng(3)
+    bits = generator.integers(0, 256, size=count * dtype.itemsize, dtype=np.uint8).view(dtype)
+    end = 110 if dtype == np.float32 else 760
+    with np.errstate(over="ignore"):
+        edges = np.array(EDGES).astype(dtype)
+    return np.concatenate([bits, generator.uniform(-end, end, count).astype(dtype), edges])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_strips_have_the_bits_of_single_elements(dtype):
+    data = special(np.dtype(dtype), 1 << 16)
+    data = np.resize(data, (len(data) // SHORT + 1) * SHORT).reshape(-1, SHORT)
+    rows, lane, parts = geon.Axis("rows", len(data)), geon.Axis("lane", SHORT), SHORT // STRIP
+    x = geon.placeholder([rows, lane], dtype=dtype)
+    part = geon.Axis("part", STRIP)
+    short = geon.placeholder([geon.Axis("many", len(data) * parts), part], dtype=dtype)
+    with geon.NativeTransformer(threads=1) as transformer:
+        # A sum beside the function keeps loops over rows apart from those along them.
+        strip = transformer.computation([geon.exp(x), geon.sum(geon.exp(x), lane)], x)
+        single = transformer.computation([geon.exp(short), geon.sum(geon.exp(short), part)], short)
+        assert "geon_exp_strip" in strip.source
+        assert "geon_exp_strip" not in single.source
+        found, wanted = strip(data)[0], single(data.reshape(-1, STRIP))[0].reshape(data.shape)
+    assert (np.isnan(found) == np.isnan(wanted)).all()
+    assert (np.isnan(found) == np.isnan(data)).all()
+    numbers = ~np.isnan(data)
+    assert found[numbers].tobytes() == wanted[numbers].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_softmax_in_strips_is_right_at_any_length(dtype, is_open):
+    generator = np.random.default_rng(5)
+    with geon.NativeTransformer(threads=1) as one, geon.NativeTransformer(threads=2) as two:
+        for length in LENGTHS:
+            n, c = geon.Axis("N", 5), geon.Axis("C") if is_open else geon.Axis("C", length)
+            x = geon.placeholder([n, c], dtype=dtype)
+            result = [geon.softmax(x, c), geon.logsumexp(x, c)]
+            data = (8 * generator.normal(size=(5, length))).astype(dtype)
+            data[1, length // 2], data[2, -1], data[3, 0] = np.nan, -np.inf, 300
+            found = one.computation(result, x)(data)
+            again = two.computation(result, x)(data)
+            plain = one.computation(result, x, plan=False)(data)
+            with np.errstate(invalid="ignore"):
+                wide = np.exp(data.astype(np.float64) - data.max(1, keepdims=True))
+            wanted = wide / wide.sum(1, keepdims=True)
+            bound = 3e-6 if dtype == "float32" else 1e-14
+            np.testing.assert_allclose(found[0], wanted, rtol=bound, atol=1e-45)
+            for other in (again, plain):
+                for a, b in zip(found, other, strict=True):
+                    assert a.tobytes() == b.tobytes()
+
+
+def test_functions_of_functions_and_of_two_dtypes_are_right():
+    n = geon.Axis("N", 1000)
+    x = geon.placeholder([n])
+    wide = geon.cast(x, "float64")
+    results = [geon.exp(geon.exp(x) - 2), geon.exp(wide) * wide, geon.sum(geon.exp(-geon.exp(x)))]
+    data = np.random.default_rng(7).normal(size=1000).astype(np.float32)
+    with geon.NativeTransformer(threads=1) as transformer:
+        found = transformer.computation(results, x)(data)
+    double = data.astype(np.float64)
+    np.testing.assert_allclose(found[0], np.exp(np.exp(double) - 2), rtol=3e-6)
+    np.testing.assert_allclose(found[1], np.exp(double) * double, rtol=1e-14)
+    np.testing.assert_allclose(found[2], np.exp(-np.exp(double)).sum(), rtol=1e-6)
+
+
+def test_a_long_chain_is_right_with_and_without_strips():
+    n = geon.Axis("N", 300)
+    x = geon.placeholder([n])
+    data = np.random.default_rng(9).uniform(-1, 1, 300).astype(np.float32)
+    with geon.NativeTransformer(threads=1) as transformer:
+        for count in (MOST // 4, MOST):
+            result, wanted = x, data.astype(np.float64)
+            for _ in range(count):
+                result, wanted = geon.exp(-result * result), np.exp(-wanted * wanted)
+            computation = transformer.computation(result, x)
+            np.testing.assert_allclose(computation(data), wanted, rtol=1e-5)

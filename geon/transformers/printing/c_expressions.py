@@ -305,6 +305,9 @@ STRIP_FUNCTIONS = {
     ("add", "float64"): "geon_add_strip_f64",
     ("exp", "float32"): "geon_exp_strip_f32",
     ("exp", "float64"): "geon_exp_strip_f64",
+    ("sigmoid", "float32"): "geon_sigmoid_strip_f32",
+    ("softplus", "float32"): "geon_softplus_strip_f32",
+    ("softplus", "float64"): "geon_softplus_strip_f64",
 }
 
 

@@ -52,12 +52,16 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 typedef float GEON_STRIP_F32 __attribute__((vector_size(64)));
 typedef double GEON_HALF_STRIP_F64 __attribute__((vector_size(64)));
 typedef struct { GEON_HALF_STRIP_F64 low, high; } GEON_STRIP_F64;
+#define GEON_SCALED_F32(a, k) __builtin_ia32_scalefps512_mask(a, k, a, 0xffff, 4)
+#define GEON_SCALED_F64(a, k) __builtin_ia32_scalefpd512_mask(a, k, a, 0xff, 4)
 #ifdef __clang__ /* one instruction each; of two that have no order, the second */
 #define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512(a, b, 4)
+#define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512(a, b, 4)
 #define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512(a, b, 4)
 #define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512(a, b, 4)
 #else
 #define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512_mask(a, b, a, 0xffff, 4)
+#define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512_mask(a, b, a, 0xffff, 4)
 #define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512_mask(a, b, a, 0xff, 4)
 #define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512_mask(a, b, a, 0xff, 4)
 #endif

@@ -5,7 +5,7 @@ subnormal, and knows infinities and NaN. It takes the place of exponent arithmet
 NaN back. In float32 it takes that of the upper clamp too: far above, the polynomial, whose degree
 is even, is large, infinite or NaN, and k is as large, which gives infinity. In float64 the degree
 is odd, and the sign could be wrong. Results have the bits of the functions of one element. The
-types of strips are in the prelude.
+types of strips and the instructions are in the prelude.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GEON_INLINE void geon_scale_strip_f32(float *restrict y, const float *p, const f
     GEON_STRIP_F32 scaled, powers;
     memcpy(&scaled, p, sizeof scaled);
     memcpy(&powers, k, sizeof powers);
-    scaled = __builtin_ia32_scalefps512_mask(scaled, powers, scaled, 0xffff, 4);
+    scaled = GEON_SCALED_F32(scaled, powers);
     memcpy(y, &scaled, sizeof scaled);
 }
 
@@ -44,7 +44,7 @@ GEON_INLINE void geon_scale_half_strip_f64(double *restrict y, const double *p, 
     GEON_HALF_STRIP_F64 scaled, powers;
     memcpy(&scaled, p, sizeof scaled);
     memcpy(&powers, k, sizeof powers);
-    scaled = __builtin_ia32_scalefpd512_mask(scaled, powers, scaled, 0xff, 4);
+    scaled = GEON_SCALED_F64(scaled, powers);
     memcpy(y, &scaled, sizeof scaled);
 }
 
@@ -92,6 +92,36 @@ GEON_INLINE void geon_exp_strip_f64(double *restrict y, const double *x) {
     }
     geon_scale_half_strip_f64(y, p, k);
     geon_scale_half_strip_f64(y + 8, p + 8, k + 8);
+}
+
+GEON_INLINE void geon_sigmoid_strip_f32(float *restrict y, const float *x) {
+    GEON_STRIP_F32 clamped, highest = 40.0f - (GEON_STRIP_F32){0};
+    memcpy(&clamped, x, sizeof clamped);
+    clamped = GEON_SMALLER_F32(highest, clamped);
+    float a[16], z[16];
+    memcpy(a, &clamped, sizeof a);
+    geon_exp_strip_f32(z, a);
+#pragma omp simd
+    for (int64_t lane = 0; lane < 16; lane++) y[lane] = z[lane] / (1.0f + z[lane]);
+}
+
+GEON_INLINE void geon_softplus_strip_f32(float *restrict y, const float *x) {
+    float a[16], z[16];
+#pragma omp simd
+    for (int64_t lane = 0; lane < 16; lane++) a[lane] = -fabsf(x[lane]);
+    geon_exp_strip_f32(z, a);
+#pragma omp simd
+    for (int64_t lane = 0; lane < 16; lane++) y[lane] = geon_softplus_of_f32(x[lane], z[lane]);
+}
+
+GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
+    double a[16], z[16];
+#pragma omp simd
+    for (int64_t lane = 0; lane < 16; lane++) a[lane] = -fabs(x[lane]);
+    geon_exp_strip_f64(z, a);
+#pragma omp simd
+    for (int64_t lane = 0; lane < 16; lane++)
+        y[lane] = (x[lane] > 0.0 ? x[lane] : 0.0) + geon_log1p_f64(z[lane]);
 }
 """,
     EXP=EXP_F32,

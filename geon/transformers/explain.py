@@ -72,6 +72,7 @@ def _schedule(stages: Stages, threads: int) -> str:
         if not here.measured:
             ending[0] += "; a profile measures this one"
     lines = []
+    stored_in = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
     for position, kernel in enumerate(schedule.kernels):
         notes = []
         for op in kernel.results:
@@ -87,6 +88,8 @@ def _schedule(stages: Stages, threads: int) -> str:
             + (f"  [{'; '.join(notes)}]" if notes else "")
             + expected[position]
         )
+        lines += [f"    not with {stored_in[each.other]}: {each}" for each in kernel.apart
+                  if each.other in stored_in]  # fmt: skip
     return "\n".join([*lines, *ending])
 
 

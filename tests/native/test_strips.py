@@ -6,8 +6,7 @@ import pytest
 import geon
 from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.printing.c_expressions import STRIP_FUNCTIONS
-from geon.transformers.printing.scalars import STRIP
-from geon.transformers.printing.strips import MOST, SHORT
+from geon.transformers.printing.strips import MOST, SHORT, STRIP
 
 toolchain = find_toolchain()
 pytestmark = pytest.mark.skipif(
@@ -99,3 +98,53 @@ def test_a_long_chain_is_right_with_and_without_strips():
                 result, wanted = geon.exp(-result * result), np.exp(-wanted * wanted)
             computation = transformer.computation(result, x)
             np.testing.assert_allclose(computation(data), wanted, rtol=1e-5)
+
+
+def agree(result, *placeholders_and_data):
+    """The source, where one thread, two and no plan give the same bits; and what they give."""
+    placeholders, data = placeholders_and_data[::2], placeholders_and_data[1::2]
+    found = []
+    for threads, plan in ((1, True), (2, True), (2, False)):
+        with geon.NativeTransformer(threads=threads) as transformer:
+            computation = transformer.computation(result, *placeholders, plan=plan)
+            found.append((computation.source, computation(*data)))
+    for _, value in found[1:]:
+        assert value.tobytes() == found[0][1].tobytes()
+    return found[0]
+
+
+@pytest.mark.parametrize("over", ["N", "C"])
+def test_a_pass_that_draws_takes_no_strips_and_one_that_reads_a_draw_of_its_row_does(over):
+    n, c = geon.Axis("N", 33), geon.Axis("C", 3 * 1024 + 77)
+    x = geon.placeholder([n, c])
+    axes = [n, c] if over == "C" else [n]
+    noise = geon.Random(3).uniform(axes)
+    data = np.random.default_rng(11).normal(size=(33, c.length)).astype(np.float32)
+    source, found = agree(geon.sum(geon.exp(x) * noise, c), x, data)
+    assert ("geon_exp_strip_f32" in source) is (over == "N")
+    with geon.NumPyTransformer() as numpy:
+        drawn = numpy.computation(noise)()
+    wanted = (np.exp(data.astype(np.float64)) * drawn.reshape(33, -1)).sum(1)
+    np.testing.assert_allclose(found, wanted, rtol=3e-6)
+
+
+@pytest.mark.parametrize("size", [SHORT, SHORT + 1, 4096, 4096 + STRIP, 16 * 12_345, 16 * 65_537])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_loop_that_fills_strips_has_no_other_loop(size, dtype):
+    x = geon.placeholder([geon.Axis("N", size)], dtype=dtype)
+    data = np.random.default_rng(13).normal(size=size).astype(dtype)
+    source, found = agree(geon.exp(x) * 2, x, data)
+    assert STRIP_FUNCTIONS["exp", dtype] in source
+    single = "= geon_exp_f32(" if dtype == "float32" else "= geon_exp_f64("
+    assert (single in source) is (size % STRIP != 0)
+    np.testing.assert_allclose(found, 2 * np.exp(data.astype(np.float64)), rtol=3e-7)
+
+
+def test_pieces_of_a_join_are_taken_in_strips():
+    n, c = geon.Axis("N", 40), geon.Axis("C", 500)
+    x, y = geon.placeholder([n, c]), geon.placeholder([n, c.with_length(77)])
+    generator = np.random.default_rng(17)
+    a, b = (generator.normal(size=(40, k)).astype(np.float32) for k in (500, 77))
+    source, found = agree(geon.exp(geon.concat([x, y], c)), x, a, y, b)
+    assert "geon_exp_strip_f32" in source
+    np.testing.assert_allclose(found, np.exp(np.hstack([a, b])), rtol=3e-7)

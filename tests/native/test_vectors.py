@@ -49,10 +49,12 @@ def test_choices_before_functions_that_choose_are_vectors(after, tmp_path):
 
 
 def is_vector(text, folder):
-    """Whether gcc makes vectors, or a copy of memory, of the loop after each such pragma."""
+    """Whether gcc makes vectors, or a copy of memory, of each loop marked as one for them."""
     path = folder / "kernel.c"
     path.write_text(text)
-    loops = [k + 2 for k, line in enumerate(text.splitlines()) if "#pragma omp simd" in line]
+    lines = list(enumerate(text.splitlines(), 1))
+    loops = [k + 1 for k, line in lines if "#pragma omp simd" in line]
+    loops += [k for k, line in lines if line.lstrip().startswith("GEON_EACH_OF_STRIP")]
     command = [
         *toolchain.command,
         *toolchain.flags,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...op_graph.op_graph import Op
 from .contraction import Contraction, make_contraction
 from .elements import Operands
-from .nests import make_nest
+from .pieces import make_nest
 from .types import Call, Fused, Nest
 from .updates import make_update
 

@@ -25,10 +25,12 @@ from ..lowering.scratch import PerThread
 from ..printing import c_expressions
 from . import disk_cache
 from .emit import KEPT, Module
-from .keeping import Kept
+from .packed_copies import PackedCopy
+from .prefix import PartTotals
 from .product_shape import Shape
+from .scattering import Copies
+from .scratch import ProductScratch
 from .toolchain import Toolchain
-from .working import ProductScratch
 
 Size = int | Length
 Space = frozenset[tuple[str, Size]]
@@ -63,7 +65,7 @@ class Record:
     buffers: tuple[Buffer, ...]
     alignment: int
     lifetimes: tuple[tuple[int, int], ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[PackedCopy, ...]
     beside: tuple[Size, ...]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     shown: dict[int, Shown]
@@ -165,12 +167,15 @@ def made(value: Any) -> Any:
     return {key: made(each) for key, each in value["table"]}
 
 
-PARTS: tuple[type, ...] = (Record, Shown, Buffer, Kept, PerThread, ProductScratch, Shape)
+PARTS: tuple[type, ...] = (
+    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, Shape,
+)  # fmt: skip
 NAMED = {kind.__name__: kind for kind in PARTS}
 
 
 def _name(key: str, toolchain: Toolchain) -> str:
-    parts = (*toolchain.command, toolchain.version, *toolchain.flags, toolchain.cpu)
+    flags = (*toolchain.flags, *toolchain.lean)
+    parts = (*toolchain.command, toolchain.version, *flags, toolchain.cpu)
     tables = repr(sorted(c_expressions.tables().items()))  # which a user may have added to
     return f"program-{disk_cache.digest('program', key, made_by(), tables, *parts)}"
 

@@ -1,4 +1,4 @@
-"""Elementary functions of all lanes of a strip, as C text for AVX-512.
+"""Elementary functions of all elements of a strip, as C text for AVX-512.
 
 Its instruction ``vscalef`` multiplies by a power of two, rounds once also where the result is
 subnormal, and knows infinities and NaN. It takes the place of exponent arithmetic and of bringing
@@ -66,13 +66,12 @@ GEON_INLINE void geon_clamp_half_strip_f64(double *restrict y, const double *x) 
 GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
     float a[16], p[16], k[16];
     geon_clamp_strip_f32(a, x);
-#pragma omp simd
-    for (int64_t lane = 0; lane < 16; lane++) {
-        k[lane] = GEON_FMA_F32(a[lane], 1.44269502f, 12582912.0f) - 12582912.0f;
-        float r = GEON_FMA_F32(k[lane], -0.693359375f, a[lane]);
-        r = GEON_FMA_F32(k[lane], 2.12194440e-4f, r);
+    GEON_EACH_OF_STRIP(i) {
+        k[i] = GEON_FMA_F32(a[i], 1.44269502f, 12582912.0f) - 12582912.0f;
+        float r = GEON_FMA_F32(k[i], -0.693359375f, a[i]);
+        r = GEON_FMA_F32(k[i], 2.12194440e-4f, r);
         float q = EXP_F32<r>;
-        p[lane] = GEON_FMA_F32(GEON_FMA_F32(q, r, 1.0f), r, 1.0f);
+        p[i] = GEON_FMA_F32(GEON_FMA_F32(q, r, 1.0f), r, 1.0f);
     }
     geon_scale_strip_f32(y, p, k);
 }
@@ -81,14 +80,13 @@ GEON_INLINE void geon_exp_strip_f64(double *restrict y, const double *x) {
     double a[16], p[16], k[16];
     geon_clamp_half_strip_f64(a, x);
     geon_clamp_half_strip_f64(a + 8, x + 8);
-#pragma omp simd
-    for (int64_t lane = 0; lane < 16; lane++) {
-        double shifted = GEON_FMA_F64(a[lane], 1.4426950408889634, 6755399441055744.0);
-        k[lane] = shifted - 6755399441055744.0;
-        double r = GEON_FMA_F64(k[lane], -0.6931471803691238, a[lane]);
-        r = GEON_FMA_F64(k[lane], -1.9082149292705877e-10, r);
+    GEON_EACH_OF_STRIP(i) {
+        double shifted = GEON_FMA_F64(a[i], 1.4426950408889634, 6755399441055744.0);
+        k[i] = shifted - 6755399441055744.0;
+        double r = GEON_FMA_F64(k[i], -0.6931471803691238, a[i]);
+        r = GEON_FMA_F64(k[i], -1.9082149292705877e-10, r);
         double q = WIDE_EXP_F64<r>;
-        p[lane] = GEON_FMA_F64(GEON_FMA_F64(q, r, 1.0), r, 1.0);
+        p[i] = GEON_FMA_F64(GEON_FMA_F64(q, r, 1.0), r, 1.0);
     }
     geon_scale_half_strip_f64(y, p, k);
     geon_scale_half_strip_f64(y + 8, p + 8, k + 8);
@@ -101,27 +99,22 @@ GEON_INLINE void geon_sigmoid_strip_f32(float *restrict y, const float *x) {
     float a[16], z[16];
     memcpy(a, &clamped, sizeof a);
     geon_exp_strip_f32(z, a);
-#pragma omp simd
-    for (int64_t lane = 0; lane < 16; lane++) y[lane] = z[lane] / (1.0f + z[lane]);
+    GEON_EACH_OF_STRIP(i) y[i] = z[i] / (1.0f + z[i]);
 }
 
 GEON_INLINE void geon_softplus_strip_f32(float *restrict y, const float *x) {
     float a[16], z[16];
-#pragma omp simd
-    for (int64_t lane = 0; lane < 16; lane++) a[lane] = -fabsf(x[lane]);
+    GEON_EACH_OF_STRIP(i) a[i] = -fabsf(x[i]);
     geon_exp_strip_f32(z, a);
-#pragma omp simd
-    for (int64_t lane = 0; lane < 16; lane++) y[lane] = geon_softplus_of_f32(x[lane], z[lane]);
+    GEON_EACH_OF_STRIP(i) y[i] = geon_softplus_of_f32(x[i], z[i]);
 }
 
 GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
     double a[16], z[16];
-#pragma omp simd
-    for (int64_t lane = 0; lane < 16; lane++) a[lane] = -fabs(x[lane]);
+    GEON_EACH_OF_STRIP(i) a[i] = -fabs(x[i]);
     geon_exp_strip_f64(z, a);
-#pragma omp simd
-    for (int64_t lane = 0; lane < 16; lane++)
-        y[lane] = (x[lane] > 0.0 ? x[lane] : 0.0) + geon_log1p_f64(z[lane]);
+    GEON_EACH_OF_STRIP(i)
+        y[i] = (x[i] > 0.0 ? x[i] : 0.0) + geon_log1p_f64(z[i]);
 }
 """,
     EXP=EXP_F32,

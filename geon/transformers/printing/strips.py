@@ -1,8 +1,7 @@
 """Which passes are taken in strips, so that an instruction set's own instructions come into loops.
 
 Compilers make vectors of operators, but not of a processor's instruction that no operator stands
-for. In a strip each value is an array over its lanes; what has a function of all lanes is called
-between loops over them, and after inlining the arrays are registers.
+for. A strip is some neighbouring elements, for all of which such an instruction is called at once.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from ..kernels.types import Keep, Pass, Store
 from .c_expressions import is_serial
 from .scalars import strip_function
 
-VECTOR_BYTES = 64  # of the instruction set that has functions of strips
+STRIP = 16  # elements that are taken at once: a vector of float32, or two of float64
 SHORT = 64  # elements in a row below which strips are not worth their sums over lanes
-MOST = 128  # nodes of a pass above which arrays over lanes are no longer kept in registers
+MOST = 128  # nodes of a pass above which the values of a strip are no longer kept in registers
 
 
 def takes_strips(step: Pass, depths: Depths) -> bool:
-    """Whether a pass is printed for strips too: it calls a function of lanes, and is plain floats.
+    """Whether a pass is printed for strips too: it calls a function of strips, and is plain floats.
 
     Sums of floats are all that it may reduce; indices are those of loops alone.
     """

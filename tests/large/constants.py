@@ -95,6 +95,9 @@ CONSTANTS = (
     _native("nests", "_Writer.block_size", "lane", "across", value=64, many=20),
     _native("accumulate", "CHAIN", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100),
     _shared("printing/scalars", "LANES", "lane", "across"),
+    _shared("printing/strips", "STRIP", "size", "row", many=10),
+    _shared("printing/strips", "SHORT", "size", "row", many=10),
+    _shared("printing/strips", "MOST", "heavy", many=2),
     _shared("kernels/nests", "BUFFERED", "row"),
     # Joins: what is taken apart.
     _shared("kernels/pieces", "SMALL", "joined", "bordered"),

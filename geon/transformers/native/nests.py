@@ -15,9 +15,12 @@ from ..lowering.scratch import lines
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
 from ..printing.scalars import LANES
 from .accumulate import is_float_sum, wide
+from .dialect import ArrayStrips
 from .draws import declared, words_function
+from .loops import for_loop, indented
 from .naming import NAME, Function, KernelNames, Parameter
-from .passes import TILE, Passes, for_loop, indented
+from .passes import TILE, Passes
+from .strips import VECTOR_BYTES
 from .whole import whole
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
@@ -43,7 +46,7 @@ def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function
     """The C function of a nest."""
     if work.pieces:
         return Function(pieces_text(work, names, vector_bytes), tuple(names.parameters))
-    printed = print_nest(work, names)
+    printed = printed_nest(work, names, vector_bytes)
     shared: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     if any(made.windows for made in printed_passes(printed)):
@@ -62,22 +65,27 @@ def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function
     return Function(text, tuple(names.parameters), shared, units=units)
 
 
+def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
+    """The statements of a nest, with strips where the instruction set has functions of them."""
+    return print_nest(work, names, ArrayStrips() if vector_bytes == VECTOR_BYTES else None)
+
+
 def pieces_text(work: Nest, names: KernelNames, vector_bytes: int) -> str:
     """The C functions of a nest that is computed by its pieces where lengths allow it."""
+
+    def text(piece: Nest, name: str) -> str:
+        return nest_text(printed_nest(piece, names, vector_bytes), names, name, vector_bytes)
+
     for piece in (work, *work.pieces):
-        nest_text(print_nest(piece, names), names, NAME, vector_bytes)  # all are parameters now
+        text(piece, NAME)  # all are parameters now
     if len(work.pieces) == 1 and not work.holds:
-        return nest_text(print_nest(work.pieces[0], names), names, NAME, vector_bytes)
-    parts = [
-        nest_text(print_nest(piece, names), names, f"{NAME}_{k}", vector_bytes)
-        for k, piece in enumerate(work.pieces)
-    ]
+        return text(work.pieces[0], NAME)
+    parts = [text(piece, f"{NAME}_{k}") for k, piece in enumerate(work.pieces)]
     holds = " && ".join([f"{names.length(size)} >= 0" for size in work.holds])
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     lines = [f"{NAME}_{k}({call});" for k in range(len(work.pieces))]
     if holds:
-        whole = nest_text(print_nest(work, names), names, f"{NAME}_whole", vector_bytes)
-        parts.append(whole)
+        parts.append(text(work, f"{NAME}_whole"))
         lines = [f"if ({holds}) {{", *indented([*lines, "return;"]), "}", f"{NAME}_whole({call});"]
     head = f"static void {NAME}(int32_t threads, {names.declared()})"
     return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"

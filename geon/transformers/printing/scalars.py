@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
@@ -28,7 +29,7 @@ from ..kernels.scalar import (
     below,
 )
 from . import c_expressions
-from .dialect import Lanes
+from .dialect import Lanes, Strips
 
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
@@ -48,15 +49,34 @@ class Names(Protocol):
         """Note that the kernel calls these helper functions."""
 
 
+@dataclass(frozen=True, slots=True)
+class StripCall:
+    """A function of all elements of a strip at once; ``result`` is what it writes to."""
+
+    function: str
+    result: str
+    operand: str
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.result}, {self.operand});"
+
+
 class Block:
     """Statements of one nesting depth: 0 once, 1 for each row, 2 for each element.
 
     Inner blocks see outer ones' names. Where ``lanes`` is set, rows are computed side by side, and
-    the block has a value of each.
+    the block has a value of each. Where ``strip`` is set, it has a value of each element of a
+    strip: ``arrays`` are the declarations of these, and some lines are a ``StripCall``.
     """
 
-    def __init__(self, outer: Block | None = None, lanes: Lanes | None = None) -> None:
-        self.outer, self.lanes = outer, lanes
+    def __init__(
+        self,
+        outer: Block | None = None,
+        lanes: Lanes | None = None,
+        strip: Strips | None = None,
+    ) -> None:
+        self.outer, self.lanes, self.strip = outer, lanes, strip
+        self.arrays: list[str] = []
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
@@ -106,13 +126,21 @@ class ScalarPrinter:
     def let(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
         """The name of ``text`` computed once in ``block``."""
         name = self.fresh()
-        if block.lanes is None:
+        if block.strip is not None:
+            name = self.put_in_strip(block, block.strip, ctype, name, text)
+        elif block.lanes is None:
             block.lines.append(f"const {ctype} {name} = {text};")
         else:
             block.lines += block.lanes.let(ctype, name, text)
             name = block.lanes.held(name)
         block.names[key] = name
         return name
+
+    def put_in_strip(self, block: Block, strip: Strips, ctype: str, name: str, text: str) -> str:
+        """Make ``name`` the value ``text`` of each element of a strip; that of the one at hand."""
+        block.arrays.append(strip.declare(ctype, name))
+        block.lines.append(f"{strip.held(name)} = {text};")
+        return strip.held(name)
 
     def expression(
         self,
@@ -231,7 +259,23 @@ class ScalarPrinter:
             return found
         block = block.at(self.depths.value(value))
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
+        function = strip_function(value)
+        if block.strip is not None and function is not None:
+            return self.call_strip(block, block.strip, value, function)
         return self.let(block, value, ctype, TEXTS[type(value)](self, block, value))
+
+    def call_strip(self, block: Block, strip: Strips, value: Scalar, function: str) -> str:
+        """The name of a value that a function of all elements of a strip computes."""
+        assert isinstance(value, Apply)
+        ctype = c_expressions.C_TYPES[name_of(value.dtype)]
+        text = self.value(block, value.args[0])
+        operand, result = self.fresh(), self.fresh()
+        self.put_in_strip(block, strip, ctype, operand, text)
+        block.arrays.append(strip.declare(ctype, result))
+        self.names.calls([function])
+        block.lines.append(StripCall(function, result, operand))
+        block.names[value] = strip.held(result)
+        return strip.held(result)
 
     def direct(self, block: Block, value: Scalar) -> str | None:
         """The text of what needs no name of its own; None for all else."""
@@ -287,6 +331,13 @@ class ScalarPrinter:
     def _wrapped(self, block: Block, value: Wrapped) -> str:
         wide = f"(int64_t){self.value(block, value.position)}"
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
+
+
+def strip_function(value: Scalar) -> str | None:
+    """The function of all elements of a strip that computes this value, where there is one."""
+    if not isinstance(value, Apply) or len(value.args) != 1:
+        return None
+    return c_expressions.strip_function(value.row.name, name_of(value.dtype))
 
 
 DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # these have no names

@@ -194,7 +194,8 @@ static QUICK void geon_add_parts(const struct geon_product_run *run, int64_t ele
     }
 }
 
-/* Few columns of many rows are few rows of many columns, which read the operand in place. */
+/* Few columns of many rows are few rows of many columns, which read the operand in place: in streams
+   at any depth, in vector lanes where they are deep. */
 static QUICK geon_product geon_turn(const geon_product *product)
 {
     geon_product turned = *product;
@@ -202,7 +203,7 @@ static QUICK geon_product geon_turn(const geon_product *product)
     const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
         : LEAST(FEW_DOTS, VECTOR);
     if (can && product->columns <= most && product->rows >= 3 * VECTOR
-            && product->depth >= 8 * VECTOR) {
+            && (product->left.line == 1 || product->depth >= 8 * VECTOR)) {
         turned.left = product->right;
         turned.right = product->left;
         turned.rows = product->columns;

@@ -7,6 +7,7 @@ import numpy as np
 from geon.op_graph.affine import Quotient, Remainder
 from geon.op_graph.lengths import evaluate
 from geon.op_graph.reduced import CODE
+from geon.transformers.kernels.blocked import Blocked
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.scalar import (
     Apply,
@@ -25,10 +26,27 @@ from geon.transformers.kernels.types import Pass, Store
 
 
 def run(work, memory, lengths):
-    """Compute a nest or contraction on ``memory``: a flat array for each of its operands."""
+    """Compute a nest, contraction or chain on ``memory``: a flat array for each of its operands."""
     with np.errstate(all="ignore"):
+        if isinstance(work, Blocked):
+            run_blocks(work, memory, lengths)
+            return
         made = _Contraction if isinstance(work, Contraction) else _Nest
         made(work, memory, lengths).run()
+
+
+def run_blocks(work, memory, lengths):
+    """The steps of a chain on each block, which finds nothing of the one before it."""
+    most = work.cut.bytes(lengths)
+    for block in range(work.cut.blocks(lengths)):
+        known = work.bindings(block, lengths)
+        inner = [np.full(most, 0xA5, np.uint8) for _ in work.cut.memory]
+        for step, places in zip(work.steps, work.places, strict=True):
+            held = [
+                inner[place.number].view(op.dtype) if place.inner else memory[place.number]
+                for op, place in zip(step.operands, places, strict=True)
+            ]
+            run(step, held, known)
 
 
 class _Grid:

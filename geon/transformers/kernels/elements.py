@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from typing import Protocol
 
-from ...op_graph.affine import Affine, Quotient, Remainder, strides, variable
+from ...op_graph.affine import Affine, Quotient, Remainder, Size, strides, variable
+from ...op_graph.axes import Axis
 from ...op_graph.bound import is_bound
 from ...op_graph.constants import scalar_value
 from ...op_graph.index_map import Guard, Index, Piece, Position
@@ -68,6 +69,14 @@ class Operands:
     def number(self, op: Op) -> int:
         """The number of the operand ``op``."""
         return self.numbers.setdefault(op, len(self.numbers))
+
+    def extent(self, axis: Axis) -> Size:
+        """The turns of a loop over an axis."""
+        return axis.expression
+
+    def at(self, name: str, index: Affine) -> Affine:
+        """The index of an axis where a loop over it is at ``index``."""
+        return index
 
     def offset(self, op: Op, index: Index) -> Affine:
         """Where the element of ``op`` at ``index`` lies in its memory."""

@@ -72,7 +72,7 @@ class _Maker:
         self.extents: dict[str, Size] = {}
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
-                self.extents.setdefault(axis.name, axis.expression)
+                self.extents.setdefault(axis.name, operands.extent(axis))
         self.variable = {name: k for k, name in enumerate(self.extents)}
         self.levels: dict[Op, int] = {}
         self.items = self.find_items()
@@ -226,7 +226,8 @@ class _Maker:
         side_by_side = None
         if across is not None:
             side_by_side = Loop("lane", (across,), self.extents[across])
-            self.index[across] = variable("first_lane") + variable("lane")
+            lane = variable("first_lane") + variable("lane")
+            self.index[across] = self.operands.at(across, lane)
         divided = not rows and across is None
         last = max((item.level for item in self.items), default=0)
         for level in range(last + 1):
@@ -242,7 +243,8 @@ class _Maker:
         """The loop over these axes as one, which gives their indices."""
         name = self.name(axes)
         parts = split(variable(name), [self.extents[n] for n in axes])
-        self.index.update(zip(axes, parts, strict=True))
+        for n, part in zip(axes, parts, strict=True):
+            self.index[n] = self.operands.at(n, part)
         return Loop(name, axes, product(self.extents[n] for n in axes))
 
     def make_level(

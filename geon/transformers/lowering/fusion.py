@@ -16,6 +16,7 @@ from ...op_graph.bound import is_bound
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Leaf, Op
 from ..kernels.types import Fused
+from .blocks import by_blocks
 from .fusion_reads import FusionGroup, Reading
 from .groups import Group, single
 from .layout import LaidOut, is_choice
@@ -48,7 +49,8 @@ class Use(NamedTuple):
 
 def fusion_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
     """The kernels of a program: ``Target.group`` of targets that emit loops."""
-    return _Fusion(laid_out, target, ops, check).run()
+    groups = _Fusion(laid_out, target, ops, check).run()
+    return groups if check or len(ops) == 1 else by_blocks(laid_out, groups, ops)
 
 
 def is_view(laid_out: LaidOut, op: Op) -> bool:

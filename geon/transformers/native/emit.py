@@ -17,6 +17,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op, Same, post_order
+from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
 from ..kernels.structure import structure
 from ..kernels.types import Call, Nest
@@ -25,6 +26,7 @@ from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, definitions, literal
 from ..printing.c_functions import PRELUDE
+from .blocks import blocked_function
 from .c_files import c_text
 from .contractions import contraction_function
 from .library_calls import finite_function, library_function
@@ -124,6 +126,8 @@ def _named(value: object) -> set[str]:
 def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     """The C function of a kernel, under the name ``NAME``."""
     names, work = KernelNames(plan, kernel), kernel.work
+    if isinstance(work, Blocked):
+        return blocked_function(plan, kernel, work, vector_bytes)
     if isinstance(work, Nest):
         return nest_function(work, names, vector_bytes)
     if isinstance(work, Contraction):

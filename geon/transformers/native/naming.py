@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
@@ -69,17 +69,22 @@ class Function:
 class KernelNames(Operands):
     """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
 
-    def __init__(self, plan: Plan, kernel: Kernel) -> None:
+    def __init__(self, plan: Plan, kernel: Kernel, results: Sequence[Op] | None = None) -> None:
         schedule = plan.schedule
-        super().__init__(schedule.layouts, schedule.base, kernel.results, plan.homes)
+        results = kernel.results if results is None else results
+        super().__init__(schedule.layouts, schedule.base, results, plan.homes)
         self.plan, self.kernel = plan, kernel
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
         self.kept = self.keep()
         self.works: Parameter | None = None
-        self.written = {place_of(plan, op) for op in kernel.results}
-        for op in kernel.results:
+        self.written = {self.place(op) for op in results}
+        for op in results:
             self.pointer(op)
+
+    def place(self, op: Op) -> Place:
+        """The memory in which ``op`` lies."""
+        return place_of(self.plan, op)
 
     def scratch(self) -> str | None:
         """The name of the memory that the kernel works in, where it has some."""
@@ -88,6 +93,10 @@ class KernelNames(Operands):
             return None
         self.works = Parameter("scratch", "char", ("arena", number))
         return self.works.name
+
+    def own_scratch(self, each: Size) -> str:
+        """The thread's part of that memory, where each has so many bytes."""
+        return f"{self.scratch()} + geon_seat() * (int64_t)({self.length(each)})"
 
     def keep(self) -> Parameter | None:
         """The copy that the kernel keeps from call to call."""
@@ -99,7 +108,7 @@ class KernelNames(Operands):
 
     def pointer(self, op: Op) -> str:
         """The typed pointer to the memory of ``op``."""
-        place, dtype = place_of(self.plan, op), name_of(op.dtype)
+        place, dtype = self.place(op), name_of(op.dtype)
         found = self.pointers.get((place, dtype))
         if found is None:
             written = place in self.written

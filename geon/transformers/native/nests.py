@@ -37,19 +37,19 @@ LONG_ROW = 1 << 16
 ON_STACK = 4096  # elements of an array that a task has on its stack
 
 
-def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function:
+def nest_function(work: Nest, names: KernelNames, vector_bytes: int, name: str = NAME) -> Function:
     """The C function of a nest."""
     printed = print_nest(work, names)
     if work.fill is None:
-        return Function(nest_text(printed, names, NAME, vector_bytes), tuple(names.parameters))
+        return Function(nest_text(printed, names, name, vector_bytes), tuple(names.parameters))
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
     whole = work.operands[work.fill.operand]
     size = f"(size_t)({names.length(whole.axes.size)}) * sizeof *{out}"
-    part = nest_text(printed, names, f"{NAME}_part", vector_bytes)
+    part = nest_text(printed, names, f"{name}_part", vector_bytes)
     copy = "" if out == old else f"    memcpy({out}, {old}, {size});\n"
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
-    head = f"static void {NAME}(int32_t threads, {names.declared()})"
-    text = f"{part}{head}\n{{\n{copy}    {NAME}_part({call});\n}}\n"
+    head = f"static void {name}(int32_t threads, {names.declared()})"
+    text = f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"
     return Function(text, tuple(names.parameters))
 
 
@@ -176,8 +176,7 @@ class _Writer:
             places.append(f"{array.ctype} *restrict {array.name} = (void *)({at});")
             offset = offset + lines(array.size * array.itemsize)
         if places:
-            part = f"geon_seat() * (int64_t)({self.names.length(offset)})"
-            found += [f"char *const row_memory = {self.names.scratch()} + {part};", *places]
+            found += [f"char *const row_memory = {self.names.own_scratch(offset)};", *places]
         return found
 
     def is_few_long_rows(self) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from geon.op_graph.affine import Quotient, Remainder
 from geon.op_graph.lengths import evaluate
 from geon.op_graph.reduced import CODE
-from geon.transformers.kernels.blocked import Blocked
+from geon.transformers.kernels.blocked import Blocked, Extremes
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.scalar import (
     Apply,
@@ -46,7 +46,18 @@ def run_blocks(work, memory, lengths):
                 inner[place.number].view(op.dtype) if place.inner else memory[place.number]
                 for op, place in zip(step.operands, places, strict=True)
             ]
-            run(step, held, known)
+            if isinstance(step, Extremes):
+                run_extremes(step, held, known)
+            else:
+                run(step, held, known)
+
+
+def run_extremes(step, held, lengths):
+    """Positions of extremes, where NaN is one, line by line."""
+    shape = [evaluate(size, lengths) for size in (step.lines, step.length)]
+    start = evaluate(step.offset, lengths)
+    find = np.argmax if step.op.primitive.name == "argmax" else np.argmin
+    held[1][start : start + shape[0]] = find(held[0][: math.prod(shape)].reshape(shape), axis=1)
 
 
 class _Grid:

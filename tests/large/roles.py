@@ -259,18 +259,19 @@ def matrix_vector(b, length):
 
 def reduced_product(b, length):
     """Rows of a product that are reduced, and perhaps multiplied again."""
-    _reduced(b, length, [])
+    _reduced(b, length, max(600, (1 << 18) // length + 1), [])
 
 
 def reduced_batch(b, length):
     """Such products side by side."""
-    _reduced(b, b.choice([64, 70, 96]), [b.axis(length)])
+    rows = b.choice([64, 70, 96])
+    _reduced(b, rows, (1 << 18) // (rows * length) + 20, [b.axis(length)])
 
 
-def _reduced(b, rows, batch):
+def _reduced(b, rows, columns, batch):
     """Products of enough columns for a chain, over depths that are known."""
     dtype = "float32" if b.flag() else "float64"
-    rows, columns = b.axis(rows), b.axis(max(600, (1 << 18) // rows + 1))
+    rows, columns = b.axis(rows), b.axis(columns)
     deep, wide = (geon.Axis(f"{n}{b.lengths}", b.choice([1, 5, 8, 16])) for n in ("deep", "wide"))
     x, y = (b.placeholder(dtype, [*batch, axis, deep]) for axis in (rows, columns))
     square = geon.dot(x, y, over=[deep]) * 0.25

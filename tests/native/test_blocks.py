@@ -118,11 +118,14 @@ def rows_of_products():
     w = geon.placeholder([S])
     product = geon.dot(x, y)
     kernel = geon.exp(0.1 * product)
+    squares = geon.broadcast(geon.sum(y * y, D), [T, S])
     yield "log-sum-exp", geon.logsumexp(product, S), (x, y)
     yield "largest", geon.max(product, S), (x, y)
     yield "sum of squares", geon.sum(product * product, S), (x, y)
     yield "sums of columns", geon.max(product, T), (x, y)
     yield "kernel matrix", geon.dot(kernel, w), (x, y, w)
+    yield "nearest", geon.argmin(squares - 2 * product, S), (x, y)
+    yield "farthest", geon.argmax(product, S), (x, y)
     yield "stored too", [geon.softmax(product, S), geon.max(product, S)], (x, y)
 
 
@@ -220,6 +223,18 @@ def test_kernels_as_data_mean_the_same():
         given = drawn(placeholders, sizes)
         wanted = compiled([out], placeholders)(*given)
         np.testing.assert_allclose(f(*given)[0], wanted[0], rtol=2e-5, atol=1e-6)
+
+
+def test_positions_of_extremes_as_data():
+    x, y = geon.placeholder([B, T, D]), geon.placeholder([B, S, D])
+    out = geon.argmin(geon.dot(x, y, over=[D]), S)
+    f = KernelsTransformer().computation(out, x, y)
+    assert chains(f)
+    for rows in (1, 60):
+        given = drawn((x, y), {"B": 3, "T": rows, "S": 7})
+        wanted = compiled(out, (x, y), 2)(*given)
+        np.testing.assert_array_equal(f(*given), wanted)
+        np.testing.assert_array_equal(np.einsum("btd,bsd->bts", *given).argmin(-1), wanted)
 
 
 def test_the_schedule_says_what_runs_by_blocks():

@@ -16,7 +16,7 @@ from ...op_graph.op_graph import Op, among, same_ops
 from .contraction import Contraction, make_contraction
 from .elements import Operands
 from .nests import make_nest
-from .types import Chain, Fused, Nest
+from .types import Call, Chain, Fused, Nest
 
 # Open lengths of a block, which no axis of a user is called.
 ROWS, FIRST_ROW, BATCH = "<rows of a block>", "<first row of a block>", "<batch index {0}>"
@@ -28,7 +28,24 @@ LINE = 64  # bytes of a line of cache, at which each memory of a block begins
 BLOCKS = 16  # wanted of all, so that threads end together
 FEWEST_ROWS = 24  # of a block, for the sake of that
 
-Step = Nest | Contraction
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Extremes:
+    """The position of the extreme of each of so many ``lines`` of a block, which adjoin, by the
+    library's function for ``op``; the first goes to ``offset`` of the result.
+
+    ``operands`` are the lines and the result.
+    """
+
+    op: Op
+    lines: Size
+    length: Size
+    offset: Size
+    operands: tuple[Op, ...]
+
+
+Step = Nest | Contraction | Extremes
+Whole = Nest | Contraction | Call
 
 
 def batch_index(number: int) -> Length:
@@ -90,7 +107,7 @@ class Blocked:
 
     cut: Cut
     steps: tuple[Step, ...]
-    whole: tuple[Step, ...]
+    whole: tuple[Whole, ...]
     places: tuple[tuple[Place, ...], ...]
     operands: tuple[Op, ...]
 
@@ -165,27 +182,55 @@ class BlockOperands(StepOperands):
         return found
 
 
-def make_step(fused: Fused, operands: Operands) -> Step:
+def make_step(fused: Fused, operands: Operands) -> Nest | Contraction:
     """The work of one step."""
     make = make_contraction if fused.kind == "contraction" else make_nest
     return make(fused, operands)
 
 
+def finds_extremes(op: Op) -> bool:
+    """Whether ``op`` finds the extreme of each line along the innermost axis of its argument."""
+    if op.primitive.name not in ("argmax", "argmin"):
+        return False
+    reduced: tuple[str, ...] = op.attrs[0]
+    return reduced == op.args[0].axes.names[-1:]
+
+
+def make_extremes(op: Op, operands: BlockOperands) -> Extremes | None:
+    """The work of a step that finds extremes; None where a block's lines do not adjoin."""
+    x, chain = op.args[0], operands.chain
+    if x not in operands.inner or operands.order(op) != op.axes.names:
+        return None
+    if op.axes.names[: len(chain.batch) + 1] != (*chain.batch, chain.rows):
+        return None
+    at = operands.offset(op, {name: operands.at(name, Affine()) for name in op.axes.names})
+    count = product(operands.extent(axis) for axis in op.axes)
+    return Extremes(op, count, x.axes.lengths[-1], at.constant, (x, op))
+
+
 def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
     """The work of a chain; None where a step reads other rows of a block than it computes."""
     steps: list[Step] = []
-    whole: list[Step] = []
+    whole: list[Whole] = []
     places: list[tuple[Place, ...]] = []
     slots = dict(zip(chain.inner, chain.slots, strict=True))
     for result in operands.results:
         operands.number(result)
     for fused, results in chain.steps:
         own = BlockOperands(operands, results, chain)
-        steps.append(make_step(fused, own))
+        if fused.kind == "call":
+            extremes = make_extremes(results[0], own)
+            if extremes is None:
+                return None
+            steps.append(extremes)
+            whole.append(Call(results[0]))
+        else:
+            made = make_step(fused, StepOperands(operands, results, chain))
+            steps.append(make_step(fused, own))
+            whole.append(made)
+            assert same_ops(steps[-1].operands, made.operands)
         if not own.aligned:
             return None
-        whole.append(make_step(fused, StepOperands(operands, results, chain)))
-        assert same_ops(steps[-1].operands, whole[-1].operands)
         places.append(tuple([
             Place(slots[op], True) if op in slots else Place(operands.number(op), False)
             for op in steps[-1].operands
@@ -206,7 +251,7 @@ def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
     )
 
 
-def whole_sizes(step: Step) -> tuple[Size, ...]:
+def whole_sizes(step: Whole) -> tuple[Size, ...]:
     """The batches, rows and columns of a contraction, of all its blocks together; else none."""
     if not isinstance(step, Contraction):
         return ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ...op_graph.axes import Axes
 from ...op_graph.lengths import Length, evaluate, names_of, product
 from ...op_graph.op_graph import Op, among
-from ..kernels.blocked import make_blocked
+from ..kernels.blocked import finds_extremes, make_blocked
 from ..kernels.elements import Operands
 from ..kernels.types import Chain, Fused
 from .groups import Group
@@ -119,7 +119,7 @@ class _Chains:
         """Whether a value is large, and only kernels that may be steps read it."""
         if value in self.needed or not readers:
             return False
-        if any(among(value, group.needs) for group in readers):
+        if not all(among(value, group.reads) for group in readers):
             return False
         return bytes_of([value]) >= LARGE
 
@@ -225,6 +225,8 @@ def kept_by(group: Group) -> frozenset[str]:
             *[frozenset()] * (not group.results),
         ),
     )
+    if form.kind == "call" and finds_extremes(group.op):
+        return common
     if form.chain is not None or form.kind not in ("nest", "contraction"):
         return frozenset()
     if form.kind == "nest":

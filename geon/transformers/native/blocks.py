@@ -6,6 +6,7 @@ A step is a kernel of its own text, on one thread, whose parameters also say whe
 from __future__ import annotations
 
 from ...op_graph.affine import Size
+from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ..kernels.blocked import (
@@ -19,12 +20,14 @@ from ..kernels.blocked import (
     MOST_ROWS,
     ROWS,
     Blocked,
+    Extremes,
     whole_sizes,
 )
 from ..kernels.contraction import Contraction
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from .contractions import contraction_function
+from .library import library_text
 from .naming import NAME, Function, KernelNames, Parameter, Place
 from .nests import nest_function
 from .passes import indented
@@ -70,6 +73,17 @@ def blocked_function(plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: in
     return _Writer(plan, kernel, work, vector_bytes).function()
 
 
+def extremes_function(work: Extremes, names: StepNames, name: str) -> Function:
+    """The C function of a step that finds extremes."""
+    found = library_text(work.op.primitive.name, (name_of(work.operands[0].dtype),))
+    x, out = names.operand(0), names.operand(1)
+    lines, length, offset = map(names.length, (work.lines, work.length, work.offset))
+    head = f"static void {name}(int32_t threads, {names.declared()})"
+    call = f"{found.name}(threads, {x}, {out} + {offset}, {lines}, {length}, 1);"
+    text = "\n".join([head, "{", *indented([call]), "}", ""])
+    return Function(text, tuple(names.parameters), (found.header,), units=found.units)
+
+
 class _Writer:
     def __init__(self, plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: int) -> None:
         self.plan, self.kernel, self.work = plan, kernel, work
@@ -103,6 +117,8 @@ class _Writer:
         if isinstance(step, Contraction):
             whole = whole_sizes(self.work.whole[number])
             return contraction_function(step, names, self.vector_bytes, name, whole), names
+        if isinstance(step, Extremes):
+            return extremes_function(step, names, name), names
         return nest_function(step, names, self.vector_bytes, name), names
 
     def called(self, name: str, made: Function, names: StepNames) -> str:

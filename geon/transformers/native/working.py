@@ -97,7 +97,7 @@ def blocked_scratch(work: Blocked) -> BlockedScratch:
             most = lines(product_scratch(step).most(1))
             assert isinstance(most, int)  # blocks of a product have a largest size
             packed = max(packed, most)
-        else:
+        elif isinstance(step, Nest):
             arrays = arrays + scratch_each(step)
     return BlockedScratch(work.cut, packed, arrays)
 

@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 METADATA := setup.cfg pyproject.toml setup.py geon/transformers/native/entry.c
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test docs bench compile-times bench-numpy fuzz fuzz-large clean
+.PHONY: demo test docs bench compile-times bench-numpy bench-random fuzz fuzz-large fuzz-speed clean
 
 demo: $(VENV)/installed-examples  ## Train on handwritten digits, then predict in a second process.
 	$(BIN)/python examples/digits.py train
@@ -25,8 +25,8 @@ test: $(VENV)/installed-test  ## Everything that must hold: format, lint, types,
 docs: $(VENV)/installed-test  ## Build the documentation into site/.
 	$(BIN)/mkdocs build --strict
 
-bench: $(BENCH)/installed  ## Measure geon beside its peers; BENCH_OPTIONS='--only gelu' for a part.
-	$(BENCH)/bin/python -m benchmarks.peers $(BENCH_OPTIONS)
+bench: $(BENCH)/installed  ## Measure geon beside its peers; BENCH_OPTIONS='--only gelu' for a part, BASE=v1 for a revision beside it.
+	$(BENCH)/bin/python -m benchmarks.peers $(if $(BASE),--base "$(BASE)") $(BENCH_OPTIONS)
 
 compile-times: $(BENCH)/installed  ## Measure first calls beside JAX.
 	$(BENCH)/bin/python -m benchmarks.compile_times
@@ -38,14 +38,22 @@ fuzz: $(VENV)/installed-test  ## Compare many more random graphs than the tests 
 	$(BIN)/python -m pytest -q -n $(JOBS) -o timeout=0 -o faulthandler_timeout=0 --hypothesis-profile=long \
 		tests/test_random_graphs.py tests/native/test_random_native.py
 
-PROGRAMS ?= 1000
+PROGRAMS ?=
 SEED ?=
 
 fuzz-large: $(VENV)/installed-test  ## Random programs over large arrays, at each constant of the code.
-	$(BIN)/python -m tests.large.fuzz --programs $(PROGRAMS) --seed "$(SEED)" --jobs $(JOBS)
+	$(BIN)/python -m tests.large.fuzz --programs $(or $(PROGRAMS),1000) --seed "$(SEED)" --jobs $(JOBS)
+
+fuzz-speed: $(VENV)/installed-test  ## Kernels of random large programs, the worst share of their ceiling first.
+	$(BIN)/python -m benchmarks.random_programs.fuzz_speed --programs $(or $(PROGRAMS),300) \
+		--seed "$(SEED)" $(SPEED_OPTIONS)
+
+bench-random: $(VENV)/installed-bench  ## Random large programs and their derivatives beside JAX.
+	$(BIN)/python -m benchmarks.random_programs.bench_random --programs $(or $(PROGRAMS),100) \
+		--seed "$(SEED)" $(SPEED_OPTIONS)
 
 clean:  ## Remove the environment and everything that was built.
-	rm -rf $(VENV) $(BENCH) build dist site *.egg-info geon/transformers/native/_entry.*
+	rm -rf $(VENV) $(BENCH) .bench-base build dist site *.egg-info geon/transformers/native/_entry.*
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit( \
@@ -60,6 +68,10 @@ $(VENV)/installed-examples: $(METADATA) | $(BIN)/python
 $(VENV)/installed-test: $(METADATA) | $(BIN)/python
 	$(PIP) --editable '.[examples,test,docs]'
 	@touch $@ $(VENV)/installed-examples
+
+$(VENV)/installed-bench: $(METADATA) | $(BIN)/python
+	$(PIP) --editable '.[examples,test,docs,bench]'
+	@touch $@ $(VENV)/installed-examples $(VENV)/installed-test
 
 # Each line of contenders.txt is what one pip installs; one that cannot be had is a dash.
 $(BENCH)/installed: $(METADATA) benchmarks/peers/contenders.txt

@@ -1,7 +1,7 @@
 """How well kernels' times are predicted: for each kernel of the workloads in ``benchmarks/peers``
 that takes more than 20 microseconds the prediction beside what was measured.
 
-``python benchmarks/predictions.py`` prints a line for each kernel, and how many predictions are
+``python -m benchmarks.predictions`` prints a line for each kernel, and how many predictions are
 within a factor of 1.5. A kernel's time is the least of several calls, since a busy machine
 makes kernels slower and never faster. ``--fresh`` measures the machine again first,
 ``--only NAME`` takes one workload, ``--rounds N`` profiles so often.
@@ -10,41 +10,16 @@ makes kernels slower and never faster. ``--fresh`` measures the machine again fi
 from __future__ import annotations
 
 import argparse
-import inspect
-import sys
-from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+from geon.transformers.native.ceilings import ceilings
+from geon.transformers.native.speeds import speeds
+from geon.transformers.native.toolchain import find_toolchain
 
-import geon  # noqa: E402  # found from the root
-from benchmarks.peers import geon_work, workloads  # noqa: E402  # as above
-from geon.transformers.native.ceilings import ceilings  # noqa: E402  # as above
-from geon.transformers.native.speeds import speeds  # noqa: E402  # as above
-from geon.transformers.native.toolchain import find_toolchain  # noqa: E402  # as above
+from .peers import workloads
+from .profiled import profiles
 
 LEAST = 20e-6  # seconds of a kernel that counts
 FACTOR = 1.5
-
-
-def profiles(name: str, threads: int, rounds: int) -> list[Any]:
-    """The profiles of one workload."""
-    made: list[geon.Computation] = []
-
-    class Noting(geon.NativeTransformer):
-        def computation(self, *args: Any, **keywords: Any) -> geon.Computation:
-            made.append(super().computation(*args, **keywords))
-            return made[-1]
-
-    geon_work.transformer = lambda: Noting(threads=threads)
-    workload = workloads.named(name)
-    prepared = geon_work.BUILDERS[workload.kind](workload.sized(False), workload.inputs(False))
-    held = (
-        inspect.getclosurevars(prepared.call).nonlocals if inspect.isfunction(prepared.call) else {}
-    )
-    data = held.get("data", getattr(prepared.call, "args", ()))
-    return [made[-1].profile(*data, repeats=1) for _ in range(rounds)]
 
 
 def main() -> None:
@@ -64,7 +39,7 @@ def main() -> None:
     counted: dict[str, list[bool]] = {}
     print(f"{'workload':24} {'kernel':48} {'measured us':>12} {'predicted us':>12} {'ratio':>6}")
     for name in names:
-        for rows in zip(*profiles(name, options.threads, options.rounds), strict=True):
+        for rows in zip(*profiles(name, options.threads, options.rounds, 1), strict=True):
             row = min(rows, key=lambda each: each.seconds)
             if row.seconds <= LEAST:
                 continue

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.peers import ceilings, contest, costs, report
+from benchmarks.peers import base, ceilings, contest, costs, report, workloads
+from benchmarks.peers.processes import BASE, Lost, Process
 from benchmarks.peers.worker import digest
 
 ROOT = Path(__file__).parents[1]
@@ -53,12 +57,79 @@ def test_two_workloads(tmp_path):
     assert "tanh-GELU" in page and run["machine"]["processor"] in page
 
 
+def test_work_that_moves_elements(tmp_path):
+    names = [workload.name for workload in workloads.MOVES]
+    run = bench(tmp_path, "--only", ",".join(names))
+    assert [row["name"] for row in run["workloads"]] == names and len(names) >= 8
+    for row in run["workloads"]:
+        for name in ("geon", "numpy"):
+            assert "median" in row["contenders"][name], (row["name"], row["contenders"][name])
+
+
+@pytest.mark.parametrize("contender", ["jax", "torch"])
+def test_peers_compute_the_same(contender):
+    """The small sizes of what moves elements, in this process."""
+    pytest.importorskip(contender)
+    module = importlib.import_module(f"benchmarks.peers.{contender}_work")
+    module.start(1)
+    from benchmarks.peers import numpy_work
+
+    for workload in workloads.MOVES:
+        found = [
+            each.BUILDERS[workload.kind](workload.small, workload.inputs(True)).results()
+            for each in (module, numpy_work)
+        ]
+        same = contest.differs(*map(digest, found), workload.rtol)
+        assert same is None, (workload.name, same)
+
+
 def test_compile_time_and_import(tmp_path):
     run = bench(tmp_path, "--only", "compile-chain-gradient,import")
     (row,) = run["compile"]
     assert row["contenders"]["geon"]["cold"] > 0 and row["contenders"]["geon"]["cached"] > 0
     assert row["contenders"]["numpy"] == {"reason": "compiles nothing"}
     assert run["import"]["geon"]["median"] > run["import"]["numpy"]["median"] > 0
+
+
+def test_another_revision_is_measured_from_its_own_folder(tmp_path):
+    """Its package is found before the working tree's, and the benchmark in the latter."""
+    package = tmp_path / "geon"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('this is the other one')\n")
+    process = Process(BASE, 1, base=tmp_path)
+    with pytest.raises(Lost, match="this is the other one"):
+        process.ask("version")
+    process.stop()
+    with pytest.raises(Lost, match="no revision was given"):
+        Process(BASE, 1)
+
+
+def test_a_revision_that_is_not_there():
+    with pytest.raises(base.UnknownRevisionError, match="git rev-parse --verify"):
+        base.installed("no-such-revision")
+
+
+def test_a_revision_is_installed_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "FOLDER", tmp_path)
+    asked = []
+
+    def ran(command):
+        asked.append(command[:2])
+        if command[1] == "rev-parse":
+            return b"0123456789abcdef0123\n"
+        if command[1] == "archive":
+            made = io.BytesIO()
+            with tarfile.open(fileobj=made, mode="w"):
+                pass
+            return made.getvalue()
+        Path(command[command.index("--target") + 1]).mkdir()
+        return b""
+
+    monkeypatch.setattr(base, "ran", ran)
+    folder = base.installed("then")
+    assert folder.parent == tmp_path and folder.is_dir() and len(asked) == 3
+    assert base.installed("then") == folder and len(asked) == 4
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
 def test_disagreement_is_found():
@@ -86,6 +157,15 @@ def test_ceiling_of_a_workload():
     assert made.seconds(costs.matmul(1000, 1000, 1000)) == pytest.approx(2e-2)
 
 
+def test_what_is_slower_than_before_is_named():
+    rows = [{"title": "one", "before": 0.9}, {"title": "two", "before": 1.2}]
+    run = {"contenders": ["geon", "geon_base"], "before": 1.04, "workloads": rows}
+    assert report.before_line(run) == [
+        "Geometric mean of geon before / geon: 1.04; slower than before: one."
+    ]
+    assert report.before_line({**run, "contenders": ["geon"]}) == []
+
+
 def test_summary():
     def row(**medians):
         found = {name: {"median": value, "best": value / 2} for name, value in medians.items()}
@@ -96,6 +176,9 @@ def test_summary():
     made = row(geon=1.0, jax=3.0, torch=2.0, numpy=0.1)
     assert made["best_peer"] == "torch" and made["ratio"] == made["ratio_of_best"] == 2.0
     assert made["share"] == 0.5
+    assert made["before"] is None
+    assert row(geon=1.0, geon_base=1.5, jax=3.0)["before"] == 1.5
+    assert row(geon=1.0, geon_base=1.5, jax=3.0)["best_peer"] == "jax"
     assert row(jax=1.0)["ratio"] is None
     assert report.geometric_mean([2.0, None, 8.0]) == pytest.approx(4.0)
     assert [report.seconds(v) for v in (1.234, 0.0123, 4.5e-6, 1.5e-7, None)] == [

@@ -89,6 +89,7 @@ def test_no_shared_axis(build, cure):
     with pytest.raises(geon.AxisError) as caught:
         build(x, y)
     says(caught, "share no axis", "x(C:3)", "y(N)", first, second, cure)
+    assert str(caught.value).count("test_errors_build.py:") == 3, "and the line of the call itself"
 
 
 def test_matmul_that_is_ambiguous():

@@ -129,15 +129,15 @@ MOST_KERNELS = {
     "mlp_step": 13,
     "digits_step": 13,
     "digits_predict": 5,
-    "adam": 3,
-    "embedding_step": 9,
+    "adam": 2,
+    "embedding_step": 10,
     "softmax": 1,
     "softmax_gradient": 1,
     "layer_norm": 1,
-    "layer_norm_gradient": 3,
+    "layer_norm_gradient": 2,
     "block": 9,
     "block_gradient": 28,
-    "stencil_gradient": 4,
+    "stencil_gradient": 3,
     "strided_slice_gradient": 1,
     "strided_convolution": 3,
 }
@@ -155,7 +155,8 @@ def written(kernel):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_has_at_most_so_many_kernels(name, emitted):
-    assert len(emitted[f"{name}.kernels.txt"].splitlines()) <= MOST_KERNELS[name]
+    found = [line for line in emitted[f"{name}.kernels.txt"].splitlines() if line[0].isdigit()]
+    assert len(found) == len(kernels(name)) <= MOST_KERNELS[name]
 
 
 @pytest.mark.parametrize("name", ["softmax", "softmax_gradient", "layer_norm"])

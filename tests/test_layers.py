@@ -152,7 +152,7 @@ def test_no_files_import_each_other_in_circles():
 LATER = {
     ("geon.transformers.compile", "geon.transformers.lowering.verify"),
     ("geon.transformers.reports", "geon.op_graph.pictures"),
-    ("geon.transformers.printing.c_expressions", "geon.transformers.printing.elementary"),
+    ("geon.transformers.printing.helpers", "geon.transformers.printing.elementary"),
     ("geon.transformers.numpy.transformer", "geon.transformers.numpy.module"),
     ("geon.transformers.native.transformer", "geon.transformers.native.c_function"),
     ("geon.transformers.native.transformer", "geon.transformers.native.profile"),
@@ -233,3 +233,39 @@ def top_level(tree):
             continue
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
+
+
+# What these read is written by hand: tables and definitions, before anything is made of them.
+READERS_OF_HAND_WRITTEN_TEXT = {
+    "numpy/table.py": "the operands of a row's statements",
+    "printing/elementary_tails.py": "marks in templates of C",
+    "printing/elementary_text.py": "polynomials in C, and the names of its functions",
+    "printing/helpers.py": "which helpers the C of a helper calls",
+}
+# The names that emitted Python uses, where a long program is cut into functions.
+READER_OF_EMITTED_TEXT = {"numpy/parts.py"}
+
+
+def test_nothing_reads_the_text_of_kernels():
+    found = {
+        str(path.relative_to(ROOT / "transformers"))
+        for path in (ROOT / "transformers").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import) and "re" in [alias.name for alias in node.names]
+    }
+    assert found == READERS_OF_HAND_WRITTEN_TEXT.keys() | READER_OF_EMITTED_TEXT
+
+
+# What C for gcc and clang has, and other languages of the family have not.
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+OF_ONE_COMPILER = ("#pragma", "__builtin", "__attribute__", "__asm__", "lane", "omp ")
+
+
+def test_printing_writes_nothing_of_one_language_or_compiler():
+    """Loops over lanes, pragmas and builtins are native's, which passes a dialect in."""
+    for path in (ROOT / "transformers" / "printing").glob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        texts = [n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str]
+        docs = [ast.get_docstring(n, clean=False) for n in nodes if isinstance(n, DOCUMENTED)]
+        found = [t for t in texts if t not in docs and any(w in t for w in OF_ONE_COMPILER)]
+        assert not found, (path, found)

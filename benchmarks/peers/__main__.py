@@ -1,7 +1,8 @@
 """Measure geon beside its peers: ``python -m benchmarks.peers [--only NAME,...] [--quick]``.
 
 Prints the tables and writes ``results.json`` here, and ``RESULTS.md`` and ``RESULTS.png`` one
-folder up; with ``--only``, ``--contenders`` or ``--quick`` just the JSON, where ``--out`` says.
+folder up; with ``--only``, ``--contenders``, ``--base`` or ``--quick`` just the JSON, where
+``--out`` says.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from . import ceilings, compiling, contest, report
-from .processes import CONTENDERS, Lost, Process, pin
+from .base import UnknownRevisionError, installed
+from .processes import BASE, CONTENDERS, Lost, Process, pin
 from .workloads import COMPILED, WORKLOADS, Workload
 
 HERE = Path(__file__).parent
@@ -40,6 +42,8 @@ def options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="turns of each contender")
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1),
                         help="for every contender alike")  # fmt: skip
+    parser.add_argument("--base", metavar="REVISION",
+                        help="a git revision of geon that is measured, too")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a trial run on small sizes")
     parser.add_argument("--out", type=Path, help="where the JSON goes")
     chosen = parser.parse_args(argv)
@@ -78,11 +82,13 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def start_all(names: list[str], threads: int) -> tuple[dict[str, Process], dict[str, Any]]:
+def start_all(
+    names: list[str], threads: int, base: Path | None
+) -> tuple[dict[str, Process], dict[str, Any]]:
     """A process for each contender that works here; versions, and why others are missing."""
     processes, versions, missing = {}, {}, {}
     for name in names:
-        process = Process(name, threads)
+        process = Process(name, threads, base=base)
         try:
             versions[name] = process.ask("version")
             processes[name] = process
@@ -120,14 +126,15 @@ def work(
 
 
 def compile_all(
-    chosen: argparse.Namespace, names: list[str], wanted: list[Workload]
+    chosen: argparse.Namespace, names: list[str], wanted: list[Workload], base: Path | None
 ) -> list[dict[str, Any]]:
     """The rows of what is compiled in fresh processes."""
     rows = []
     for workload in wanted:
         start = time.perf_counter()
         found = {
-            name: compiling.compiled(name, workload, chosen.threads, chosen.quick) for name in names
+            name: compiling.compiled(name, workload, chosen.threads, chosen.quick, base)
+            for name in names
         }
         rows.append({"name": PREFIX + workload.name, "title": workload.title, "contenders": found})
         shown = ", ".join(
@@ -156,7 +163,11 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
     except RuntimeError as error:
         run["ceilings_reason"] = str(error)
     listed = chosen.contenders or list(CONTENDERS)
-    processes, found = start_all([name for name in CONTENDERS if name in listed], chosen.threads)
+    base = installed(chosen.base) if chosen.base else None
+    names = [name for name in CONTENDERS if name in listed and name != BASE]
+    if base is not None:
+        names.insert(1, BASE)
+    processes, found = start_all(names, chosen.threads, base)
     run |= found
     try:
         run["workloads"] = work(chosen, processes, [w for w in WORKLOADS if wanted(w.name)])
@@ -166,7 +177,9 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
         for process in processes.values():
             process.stop()
     names = run["contenders"] = list(processes)
-    run["compile"] = compile_all(chosen, names, [w for w in COMPILED if wanted(PREFIX + w.name)])
+    run["compile"] = compile_all(
+        chosen, names, [w for w in COMPILED if wanted(PREFIX + w.name)], base
+    )
     run["import"] = (
         {name: compiling.imported(name, chosen.threads) for name in names} if wanted(IMPORT) else {}
     )
@@ -180,15 +193,19 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
         row["ceiling_seconds"] = limits.seconds(cost) if limits and cost else None
         report.summarize(row)
     run["geometric_mean"] = report.geometric_mean(row["ratio"] for row in run["workloads"])
+    run["before"] = report.geometric_mean(row["before"] for row in run["workloads"])
     return run
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print, write."""
     chosen = options(argv)
-    whole = chosen.only is None and chosen.contenders is None and not chosen.quick
+    whole = not (chosen.only or chosen.contenders or chosen.quick or chosen.base)
     start = time.perf_counter()
-    run = measure(chosen)
+    try:
+        run = measure(chosen)
+    except UnknownRevisionError as error:
+        sys.exit(str(error))
     print(report.text(run))
     path = chosen.out or (HERE / "results.json" if whole else None)
     if path is not None:

@@ -15,6 +15,7 @@ BUILDERS: dict[str, Builder] = {
     kind: torch_work.BUILDERS[kind]
     for kind in (
         "mlp_step gelu block_forward block_gradient stencil_forward stencil_gradient "
-        "softmax_forward softmax_backward layernorm_forward layernorm_backward logsumexp"
+        "softmax_forward softmax_backward layernorm_forward layernorm_backward logsumexp "
+        "prefix_sums join scatter_add long_chain attention nearest transposed_sum"
     ).split()
 }

@@ -38,9 +38,16 @@ def caches(folder: str) -> dict[str, str]:
     }
 
 
-def once(contender: str, workload: Workload, threads: int, quick: bool, folder: str) -> float:
+def once(
+    contender: str,
+    workload: Workload,
+    threads: int,
+    quick: bool,
+    folder: str,
+    base: Path | None = None,
+) -> float:
     """Seconds that a fresh process takes from the first op written to the first result."""
-    process = Process(contender, threads, caches(folder))
+    process = Process(contender, threads, caches(folder), base)
     try:
         if workload.kind not in process.ask("kinds"):
             raise Lost("not expressed")
@@ -50,7 +57,9 @@ def once(contender: str, workload: Workload, threads: int, quick: bool, folder: 
         process.stop()
 
 
-def compiled(contender: str, workload: Workload, threads: int, quick: bool) -> dict[str, Any]:
+def compiled(
+    contender: str, workload: Workload, threads: int, quick: bool, base: Path | None = None
+) -> dict[str, Any]:
     """Medians with an empty cache and with a filled one, or the reason why there are none."""
     if contender in UNCOMPILED:
         return {"reason": "compiles nothing"}
@@ -59,8 +68,8 @@ def compiled(contender: str, workload: Workload, threads: int, quick: bool) -> d
     try:
         while len(cold) < (1 if quick or (cold and max(cold) > SLOW) else TRIALS):
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                cold.append(once(contender, workload, threads, quick, folder))
-                cached.append(once(contender, workload, threads, quick, folder))
+                for times in (cold, cached):
+                    times.append(once(contender, workload, threads, quick, folder, base))
     except Lost as lost:
         if not cold:
             return {"reason": str(lost)}

@@ -7,6 +7,7 @@ functions are not counted as operations.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -107,3 +108,49 @@ layernorm_forward, layernorm_backward = softmax_forward, softmax_backward
 def logsumexp(rows: int, columns: int) -> Cost:
     """One array read."""
     return _floats(rows * columns, columns)
+
+
+def prefix_sums(rows: int, columns: int) -> Cost:
+    """One array to another."""
+    return _floats(rows * columns, rows * columns, rows * columns)
+
+
+def join(count: int) -> Cost:
+    """Two arrays to one."""
+    return _floats(2 * count, 2 * count, 4 * count)
+
+
+def scatter_add(count: int, places: int) -> Cost:
+    """Values and 64-bit places to the sums."""
+    return _floats(3 * count, places, count)
+
+
+def long_chain(count: int, steps: int) -> Cost:
+    """Three arrays to three."""
+    return _floats(3 * count, 3 * count, 71 * steps * count)
+
+
+def attention(heads: int, tokens: int, depth: int) -> Cost:
+    """Two products; the square between them needs no memory."""
+    size = heads * tokens * depth
+    return _floats(3 * size, size, 4 * size * tokens)
+
+
+def nearest(count: int, centres: int, depth: int) -> Cost:
+    """One product; its result needs no memory, the positions have 64 bits."""
+    return _floats(count * depth + centres * depth, 2 * count, 2 * count * centres * depth)
+
+
+def transposed_sum(side: int) -> Cost:
+    """Two arrays to one."""
+    return _floats(2 * side * side, side * side, side * side)
+
+
+def top_k(rows: int, columns: int, k: int) -> Cost:
+    """One array read, values and 64-bit positions written."""
+    return _floats(rows * columns, 3 * rows * k, rows * columns)
+
+
+def sort(rows: int, columns: int) -> Cost:
+    """One array to another."""
+    return _floats(rows * columns, rows * columns, rows * columns * math.ceil(math.log2(columns)))

@@ -150,3 +150,51 @@ def chain(rng: Generator, count: int, length: int) -> Data:
 
 
 chain_gradient = chain
+
+
+def prefix_sums(rng: Generator, rows: int, columns: int) -> Data:
+    """Values over rows and columns."""
+    return {"x": normal(rng, rows, columns)}
+
+
+def join(rng: Generator, count: int) -> Data:
+    """Two vectors."""
+    return {"x": normal(rng, count), "y": normal(rng, count)}
+
+
+def scatter_add(rng: Generator, count: int, places: int) -> Data:
+    """Values, and a place for each."""
+    return {"values": normal(rng, count), "index": rng.integers(0, places, count)}
+
+
+def long_chain(rng: Generator, count: int, steps: int) -> Data:
+    """Three values for each element."""
+    del steps
+    return {name: normal(rng, count) for name in "xyz"}
+
+
+def attention(rng: Generator, heads: int, tokens: int, depth: int) -> Data:
+    """Queries, keys and values of each head."""
+    return {name: normal(rng, heads, tokens, depth) for name in ("query", "key", "value")}
+
+
+def nearest(rng: Generator, count: int, centres: int, depth: int) -> Data:
+    """Centres, and points near some of them: no two are as near, whoever rounds."""
+    c = normal(rng, centres, depth)
+    return {"x": c[rng.integers(0, centres, count)] + normal(rng, count, depth, scale=0.01), "c": c}
+
+
+def transposed_sum(rng: Generator, side: int) -> Data:
+    """Two square matrices."""
+    return {"x": normal(rng, side, side), "y": normal(rng, side, side)}
+
+
+def top_k(rng: Generator, rows: int, columns: int, k: int) -> Data:
+    """Values over rows and columns, no two of a row alike."""
+    del k
+    return {
+        "x": rng.permuted(np.arange(rows * columns, dtype=np.float32).reshape(rows, -1), axis=1)
+    }
+
+
+sort = prefix_sums

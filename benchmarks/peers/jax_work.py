@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from .data import WEIGHTS
+from .jax_moves import MOVES
 from .prepared import (
     ADAM_EPSILON,
     ADAM_RATE,
@@ -297,3 +298,12 @@ BUILDERS: dict[str, Builder] = {
     )
 }  # fmt: skip
 BUILDERS |= dict.fromkeys(("matmul", "matvec", "batch_matmul"), product)
+
+
+def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A workload of ``jax_moves``."""
+    function, names = MOVES[kind](sizes)
+    return computed(function, *(data[name] for name in names))
+
+
+BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .numpy_moves import MOVES
 from .prepared import (
     ADAM_EPSILON,
     ADAM_RATE,
@@ -305,3 +306,12 @@ BUILDERS: dict[str, Builder] = {
     )
 }  # fmt: skip
 BUILDERS |= dict.fromkeys(("matmul", "matvec", "batch_matmul"), product)
+
+
+def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A workload of ``numpy_moves``."""
+    function, names = MOVES[kind](sizes)
+    return plain(partial(function, *(data[name] for name in names)))
+
+
+BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES}

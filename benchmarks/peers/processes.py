@@ -12,6 +12,7 @@ from typing import Any
 
 CONTENDERS = {
     "geon": "geon",
+    "geon_base": "geon before",
     "jax": "JAX",
     "torch": "PyTorch",
     "compiled_torch": "torch.compile",
@@ -20,7 +21,8 @@ CONTENDERS = {
     "tinygrad": "tinygrad",
     "numpy": "NumPy by hand",
 }
-OURS, REFERENCES = "geon", ("numpy",)  # what is no peer: nothing is derived or compiled there
+OURS, BASE = "geon", "geon_base"  # the working tree, and another revision of it
+REFERENCES = ("numpy", BASE)  # what is no peer
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -49,10 +51,30 @@ class Lost(Exception):
 
 
 class Process:
-    """One contender's process, which sleeps until it is asked."""
+    """One contender's process, which sleeps until it is asked.
 
-    def __init__(self, contender: str, threads: int, extra: Mapping[str, str] | None = None):
+    ``base`` is the folder that ``BASE`` is installed in.
+    """
+
+    def __init__(
+        self,
+        contender: str,
+        threads: int,
+        extra: Mapping[str, str] | None = None,
+        base: Path | None = None,
+    ):
         self.contender, self.threads, self.extra = contender, threads, dict(extra or {})
+        self.folder = ROOT
+        if contender == BASE:
+            if base is None:
+                raise Lost("no revision was given")
+            # What lies in the folder is found before the working tree, the benchmark in the latter.
+            self.contender, self.folder = OURS, base
+            self.extra = {
+                "PYTHONPATH": os.pathsep.join([str(base), str(ROOT)]),
+                "GEON_CACHE": str(base.with_name(f"{base.name}-cache")),
+                **self.extra,
+            }
         self.process: subprocess.Popen[bytes] | None = None
 
     def _start(self) -> None:
@@ -66,7 +88,7 @@ class Process:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            cwd=ROOT,
+            cwd=self.folder,
         )
         theirs.close()
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from .processes import CONTENDERS, OURS, REFERENCES
+from .processes import BASE, CONTENDERS, OURS, REFERENCES
 
 NONE = "–"
+SLOWER = 0.97  # below this it is slower than before, and no tie
 Row = dict[str, Any]
 
 
@@ -27,6 +28,8 @@ def summarize(row: Row) -> None:
             row["best_peer"] = min(peers, key=lambda name: peers[name]) if peers else None
             ceiling = row["ceiling_seconds"]
             row["share"] = ceiling / ours if ours and ceiling else None
+            before = times_of.get(BASE)
+            row["before"] = before / ours if ours and before else None
 
 
 def geometric_mean(ratios: Iterable[float | None]) -> float | None:
@@ -82,11 +85,14 @@ def work_table(run: Row) -> list[str]:
     """Median times of all, the ratio to the best peer, the share of the ceiling, memory."""
     names = run["contenders"]
     head = ["work, float32", *(CONTENDERS[n] for n in names)]
+    both = BASE in names
+    head += ["before / geon"] * both
     head += ["best peer / geon", "of ceiling", "memory geon", "memory XLA"]
     rows = []
     for row in run["workloads"]:
         found = row["contenders"]
         line = [row["title"], *(seconds(found[n].get("median")) for n in names)]
+        line += [times(row["before"])] * both
         line += [times(row["ratio"]), percent(row["share"])]
         line += [size(found.get(n, {}).get("memory")) for n in (OURS, "jax")]
         rows.append(line)
@@ -145,10 +151,22 @@ def mean_line(run: Row) -> str:
     )
 
 
+def before_line(run: Row) -> list[str]:
+    """How the other revision compares, and what is slower than it was."""
+    if BASE not in run["contenders"]:
+        return []
+    slower = [row["title"] for row in run["workloads"] if row["before"] and row["before"] < SLOWER]
+    return [
+        f"Geometric mean of geon before / geon: {times(run['before'])}; slower than before: "
+        f"{', '.join(slower) or 'none'}."
+    ]
+
+
 def text(run: Row) -> str:
     """What is printed."""
     small = ["A trial run: sizes are smaller than the titles say."] if run["quick"] else []
-    parts = [small, ceiling_lines(run), work_table(run), [mean_line(run)], compile_table(run)]
+    parts = [small, ceiling_lines(run), work_table(run), [mean_line(run)]]
+    parts += [before_line(run), compile_table(run)]
     parts += [reasons(run), run["notes"]]
     return "\n\n".join("\n".join(part) for part in parts if part)
 

@@ -24,6 +24,7 @@ from .prepared import (
     plain,
     stepping,
 )
+from .torch_moves import MOVES
 from .workloads import Sizes
 
 Data = dict[str, Any]
@@ -289,3 +290,12 @@ BUILDERS: dict[str, Builder] = {
     )
 }  # fmt: skip
 BUILDERS |= dict.fromkeys(("matmul", "matvec", "batch_matmul"), product)
+
+
+def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A workload of ``torch_moves``."""
+    function, names = MOVES[kind](sizes)
+    return computed(function, *(data[name] for name in names))
+
+
+BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES}

@@ -71,6 +71,32 @@ SWEEP = [
     *(product(*shape) for shape in ((1024, 1024, 8), (16384, 64, 64), (65536, 16, 16))),
 ]
 
+# What moves, joins and orders elements, and what reduces a product at once.
+MOVES = [
+    Workload("prefix-sums", "prefix sums along rows of 4096×1024", "prefix_sums", TABLE,
+             SMALL_TABLE),
+    Workload("prefix-line", "prefix sums of one line of 4,000,000", "prefix_sums",
+             {"rows": 1, "columns": 4_000_000}, {"rows": 1, "columns": 4_000}),
+    Workload("join", "two computed halves of 2,000,000 values, joined", "join",
+             {"count": 2_000_000}, {"count": 2_000}),
+    Workload("scatter-add", "1,000,000 values added up in 1,000 places", "scatter_add",
+             {"count": 1_000_000, "places": 1_000}, {"count": 1_000, "places": 10}),
+    Workload("long-chain", "355 cheap ops on three vectors of 1,000,000, three results",
+             "long_chain", {"count": 1_000_000, "steps": 5}, {"count": 1_000, "steps": 2}),
+    Workload("attention", "attention, 8 heads of 2,048 tokens, depth 64", "attention",
+             {"heads": 8, "tokens": 2048, "depth": 64}, {"heads": 2, "tokens": 16, "depth": 8}),
+    Workload("attention-short", "attention, 32 heads of 256 tokens, depth 32", "attention",
+             {"heads": 32, "tokens": 256, "depth": 32}, {"heads": 2, "tokens": 12, "depth": 4}),
+    Workload("nearest", "nearest of 512 centres of 16 numbers, for 65,536 points", "nearest",
+             {"count": 65_536, "centres": 512, "depth": 16},
+             {"count": 64, "centres": 8, "depth": 4}),
+    Workload("transposed-sum", "matrix 2048×2048 plus a transposed one", "transposed_sum",
+             {"side": 2048}, {"side": 24}),
+    Workload("top-k", "the 10 largest of each row of 4096×1024, and where", "top_k",
+             {**TABLE, "k": 10}, {**SMALL_TABLE, "k": 3}),
+    Workload("sort", "each row of 4096×1024 sorted", "sort", TABLE, SMALL_TABLE),
+]  # fmt: skip
+
 WORKLOADS = [
     Workload("mlp-step", "784-512-512-10 MLP training step, batch 128, momentum SGD", "mlp_step",
              MLP, SMALL_MLP),
@@ -107,6 +133,7 @@ WORKLOADS = [
              {"layers": 200, "width": 128, "batch": 32}, {"layers": 6, "width": 8, "batch": 4},
              rtol=1e-2),
     *SWEEP,
+    *MOVES,
 ]  # fmt: skip
 
 # What is compiled in a fresh process, from the first op written to the first result.

@@ -1,7 +1,7 @@
 """A computation's own copy of a graph: names and lines as they were, and lengths that it fixes.
 
-The copies are in the table of the block that this is called in (``interning.within``), so nothing
-that is made of them touches an op of the user's.
+The copies are in the computation's own table, so nothing that is made of them touches an op of the
+user's.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .attributes import with_lengths
+from .building import building
+from .interning import OwnTable
 from .leaves import LENGTH, length_value
-from .lengths import given
+from .lengths import substituted
 from .nodes import Notes
 from .op_graph import Guard, Leaf, Op, copy_leaf, copy_op, post_order
-from .sites import set_override
 
 NOTHING: dict[str, int] = {}
 
@@ -29,21 +30,21 @@ def notes_of(roots: Iterable[Op]) -> dict[Op, Notes]:
 
 
 def adopt(
-    roots: Iterable[Op], notes: Mapping[Op, Notes], lengths: Mapping[str, int] = NOTHING
+    roots: Iterable[Op],
+    notes: Mapping[Op, Notes],
+    own: OwnTable,
+    lengths: Mapping[str, int] = NOTHING,
 ) -> dict[Op, Op]:
-    """The copy of each op below ``roots``, with these notes and these open lengths replaced.
+    """The copy in ``own`` of each op below ``roots``, with these notes and open lengths replaced.
 
     A leaf is itself, or where ``lengths`` change its axes a leaf that stands for it. A guard that
     ``lengths`` decide is gone: whoever gives them checks it before.
     """
     made: dict[Op, Op] = {}
-    outer = set_override(None)
-    try:
+    with building(own) as current:
         for op in post_order(roots):
-            set_override(op._site)
+            current.site = op._site
             made[op] = _adopted(op, tuple([made[arg] for arg in op.args]), notes.get(op), lengths)
-    finally:
-        set_override(outer)
     return made
 
 
@@ -62,14 +63,14 @@ def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping
 
 def bound(value: Any, lengths: Mapping[str, int]) -> Any:
     """``value`` (an attribute, axes, a length) with these open names replaced by integers."""
-    return with_lengths(value, lambda length: given(length, lengths))
+    return with_lengths(value, lambda length: substituted(length, lengths))
 
 
 def bound_guards(guards: Iterable[Guard], lengths: Mapping[str, int]) -> tuple[Guard, ...]:
     """The guards with these open names replaced, less those that are then decided."""
     found = []
     for guard in guards:
-        left, right = given(guard.left, lengths), given(guard.right, lengths)
+        left, right = substituted(guard.left, lengths), substituted(guard.right, lengths)
         if not (isinstance(left, int) and isinstance(right, int)):
             found.append(Guard(guard.relation, left, right, guard.meaning))
     return tuple(found)

@@ -98,6 +98,19 @@ def variable(atom: Hashable) -> Affine:
     return Affine([(atom, 1)])
 
 
+def divided(index: Affine, by: Size) -> tuple[Affine, Affine]:
+    """What an index is divided by a length, rounded down, and what is left of it.
+
+    An index whose variables step over whole multiples needs no division.
+    """
+    at = index.constant
+    if isinstance(by, int) and isinstance(at, int):
+        steps = [(a, s // by) for a, s in index.terms.items() if isinstance(s, int) and s % by == 0]
+        if len(steps) == len(index.terms):
+            return Affine(steps, at // by), Affine((), at % by)
+    return variable(Quotient(index, by)), variable(Remainder(index, by))
+
+
 def split(index: Affine, lengths: Sequence[Size]) -> list[Affine]:
     """The row-major indices over ``lengths`` of a position among their product."""
     found: list[Affine] = []

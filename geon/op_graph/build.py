@@ -225,7 +225,7 @@ def refuse_unshared(what: str, args: Sequence[Any]) -> None:
         before = tensors[:position]
         if not any(axis in other.axes for axis in right.axes for other in before):
             raise AxisError(
-                f"{what} of {left} and {right}: they share no axis\n"
+                f"{what} at {describe(user_site())}: {left} and {right} share no axis\n"
                 f"  {left} made at {left.file_info}\n"
                 f"  {right} made at {right.file_info}\n"
                 f"say that every element meets every other with geon.outer({what}, x, y), or "

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import AxisError, DTypeError
 from .attributes import Frozen, is_axes, is_content, is_dtype, is_flag
 from .axes import Axes, Axis, as_axes
+from .building import current
 from .dtypes import (
     BOOL,
     DEFAULTS,
@@ -24,7 +25,6 @@ from .dtypes import (
     named_dtype,
     number_dtype,
 )
-from .interning import local
 from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from .registry import PRIMITIVES, Inferred, Primitive, need
@@ -72,7 +72,7 @@ NUMBERS_KEPT = 4096
 def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tensor:
     """The scalar constant ``value`` of ``dtype``; ``DTypeError`` when it does not fit."""
     key = (type(value), value, dtype, weak)
-    shared = value and local.own is None  # 0.0 and -0.0 are equal keys
+    shared = value and current.own is None  # 0.0 and -0.0 are equal keys
     found = _numbers.get(key) if shared else None
     if found is not None:
         return found

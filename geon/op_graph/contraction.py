@@ -18,6 +18,7 @@ from .movement import broadcast, sum_over
 from .op_graph import NO_AXES, Op, Tensor, annotate, make
 from .operators import SYNTAX
 from .registry import Inferred, Primitive, need
+from .sites import describe, user_site
 from .weak import strengthen
 
 Array = np.ndarray[Any, Any]
@@ -90,7 +91,7 @@ def dot(
     if over is None:
         if not shared and x.axes is not NO_AXES and y.axes is not NO_AXES:
             raise AxisError(
-                f"dot of {x} and {y}: they share no axis to contract\n"
+                f"dot at {describe(user_site())}: {x} and {y} share no axis to contract\n"
                 f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
                 "geon.outer(geon.multiply, x, y) has every product"
             )
@@ -101,7 +102,8 @@ def dot(
         for axis in axes:
             if axis.name not in shared:
                 raise AxisError(
-                    f"dot over {axis.name!r}: both operands must have that axis\n"
+                    f"dot over {axis.name!r} at {describe(user_site())}: both operands must have "
+                    "that axis\n"
                     f"  {x} made at {x.file_info}\n  {y} made at {y.file_info}\n"
                     f"they share {', '.join(shared) or 'none'}; geon.sum sums over other axes"
                 )

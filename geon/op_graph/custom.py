@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import DerivativeError
 from .constants import as_tensor
-from .deriv import sweep
+from .deriv import reverse_mode
 from .dtypes import kind
 from .elementwise import add, cast
 from .leaves import placeholder
@@ -75,7 +75,7 @@ def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeri
     return lambda function: CustomDeriv(function, rule)
 
 
-def _pull(g: Tensor, op: Op) -> list[Tensor | None]:
+def _vjp(g: Tensor, op: Op) -> list[Tensor | None]:
     call: CustomDeriv = op.attrs[0]
     inputs = op.args[1:]
     returned = call.rule(g, op, *inputs)
@@ -114,16 +114,16 @@ def _wrong(op: Op, what: str) -> DerivativeError:
     )
 
 
-def _push(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+def _jvp(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     """The tangent of the result: the transpose of the rule, which is linear in its cotangent."""
     g = placeholder(op.axes, op.dtype)
-    parts = _pull(g, op)
+    parts = _vjp(g, op)
     known = {op, *op.args}
     total: Tensor | None = None
     for i in moving:
         part = parts[i]
         if part is not None:
-            t = sweep(part, found[op.args[i]], [g], known).get(g)
+            t = reverse_mode(part, found[op.args[i]], [g], known).get(g)
             if t is not None:
                 total = t if total is None else add.apply(total, t)
     linear = {*known, *(found[op.args[i]] for i in moving)}
@@ -141,8 +141,8 @@ CUSTOM = Primitive(
     "call",
     "The value of a function whose derivative is a rule of the user's.",
     reference=lambda op, value, *inputs: value,
-    pull=_pull,
-    push=_push,
+    vjp=_vjp,
+    jvp=_jvp,
     attributes=("rule",),
     carriers=(0,),
 )

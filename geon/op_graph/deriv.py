@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from ..errors import AxisError, DerivativeError, DTypeError
+from .building import building
 from .constants import as_tensor, is_constant, scalar_value
 from .dtypes import FLOAT32, HALVES, kind, name_of
 from .elementwise import add, cast, copy, multiply, negative
@@ -20,7 +21,7 @@ from .movement import broadcast, sum_to
 from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order, with_args
 from .rewrite import rewrite
 from .simplify import STABLE
-from .sites import set_override
+from .sites import remarked
 from .weak import strengthen, without_effect
 
 
@@ -42,7 +43,7 @@ def deriv(y: Any, x: Any, *, seed: Any = None, unreached: str = "raise") -> Any:
     given = _seed(y, seed)
     _refuse_weak([y], wanted, "deriv")
     (body,), targets, original = _prepared([y], wanted)
-    cotangents = sweep(body, given, targets)
+    cotangents = reverse_mode(body, given, targets)
     results = [
         _result(y, v, cotangents.get(t), unreached) for v, t in zip(wanted, targets, strict=True)
     ]
@@ -75,7 +76,7 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
     for v, target, t in zip(wanted, targets, directions, strict=True):
         t = strengthen(as_tensor(t, near=v), v.dtype)
         tangents[target] = broadcast(cast(t, v.dtype), v.axes)
-    found = push(bodies, tangents)
+    found = forward_mode(bodies, tangents)
     results = [found[b] if b in found else _zeros(v) for v, b in zip(ys, bodies, strict=True)]
     results = _restored(results, original)
     return results if isinstance(y, (list, tuple)) else results[0]
@@ -182,7 +183,7 @@ def _zeros(x: Op) -> Tensor:
 # Reverse mode -----------------------------------------------------------------------------------
 
 
-def sweep(
+def reverse_mode(
     y: Tensor, seed: Tensor, targets: Sequence[Op], known: Set[Op] = frozenset()
 ) -> dict[Op, Tensor]:
     """The cotangent of every target that ``y`` reaches, from the cotangent ``seed`` of ``y``.
@@ -197,36 +198,32 @@ def sweep(
             on_path.add(op)
     parts: dict[Op, Tensor] = {y: seed}
     kept: dict[Op, Tensor] = {}
-    outer = set_override(None)
-    try:
+    with building() as current:
         for op in reversed(order):
             g = parts.pop(op, None)
             if g is None or op not in on_path:
                 continue
             if op in wanted:
                 kept[op] = g
-            site = op._site
-            set_override((site[0], site[1], f"derivative of {op.primitive.name}"))
-            for arg, part in _pulled(op, g, on_path):
+            current.site = remarked(op._site, f"derivative of {op.primitive.name}")
+            for arg, part in _cotangents(op, g, on_path):
                 total = parts.get(arg)
                 parts[arg] = part if total is None else add.apply(total, part)
-    finally:
-        set_override(outer)
     return kept
 
 
-def _pulled(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
+def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
     """The cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
-    pull = op.primitive.pull
-    every = pull(g, op) if pull is not None else None
+    vjp = op.primitive.vjp
+    every = vjp(g, op) if vjp is not None else None
     for i, arg in enumerate(op.args):
         if arg in on_path and kind(arg.dtype) == "f":
-            part = every[i] if every is not None else _pull(op, i, arg, g)
+            part = every[i] if every is not None else _cotangent(op, i, arg, g)
             if part is not None:
                 yield arg, part
 
 
-def _pull(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
+def _cotangent(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
     """The cotangent of argument i of ``op`` from the cotangent ``g`` of its result."""
     row = op.primitive
     if row.partials is not None:
@@ -294,7 +291,7 @@ def _transposed(op: Op, linearise: Any, i: int, g: Tensor) -> Tensor | None:
     if pushed is None:
         return None
     known = {op, *op.args}
-    return sweep(pushed, broadcast(g, pushed.axes), [tangent], known).get(tangent)
+    return reverse_mode(pushed, broadcast(g, pushed.axes), [tangent], known).get(tangent)
 
 
 def _missing(op: Op) -> DerivativeError:
@@ -307,25 +304,21 @@ def _missing(op: Op) -> DerivativeError:
 # Forward mode -----------------------------------------------------------------------------------
 
 
-def push(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Tensor]:
+def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Tensor]:
     """The tangents of ``ys`` from those of some ops below them; no entry where one is zero."""
     found: dict[Op, Tensor] = dict(tangents)
     order = post_order(ys)
     needed = _needed(order, ys)
-    outer = set_override(None)
-    try:
+    with building() as current:
         for op in order:
             if op in found or op not in needed or kind(op.dtype) != "f":
                 continue
             moving = [i for i, arg in enumerate(op.args) if arg in found]
             if moving:
-                site = op._site
-                set_override((site[0], site[1], f"tangent of {op.primitive.name}"))
-                t = _push_one(op, moving, found)
+                current.site = remarked(op._site, f"tangent of {op.primitive.name}")
+                t = _tangent(op, moving, found)
                 if t is not None:
                     found[op] = broadcast(t, op.axes)
-    finally:
-        set_override(outer)
     return found
 
 
@@ -335,7 +328,7 @@ def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
     for op in reversed(order):
         if op in needed:
             row = op.primitive
-            if row.pull is not None:
+            if row.vjp is not None:
                 needed.update(op.args[1:])
             elif row.partials is not None:
                 pairs = zip(op.args, row.partials, strict=True)
@@ -345,10 +338,10 @@ def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
     return needed
 
 
-def _push_one(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     row = op.primitive
-    if row.push is not None:
-        return row.push(op, moving, found)
+    if row.jvp is not None:
+        return row.jvp(op, moving, found)
     if row.partials is not None:
         return _sum(
             _times_partial(op, i, row.partials[i], broadcast(found[op.args[i]], op.axes))
@@ -357,13 +350,13 @@ def _push_one(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | No
     if row.transpose is not None and row.multilinear:
         return _sum(_replaced(op, {i: found[op.args[i]]}) for i in moving)
     if row.transpose is not None:
-        return _push_linear(op, moving, found)
+        return _tangent_of_linear(op, moving, found)
     if row.linearise is not None:
         return _sum(row.linearise(op, i, found[op.args[i]]) for i in moving)
     raise _missing(op)
 
 
-def _push_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+def _tangent_of_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     """A row linear in several arguments together: those that do not move are zero."""
     linear = [i for i, arg in enumerate(op.args) if kind(arg.dtype) == "f"]
     if not any(i in linear for i in moving):

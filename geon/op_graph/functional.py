@@ -14,13 +14,15 @@ from math import gcd
 from typing import Any
 
 from ..errors import OrderError
+from .building import building
 from .constants import converted, is_weak_constant, number
 from .dtypes import UINT64
 from .elementwise import add
+from .interning import OwnTable
 from .lengths import Length
 from .nodes import made_at
 from .op_graph import NO_AXES, Leaf, Op, Tensor, VoidOp, among, post_order, same_ops, with_args
-from .sites import set_override
+from .sites import Site
 from .slicing import _slice, _update
 
 
@@ -82,12 +84,23 @@ class Functional:
             tuple(map(of, self.prints)),
         )
 
+    def with_values(self, known: dict[Op, Op], own: OwnTable) -> Functional:
+        """The same with the ops in ``known`` replaced, the new ops in ``own``."""
+        with building(own):
+            return self.mapped(lambda op: substitute(op, known), lambda leaf: leaf)
 
-def functional(results: Iterable[Op]) -> Functional:
+
+def functional(results: Iterable[Op], own: OwnTable | None = None) -> Functional:
     """The results, the new values of variables and the prints of running ``results`` together.
 
-    Raises ``OrderError`` for two unordered assignments to overlapping places.
+    New ops are in ``own``, if given. Raises ``OrderError`` for two unordered assignments to
+    overlapping places.
     """
+    with building(own):
+        return _functional(results)
+
+
+def _functional(results: Iterable[Op]) -> Functional:
     env = Env({})
     outputs: list[Tensor | None] = []
     effects = NOTHING
@@ -248,22 +261,18 @@ def _landed(current: Tensor, records: tuple[Record, ...]) -> Tensor:
     """The value of a leaf after the records landed on its ``current`` value, in order."""
     whole = next((k for k in reversed(range(len(records))) if not records[k].chain), 0)
     for record in records[whole:]:  # what came before an assignment of the whole is gone
-        outer = set_override(record.op._site)
-        try:
-            current = _placed(current, record.chain, record.value)
-        finally:
-            set_override(outer)
+        current = _placed(current, record.chain, record.value, record.op._site)
     return current
 
 
-def _placed(current: Tensor, chain: tuple[Op, ...], value: Tensor) -> Tensor:
+def _placed(current: Tensor, chain: tuple[Op, ...], value: Tensor, site: Site) -> Tensor:
     if not chain:
         return value
     wholes = [current]
     for part in chain[:-1]:
-        wholes.append(_slice(wholes[-1], part.attrs[0], part.args[1:], part.guards))
+        wholes.append(_slice(wholes[-1], part.attrs[0], part.args[1:], part.guards, site=site))
     for whole, part in zip(reversed(wholes), reversed(chain), strict=True):
-        value = _update(whole, value, part.attrs[0], part.args[1:], part.guards, shift=1)
+        value = _update(whole, value, part.attrs[0], part.args[1:], part.guards, 1, site)
     return value
 
 

@@ -191,11 +191,11 @@ SCATTER = Primitive(
 CHECKED = Primitive(
     "checked",
     "indexing",
-    "Integer positions, once each was found to lie inside an axis of a length (lowering only).",
-    reference=lambda op, x: x,
+    "Integer positions, once each was found to lie inside an axis of a length (lowering only); "
+    "beside them their smallest and largest, where these are found by other kernels.",
+    reference=lambda op, x, *extremes: x,
     attributes=("length",),
     fits=(is_length,),
-    arity=1,
     infer=same,
     acts=True,
     raises=True,

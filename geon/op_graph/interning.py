@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,24 +57,6 @@ class OwnTable:
         with lock:
             if self.entries.get(entry.key) is entry:
                 del self.entries[entry.key]
-
-
-class _Local(threading.local):
-    own: OwnTable | None = None
-
-
-local = _Local()
-
-
-@contextmanager
-def within(own: OwnTable) -> Iterator[None]:
-    """Put the ops built inside the block, in this thread, into a computation's own table."""
-    outer = local.own
-    local.own = own
-    try:
-        yield
-    finally:
-        local.own = outer
 
 
 def forget(entry: Entry) -> None:

@@ -86,6 +86,12 @@ def placeholder(
     return annotate(leaf, name, tags, follows)
 
 
+def stand_in(leaf: Leaf) -> Leaf:
+    """A placeholder for the value of ``leaf``, made where it was."""
+    info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
+    return make_leaf(PLACEHOLDER, leaf.axes, leaf.dtype, info, leaf._site)
+
+
 def variable(
     axes: Any = None,
     dtype: Any = None,

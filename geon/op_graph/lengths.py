@@ -305,6 +305,29 @@ def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Le
     return whole + Length((((((FloorDiv(rest_length, denominator)), 1),), 1),))
 
 
+def exact_quotient(numerator: int | Length, denominator: int | Length) -> int | Length | None:
+    """``numerator / denominator`` where each of its terms is a multiple of it; else None.
+
+    The denominator is a product of open names and an integer; of sums nothing is said.
+    """
+    terms = tuple(_terms(denominator))
+    if len(terms) != 1 or terms[0][1] == 0:
+        return None
+    if numerator == 0:
+        return 0
+    ((divisor, factor),) = terms
+    found = []
+    for monomial, coefficient in _terms(numerator):
+        powers = dict(monomial)
+        for atom, power in divisor:
+            powers[atom] = powers.get(atom, 0) - power
+        if coefficient % factor or any(power < 0 for power in powers.values()):
+            return None
+        kept = tuple([(atom, power) for atom, power in powers.items() if power])
+        found.append((kept, coefficient // factor))
+    return _from_terms(found)
+
+
 def may_equal(left: int | Length, right: int | Length) -> bool:
     """Whether two lengths are equal for some values of the open names."""
     return left == right or not isinstance(left - right, int)
@@ -320,7 +343,7 @@ def evaluate(length: int | Length, lengths: Mapping[str, int]) -> int:
     return length.evaluate(lengths) if isinstance(length, Length) else length
 
 
-def given(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
+def substituted(length: int | Length, lengths: Mapping[str, int]) -> int | Length:
     """The length with these open names replaced by integers; others stay open."""
     if isinstance(length, int):
         return length

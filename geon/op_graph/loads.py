@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import DumpError, GeonError
 from .axes import Axes
+from .building import building, current
 from .dtypes import DType
 from .dump_values import (
     FORMAT,
@@ -41,7 +42,7 @@ from .op_graph import (
     make_leaf,
 )
 from .registry import Primitive
-from .sites import Site, set_override
+from .sites import Site
 
 Array = np.ndarray[Any, Any]
 
@@ -78,16 +79,14 @@ def loads_case(text: str) -> Case:
     if lines[-1] == "":
         del lines[-1]
     reader = _Reader()
-    outer = set_override(None)
     try:
-        for line in lines:
-            reader.read(line)
+        with building():
+            for line in lines:
+                reader.read(line)
     except (GeonError, ValueError, OverflowError, RecursionError) as error:
         raise DumpError(
             f"line {len(reader.ops) + 1} of the dump: {error}; give loads a text that dumps made"
         ) from error
-    finally:
-        set_override(outer)
     if reader.results is None:
         raise DumpError(f"the dump ends after line {len(lines)}, before the line of its results")
     return Case(reader.results, reader.feeds, reader.lengths or {})
@@ -174,7 +173,7 @@ class _Reader:
         attrs = tuple([read_value(value) for value in listed(extra.get("attrs", []))])
         guards = tuple([_read_guard(guard) for guard in listed(extra.get("guards", []))])
         weak = _flag(extra, "weak")
-        set_override(_read_site(extra.get("at")))
+        current.site = _read_site(extra.get("at"))
         if primitive in (PLACEHOLDER, VARIABLE):
             if args or attrs or guards or weak or dtype is VOID_DTYPE:
                 refuse("a leaf", line)

@@ -1,27 +1,33 @@
-"""``Op``: an immutable, interned application of a primitive to argument ops."""
+"""``Op``: an immutable, interned application of a primitive to argument ops, and how it is made.
+
+The core of the graph is imported from here, guards and walks over ops included.
+"""
 
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from ..errors import DTypeError, GuardError, SymbolicError
+from ..errors import DTypeError, SymbolicError
 from .axes import Axes
+from .building import current
 from .dtypes import DType
+from .guards import Guard as Guard
 from .interning import Entry, forget
-from .interning import local as _local
 from .interning import lock as _lock
 from .interning import table as _table
-from .lengths import Length
-from .lengths import given as given_length
 from .nodes import Node, Notes, carry_lines, carry_notes, shown_name, slot_setter
 from .operators import IDENTITY, SYNTAX, TensorOperators
 from .registry import Primitive
 from .sites import Site, user_site
+from .walks import Same as Same
+from .walks import among as among
+from .walks import find as find
+from .walks import post_order as post_order
+from .walks import same_ops as same_ops
+from .walks import storage_leaves as storage_leaves
 
 NO_AXES = Axes()
 OpT = TypeVar("OpT", bound="Op")
@@ -158,33 +164,6 @@ class VoidOp(Op):
         )
 
 
-class Guard:
-    """An assumption about lengths that only data can confirm, checked before each call.
-
-    ``left == right``, or ``left <= right`` when ``relation`` is ``<=``.
-    """
-
-    __slots__ = ("left", "meaning", "relation", "right")
-
-    def __init__(
-        self, relation: str, left: int | Length, right: int | Length, meaning: str
-    ) -> None:
-        self.relation, self.left, self.right, self.meaning = relation, left, right, meaning
-
-    def holds(self, left: int, right: int) -> bool:
-        """Whether the assumption holds for these two integers."""
-        return left == right if self.relation == "==" else left <= right
-
-    def refuse_broken(self, lengths: Mapping[str, int], given: str) -> None:
-        """Raise ``GuardError`` where these lengths, which ``given`` describes, break it."""
-        left, right = given_length(self.left, lengths), given_length(self.right, lengths)
-        if isinstance(left, int) and isinstance(right, int) and not self.holds(left, right):
-            raise GuardError(
-                f"{self.meaning}\nwith {given}: {self.left} {self.relation} {self.right} is "
-                f"needed, and {left} {self.relation} {right} is false"
-            )
-
-
 class LeafInfo:
     """What a storage leaf is: a placeholder, or a variable with its flags and first value."""
 
@@ -255,7 +234,7 @@ def lookup(key: tuple[Any, ...], site: Site | None = None) -> Op | None:
 
     What computations make notes no lines.
     """
-    own = _local.own
+    own = current.own
     if own is not None:
         return own.found(key)
     entry = _table.get(key)
@@ -325,7 +304,7 @@ def make(
 
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
     """Put a new op into the table under its key; the one there, if another thread was first."""
-    own = _local.own
+    own = current.own
     table = _table if own is None else own.entries
     entry = Entry(op, forget if own is None else own.forget)
     entry.key = key
@@ -386,9 +365,11 @@ def _build(
     return op
 
 
-def make_leaf(primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo) -> Leaf:
-    """A new storage leaf, unlike any other."""
-    leaf = _build(Leaf, primitive, (), (), axes, dtype, False, False, ())
+def make_leaf(
+    primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo, site: Site | None = None
+) -> Leaf:
+    """A new storage leaf, unlike any other; ``site`` as for ``intern``."""
+    leaf = _build(Leaf, primitive, (), (), axes, dtype, False, False, (), site)
     _put_info(leaf, info)
     return leaf
 
@@ -418,31 +399,6 @@ def with_args(
         arranged=arranged,
         site=op._site,
     )
-
-
-def same_ops(left: Sequence[object], right: Sequence[object]) -> bool:
-    """Whether both hold the same ops in the same order."""
-    return left is right or (len(left) == len(right) and all(map(operator.is_, left, right)))
-
-
-def among(op: Op, ops: Iterable[Op]) -> bool:
-    """Whether ``op`` itself is one of ``ops``, which ``in`` would compare by ``==``."""
-    return any(other is op for other in ops)
-
-
-class Same:
-    """``op`` as a key, or as a part of one: equal where it is the same op."""
-
-    __slots__ = ("op",)
-
-    def __init__(self, op: Op) -> None:
-        self.op = op
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.op is self.op
-
-    def __hash__(self) -> int:
-        return hash(self.op)
 
 
 def copy_op(
@@ -484,45 +440,6 @@ def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
         return True
     names = {name: None for arg in args for name in arg.axes.names}
     return tuple(names) == axes.names
-
-
-def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = frozenset()) -> list[Op]:
-    """Every op the roots depend on, each once, arguments before users; iterative.
-
-    Ops in ``known`` and what is only below them are left out.
-    """
-    seen: set[Op] = set()
-    order: list[Op] = []
-    stack: list[tuple[Op, Iterator[Op]]] = []
-    for root in roots:
-        if root in seen or root in known:
-            continue
-        seen.add(root)
-        stack.append((root, iter(root.args)))
-        while stack:
-            op, rest = stack[-1]
-            for arg in rest:
-                if arg not in seen and arg not in known:
-                    seen.add(arg)
-                    stack.append((arg, iter(arg.args)))
-                    break
-            else:
-                order.append(op)
-                stack.pop()
-    return order
-
-
-def storage_leaves(*roots: Op) -> list[Leaf]:
-    """The placeholders and variables the roots depend on, in order of first use."""
-    return [op for op in post_order(roots) if isinstance(op, Leaf)]
-
-
-def find(name: str, *roots: Op) -> Tensor | Op:
-    """The op below ``roots`` that was ever given this name; ``KeyError`` when there is none."""
-    for op in reversed(post_order(roots)):
-        if op._notes is not None and name in op._notes.names:
-            return op
-    raise KeyError(f"no op named {name!r} below {', '.join(map(str, roots))}")
 
 
 def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import AxisError, DTypeError, SymbolicError
+from .building import current
 from .dtypes import is_number
-from .interning import local, table
+from .interning import table
 from .registry import PRIMITIVES, UFUNCS
 from .sites import user_site
 
@@ -49,7 +50,7 @@ def _binary(name: str, depth: int = 1) -> Callable[[Any, Any], Tensor]:
                 frame = _getframe(depth)
                 site = op._site
                 here = site[0] is frame.f_code and site[1] == frame.f_lasti
-                if local.own is None and (not here or op._notes is not None):
+                if current.own is None and (not here or op._notes is not None):
                     op.note_site(user_site(depth))
                 return op  # type: ignore[no-any-return]  # keys of elementwise rows hold tensors
         made: Tensor = row(x, y)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DTypeError
+from ..errors import DTypeError, SizeError
 from .attributes import is_axes, is_count, is_dtype
 from .axes import Axes, as_axes
 from .constants import as_tensor
@@ -28,6 +28,7 @@ from .op_graph import NO_AXES, Leaf, Op, Tensor, annotate, make
 from .philox import random_bits
 from .registry import Inferred, Primitive, need
 
+MOST_WORDS = 1 << 34  # a counter of 32 bits gives four words
 # How many of the highest bits of 32 a half format holds exactly, as a mask.
 HALF_MASKS = {"float16": 0xFFE00000, "bfloat16": 0xFF000000}
 
@@ -55,7 +56,7 @@ RANDOM_BITS = Primitive(
     fits=(is_count, is_count, is_axes, is_dtype),
     arity=1,
     infer=_infer,
-    cost="kernel",
+    cost="expensive",
 )
 
 
@@ -179,6 +180,12 @@ class Random:
     def _bits(self, axes: Axes, dtype: DType) -> Tensor:
         if dtype not in (UINT32, UINT64):
             raise DTypeError(f"random bits are uint32 or uint64, not {dtype.name}; geon.cast them")
+        words = axes.size * (dtype.itemsize // 4)
+        if isinstance(words, int) and words > MOST_WORDS:
+            raise SizeError(
+                f"one draw has at most 2**34 words of 32 bits, and {dtype.name} over {axes} takes "
+                f"{words:,}; draw parts of it and join them with geon.concat"
+            )
         with self._lock:
             draw = self._drawn
             self._drawn += 1

@@ -64,8 +64,8 @@ class Primitive:
       is linear in those arguments together, or, where ``multilinear``, in each of them alone;
     - ``linearise``: ``linearise(op, i, t)`` is the tangent of the result for the tangent t of
       argument i, made of linear rows; the driver transposes it;
-    - ``pull`` and ``push``: of a row whose ops carry a rule of the user's: ``pull(g, op)`` is the
-      cotangent of every argument, ``push(op, moving, found)`` the tangent of the result from those
+    - ``vjp`` and ``jvp``: of a row whose ops carry a rule of the user's: ``vjp(g, op)`` is the
+      cotangent of every argument, ``jvp(op, moving, found)`` the tangent of the result from those
       ``found`` of the arguments with the positions ``moving``.
 
     ``infer(args, attrs)`` says the axes and dtype of the result, and raises the user's error where
@@ -100,8 +100,8 @@ class Primitive:
     transpose: Callable[[Tensor, Op, int], Tensor | None] | None = None
     multilinear: bool = False
     linearise: Callable[[Op, int, Tensor], Tensor | None] | None = None
-    pull: Callable[[Tensor, Op], Sequence[Tensor | None]] | None = None
-    push: Callable[[Op, list[int], dict[Op, Tensor]], Tensor | None] | None = None
+    vjp: Callable[[Tensor, Op], Sequence[Tensor | None]] | None = None
+    jvp: Callable[[Op, list[int], dict[Op, Tensor]], Tensor | None] | None = None
     attributes: tuple[str, ...] = ()
     fits: tuple[Callable[[Any], bool], ...] = ()
     arity: int | None = None
@@ -156,7 +156,7 @@ class Primitive:
     @property
     def differentiable(self) -> bool:
         """Whether some rule says its derivative."""
-        rules = (self.partials, self.transpose, self.linearise, self.pull)
+        rules = (self.partials, self.transpose, self.linearise, self.vjp)
         return any(rule is not None for rule in rules)
 
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import RewriteError
+from .building import building, current
+from .interning import OwnTable
 from .nodes import carry_lines, carry_notes
 from .op_graph import Op, post_order, with_args
-from .sites import set_override
 
 Rule = Callable[[Op], "Op | None"]
 LOOP_GUARD = 50
@@ -59,17 +60,16 @@ class Rules:
         return RuleSet(self.name, {name: tuple(rules) for name, rules in self.table.items()})
 
 
-def rewrite(roots: Iterable[Op], rules: RuleSet, known: dict[Op, Op]) -> list[Op]:
+def rewrite(
+    roots: Iterable[Op], rules: RuleSet, known: dict[Op, Op], own: OwnTable | None = None
+) -> list[Op]:
     """The roots with every rule applied everywhere below them, to a fixed point.
 
-    ``known`` maps ops to their rewritten forms and is added to. A rule that fails, or a set of
-    rules that does not end, raises ``RewriteError``.
+    ``known`` maps ops to their rewritten forms and is added to; new ops are in ``own``, if given. A
+    rule that fails, or a set of rules that does not end, raises ``RewriteError``.
     """
-    outer = set_override(None)
-    try:
+    with building(own):
         return _Driver(rules, known).run(list(roots))
-    finally:
-        set_override(outer)
 
 
 class _Driver:
@@ -81,6 +81,7 @@ class _Driver:
         self.pending: dict[Op, Op] = {}
 
     def run(self, roots: Sequence[Op]) -> list[Op]:
+        """The roots rewritten, and in ``known`` all below them; arguments come first."""
         known, table = self.known, self.rules.rules
         for op in post_order(roots, known):
             if op in known:  # a rule that fired since has met it
@@ -95,7 +96,7 @@ class _Driver:
                 new = with_args(op, args)
                 carry_lines(op, new)
             if new.primitive.name in table:
-                set_override(op._site)
+                current.site = op._site
                 new = self.fixed_point(new)
             carry_notes(op, new)
             known[op] = new
@@ -103,6 +104,7 @@ class _Driver:
         return [known[root] for root in roots]
 
     def fixed_point(self, op: Op) -> Op:
+        """What is left of ``op`` when no rule applies; ``RewriteError`` where that has no end."""
         previous = op
         for _ in range(LOOP_GUARD):
             new = self.replaced(op)

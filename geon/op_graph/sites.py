@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import CodeType
+
+from .building import current
 
 Site = tuple[CodeType | str, int, str]
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-class _Local(threading.local):
-    site: Site | None = None
-
-
-_local = _Local()
 _getframe = sys._getframe
 
 
 def user_site(depth: int = 1) -> Site:
     """The site of the caller ``depth`` frames up, or of the first frame outside geon above it."""
-    override = _local.site
+    override = current.site
     if override is not None:
         return override
     frame = _getframe(depth)
@@ -42,25 +36,9 @@ def user_site(depth: int = 1) -> Site:
     return (code, frame.f_lasti, "")
 
 
-@contextmanager
-def made_for(site: Site, remark: str = "") -> Iterator[None]:
-    """Give ops built inside the block this site: how derivatives and rewrites carry provenance."""
-    outer = _local.site
-    _local.site = (site[0], site[1], remark or site[2])
-    try:
-        yield
-    finally:
-        _local.site = outer
-
-
-def set_override(site: Site | None) -> Site | None:
-    """Set the site of ops built from here on in this thread, and return the one before.
-
-    The drivers of rules call this per op, where a context manager would cost too much.
-    """
-    outer = _local.site
-    _local.site = site
-    return outer
+def remarked(site: Site, remark: str) -> Site:
+    """The same place with a remark, which says what made an op for it."""
+    return (site[0], site[1], remark)
 
 
 def resolve(site: Site) -> tuple[str, int]:

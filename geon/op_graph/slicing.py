@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, IndexRangeError
-from .affine import Affine, Quotient, Remainder, variable
+from .affine import Affine, divided, variable
 from .attributes import is_items
 from .axes import Axes, Axis, axes_may_equal
 from .constants import as_tensor
@@ -21,6 +21,7 @@ from .movement import FLIP, broadcast, flip
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from .operators import SYNTAX
 from .registry import Inferred, Primitive, need
+from .sites import Site
 from .subscripts import Item, count, parse
 from .weak import put_into
 
@@ -163,8 +164,8 @@ def _update_map(op: Op, index: Index) -> Map:
             guards.append(Guarded(here, start, stop))
             found[axis.name] = here - start
             if step != 1:
-                guards.append(Guarded(variable(Remainder(here - start, step)), 0, 1))
-                found[axis.name] = variable(Quotient(here - start, step))
+                found[axis.name], rest = divided(here - start, step)
+                guards.append(Guarded(rest, 0, 1))
         else:
             guards.append(Guarded(here - _position_of(item, axis), 0, 1))
     return Piece(tuple(guards), 1, found), Piece((), 0, index)
@@ -213,8 +214,10 @@ def _slice(
     positions: tuple[Op, ...],
     guards: tuple[Guard, ...],
     shift: int = 0,
+    site: Site | None = None,
 ) -> Tensor:
-    made: Tensor = make(SLICE, (x, *positions), (_shifted(items, shift),), guards=guards)
+    attrs = (_shifted(items, shift),)
+    made: Tensor = make(SLICE, (x, *positions), attrs, guards=guards, site=site)
     return made
 
 
@@ -225,8 +228,10 @@ def _update(
     positions: tuple[Op, ...],
     guards: tuple[Guard, ...],
     shift: int = 0,
+    site: Site | None = None,
 ) -> Tensor:
-    made: Tensor = make(UPDATE, (x, value, *positions), (_shifted(items, shift),), guards=guards)
+    attrs = (_shifted(items, shift),)
+    made: Tensor = make(UPDATE, (x, value, *positions), attrs, guards=guards, site=site)
     return made
 
 
@@ -248,17 +253,17 @@ def take(x: Any, at: Any) -> Tensor:
 
 def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
     """Slices of flips as slices alone, and the axes along which ``part`` has them reversed."""
-    looks: list[Op] = []
+    views: list[Op] = []
     while part.primitive in (SLICE, FLIP):
-        looks.append(part)
+        views.append(part)
         part = part.args[0]  # type: ignore[assignment]  # what is sliced is a tensor
     flipped: set[str] = set()
-    for look in reversed(looks):
-        if look.primitive is FLIP:
-            flipped ^= set(look.attrs[0])
+    for view in reversed(views):
+        if view.primitive is FLIP:
+            flipped ^= set(view.attrs[0])
             continue
-        items, positions = list(look.attrs[0]), list(look.args[1:])
-        for at, axis in enumerate(look.args[0].axes):
+        items, positions = list(view.attrs[0]), list(view.args[1:])
+        for at, axis in enumerate(view.args[0].axes):
             item = items[at]
             if axis.name not in flipped or item is None:
                 continue
@@ -266,8 +271,8 @@ def forwards(part: Tensor) -> tuple[Tensor, list[Axis]]:
                 positions[item[1] - 1] = -1 - cast(positions[item[1] - 1], "int64")
             else:
                 items[at] = _mirrored(item, axis.expression)
-        part = _slice(part, tuple(items), tuple(positions), look.guards)
-        flipped &= set(look.axes.names)
+        part = _slice(part, tuple(items), tuple(positions), view.guards)
+        flipped &= set(view.axes.names)
     return part, [axis for axis in part.axes if axis.name in flipped]
 
 

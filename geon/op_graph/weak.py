@@ -27,7 +27,7 @@ from .op_graph import (
     with_args,
 )
 from .registry import PRIMITIVES
-from .sites import set_override
+from .sites import Site
 
 # Ops that computed ops were built as for a dtype; an entry goes when the op it leads to dies.
 _built: dict[tuple[Same, DType], Entry] = {}
@@ -48,8 +48,8 @@ def strengthen(x: Tensor, dtype: DType, weak: bool = False) -> Tensor:
     return _cast(x, dtype, True) if weak else _in_dtype(x, dtype)
 
 
-def _cast(x: Op, dtype: DType, weak: bool) -> Tensor:
-    made: Tensor = make(PRIMITIVES["cast"], (x,), (dtype.name, weak), weak=weak)
+def _cast(x: Op, dtype: DType, weak: bool, site: Site | None = None) -> Tensor:
+    made: Tensor = make(PRIMITIVES["cast"], (x,), (dtype.name, weak), weak=weak, site=site)
     return made
 
 
@@ -105,11 +105,7 @@ def _built_once_more(op: Op, dtype: DType, below: Sequence[int], known: dict[Op,
         return op if op.dtype is dtype else _cast(op, dtype, False)
     if is_weak_constant(op):
         return converted(op, dtype)
-    outer = set_override(op._site)
-    try:
-        made = _again(op, dtype, below, known)
-    finally:
-        set_override(outer)
+    made = _again(op, dtype, below, known)
     carry_notes(op, made)
     _keep(op, dtype, made)
     return made
@@ -117,7 +113,7 @@ def _built_once_more(op: Op, dtype: DType, below: Sequence[int], known: dict[Op,
 
 def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> Op:
     if not below:
-        return _cast(op, dtype, False)
+        return _cast(op, dtype, False, op._site)
     args = list(op.args)
     for i in below:
         args[i] = known[args[i]]
@@ -125,7 +121,8 @@ def _again(op: Op, dtype: DType, below: Sequence[int], known: dict[Op, Op]) -> O
         return args[0]
     if op.primitive.name == "print":
         # The effect stays one op, however many dtypes its value takes.
-        return make(PRIMITIVES["sequential"], (op, args[0]), (True,))  # type: ignore[no-any-return]
+        made: Op = make(PRIMITIVES["sequential"], (op, args[0]), (True,), site=op._site)
+        return made
     return with_args(op, tuple(args), dtype, weak=False)
 
 

@@ -12,11 +12,10 @@ from ..errors import ArgumentError
 from ..op_graph.canonical import canonical
 from ..op_graph.functional import Functional
 from ..op_graph.interpret import interpret
-from ..op_graph.leaves import placeholder
+from ..op_graph.leaves import stand_in
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
 from ..op_graph.rewrite import rewrite
 from ..op_graph.simplify import STABLE
-from ..op_graph.sites import set_override
 from ..transformers.compile import Stages
 from ..transformers.computation import Computation
 from ..transformers.entering import at_entry
@@ -120,16 +119,12 @@ class _Side:
     def _stand_in(self) -> None:
         known: dict[Op, Op] = {}
         for op in self.ops:
-            outer = set_override(op._site)
-            try:
-                if isinstance(op, Leaf):
-                    known[op] = self.stand_ins[op] = placeholder(op.axes, op.dtype)
-                elif op.primitive.name == "print":
-                    known[op] = known[op.args[0]]
-                else:
-                    known[op] = with_args(op, tuple(known[arg] for arg in op.args))
-            finally:
-                set_override(outer)
+            if isinstance(op, Leaf):
+                known[op] = self.stand_ins[op] = stand_in(op)
+            elif op.primitive.name == "print":
+                known[op] = known[op.args[0]]
+            else:
+                known[op] = with_args(op, tuple(known[arg] for arg in op.args))
         self.images = [known[op] for op in self.ops]
 
     def compute(self, numbers: Sequence[int]) -> list[Array]:

@@ -17,10 +17,10 @@ from ..op_graph.op_graph import Leaf, Op, Tensor
 from .compile import Stages
 from .computation import Computation
 from .environment import default_transformer
-from .given import named_lengths
 from .linking import Linking
 from .lowering.memory import Plan
 from .lowering.target import Target
+from .open_lengths import named_lengths
 from .plain import guard_of, input_of
 from .runtime.calls import Call
 from .runtime.memory import HOST, Memory, carried

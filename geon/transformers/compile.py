@@ -53,7 +53,9 @@ class Stages:
         """Stage 3: the simplified graph, of the request's own copies."""
         made: Program = self.once(
             "program",
-            lambda: build_program(self.request.copied(self.pure), self.compiler.target),
+            lambda: build_program(
+                self.request.copied(self.pure), self.compiler.target, self.request.own
+            ),
         )
         return made
 
@@ -62,7 +64,13 @@ class Stages:
         """Stage 4: kernels in order."""
         target = self.compiler.target
         made: Schedule = self.once(
-            "schedule", lambda: schedule(lay_out(self.program, target), target, self.request.check)
+            "schedule",
+            lambda: schedule(
+                lay_out(self.program, target, self.request.own),
+                target,
+                self.request.own,
+                self.request.check,
+            ),
         )
         return made
 
@@ -117,8 +125,7 @@ class Stages:
         """What ``make`` gives, made when it is first asked for under this name."""
         with self.request.lock:
             if name not in self._made:
-                with self.request.own_ops:
-                    self._made[name] = make()
+                self._made[name] = make()
             return self._made[name]
 
 

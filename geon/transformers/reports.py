@@ -11,8 +11,8 @@ from ..op_graph.dumps import dumps
 from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Leaf, post_order, storage_leaves
 from .compile import Stages
-from .given import named_lengths
 from .lowering.memory import peak
+from .open_lengths import named_lengths
 from .request import Request
 
 

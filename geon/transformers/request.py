@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from keyword import iskeyword
 from typing import Any
 
@@ -14,12 +13,12 @@ from ..op_graph.adopting import adopt, bound, bound_guards, notes_of
 from ..op_graph.axes import Axis
 from ..op_graph.constants import as_tensor
 from ..op_graph.effects import without_follows
-from ..op_graph.functional import Functional, functional, substitute
-from ..op_graph.interning import OwnTable, within
+from ..op_graph.functional import Functional, functional
+from ..op_graph.interning import OwnTable
 from ..op_graph.leaves import placeholder
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from ..op_graph.sites import describe, user_site
-from .given import named_lengths, open_names
+from .open_lengths import named_lengths, open_names
 
 RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
 
@@ -27,10 +26,11 @@ RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 ma
 class Request:
     """Results and the placeholders that feed them, as a pure graph with its guards and lengths.
 
-    What is made of the user's ops is the request's own: first what has their meaning, in which they
-    stand as they are, then copies, with the names and lines they have now. ``lengths`` are those
-    that every call has, ``specialized`` those of them that the program is made for; then ``inputs``
-    and ``storage`` say which leaves stand for the placeholders, and for which variables.
+    What is made of the user's ops is in tables of the request's: first what has their meaning, in
+    which they stand as they are, then in ``own`` copies, with the names and lines they have now.
+    ``lengths`` are those that every call has, ``specialized`` those of them that the program is
+    made for; then ``inputs`` and ``storage`` say which leaves stand for the placeholders, and for
+    which variables.
     """
 
     def __init__(
@@ -51,10 +51,9 @@ class Request:
         self.check, self.planned = _checked_option(check), plan
         self.keep = _kept(keep)
         self.lock = threading.RLock()
-        self._own = OwnTable(open=True), OwnTable()
+        self._open, self.own = OwnTable(open=True), OwnTable()
         self._check_placeholders()
-        with within(self._own[0]):
-            self.pure = functional((*self.results, *self.keep))
+        self.pure = functional((*self.results, *self.keep), self._open)
         order = post_order(self.pure.roots)
         self._refuse_missing(order)
         self.notes = notes_of([*self.pure.roots, *self.results])
@@ -91,8 +90,7 @@ class Request:
             guard.refuse_broken(self.specialized, self.specialization)
         self.guards = bound_guards(self.guards, self.specialized)
         leaves = (*self.pure.updates, *self.placeholders)
-        with within(self._own[1]):
-            made: Any = adopt([*self.pure.roots, *leaves], self.notes, self.specialized)
+        made: Any = adopt([*self.pure.roots, *leaves], self.notes, self.own, self.specialized)
         self.storage = {
             made[leaf]: leaf for leaf in made if isinstance(leaf, Leaf) and leaf.info.stored
         }
@@ -108,11 +106,6 @@ class Request:
 
     # Graphs of its own --------------------------------------------------------------------------
 
-    @property
-    def own_ops(self) -> AbstractContextManager[None]:
-        """The block in which stages make ops that touch none of the user's."""
-        return within(self._own[1])
-
     def copied(self, pure: Functional) -> Functional:
         """A pure graph of the request's own copies."""
         made: Any = self.copies([*pure.roots, *pure.updates])
@@ -120,8 +113,7 @@ class Request:
 
     def copies(self, roots: Iterable[Op]) -> dict[Op, Op]:
         """The request's own copy of each op below ``roots``: names and lines as they were."""
-        with self.own_ops:
-            return adopt(roots, self.notes)
+        return adopt(roots, self.notes, self.own)
 
     def overridden(self, given: tuple[Op, ...]) -> tuple[Functional, tuple[Leaf, ...]]:
         """The pure graph in which placeholders stand for these ops of ``keep``, and all inputs."""
@@ -136,9 +128,7 @@ class Request:
         known: dict[Op, Op] = {}
         for op, stand in zip(given, stands, strict=True):
             known[op if kept[op] is None else kept[op]] = stand
-        with within(self._own[0]):
-            replaced = self.pure.mapped(lambda op: substitute(op, known), lambda leaf: leaf)
-        return replaced, (*self.inputs, *stands)
+        return self.pure.with_values(known, self._open), (*self.inputs, *stands)
 
     # Checks -------------------------------------------------------------------------------------
 

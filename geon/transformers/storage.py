@@ -10,11 +10,12 @@ import numpy as np
 
 from ..errors import FeedError, GeonError
 from ..op_graph.axes import Axes
+from ..op_graph.building import building
 from ..op_graph.constants import CONSTANT, constant_value, number
 from ..op_graph.dtypes import UINT64
 from ..op_graph.effects import doall, sequential, without_follows
 from ..op_graph.functional import substitute
-from ..op_graph.interning import OwnTable, within
+from ..op_graph.interning import OwnTable
 from ..op_graph.labelled import by_name
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, storage_leaves
@@ -144,7 +145,7 @@ class Variables(Generic[First]):
         """The computation of the ops that give a variable its first value; None without ops."""
         if leaf not in self._firsts and leaf.initializers:
             effects = leaf.initializers
-            with within(OwnTable(open=True)):
+            with building(OwnTable(open=True)):
                 whole = doall(effects) if len(effects) == 1 else sequential(effects)
                 whole = _uncounted(whole)
             self._firsts[leaf] = self.compute(whole)

@@ -6,6 +6,7 @@ from typing import Any
 
 from geon.op_graph.bound import is_bound
 from geon.op_graph.op_graph import Leaf, Op
+from geon.transformers.kernels.elements import passed
 from geon.transformers.lowering.schedule import Kernel
 
 HEAD = """\
@@ -68,7 +69,7 @@ def computed(kernel: Kernel) -> Iterator[str]:
             found[op] = None
         else:
             stack.append((op, True))
-            stack += ((arg, False) for arg in reversed(op.args))
+            stack += ((arg, False) for arg in reversed(passed(op)))
     texts = Counter(worded(op) for op in found if op.primitive.name not in UNSEEN)
     return (text if count == 1 else f"{count} {text}" for text, count in texts.items())
 

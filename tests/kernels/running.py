@@ -6,9 +6,11 @@ import numpy as np
 
 from geon.op_graph.affine import Quotient, Remainder
 from geon.op_graph.lengths import evaluate
+from geon.op_graph.philox import _rounds
 from geon.op_graph.reduced import CODE
 from geon.transformers.kernels.blocked import Blocked, Extremes
 from geon.transformers.kernels.contraction import Contraction
+from geon.transformers.kernels.costs import is_apart
 from geon.transformers.kernels.scalar import (
     Apply,
     Clamped,
@@ -18,11 +20,19 @@ from geon.transformers.kernels.scalar import (
     LengthNumber,
     Load,
     Number,
+    RandomBits,
     Reduced,
     Select,
     Wrapped,
 )
 from geon.transformers.kernels.types import Pass, Store
+
+
+def philox_words(position, seed, draw, call):
+    """Words of Philox at any positions, as uint64."""
+    counter = [position // 4, *np.array([0, draw, call], np.uint64) & np.uint64(0xFFFFFFFF)]
+    lanes = _rounds([np.asarray(each, np.uint64) for each in counter], (seed % 2**32, seed >> 32))
+    return np.choose(position % 4, lanes)
 
 
 def run(work, memory, lengths):
@@ -31,8 +41,24 @@ def run(work, memory, lengths):
         if isinstance(work, Blocked):
             run_blocks(work, memory, lengths)
             return
-        made = _Contraction if isinstance(work, Contraction) else _Nest
-        made(work, memory, lengths).run()
+        if isinstance(work, Contraction):
+            _Contraction(work, memory, lengths).run()
+            return
+        _Nest(work, memory, lengths).run()
+        if is_apart(work, lengths):
+            compare_pieces(work, memory, lengths)
+
+
+def compare_pieces(work, memory, lengths):
+    """Compute a nest once more by its pieces, which must give the same bits."""
+    written = {
+        store.operand for piece in work.pieces for each in piece.passes for store in each.stores
+    }
+    again = [np.full_like(m, 77) if k in written else m for k, m in enumerate(memory)]
+    for piece in work.pieces:
+        _Nest(piece, again, lengths).run()
+    for k in written:
+        assert again[k].tobytes() == memory[k].tobytes()
 
 
 def run_blocks(work, memory, lengths):
@@ -114,6 +140,8 @@ class _Grid:
         if isinstance(node, Wrapped):
             at = self.value(node.position).astype(np.int64)
             return np.where(at < 0, at + self.size(node.length), at)
+        if isinstance(node, RandomBits):
+            return self.drawn(node)
         if isinstance(node, Reduced):
             return self.reduced[node.number, node.part]
         if isinstance(node, Kept):
@@ -125,6 +153,14 @@ class _Grid:
         if node.row.name == "cast":
             return CODE.cast(args[0], node.dtype)
         return np.asarray(node.row.reference(*args)).astype(node.dtype)
+
+    def drawn(self, node):
+        """Bits by their positions, each from a counter of its own."""
+        seed, draw, call = (int(self.value(each)) for each in (node.seed, node.draw, node.call))
+        position = np.asarray(self.index(node.position))
+        words = [position] if node.dtype.itemsize == 4 else [2 * position, 2 * position + 1]
+        low, *high = (philox_words(word, seed, draw, call) for word in words)
+        return (low | high[0] << np.uint64(32) if high else low).astype(node.dtype)
 
     def put(self, store):
         offset, value = self.index(store.offset), self.value(store.value)

@@ -1,5 +1,6 @@
 """Ops as scalar code and loops: what moves elements is index arithmetic that can run everywhere."""
 
+import numpy as np
 import pytest
 
 import geon
@@ -8,6 +9,8 @@ from geon.op_graph.dtypes import FLOAT32, INT64
 from geon.op_graph.elementwise import add, exp
 from geon.transformers.kernels.scalar import Clamped, Code, Load, Select, Wrapped, parts, walk
 from tests.golden.emitting import Native
+
+from .transformer import KernelsTransformer
 
 N, A, B = geon.Axis("N"), geon.Axis("A", 3), geon.Axis("B", 4)
 
@@ -95,3 +98,14 @@ def test_rows_that_adjoin_are_taken_side_by_side_but_where_each_needs_a_division
     turned = geon.flatten(geon.reorder(x, [N, B, A]), [B, A], flat)
     weights = geon.placeholder([N, flat])
     assert nest(geon.sum(weights * turned, N), x, weights).across is None
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7])
+def test_nothing_is_read_outside_an_axis_that_is_too_short_for_its_slices(length):
+    """The slope of differences along an axis of one, whose slices are empty."""
+    x = geon.placeholder([geon.Axis("N"), geon.Axis("C", 3)])
+    slope = geon.deriv(geon.sum(geon.square(x[1:] - x[:-1])), x)
+    values = np.random.default_rng(0).normal(size=(length, 3)).astype(np.float32)
+    found = KernelsTransformer().computation(slope, x)(values)
+    wanted = geon.NumPyTransformer().computation(slope, x)(values)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

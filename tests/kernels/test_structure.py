@@ -7,7 +7,7 @@ import pytest
 import geon
 from geon.transformers.kernels.structure import structure
 from geon.transformers.kernels.types import Call
-from geon.transformers.native.emit import function_of, memory_of
+from geon.transformers.native.emit import function_of, memory_of, printed_work
 from geon.transformers.native.naming import KernelNames
 from tests.golden.emitting import VECTOR_BYTES, Native, native
 from tests.golden.programs import PROGRAMS
@@ -121,7 +121,10 @@ def test_equal_structure_is_equal_text(program):
         if isinstance(kernel.work, Call):
             continue
         places = memory_of(f.plan, kernel)
-        key = structure(kernel.work), tuple([p and places.index(p) for p in places])
+        key = (
+            structure(printed_work(f.plan, kernel)[0]),
+            tuple([p and places.index(p) for p in places]),
+        )
         texts.setdefault(key, set()).add(function_of(f.plan, kernel, VECTOR_BYTES).text)
     assert texts and all(len(made) == 1 for made in texts.values())
 
@@ -137,9 +140,9 @@ def test_an_equal_kernel_is_not_printed_again(monkeypatch):
     made = []
     whole = KernelNames.__init__
 
-    def counted(self, plan, kernel):
+    def counted(self, plan, kernel, starts):
         made.append(kernel)
-        whole(self, plan, kernel)
+        whole(self, plan, kernel, starts)
 
     f.plan  # noqa: B018  # stages 3 to 5 first
     monkeypatch.setattr(KernelNames, "__init__", counted)

@@ -9,8 +9,8 @@ import numpy as np
 import geon
 from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import post_order, storage_leaves
-from geon.transformers.given import open_names
 from geon.transformers.numpy.long_sums import LONG_PRODUCT
+from geon.transformers.open_lengths import open_names
 
 from .raised import raised
 

@@ -383,6 +383,20 @@ def beside(b, length):
         b.add(geon.cumprod(x, other))
 
 
+def running_rows(b, length):
+    """The length of prefix sums of wide rows, which are cut into parts where they are long."""
+    axis, other = b.axis(length), b.new_axis(b.choice([65, 300, 513]))
+    x = b.placeholder(b.choice(["float32", "int32"]), [axis, other])
+    b.add(geon.cumsum(x, axis, exclusive=b.flag(), reverse=b.flag()))
+
+
+def running_lines(b, length):
+    """How many lines of prefix sums there are, some of them long enough to be cut."""
+    lines, axis = b.axis(length), b.new_axis(b.choice([1000, 32768, 40000]))
+    x = b.placeholder(b.choice(["float32", "int32"]), [lines, axis])
+    b.add(geon.cumsum(x, axis, exclusive=b.flag(), reverse=b.flag()))
+
+
 def scattered(b, length):
     """How many elements, or positions, a scatter or gather goes over."""
     axis, other = b.axis(length), _side(b, length, FEW)
@@ -398,12 +412,43 @@ def scattered(b, length):
     b.add(geon.scatter(x, index, value, along, mode=b.choice(["set", "add"])))
 
 
+def added(b, length):
+    """How many values are added to few places."""
+    _added(b, length, b.choice([1, 3, 100, 1000]))
+
+
+def places(b, length):
+    """How many places there are for values that are added, which mostly are many more."""
+    _added(b, b.choice([2, 5, 17]) * length + b.choice([-1, 0, 70_000]), length)
+
+
+def _added(b, values, count):
+    axis, other, along = b.new_axis(values), b.new_axis(b.choice([1, 2])), b.new_axis(count)
+    dtype = b.choice(["float32", "int32", "float64"])
+    x, value = b.placeholder(dtype, [along, other]), b.placeholder(dtype, [axis, other])
+    index = geon.mod(b.placeholder("int64", [axis]), geon.tensor_size(geon.iota(along)))
+    b.add(geon.scatter(x, index, value, along, mode="add"))
+
+
 def bits(b, length):
-    """Random words."""
+    """Random words, and masks used where they are drawn."""
     axis = b.axis(length)
     drawn = b.choice(b.streams).bits([axis], b.choice(["uint32", "uint64"]))
     b.add(drawn)
     b.add(geon.bitwise_and(drawn, 7) + geon.cast(b.placeholder("bool", [axis]), drawn.dtype))
+    other = _side(b, length, [1, 2, 3, 9, 10, 65])
+    axes = b.shuffled([axis, other])
+    x = _leaf(b, axes, "float32")
+    mask = b.choice(b.streams).bernoulli(b.choice([axes, axes[::-1]]), 0.5)
+    dropped = x * mask
+    which = b.choice(["stored", "rows", "columns", "part"])
+    if which == "stored":
+        b.add(b.turned(dropped))
+    elif which == "part":
+        last = mask.axes[-1]
+        b.add(mask[{last: slice(last.length // 3, None)}] * 2)
+    else:
+        b.add(geon.sum(dropped, axis if which == "rows" else other))
 
 
 def finite(b, length):
@@ -441,6 +486,42 @@ def _chain(b, count, step, dtype="float64"):
         y = step(y, x, k)
     b.add(y)
     return y
+
+
+def joined(b, length):
+    """Values joined along an axis, some of whose parts are so long."""
+    axis = b.axis(length)
+    other = _side(b, length, SIDES)
+    dtype = b.number()
+    x, y = _leaf(b, [axis, other], dtype), _leaf(b, [axis, other], dtype)
+    y = geon.reorder(y, list(x.axes))
+    along = b.choice([axis, other])
+    made = geon.concat([_after(b, x), y, x], along)
+    if b.flag():
+        made = geon.stack([x, _after(b, y), x][: b.integer(2, 4)], geon.Axis("S"), b.integer(0, 3))
+    b.add(b.turned(_after(b, made)))
+
+
+def bordered(b, length):
+    """So long an axis between borders, and the slope of its differences."""
+    axis = b.axis(length)
+    other = _side(b, length, SIDES)
+    x = _leaf(b, [axis, other])
+    wide = {each: (b.integer(0, 10), b.integer(0, 10)) for each in x.axes if b.flag()}
+    b.add(b.turned(_after(b, geon.pad(_after(b, x), wide))))
+    step = b.integer(1, 5)
+    if length > step + 1:
+        part = (
+            x[{x.axes[axis.name]: slice(step, None)}] - x[{x.axes[axis.name]: slice(None, -step)}]
+        )
+        b.add(geon.deriv(geon.sum(geon.square(part) * 0.5), x))
+
+
+def parts_joined(b, length):
+    """So many parts of one join."""
+    axis, other = b.axis(b.choice([1, 7, 65])), b.axis(b.choice([1, 9, 33]))
+    x = _leaf(b, [axis, other])
+    b.add(geon.concat([x + float(k) for k in range(length)], b.choice([axis, other])))
 
 
 def cheap(b, length):
@@ -491,7 +572,9 @@ ROLES = {
         products, matrix_vector, reduced_product, reduced_batch, line, line8, line16, line32,
         line64, extreme, positions, most,
         running,
-        beside, scattered, bits, finite, shifted, constant, cheap, chain, heavy, stored, steps,
-        results,
+        beside, running_rows, running_lines, scattered, added, places, bits, finite, shifted,
+        constant, cheap,
+        chain, heavy, stored, steps,
+        results, joined, bordered, parts_joined,
     )
 }  # fmt: skip

@@ -10,7 +10,7 @@ NAMES = "names of types"
 CACHE = "how much is remembered; what is computed does not depend on it"
 TEXT = "how a text is written for people"
 MEASURES = "how long measurements take"
-PREDICTS = "what a kernel should take, which nothing that is computed depends on"
+PREDICTS = "what a kernel should take: it decides which ops share one, never how one works"
 AHEAD = "how far ahead memory is asked for"
 ATTEMPT = "a number that a trial computes"
 ALIGNED = "an alignment in bytes"
@@ -62,6 +62,7 @@ FILES = {
     "transformers/native/c/ceilings.c": MEASURES,
     "transformers/native/c/product_vector.h": BITS,
     "transformers/native/c/repeat.h": "how often a text is repeated, which a caller says",
+    "transformers/native/c/transpose.h": "which elements of two vectors a shuffle takes",
     "transformers/explain.py": TEXT,
     "transformers/native/ceilings.py": MEASURES,
     "transformers/native/c/speeds.c": MEASURES,
@@ -87,10 +88,23 @@ FILES = {
 }
 
 PLACES = {
+    ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
+    ("transformers/lowering/merging.py", "NOMINAL"): PREDICTS,
+    (
+        "transformers/lowering/merging.py",
+        "NEARBY",
+    ): "how far a search goes for a kernel between two",
     (
         "transformers/lowering/fusion.py",
         "RECENT",
     ): "how far a search goes for what two kernels share",
+    ("transformers/native/passes.py", "APART"): ALIGNED,
+    ("transformers/native/emit.py", "transposes", 32): BITS,
+    ("transformers/kernels/pieces.py", "TIMES"): "how much text a kernel may be",
+    (
+        "transformers/kernels/regions.py",
+        "ASSUMED",
+    ): "stands for an open length; whether what follows holds is looked at in each call",
     ("transformers/lowering/schedule.py", "NOMINAL_LENGTH"): ORDER,
     ("transformers/lowering/schedule.py", "_bytes"): CACHE,
     ("transformers/numpy/operands.py", "length_text"): CACHE,
@@ -123,7 +137,9 @@ PLACES = {
         "transformers/kernels/weights.py",
         "EXPENSIVE",
     ): "what a function counts: GRAIN is listed",
+    ("transformers/native/nests.py", "_Writer.__init__", 4): BITS,
     ("transformers/native/passes.py", "Passes.accumulation", 4): BITS,
+    ("transformers/native/passes.py", "Passes.flat", 4): BITS,
     ("transformers/native/passes.py", "Passes.state_lanes", 4): BITS,
     (
         "transformers/native/product_shape.py",
@@ -137,15 +153,28 @@ PLACES = {
         "geon_product_task",
         12,
     ): "a tile's rows: geon_cut has them",
-    ("transformers/native/working.py", "ProductScratch._direct", 12): "the same",
+    ("transformers/native/scratch.py", "ProductScratch._direct", 12): "the same",
     ("op_graph/constants.py", "_large", 64): BITS,
-    ("transformers/native/c/cumulative.c", "NAME", 63): ROUNDING,
-    ("transformers/native/c/cumulative.c", "NAME", 64): "lines side by side: PART has them",
-    ("transformers/native/c/scatter.c", "NAME", 63): ROUNDING,
-    ("transformers/native/c/random_bits.c", "PART", 10): FORMULA,
-    ("transformers/native/c/random_bits.c", "PART", 32): BITS,
-    ("transformers/native/c/random_bits.c", "PART", 4): BITS,
-    ("transformers/native/c/random_bits.c", "NAME"): BITS,
+    ("transformers/native/c/random_words.c", "NAME", 32): "the pairs of 64 words",
+    ("transformers/native/c/random_words.c", "NAME", 16): "the counters of 64 words",
+    ("transformers/native/c/random_words.c", "NAME", 4): BITS,
+    ("transformers/native/c/random_words.h", "", 64): "words beyond a run: random_words.c has them",
+    ("transformers/native/c/random_words.h", "geon_words_at", 4): BITS,
+    ("transformers/native/c/random_words.h", "geon_words_at", 63): ROUNDING,
+    ("transformers/native/c/random_words.h", "geon_words_at", 64): "random_words.c has them",
+    ("transformers/kernels/counting.py", "words_of_counter"): PREDICTS,
+    ("transformers/printing/nests.py", "_NestPrinter.window"): BITS,
+    ("transformers/native/c/scan.h", "EACH"): "lanes of a vector: LANES has how many",
+    ("transformers/native/c/scan.h", "PART"): "lanes of a vector, and four at a time of their sums",
+    ("transformers/native/c/strips.h", "FIVE"): "vectors of a strip: cumulative.c has how many",
+    ("transformers/native/c/strips.h", "SIX"): "the same",
+    ("transformers/native/c/strips.h", "SEVEN"): "the same",
+    ("transformers/native/c/strips.h", "EIGHT"): "the same",
+    (
+        "transformers/native/prefix.py",
+        "FEW_PIECES",
+    ): "pieces: PIECE and LEAST_ROWS have them",
+    ("transformers/native/prefix.py", "TOTAL_BYTES"): BITS,
     ("transformers/native/sorting.py", "", 8): BITS,
     ("transformers/native/sorting.py", "", 16): BITS,
     ("transformers/native/sorting.py", "", 64): BITS,
@@ -156,8 +185,8 @@ PLACES = {
     ("transformers/native/sorting.py", "_keys"): BITS,
     ("transformers/native/sorting.py", "_positions"): BITS,
     ("transformers/native/c/extreme.c", "NAME", 4): "a grain that is four of those listed",
-    ("transformers/native/spacious.py", "KEPT_BYTES"): CACHE,
-    ("transformers/native/spacious.py", "ALIGNMENT"): ALIGNED,
+    ("transformers/native/result_pool.py", "KEPT_BYTES"): CACHE,
+    ("transformers/native/result_pool.py", "ALIGNMENT"): ALIGNED,
     ("transformers/native/product_kernels.py", "product_unit"): CACHE,
     ("transformers/native/runtime.py", "_EMPTY"): ALIGNED,
     ("transformers/native/runtime.py", "NativeProgram.sizes"): ADDRESS,
@@ -193,12 +222,12 @@ PLACES = {
     ("transformers/native/c/sort_lines.h", "PART", 63): ROUNDING,
     ("transformers/native/c/sort_lines.h", "PART", 64): ALIGNED,
     ("transformers/native/sorting.py", "word_bytes"): BITS,
-    ("transformers/native/working.py", "WIDEST"): BITS,
-    ("transformers/native/working.py", "ProductScratch.bytes", 4): "part of an estimate of work",
-    ("transformers/native/working.py", "ProductScratch.most", 1 << 40): "stands for an open length",
-    ("transformers/native/working.py", "ProductScratch._packed", 64): ALIGNED,
-    ("transformers/native/working.py", "ProductScratch._direct", 64): ALIGNED,
-    ("transformers/native/working.py", "ProductScratch._sums"): ALIGNED,
+    ("transformers/native/scratch.py", "WIDEST"): BITS,
+    ("transformers/native/scratch.py", "ProductScratch.bytes", 4): "part of an estimate of work",
+    ("transformers/native/scratch.py", "ProductScratch.most", 1 << 40): "stands for an open length",
+    ("transformers/native/scratch.py", "ProductScratch._packed", 64): ALIGNED,
+    ("transformers/native/scratch.py", "ProductScratch._direct", 64): ALIGNED,
+    ("transformers/native/scratch.py", "ProductScratch._sums"): ALIGNED,
     ("transformers/lowering/scratch.py", "lines"): ALIGNED,
     ("transformers/kernels/blocked.py", "LINE"): ALIGNED,
     ("transformers/lowering/blocks.py", "NOMINAL"): "stands for an open length",

@@ -243,6 +243,13 @@ def test_the_schedule_says_what_runs_by_blocks():
     assert "blocks of T: contraction, then nest by B, H, T, then contraction" in text
 
 
+def test_the_schedule_says_what_stays_apart_from_steps():
+    x, y = geon.placeholder([T, D]), geon.placeholder([S, D])
+    out = geon.max(geon.dot(geon.softmax(x, D), y), S)
+    first, reason, *_ = compiled([out], (x, y)).explain("schedule").splitlines()
+    assert first.startswith("0: ") and reason.strip() == "not with 1: one is a contraction"
+
+
 def test_what_is_handed_on_is_no_traffic():
     out, placeholders = attention(mask=False)
     (work,) = chains(compiled([out], placeholders))

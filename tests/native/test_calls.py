@@ -161,15 +161,15 @@ def test_computations_with_variables(transformer):
     check_taken(f, 9)
 
 
-def test_long_work_on_variables_passes_the_gate(transformer):
+def test_long_work_on_variables_takes_the_lock(transformer):
     v, x = geon.Variable([K], initial_value=0), geon.placeholder([K])
     f = transformer.computation(geon.assign(v, v + geon.tanh(x)), x)
     data = np.zeros(40_000, np.float32)
     warm(f, data)
     entered = []
-    gate = transformer.state.gate
-    original = gate.enter_write
-    gate.enter_write = lambda: (entered.append(None), original())
+    access = transformer.state.access
+    original = access.enter_write
+    access.enter_write = lambda: (entered.append(None), original())
     before = taken(f)
     f(data)
     assert entered
@@ -177,14 +177,14 @@ def test_long_work_on_variables_passes_the_gate(transformer):
 
 
 @pytest.mark.parametrize("side", ["read", "write"])
-def test_a_short_call_waits_for_those_inside_the_gate(transformer, side):
+def test_a_short_call_waits_for_those_holding_the_lock(transformer, side):
     v = geon.Variable(initial_value=0, dtype="int64")
     f = warm(transformer.computation(geon.assign(v, v + 1)))
     before = taken(f)
     f()
     check_taken(f, before + 1)
-    gate = transformer.state.gate
-    enter, leave = getattr(gate, f"enter_{side}"), getattr(gate, f"leave_{side}")
+    access = transformer.state.access
+    enter, leave = getattr(access, f"enter_{side}"), getattr(access, f"leave_{side}")
     enter()
     done = threading.Event()
     thread = threading.Thread(target=lambda: (f(), done.set()))

@@ -1,5 +1,8 @@
 """Which ops become one kernel: results that share what they read, long bodies, rows beside rows."""
 
+import dataclasses
+import re
+
 import numpy as np
 import pytest
 
@@ -80,6 +83,66 @@ def test_elements_and_sums_of_rows_over_one_array_are_one_pass():
     assert len(kernels(f)) == 1
     f = check([x[0] * 2.0, geon.sum(x[0])], x)
     assert len(kernels(f)) == 1
+
+
+def apart(f):
+    """What a schedule says of pairs that are not one kernel."""
+    lines = f.explain("schedule").splitlines()
+    return [line.strip() for line in lines if line.startswith("    not with ")]
+
+
+def test_a_value_that_two_kernels_read_is_computed_in_one_of_them():
+    """Sums over rows and over columns: the first is taken while the elements are stored."""
+    x, y = matrix(0, N, M), matrix(1, N, M)
+    between = geon.tanh(x[0] * y[0])
+    sums = [geon.sum(between, reduction_axes=[axis]) for axis in (M, N)]
+    f = check(sums, x, y)
+    assert len(kernels(f)) == 2
+    assert apart(f) == ["not with 1: their rows are other axes"]
+
+
+def test_what_stays_apart_says_why():
+    """Rows of two are slower than elements and then sums of two, by so many microseconds."""
+    two = geon.Axis("two", 2)
+    x = matrix(0, geon.Axis("N", 100_000), two)
+    sigmoid = geon.sigmoid(x[0])
+    results = [geon.sum(sigmoid, reduction_axes=[two]), geon.cumsum(sigmoid, x[0].axes["N"])]
+    said = sorted(apart(check(results, x)))
+    assert len(said) == 2
+    assert re.fullmatch(r"not with \d: one is a call", said[1])
+    assert re.fullmatch(r"not with \d: one kernel would take longer by \d+\.\d\d us", said[0])
+    x = matrix(0, N, M)
+    scaled = geon.tanh(x[0])
+    f = check([geon.exp(scaled), geon.reorder(scaled, [M, N]) * 2.0], x)
+    assert apart(f) == ["not with 1: their results lie in other orders in memory"]
+    swapped = geon.softmax(x[0], M) * geon.flip(geon.softmax(x[0], M), M)
+    assert apart(check([swapped], x)) == [
+        "not with 1: elements are read at other indices than they are computed at"
+    ]
+
+
+def test_kernels_with_another_between_them_stay_apart():
+    """Elements and their sum would be one, but the sum is of what a running sum makes of them."""
+    x = matrix(0, N, M)
+    elements = geon.tanh(x[0])
+    f = check([elements * geon.sigmoid(geon.cumsum(elements, N)), elements], x)
+    assert "not with 2: another kernel comes between them" in apart(f)
+
+
+def test_what_is_chosen_does_not_depend_on_the_machine(monkeypatch):
+    """Fusion reads stated numbers: a machine that was measured changes no kernel."""
+    x, y = matrix(0, N, M), matrix(1, N, M)
+    between = geon.tanh(x[0] * y[0])
+    results = [geon.sum(between, reduction_axes=[axis]) for axis in (M, N)]
+    assert not geon.NativeTransformer.target.model.measured
+
+    def refused(threads):
+        raise AssertionError("a machine was asked for")
+
+    target = dataclasses.replace(geon.NativeTransformer.target, machine=refused)
+    monkeypatch.setattr(geon.NativeTransformer, "target", target)
+    f = geon.NativeTransformer().computation(results, x[0], y[0])
+    assert len(f.plan.schedule.kernels) == 2
 
 
 def test_axes_of_one_name_and_other_lengths_are_apart():

@@ -8,12 +8,21 @@ import subprocess
 import numpy as np
 import pytest
 
-from geon.op_graph import philox
 from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.transformers.lowering.scratch import PerThread, lines
+from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.library import LIBRARY, library_text
+from geon.transformers.native.prefix import (
+    FEW_LINES,
+    FEW_PIECES,
+    LEAST_ROWS,
+    PIECE,
+    PartTotals,
+    reorders,
+)
+from geon.transformers.native.scattering import GRAIN, MOST_PARTS, Copies
 from geon.transformers.native.sorting import lines_of_task, word_bytes
-from geon.transformers.printing.c_expressions import PRELUDE, definitions
+from geon.transformers.printing.helpers import definitions
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
@@ -77,11 +86,8 @@ def kernels():
         yield "scatter_add", (dtype, "int64")
     for dtype in INTEGERS:
         yield "scatter_set", ("float32", dtype)
-        yield "check_positions", (dtype,)
     for dtype in FLOATS:
         yield "check_finite", (dtype,)
-    for dtype in ("uint32", "uint64"):
-        yield "random_bits", (dtype,)
 
 
 @pytest.fixture(scope="module", params=[[], CHECKED], ids=["fast", "checked"])
@@ -91,7 +97,9 @@ def library(request, tmp_path_factory):
     exported = [f"void *{each.name}_pointer = (void *){each.name};" for each in functions]
     body = "\n".join([*(each.definition or each.header for each in functions), *exported])
     source, made = folder / "library.c", folder / "library.so"
-    source.write_text(PRELUDE + POOL + definitions(body) + body)
+    source.write_text(
+        PRELUDE + POOL + definitions([name for each in functions for name in each.calls]) + body
+    )
     command = [COMPILER, *FLAGS, *request.param, str(source), "-o", str(made)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -103,9 +111,11 @@ def test_no_macro_is_left_defined():
     for row, dtypes in kernels():
         found = library_text(row, dtypes)
         for text in (found.header, found.definition):
-            defined = re.findall(r"^ *# *define (\w+)", text, re.MULTILINE)
-            undefined = re.findall(r"^ *# *undef (\w+)", text, re.MULTILINE)
-            assert sorted(defined) == sorted(undefined), (row, dtypes)
+            left, defined = set(), set()
+            for word, macro in re.findall(r"^ *# *(define|undef) (\w+)", text, re.MULTILINE):
+                defined.add(macro)
+                left = {*left, macro} if word == "define" else left - {macro}
+            assert not left, (row, dtypes)
             assert defined or not text
 
 
@@ -224,15 +234,43 @@ def test_extremes(library, row, dtype, capfd):
     assert "runtime error" not in capfd.readouterr().err
 
 
+def call_prefix(library, row, dtypes, threads, x, out, *args):
+    """Call a prefix sum with as much scratch memory as is planned, between bytes that must stay."""
+    totals = PartTotals(*x.shape)
+    planned = totals.bytes({}, threads) if reorders(row, dtypes[-1]) else 0
+    assert planned <= totals.most(threads)
+    memory = np.full(planned + 3 * GUARD, 0xA5, np.uint8)
+    start = GUARD + -(memory.ctypes.data + GUARD) % 64
+    call(library, row, dtypes, threads, x, out, memory[start:], *x.shape, *args)
+    outside = np.concatenate([memory[:start], memory[start + planned :]])
+    assert (outside == 0xA5).all(), f"{row} leaves its {planned} bytes of scratch memory"
+    return memory[start : start + planned]
+
+
 def running(ufunc, x, exclusive, reverse, dtype):
-    """Running totals; sums of float32 are those of float64, each rounded once."""
+    """Running totals, of data for which no order rounds."""
     moved = x[:, ::-1] if reverse else x
-    wide = "float64" if ufunc is np.add and dtype == "float32" else dtype
-    total = ufunc.accumulate(moved, axis=1, dtype=wide).astype(dtype)
+    total = ufunc.accumulate(moved, axis=1, dtype=dtype)
     if exclusive:
         first = np.full_like(total[:, :1], ufunc.identity)
         total = np.concatenate([first, total[:, :-1]], 1)[:, : x.shape[1]]
     return np.ascontiguousarray(total[:, ::-1] if reverse else total)
+
+
+# Lanes of a vector and strips of columns; lines that are cut into parts, or not quite.
+PREFIX_SHAPES = [
+    *SHAPES,
+    *((2, n, 1) for n in (3, 4, 5, 7, 8, 9, 15, 16, 31, 33, 64, 65)),
+    *((2, 5, inner) for inner in (*range(2, 10), 15, 16, 17, 23, 24, 25, 31, 32, 33, 63, 64, 65, 71,
+                                  72, 73, 127, 511, 512, 513, 515, 520, 1025)),
+    (0, 0, 0), (2, 0, 3), (2, 3, 0), (1, 33, 80), (1, 16, 513), (3, 17, 700),
+    *((outer, FEW_PIECES * PIECE + more, 1) for outer in (1, 3) for more in (-1, 0, 1, 7)),
+    (FEW_LINES - 1, FEW_PIECES * PIECE, 1), (FEW_LINES, FEW_PIECES * PIECE, 1),
+    (1, 3 * FEW_PIECES * PIECE + 5, 1),
+    *((1, FEW_PIECES * PIECE // inner + more, inner) for inner in (2, 3, 7, 9, 100)
+      for more in (-1, 0, 1, 60)),
+    (1, FEW_PIECES * LEAST_ROWS - 1, 600), (2, FEW_PIECES * LEAST_ROWS + 3, 600),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ["cumsum", "cumprod"])
@@ -241,25 +279,73 @@ def running(ufunc, x, exclusive, reverse, dtype):
 )
 def test_running_totals(library, row, dtypes, capfd):
     ufunc = np.add if row == "cumsum" else np.multiply
-    for shape in SHAPES:
+    for shape in PREFIX_SHAPES:
         x = values(dtypes[0], shape, 4)
         if dtypes[0] in FLOATS:
             random = np.random.default_rng(5)
-            x = random.uniform(-2, 2, shape).astype(dtypes[0])
-            x[:, : shape[1] // 2] = np.where(random.integers(0, 2, 1), -0.0, 1.25)
+            if row == "cumprod":  # powers of two whose running products are small
+                x = np.exp2(np.diff(random.integers(-2, 3, shape), axis=1, prepend=0))
+                x = (x * random.choice([-1, 1], shape)).astype(dtypes[0])
+            else:
+                x = (random.integers(-16, 17, shape) / 8).astype(dtypes[0])
+                x[:, : shape[1] // 2] = np.where(random.integers(0, 2, 1), -0.0, 1.25)
         for exclusive in (0, 1):
             for reverse in (0, 1):
                 with np.errstate(all="ignore"):
                     expected = running(ufunc, x, exclusive, reverse, dtypes[-1])
                 for threads in THREADS:
                     out = np.zeros(shape, dtypes[-1])
-                    call(library, row, dtypes, threads, x, out, *shape, exclusive, reverse)
+                    call_prefix(library, row, dtypes, threads, x, out, exclusive, reverse)
                     same(out, expected, f"{row} {shape} {exclusive} {reverse}")
                 if len(dtypes) == 1:
                     out = x.copy()
-                    call(library, row, dtypes, 1, out, out, *shape, exclusive, reverse)
-                    same(out, expected, f"{row} in place")
+                    call_prefix(library, row, dtypes, 1, out, out, exclusive, reverse)
+                    same(out, expected, f"{row} in place {shape} {exclusive} {reverse}")
     assert "runtime error" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 100_001, 1), (20, 3000, 1), (1, 40_000, 7), (2, 999, 600)])
+def test_running_sums_are_accurate(library, dtype, shape):
+    """Those of float32 as sums of float64 that are rounded once; the same on any threads."""
+    x = np.random.default_rng(6).uniform(-2, 2, shape).astype(dtype)
+    exact = np.add.accumulate(x, axis=1, dtype=np.longdouble)
+    most = np.add.accumulate(np.abs(x), axis=1, dtype=np.longdouble)
+    found = []
+    for threads in THREADS:
+        out = np.zeros(shape, dtype)
+        call_prefix(library, "cumsum", (dtype,), threads, x, out, 0, 0)
+        found.append(out)
+    same(*found, "two threads")
+    rounded = np.spacing(np.abs(found[0])) * (0.5 if dtype == "float32" else 0)
+    assert (np.abs(found[0] - exact) <= rounded + 1e-14 * most).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 70, 1), (1, 50_000, 1), (2, 40, 9), (1, 30_000, 2)])
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_what_is_not_finite_stays_in_its_line_and_after_it(library, shape, reverse):
+    for kind in (np.nan, np.inf):
+        for at in (0, shape[1] // 3, shape[1] - 1):
+            x = np.ones(shape, np.float32)
+            x[0, at, 0] = kind
+            out = np.zeros_like(x)
+            call_prefix(library, "cumsum", ("float32",), 2, x, out, 0, reverse)
+            same(out, running(np.add, x, 0, reverse, "float32"), f"{kind} at {at}")
+
+
+def call_scatter(library, mode, dtypes, threads, x, positions, value, out):
+    """Call a scatter with as much scratch memory as is planned, between bytes that must stay."""
+    sizes = (*x.shape, positions.size)
+    copies = Copies(*sizes, x.itemsize)
+    planned = copies.bytes({}, threads) if mode == "add" else 0
+    assert planned <= copies.most(threads)
+    memory = np.full(planned + 3 * GUARD, 0xA5, np.uint8)
+    start = GUARD + -(memory.ctypes.data + GUARD) % 64
+    call(library, f"scatter_{mode}", dtypes, threads, x, positions, value, out, memory[start:],
+         *sizes)  # fmt: skip
+    outside = np.concatenate([memory[:start], memory[start + planned :]])
+    assert (outside == 0xA5).all(), f"scatter leaves its {planned} bytes of scratch memory"
+    return planned
 
 
 def scattered(mode, x, positions, value):
@@ -284,12 +370,52 @@ def test_scatter(library, mode, dtype, capfd):
         size = (outer, n, inner, m)
         for threads in THREADS:
             out = np.zeros_like(x)
-            call(library, f"scatter_{mode}", (dtype, "int64"), threads, x, positions, value, out,
-                 *size)  # fmt: skip
+            call_scatter(library, mode, (dtype, "int64"), threads, x, positions, value, out)
             same(out, expected, f"scatter {mode} {size}")
-        call(library, f"scatter_{mode}", (dtype, "int64"), 2, x, positions, value, x, *size)
+        call_scatter(library, mode, (dtype, "int64"), 2, x, positions, value, x)
         same(x, expected, f"scatter {mode} {size} in place")
     assert "runtime error" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("size", [
+    (1, 1, 1, GRAIN), (1, 1, 1, GRAIN - 1), (1, 1000, 1, GRAIN), (2, 5, 3, GRAIN // 3 + 1),
+    (MOST_PARTS - 1, 1, 1, GRAIN), (MOST_PARTS, 1, 1, GRAIN), (1, 600, 8, GRAIN // 8),
+    (1, GRAIN // 16, 1, GRAIN), (1, GRAIN // 16 + 1, 1, GRAIN), (1, 4099, 1, 33 * 4099 + 5),
+    (1, 30, 511, 300), (1, 30, 512, 300), (1, 30, 1025, 300), (1, 100, 700, 95), (1, 0, 1, 0),
+], ids=str)  # fmt: skip
+def test_values_added_in_copies(library, dtype, size):
+    """Of numbers for which no order rounds, and -0 where nothing was added stays."""
+    outer, n, inner, m = size
+    random = np.random.default_rng(10)
+    few = [False, True] if dtype == "bool" else [0, 1] if dtype == "float16" else range(4)
+    made = as_dtype(dtype)
+    x = np.zeros((outer, n, inner), made) if dtype == "bool" else -np.zeros((outer, n, inner), made)
+    value = random.choice(np.array(few), (outer, m, inner)).astype(made)
+    positions = random.integers(-n, n // 2 + 1 if n > 1 else n, m) if m else np.zeros(0, np.int64)
+    if dtype == "float16":
+        value[:, 2000:] = 0  # larger sums would round
+    expected = scattered("add", x, positions, value)
+    for threads in THREADS:
+        out = np.ones_like(x)
+        taken = call_scatter(library, "add", (dtype, "int64"), threads, x, positions, value, out)
+        same(out, expected, f"scatter {size}")
+        assert taken * 8 <= value.nbytes
+    call_scatter(library, "add", (dtype, "int64"), 2, x, positions, value, x)
+    same(x, expected, f"scatter {size} in place")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bits_of_added_values_do_not_depend_on_threads(library, dtype):
+    random = np.random.default_rng(11)
+    x, value = values(dtype, (1, 50, 2), 12), random.standard_normal((1, 99_999, 2)).astype(dtype)
+    positions, found = random.integers(0, 40, 99_999), []
+    for threads in THREADS:
+        found.append(np.empty_like(x))
+        call_scatter(library, "add", (dtype, "int64"), threads, x, positions, value, found[-1])
+    same(*found, "threads")
+    np.testing.assert_allclose(found[0], scattered("add", x, positions, value), rtol=2e-3)
+    same(found[0][:, 40:], x[:, 40:], "places where nothing is added")
 
 
 @pytest.mark.parametrize("index", INTEGERS)
@@ -297,37 +423,8 @@ def test_positions_of_every_integer_dtype(library, index):
     x, value = np.zeros((2, 6, 3), np.float32), np.arange(24, dtype=np.float32).reshape(2, 4, 3)
     positions = np.array([5, 0, 5, 2 if index in UNSIGNED else -4], index)
     out = np.ones_like(x)
-    call(library, "scatter_set", ("float32", index), 1, x, positions, value, out, 2, 6, 3, 4)
+    call_scatter(library, "set", ("float32", index), 1, x, positions, value, out)
     same(out, scattered("set", x, positions.astype(np.int64), value), index)
-
-
-@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 63, 64, 65, 1000, 200_003])
-def test_random_bits_are_those_of_philox(library, dtype, count):
-    seed, draw, calls = 0xFEDCBA9876543210, 7, np.array([2**40 + 3], np.uint64)
-    expected = np.zeros(count, dtype)
-    philox.random_bits(expected, seed, draw, int(calls[0]))
-    for threads in THREADS:
-        out = np.zeros(count + 1, dtype)
-        call(library, "random_bits", (dtype,), threads, out, count, seed - 2**64, draw, calls)
-        same(out[:count], expected, f"{count} {dtype}")
-        assert out[count] == 0
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_positions_outside_are_found(library, dtype):
-    found = np.zeros(2, np.int64)
-    for count in (0, 1, 5, 1000):
-        index = np.random.default_rng(count).integers(0, 100, count).astype(dtype)
-        for change in (None, 100, -100, -101, np.iinfo(dtype).max, np.iinfo(dtype).min):
-            if change is not None and count:
-                if not np.iinfo(dtype).min <= change <= np.iinfo(dtype).max:
-                    continue
-                index[count // 2] = change
-            wrong = call(library, "check_positions", (dtype,), index, count, 100, found)
-            low, high = (int(index.min()), int(index.max())) if count else (0, 0)
-            assert found.tolist() == [min(low, 2**63 - 1), min(high, 2**63 - 1)]
-            assert bool(wrong) == (bool(count) and (low < -100 or high >= 100))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -358,8 +455,7 @@ def test_threads_do_take_part(library):
         out = np.empty(x.shape, np.float32 if row == "sort" else np.int64)
         call_sort(library, row, "float32", 2, x, out, *x.shape)
     call(library, "argmax", ("float32",), 2, x, np.empty(x.shape, np.int64), *x.shape)
-    call(library, "random_bits", ("uint32",), 2, x.view(np.uint32), x.size, 1, 1, np.ones(1, "u8"))
-    assert runs.value == before + 4
+    assert runs.value == before + 3
 
 
 @pytest.mark.parametrize("row", ["sort", "argsort"])

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -263,3 +264,20 @@ def test_a_debugger_finds_the_source(folder):
     source = next(folder.glob("*.c"))
     assert source.read_text() == unit("f", 3)
     assert str(source).encode() in path.read_bytes() or source.name.encode() in path.read_bytes()
+
+
+def test_lean_flags_are_for_units_of_one_program_alone():
+    """Shared units are compiled with all passes; the flags are part of an object's key."""
+    tools = replace(TOOLS, lean=("-DLEAN=1",))
+    text = "#ifndef LEAN\n#define LEAN 0\n#endif\n"
+    own, shared = (f"{text}int {name}(void) {{ return LEAN; }}\n" for name in "fg")
+    path = objects.shared_object(tools, [shared], own=[own])
+    assert (call(path, "f"), call(path, "g")) == (1, 0)
+    assert call(objects.shared_object(tools, [own])) == 0
+    assert call(objects.shared_object(tools, [], own=[own])) == 1
+
+
+def test_lean_flags_leave_passes_out():
+    """They only take away, of gcc; the sanitizers' builds have none."""
+    assert all(flag.startswith("-fno-") for flag in TOOLS.lean)
+    assert bool(TOOLS.lean) == (TOOLS.family == "gcc")

@@ -20,6 +20,7 @@ from geon.op_graph.lengths import Length
 from geon.transformers.kernels.contraction import merged
 from geon.transformers.kernels.types import Loop
 from geon.transformers.native.c_files import FOLDER, c_text
+from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.product import (
     Operand,
     Product,
@@ -27,8 +28,7 @@ from geon.transformers.native.product import (
 )
 from geon.transformers.native.product_kernels import product_header, product_unit
 from geon.transformers.native.product_shape import TAGS, shape
-from geon.transformers.native.working import ProductScratch
-from geon.transformers.printing.c_functions import PRELUDE
+from geon.transformers.native.scratch import ProductScratch
 from geon.transformers.printing.lengths import c_length
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")

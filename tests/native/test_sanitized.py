@@ -73,7 +73,7 @@ WRONG = {
     "an input is read beyond its end": (
         "geon.exp(x) + x", 0, "= x0[i_0];", "= x0[i_0 + 1];", "heap-buffer-overflow"),
     "a buffer of the arena is written beyond its end": (
-        "geon.cumsum(geon.exp(x))", 1, "y0[i_0] = t", "y0[i_0 + 1] = t", "use-after-poison"),
+        "geon.cumsum(geon.exp(x))", 2, "y0[i_0] = t", "y0[i_0 + 1] = t", "use-after-poison"),
     "a shift by too much": (
         "geon.exp(x) + x", 0, "return 0;\n}", "return 1 << (n[0] + 29);\n}", "shift exponent"),
 }  # fmt: skip
@@ -84,9 +84,9 @@ WRONG_MODULE = """
 
     build = transformer.shared_object
 
-    def build_wrong(toolchain, units, *more):
-        assert {right!r} in units[0], units[0]
-        return build(toolchain, [units[0].replace({right!r}, {wrong!r}), *units[1:]], *more)
+    def build_wrong(toolchain, units, own):
+        assert {right!r} in own[0], own[0]
+        return build(toolchain, units, own=[own[0].replace({right!r}, {wrong!r}), *own[1:]])
 
     x = geon.placeholder([geon.Axis("N")])
     t = geon.NativeTransformer(sanitize=True)

@@ -17,8 +17,8 @@ from geon.transformers.lowering.memory import Buffer, place_plan
 from geon.transformers.lowering.verify import verify_plan
 from geon.transformers.native import runtime
 from geon.transformers.native.product_shape import shape
+from geon.transformers.native.scratch import ProductScratch
 from geon.transformers.native.toolchain import find_toolchain
-from geon.transformers.native.working import ProductScratch
 from tests.native.test_sanitized import run as run_sanitized
 
 pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
@@ -49,7 +49,7 @@ MEASURED = """
     import ctypes, gc, sys
     import numpy as np
     import geon
-    from geon.transformers.native import spacious
+    from geon.transformers.native import result_pool
 
     threads = int(sys.argv[1])
     A, B, C, D = (geon.Axis(name) for name in "ABCD")
@@ -71,7 +71,7 @@ MEASURED = """
             few = dict.fromkeys(lengths, 5) if name != "top_k" else {"A": 1000}
             f(*(given(x, few) for x in inputs))
             feeds = [given(x, lengths) for x in inputs]
-            spacious.give_back()
+            result_pool.clear()
             gc.collect()
             getattr(libc, "malloc_trim", lambda n: 0)(0)
             said = f.peak_bytes({axis: lengths[axis.name] for axis in (A, B, C, D)

@@ -7,13 +7,18 @@ import textwrap
 
 import pytest
 
+from geon.transformers.kernels.types import Nest
 from geon.transformers.native import units
-from geon.transformers.native.emit import make_module
+from geon.transformers.native.emit import OWN, function_of, make_module
+from geon.transformers.native.library import library_text
 from geon.transformers.native.product_kernels import product_unit
 from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.native.units import LEAST, MOST, divided
 from tests.golden.chunks import top_level
 from tests.golden.emitting import VECTOR_BYTES, native
+from tests.golden.programs import PROGRAMS
+from tests.native.test_library import kernels
+from tests.transformers.c_text import mentioned
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 16])
@@ -99,7 +104,8 @@ import sys, threading
 import numpy as np
 import geon
 from geon.transformers.native import disk_cache, objects
-from geon.transformers.native.emit import make_module
+from geon.transformers.native.emit import OWN, function_of, make_module
+from geon.transformers.native.library import library_text
 from geon.transformers.native.threads import load_pool, processors
 
 def made(start):
@@ -178,3 +184,24 @@ def test_calls_after_the_first_compile_nothing(tmp_path):
 
 def test_a_kernel_costs_more_than_its_text():
     assert units.cost("x" * 100) == 100 + units.KERNEL
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_kernel_says_what_its_text_calls_and_how_it_begins(name):
+    f = native(name)
+    for kernel in f.plan.schedule.kernels:
+        if kernel.op.primitive.name == "print":
+            continue
+        made = function_of(f.plan, kernel, VECTOR_BYTES)
+        own = made.text + "".join(made.shared)
+        called = {*mentioned(own), *(each for each in OWN if f"{each}(" in own)}
+        if isinstance(kernel.work, Nest):  # whether or not it is divided
+            called.add("geon_grain")
+        assert set(made.calls) == called
+        assert made.text.count(f"static {made.head}") == 1
+
+
+def test_units_of_the_library_have_the_helpers_that_they_call():
+    for row, dtypes in kernels():
+        made = library_text(row, dtypes)
+        assert set(made.calls) == set(mentioned(made.definition or made.header)), (row, dtypes)

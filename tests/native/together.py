@@ -25,7 +25,7 @@ class Together:
         self.divided = divided
         self.missed = 0
         self.parts = {}  # of each module as it is by itself: its suffix, and as it is here
-        self.functions, self.shared, self.bodies = {}, {}, []
+        self.functions, self.made, self.bodies = {}, {}, []
         self.others = {}  # units of functions that products call, of any transformer
         self.path = None
 
@@ -56,7 +56,7 @@ class Together:
 
     def compile(self):
         """Compile the unit."""
-        self.last.functions, self.last.shared = self.functions, self.shared
+        self.last.functions, self.last.made = self.functions, self.made
         kernels = emit._Module.unit(self.last, list(self.functions), True)
         units = [kernels + emit.LINK + "".join(self.bodies), *self.others]
         for usual, small in DIVIDED.items() if self.divided else ():
@@ -88,7 +88,7 @@ class Part(emit._Module):
             self.functions[made.text] = known[made.text]
         line = super().called(made, number)
         known[made.text] = self.functions[made.text]
-        self.together.shared.setdefault(made.text, dict.fromkeys(made.shared))
+        self.together.made[made.text] = made
         return line
 
     def units(self):

@@ -1,6 +1,15 @@
 """Affine index expressions: one value for equal sums, and divisions that are undone."""
 
-from geon.op_graph.affine import Affine, Quotient, Remainder, flattened, split, strides, variable
+from geon.op_graph.affine import (
+    Affine,
+    Quotient,
+    Remainder,
+    divided,
+    flattened,
+    split,
+    strides,
+    variable,
+)
 from geon.op_graph.lengths import Length
 
 X, Y, Z = (variable(name) for name in "xyz")
@@ -40,3 +49,13 @@ def test_a_length_of_one_has_one_index():
 
 def test_indices_say_what_they_are():
     assert str(X * 3 + variable(Remainder(Y, 4)) + 2) == "3 * x + (y) % 4 + 2"
+
+
+def test_an_index_that_steps_over_whole_multiples_is_divided_at_once():
+    assert divided(X * 6 + Y * 3 + 7, 3) == (X * 2 + Y + 2, Affine((), 1))
+    assert divided(X * 2 - 3, 2) == (X - 2, Affine((), 1))
+    for index, by in [(X * 2 + Y, 2), (X * N, 2), (X * 2 + N, 2), (X * 4, N)]:
+        assert divided(index, by) == (
+            variable(Quotient(index, by)),
+            variable(Remainder(index, by)),
+        )

@@ -356,9 +356,12 @@ def test_every_row_has_its_attributes_checked():
 
 def test_another_process_reads_and_writes_the_same_text():
     texts = [dumps(graph()) for graph in GRAPHS]
+    # An op that is alive keeps its first line, so each graph goes before the next is read.
     script = (
-        "import json, sys; sys.path.insert(0, sys.argv[1]); import geon\n"
-        "for text in json.loads(sys.stdin.read()): assert geon.dumps(geon.loads(text)) == text"
+        "import gc, json, sys; sys.path.insert(0, sys.argv[1]); import geon\n"
+        "for text in json.loads(sys.stdin.read()):\n"
+        "    assert geon.dumps(geon.loads(text)) == text\n"
+        "    gc.collect()"
     )
     run = [sys.executable, "-c", script, str(Path(__file__).parents[2])]
     subprocess.run(run, input=json.dumps(texts), text=True, check=True)

@@ -21,7 +21,7 @@ from geon.op_graph.lengths import (
     product,
     to_sympy,
 )
-from geon.op_graph.lengths import given as bound
+from geon.op_graph.lengths import substituted as bound
 
 NAMES = ("N", "C", "T")
 N, C, T = map(Length.of, NAMES)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native import spacious
+from geon.transformers.native import result_pool
 from geon.transformers.native.toolchain import find_toolchain
 from tests.kinds import numpy_only
 
@@ -61,7 +61,7 @@ def test_what_is_cheap_is_computed_again_and_elementary_functions_are_not(transf
     slow = geon.exp(x)
     f = transformer.computation([geon.sum(slow, K), geon.sum(slow * x, N)], x)
     assert len(f.plan.buffers) == 1
-    assert ("nest", "exp") in forms(f)
+    assert ["exp" in form for form in forms(f)].count(True) == 1
 
 
 @needs_compiler
@@ -103,7 +103,7 @@ def test_a_replaced_part_of_a_constant_is_a_border(transformer):
 @needs_compiler
 @native_only
 def test_large_results_come_from_memory_that_was_dropped(transformer):
-    spacious.give_back()
+    result_pool.clear()
     x = geon.placeholder([N, geon.Axis("R", 1024)])
     f = transformer.computation(x + 1, x)
     data = np.zeros((1024, 1024), np.float32)
@@ -118,22 +118,22 @@ def test_large_results_come_from_memory_that_was_dropped(transformer):
     found = [f(data) for _ in range(3)]
     assert place in [value.ctypes.data for value in found]
     assert all(value.ctypes.data % 64 == 0 for value in found)
-    held = sum(block.nbytes for block in spacious._free)
+    held = sum(block.nbytes for block in result_pool._free)
     small = f(data[:2])
     del small
-    assert sum(block.nbytes for block in spacious._free) == held
+    assert sum(block.nbytes for block in result_pool._free) == held
 
 
 def test_at_most_256_mib_are_kept(monkeypatch):
-    assert spacious.KEPT_BYTES == 256 << 20
-    assert spacious.SPACIOUS == 1 << 20
-    monkeypatch.setattr(spacious, "KEPT_BYTES", 3 << 20)
-    spacious.give_back()
-    blocks = [spacious.spacious((1 << 20,), np.dtype("uint8")) for _ in range(5)]
+    assert result_pool.KEPT_BYTES == 256 << 20
+    assert result_pool.POOLED_BYTES == 1 << 20
+    monkeypatch.setattr(result_pool, "KEPT_BYTES", 3 << 20)
+    result_pool.clear()
+    blocks = [result_pool.pooled((1 << 20,), np.dtype("uint8")) for _ in range(5)]
     del blocks
     gc.collect()
-    assert sum(block.nbytes for block in spacious._free) == 3 << 20
-    spacious.give_back()
+    assert sum(block.nbytes for block in result_pool._free) == 3 << 20
+    result_pool.clear()
 
 
 # State --------------------------------------------------------------------------------------------

@@ -13,19 +13,19 @@ from geon.op_graph.dtypes import DTYPES, FLOATS, as_dtype, resolve
 from geon.op_graph.elementwise import copy
 from geon.op_graph.interpret import interpret
 from geon.op_graph.registry import PRIMITIVES
+from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.printing.c_expressions import (
     C_TYPES,
     ELEMENTARY_ROWS,
-    FUNCTIONS,
-    PRELUDE,
     accepts,
+    calls,
     cast,
-    definitions,
     expression,
     literal,
     tables,
 )
-from geon.transformers.printing.elementary import ELEMENTARY
+from geon.transformers.printing.helpers import definitions, helpers
+from tests.transformers.c_text import mentioned, with_helpers
 
 from .special_values import assert_close, assert_equal_bits, special_values
 
@@ -82,8 +82,8 @@ def text_of(case):
 
 def undefined(text):
     """The helper functions that a text calls and nobody defines."""
-    text = definitions(text) + text
-    return sorted(set(re.findall(r"\bgeon_\w+(?=\()", text)) - FUNCTIONS.keys() - ELEMENTARY.keys())
+    found = re.findall(r"\bgeon_\w+(?=\()", with_helpers(text))
+    return sorted(set(found) - helpers().keys())
 
 
 def loop(symbol, text, operands, result):
@@ -104,7 +104,7 @@ def compiled(folder, name, loops, flags):
     """The shared object of loops and of all they need."""
     text = "\n".join(loops)
     source = folder / f"{name}.c"
-    source.write_text(PRELUDE + definitions(text) + text)
+    source.write_text(PRELUDE + with_helpers(text))
     made = folder / f"{name}.so"
     command = [COMPILER, *STANDARD, *flags, str(source), "-o", str(made), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -280,19 +280,25 @@ def assert_close_or_equal(got, expected, what):
 
 
 def test_definitions_come_once_and_after_what_they_call():
-    text = definitions("y = geon_half_to_f32(a) + geon_half_to_f32(b) + geon_unknown(c);")
-    assert text == definitions("geon_half_to_f32")
+    text = definitions(["geon_half_to_f32", "geon_half_to_f32"])
+    assert text == definitions(["geon_half_to_f32"])
     assert text.count("GEON_INLINE float geon_half_to_f32") == 1
     assert text.index("geon_bits_f32(float") < text.index("float geon_half_to_f32")
-    for name in FUNCTIONS | ELEMENTARY:
+    for name in helpers():
         assert not undefined(f"{name}("), name
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_an_expression_calls_is_known(case):
+    name, operands, result = case
+    assert list(calls(name, operands, result)) == mentioned(text_of(case))
 
 
 def test_expressions_are_plain_c():
     """What only some compilers know stands in the prelude, as macros."""
     assert tables()
     assert not [name for name, text in tables().items() if "__builtin" in text]
-    later = [name for name in FUNCTIONS | ELEMENTARY if "__builtin" in definitions(f"{name}(")]
+    later = [name for name in helpers() if "__builtin" in definitions([name])]
     assert later == []
 
 
@@ -316,7 +322,7 @@ def test_float32_rows_become_vector_instructions(tmp_path):
     wanted = [c for c in wanted if c[0] != "cast" or (c[1][0] not in wide and c[2] not in wide)]
     lost = []
     sources = [loop(symbol_of(c), text_of(c), c[1], c[2]) for c in wanted]
-    text = PRELUDE + definitions("\n".join(sources))
+    text = PRELUDE + definitions(mentioned("\n".join(sources)))
     lines = {}
     for case, source in zip(wanted, sources, strict=True):
         lines[symbol_of(case)] = text.count("\n") + 1, (text + source).count("\n") + 1

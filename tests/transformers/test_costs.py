@@ -44,6 +44,20 @@ def test_a_reduction_counts_what_it_goes_over():
     assert only(costs(geon.sum(x, C), x, N=7)) == (56_000, 56, 56_056, 7000)
 
 
+def test_pieces_cost_what_they_do():
+    """Each part of a join is computed once, for its own elements; as a whole both are for all."""
+    n = geon.Axis("N")
+    x, y = geon.placeholder([n]), geon.placeholder([n])
+    (cost,) = costs(geon.concat([x * 2, y + 1], n), x, y, N=1000)
+    assert (cost.read, cost.written) == (8000, 8000)
+    assert cost.rows == {("multiply", "float32"): 1000, ("add", "float32"): 1000}
+    assert [(stage.piece, stage.turns) for stage in cost.stages] == [(True, 1000)] * 2
+    assert [[a.reach.elements for a in stage.accesses] for stage in cost.stages] == [[1000] * 2] * 2
+    slope = geon.deriv(geon.sum(geon.square(x[{n: slice(1, None)}] - x[{n: slice(None, -1)}])), x)
+    (long,), (short,) = costs(slope, x, N=3), costs(slope, x, N=1)
+    assert len(long.stages) == 3 and [stage.piece for stage in short.stages] == [False]
+
+
 def test_a_reducer_with_a_state_counts_its_steps():
     code = Code()
     element, position = (
@@ -112,6 +126,9 @@ def test_a_gather_reads_at_positions():
     loads = [access for cost in found for stage in cost.stages for access in stage.accesses]
     by_size = {load.itemsize: load.reach for load in loads if not load.writes}
     assert by_size[4].step == "far" and by_size[4].elements == 30 and by_size[8].step == "unit"
+    # Each in a line of its own, of which there are no more than the operand has.
+    assert by_size[4].scattered and by_size[4].line_bytes == min(30 * 64, 4 * C.length)
+    assert not by_size[8].scattered
 
 
 def test_a_product_takes_two_operations_for_each_triple():

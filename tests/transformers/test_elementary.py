@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from geon.transformers.printing.c_functions import PRELUDE
+from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.printing.elementary import ELEMENTARY
 
 COMPILER = next(
@@ -436,7 +436,7 @@ def test_every_function_is_defined():
 
 def test_definitions_use_only_what_is_defined():
     for name, text in ELEMENTARY.items():
-        assert text.startswith(("GEON_INLINE ", "static ")), name
+        assert text.startswith(("GEON_INLINE ", "GEON_OUTLINED ")), name
         assert set(re.findall(r"geon_\w+", text)) <= set(ELEMENTARY), name
         assert "<" not in re.sub(r" <<? ", "", text), name
 

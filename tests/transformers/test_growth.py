@@ -8,6 +8,7 @@ import pytest
 
 import geon
 from geon.op_graph.functional import functional
+from geon.op_graph.interning import OwnTable
 from geon.transformers.lowering.layout import lay_out
 from geon.transformers.lowering.memory import plan_memory
 from geon.transformers.lowering.program import build_program
@@ -105,7 +106,8 @@ def spent(pure, target):
     gc.disable()
     try:
         start = time.process_time()
-        plan_memory(schedule(lay_out(build_program(pure, target), target), target))
+        own = OwnTable()
+        plan_memory(schedule(lay_out(build_program(pure, target, own), target, own), target, own))
         return time.process_time() - start
     finally:
         gc.enable()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native import spacious
+from geon.transformers.native import result_pool
 from geon.transformers.runtime.place import place
 from tests.kinds import numpy_only
 
@@ -282,7 +282,7 @@ def test_peak_bytes_is_what_a_call_takes(transformer, name):
     random = np.random.default_rng(0)
     f(random.random((3, 2), np.float32))
     values = random.random((900, 700), np.float32)
-    spacious.give_back()  # what native code keeps of earlier results
+    result_pool.clear()  # what native code keeps of earlier results
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]

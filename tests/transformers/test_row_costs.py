@@ -7,9 +7,12 @@ import pytest
 
 import geon
 from geon.op_graph.registry import PRIMITIVES
+from geon.transformers.kernels.counting import DRAW
 from geon.transformers.kernels.machine import RowCost
 from geon.transformers.printing import c_expressions
+from geon.transformers.printing.helpers import definitions
 from geon.transformers.printing.row_costs import ROW_COSTS
+from tests.transformers.c_text import mentioned
 
 FUNCTION = re.compile(r"GEON_INLINE [\w ]+?\b(geon_\w+)\(")
 CALL = re.compile(r"\bgeon_\w+(?=\()")
@@ -57,7 +60,7 @@ def counted(text, of, known):
 def cost(name, dtype):
     count = arity(name)
     text = c_expressions.expression(name, [dtype] * count, dtype, ["x", "y"][:count])
-    found = counted(text, bodies(c_expressions.definitions(text)), {})
+    found = counted(text, bodies(definitions(mentioned(text))), {})
     operations, statements, divisions = found
     serial = c_expressions.is_serial(name, [dtype] * count)
     return RowCost(max(operations, 1), max(statements, 1), divisions, serial)
@@ -94,9 +97,19 @@ def test_the_table_is_what_the_text_says(dtype):
 
 def test_integers_divide_one_by_one():
     for (name, dtype), each in ROW_COSTS.items():
-        if not dtype.startswith("float"):
+        if not dtype.startswith("float") and name != DRAW:
             assert each.serial and c_expressions.is_serial(name, [dtype] * 2)
             assert each == cost(name, dtype)
+
+
+def test_a_draw_takes_a_part_of_its_counters_ten_rounds():
+    """A counter's lanes have 8 bytes, and give four elements of 4 bytes or two of 8."""
+    text = definitions(["geon_philox"])
+    loop, _, rest = text[text.index("round = 0;") :].partition("\n    }\n")
+    each = 10 * counted(loop[loop.index("{") :], {}, {})[1] + counted(rest, {}, {})[1]
+    for dtype, elements, lanes in (("uint32", 4, 2), ("uint64", 2, 1)):
+        stated = ROW_COSTS[DRAW, dtype].statements
+        assert 0.8 < stated / (each * lanes / elements) < 1.25
 
 
 def test_no_text_is_looked_at_for_costs():

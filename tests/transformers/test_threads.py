@@ -14,7 +14,7 @@ import pytest
 
 import geon
 from geon.transformers import cache
-from geon.transformers.runtime.gate import Gate, Reading, Writing
+from geon.transformers.runtime.readers_writer import ReadersWriterLock, Reading, Writing
 
 SECONDS = 0.6
 
@@ -235,47 +235,47 @@ def test_closing_while_others_call(make):
             assert not thread.is_alive()
 
 
-# The gate ---------------------------------------------------------------------------------------
+# The lock ---------------------------------------------------------------------------------------
 
 
 def test_who_comes_later_queues_behind_who_waits():
     """A writer that waits for a reader is not passed by another reader."""
-    gate, order = Gate(), []
-    gate.enter_read()
+    lock, order = ReadersWriterLock(), []
+    lock.enter_read()
 
     def write():
-        gate.enter_write()
+        lock.enter_write()
         order.append("writer")
-        gate.leave_write()
+        lock.leave_write()
 
     def read():
-        gate.enter_read()
+        lock.enter_read()
         order.append("reader")
-        gate.leave_read()
+        lock.leave_read()
 
     writer = threading.Thread(target=write)
     writer.start()
     end = time.monotonic() + 5
-    while not gate._turn.locked() and time.monotonic() < end:
+    while not lock._turn.locked() and time.monotonic() < end:
         time.sleep(0.001)
     reader = threading.Thread(target=read)
     reader.start()
     reader.join(0.2)
     assert order == []
-    gate.leave_read()
+    lock.leave_read()
     writer.join(10), reader.join(10)
     assert order == ["writer", "reader"]
 
 
 def test_nobody_waits_for_ever():
-    gate, writers = Gate(), []
+    lock, writers = ReadersWriterLock(), []
 
     def read():
-        with Reading(gate):
+        with Reading(lock):
             assert not writers
 
     def write():
-        with Writing(gate):
+        with Writing(lock):
             writers.append(threading.get_ident())
             assert len(writers) == 1
             writers.clear()
@@ -284,12 +284,12 @@ def test_nobody_waits_for_ever():
 
 
 def test_a_block_inside_a_block():
-    gate = Gate()
-    with Writing(gate), Writing(gate), Reading(gate):
+    lock = ReadersWriterLock()
+    with Writing(lock), Writing(lock), Reading(lock):
         pass
-    with Reading(gate):
+    with Reading(lock):
         pass
-    with Writing(gate):
+    with Writing(lock):
         pass
 
 
@@ -306,16 +306,16 @@ def heard():
 
 @pytest.mark.usefixtures("heard")
 def test_an_interrupt_waits_for_the_end_of_a_block():
-    gate, passed = Gate(), []
+    lock, passed = ReadersWriterLock(), []
     for block in (Reading, Writing):
         with pytest.raises(KeyboardInterrupt):
-            with block(gate):
+            with block(lock):
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(0.01)
                 passed.append(block)
     assert passed == [Reading, Writing]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with Writing(gate):
+    with Writing(lock):
         pass
 
 
@@ -323,7 +323,7 @@ def test_a_handler_of_the_users_is_called_after_the_block():
     called = []
     outer = signal.signal(signal.SIGINT, lambda number, frame: called.append(number))
     try:
-        with Writing(Gate()):
+        with Writing(ReadersWriterLock()):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.01)
             assert called == []

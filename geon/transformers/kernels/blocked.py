@@ -15,7 +15,7 @@ from ...op_graph.lengths import Length, evaluate, product
 from ...op_graph.op_graph import Op, among, same_ops
 from .contraction import Contraction, make_contraction
 from .elements import Operands
-from .nests import make_nest
+from .pieces import make_nest
 from .types import Call, Chain, Fused, Nest
 
 # Open lengths of a block, which no axis of a user is called.
@@ -148,6 +148,9 @@ class BlockOperands(StepOperands):
 
     def __init__(self, operands: Operands, results: tuple[Op, ...], chain: Chain) -> None:
         super().__init__(operands, results, chain)
+        axes = {axis.name: axis.expression for op in chain.inner for axis in op.axes}
+        lasts = [axes[name] - batch_index(k) - 1 for k, name in enumerate(chain.batch)]
+        self.known = (axes[chain.rows] - FIRST - COUNT, *lasts)
         self.here: dict[str, Affine] = {}
         self.aligned = True
 
@@ -209,7 +212,9 @@ def make_extremes(op: Op, operands: BlockOperands) -> Extremes | None:
 
 
 def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
-    """The work of a chain; None where a step reads other rows of a block than it computes."""
+    """The work of a chain; None where a step reads other rows of a block than it computes, or
+    other values than it reads for all rows together.
+    """
     steps: list[Step] = []
     whole: list[Whole] = []
     places: list[tuple[Place, ...]] = []
@@ -228,7 +233,8 @@ def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
             made = make_step(fused, StepOperands(operands, results, chain))
             steps.append(make_step(fused, own))
             whole.append(made)
-            assert same_ops(steps[-1].operands, made.operands)
+            if not same_ops(steps[-1].operands, made.operands):
+                return None  # what is chosen is known for the whole, and for a block is not
         if not own.aligned:
             return None
         places.append(tuple([

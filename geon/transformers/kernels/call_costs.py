@@ -6,13 +6,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import evaluate
+from ...op_graph.lengths import evaluate, product
 from ...op_graph.op_graph import Op
 from .counting import Rows, note
+from .elements import examined
 
-# Steps of scalar code that one element of the first operand takes; those of a running total wait
-# for the one before. What sorting compares is by the logarithm of the length: ``SORTS``.
-STEPS = {"cumsum": 24, "cumprod": 24, "argmax": 4, "argmin": 4, "random_bits": 7}
+# Steps of scalar code that one element of the first operand takes. What sorting compares is by the
+# logarithm of the length: ``SORTS``.
+STEPS = {"cumsum": 3, "cumprod": 4, "argmax": 4, "argmin": 4}
+PICKED = 2  # and one position of a scatter
 SORTS = {"sort": 3, "argsort": 5, "top_k": 1}
 COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation for each element
 
@@ -20,7 +22,8 @@ COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """Bytes read, written and touched; the rows that count as operations; the bytes that are read,
-    and written, of each argument and of the result; ``steps`` of scalar code in all."""
+    and written, of each argument and of the result; ``steps`` of scalar code in all, and how often
+    an element is ``picked`` in memory of ``among`` bytes."""
 
     read: int
     written: int
@@ -28,6 +31,8 @@ class Counted:
     rows: Rows
     moves: tuple[tuple[int, int], ...]
     steps: int
+    picked: int = 0
+    among: int = 0
 
 
 def call_counted(
@@ -36,10 +41,11 @@ def call_counted(
     """The cost of a call; ``places`` are those of its arguments and then its result."""
     name = op.primitive.name
     rows: Rows = {}
-    sizes = [_size(arg, lengths) for arg in op.args]
+    args = examined(op) if op.primitive.acts else op.args
+    sizes = [_size(arg, lengths) for arg in args]
     result = 0 if op.primitive.acts else _size(op, lengths)
     if name in ("update", "scatter"):
-        return _replaced(op, sizes, result, places, rows)
+        return _replaced(op, sizes, result, places, rows, lengths)
     first = sizes[0] if sizes else result
     if name in COUNTED:
         note(rows, "add", name_of(op.args[0].dtype), first)
@@ -47,16 +53,21 @@ def call_counted(
     if name in SORTS:
         longest = max([_size(arg, lengths) for arg in op.args], default=1)
         steps = SORTS[name] * first * max(longest.bit_length(), 1)
-    read = sum(n * a.dtype.itemsize for n, a in zip(sizes, op.args, strict=True))
+    read = sum(n * a.dtype.itemsize for n, a in zip(sizes, args, strict=True))
     written = result * op.dtype.itemsize
     shared = places is not None and bool(op.args) and places[-1] in places[:-1]
-    moves = [(n * a.dtype.itemsize, 0) for n, a in zip(sizes, op.args, strict=True)]
+    moves = [(n * a.dtype.itemsize, 0) for n, a in zip(sizes, args, strict=True)]
     moves += [] if op.primitive.acts else [(0, written)]
     return Counted(read, written, read + written * (not shared), rows, tuple(moves), steps)
 
 
 def _replaced(
-    op: Op, sizes: list[int], result: int, places: Sequence[Hashable] | None, rows: Rows
+    op: Op,
+    sizes: list[int],
+    result: int,
+    places: Sequence[Hashable] | None,
+    rows: Rows,
+    lengths: Mapping[str, int],
 ) -> Counted:
     """A value with a part replaced: in place that part alone is touched."""
     scatters = op.primitive.name == "scatter"
@@ -69,11 +80,17 @@ def _replaced(
     if combines:
         note(rows, "add", name_of(op.dtype), sizes[at])
     others = [(size, 0) for size in bytes_of[1:]]
+    steps, picked = 2 * sizes[at], 0
+    if scatters:
+        lengths_after = op.axes.lengths[op.axes.names.index(op.attrs[0]) + 1 :]
+        picked = sizes[at] // max(int(evaluate(product(lengths_after), lengths)), 1)
+        steps = PICKED * picked + sizes[at]
     if places is not None and places[-1] == places[0]:
         moves = ((part * combines, 0), *others, (0, part))
-        return Counted(read + part * combines, part, read + part, rows, moves, 2 * sizes[at])
+        all_bytes = (read + part * combines, part, read + part)
+        return Counted(*all_bytes, rows, moves, steps, picked, whole)
     moves = ((whole, 0), *others, (0, whole))
-    return Counted(read + whole, whole, read + 2 * whole, rows, moves, 2 * sizes[at])
+    return Counted(read + whole, whole, read + 2 * whole, rows, moves, steps, picked, whole)
 
 
 def _size(op: Op, lengths: Mapping[str, int]) -> int:

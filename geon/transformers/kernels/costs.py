@@ -7,17 +7,19 @@ Nothing here is of one machine: ``predict`` says how long it takes on one.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...op_graph.affine import Affine
 from ...op_graph.dtypes import name_of
+from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op
 from .blocked import Blocked, Place
 from .call_costs import Counted, call_counted
 from .contraction import Contraction, unit_of
-from .counting import INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
+from .counting import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
 from .depths import ELEMENT, Depths
+from .draws import roots, runs
 from .machine import Machine
 from .reach import Reach, Reaches
 from .scalar import Kept, Load, Scalar, walk
@@ -45,9 +47,10 @@ class Stage:
     ``turns`` turns in all.
 
     ``side_by_side`` says that rows are the lanes of vectors; ``reductions`` how many reductions
-    there are. ``rows`` are how often rows of scalar code run for elements, ``once`` those that run
-    once for each row. ``kept`` are the bytes of the row's own arrays that a turn writes and reads;
-    ``itemsize`` is that of the widest value computed.
+    there are. What a ``piece`` touches, no stage before it did. ``rows`` are how often rows of
+    scalar code run for elements, ``once`` those that run once for each row. ``kept`` are the bytes
+    of the row's own arrays that a turn writes and reads; ``itemsize`` is that of the widest value
+    computed.
     """
 
     begins: int
@@ -60,6 +63,7 @@ class Stage:
     accesses: tuple[Access, ...]
     kept: int
     itemsize: int
+    piece: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -221,6 +225,7 @@ class _NestCost:
         self.lanes = nest.across.name if nest.across is not None else None
         self.rows: Rows = {}
         self.seen: set[int] = set()  # nodes that are known once, or once for each row
+        self.runs: set[int] = set()  # random bits that the pass takes in order
 
     def turns(self, loops: Iterable[Loop]) -> int:
         total = 1
@@ -229,8 +234,12 @@ class _NestCost:
         return total
 
     def cost(self, places: Sequence[Hashable] | None) -> Cost:
+        """What the nest does, its operands in these places; None where each has its own."""
         stages = tuple([self.stage(step) for step in (*self.nest.steps, *self.nest.ending)])
         moves = list(self.counts.moves())
+        if is_apart(self.nest, self.reaches.lengths):
+            self.rows = {}
+            stages = tuple([stage for piece in self.nest.pieces for stage in self.piece(piece)])
         fill = self.nest.fill
         if fill is not None and (places is None or places[fill.operand] != places[fill.source]):
             op = self.nest.operands[fill.operand]
@@ -238,34 +247,41 @@ class _NestCost:
             moves[fill.operand], moves[fill.source] = (0, size), (size, 0)
         return _made(moves, places, self.rows, stages=stages)
 
+    def piece(self, piece: Nest) -> list[Stage]:
+        """What the passes of one piece do."""
+        counted = _NestCost(replace(piece, operands=self.nest.operands), self.reaches.lengths)
+        stages = counted.cost(None).stages
+        for (row, dtype), times in counted.rows.items():
+            note(self.rows, row, dtype, times)
+        return [replace(stage, piece=True) for stage in stages]
+
     def stage(self, step: Pass | Store) -> Stage:
         """What one pass does, or a store of a value of the row."""
         if isinstance(step, Store):
             return self.made((), [step.value], [step], 0, 0)
-        roots: list[Scalar] = []
+        values = roots(step)
         for each in step.reductions:
-            roots += [*each.elements, *([each.position] if each.position is not None else [])]
-            roots += reduced_values(each)
-        roots += [store.value for store in step.stores]
-        roots += [keep.value for keep in step.keeps]
+            values += reduced_values(each)
+        self.runs = {id(run.node) for run in runs(self.nest, step, self.depths)}
         kept = sum(self.nest.arrays[keep.number].dtype.itemsize for keep in step.keeps)
-        return self.made(step.loops, roots, step.stores, len(step.reductions), kept)
+        return self.made(step.loops, values, step.stores, len(step.reductions), kept)
 
     def made(
         self,
         loops: Sequence[Loop],
-        roots: Sequence[Scalar],
+        values: Sequence[Scalar],
         stores: Sequence[Store],
         reductions: int,
         kept: int,
     ) -> Stage:
+        """What the loops do for these values: their rows, by how often each is computed."""
         innermost = self.lanes or (loops[-1].name if loops else None)
         turns = self.row_count * self.turns(loops)
         rows: Rows = {}
         once: Rows = {}
         accesses: list[Access] = []
         widest = 1
-        for value in walk(*roots):
+        for value in walk(*values):
             element = self.depths.value(value) == ELEMENT and bool(loops)
             if not element:
                 if id(value) in self.seen:
@@ -273,7 +289,10 @@ class _NestCost:
                 self.seen.add(id(value))
             known_once = self.depths.value(value) == 0 and not element
             times = turns if element else 1 if known_once else self.row_count
-            count(rows if element else once, value, times)
+            if element and id(value) in self.runs:
+                note(rows, DRAW, name_of(value.dtype), times)
+            else:
+                count(rows if element else once, value, times)
             if isinstance(value, Load):
                 accesses.append(self.counts.access(value, times, innermost, self.in_row))
             elif isinstance(value, Kept):
@@ -290,6 +309,11 @@ class _NestCost:
         )  # fmt: skip
 
 
+def is_apart(nest: Nest, lengths: Mapping[str, int]) -> bool:
+    """Whether a nest is computed by its pieces where the open lengths are ``lengths``."""
+    return bool(nest.pieces) and all(evaluate(size, lengths) >= 0 for size in nest.holds)
+
+
 class _ContractionCost:
     def __init__(self, made: Contraction, lengths: Mapping[str, int]) -> None:
         self.made = made
@@ -298,6 +322,7 @@ class _ContractionCost:
         self.counts = _Counts(self.reaches, made.operands)
 
     def cost(self, places: Sequence[Hashable] | None) -> Cost:
+        """What the contraction does: its sums, and rows for each element read or stored."""
         made = self.made
         batch, rows, columns, depth = (
             self.turns(loops) for loops in (made.batch, made.rows, made.columns, made.summed)

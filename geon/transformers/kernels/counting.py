@@ -7,12 +7,23 @@ from collections.abc import Hashable
 from ...op_graph.affine import Quotient, Remainder
 from ...op_graph.dtypes import name_of
 from ...op_graph.elementwise import multiply
-from .scalar import Apply, Clamped, Code, Running, Scalar, Select, Wrapped, indices
+from .scalar import (
+    Apply,
+    Clamped,
+    Code,
+    RandomBits,
+    Running,
+    Scalar,
+    Select,
+    Wrapped,
+    indices,
+)
 from .types import Reduction
 
 Rows = dict[tuple[str, str], int]  # how often rows are applied, by the names of row and dtype
 PICKS = frozenset({"copy", "stop_gradient"})  # an element as it is
 MULTIPLY_ADD = "multiply_add"  # of a contraction: no row of the graph
+DRAW = "draw"  # random bits of an element, its neighbours being taken with it
 INDEX = "index"  # stands for a step in the arithmetic of indices
 
 
@@ -27,9 +38,16 @@ def count(rows: Rows, value: Scalar, times: int) -> None:
         note(rows, INDEX, "int64", (2 * len(value.guards) + 1) * times)
     elif isinstance(value, Wrapped):
         note(rows, INDEX, "int64", times)
+    elif isinstance(value, RandomBits):
+        note(rows, DRAW, name_of(value.dtype), times * words_of_counter(value))
     steps = sum(_steps(atom) for each in indices(value) for atom in each.terms)
     if steps:
         note(rows, INDEX, "int64", steps * times)
+
+
+def words_of_counter(value: RandomBits) -> int:
+    """How many elements one counter of Philox gives: of one by itself all are made."""
+    return 16 // value.dtype.itemsize
 
 
 def note(rows: Rows, row: str, dtype: str, times: int) -> None:

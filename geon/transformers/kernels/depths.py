@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from ...op_graph.affine import Affine
-from .scalar import NODES, Kept, Reduced, Running, Scalar, indices, inside, parts
+from .scalar import NODES, Kept, Reduced, Running, Scalar, indices, inside, parts, walk
 from .types import Nest
 
 ROW, ELEMENT = 1, 2
@@ -29,16 +29,19 @@ class Depths:
 
     def value(self, value: Scalar) -> int:
         """The depth at which a value is known."""
-        found = self._known.get(id(value))
-        if found is None:
-            below = [self.value(part) for part in parts(value)]
-            below += [self.index(index) for index in indices(value)]
-            if isinstance(value, Reduced):
-                below.append(self._reduced)
-            elif isinstance(value, (Kept, Running)):
-                below.append(ELEMENT)
-            found = self._known[id(value)] = max(below, default=0)
-        return found
+        for node in walk(value, known=self._known):
+            self._known[id(node)] = self._node(node)
+        return self._known[id(value)]
+
+    def _node(self, value: Scalar) -> int:
+        """The depth of a node whose parts have theirs."""
+        known = [self._known[id(part)] for part in parts(value)]
+        known += [self.index(index) for index in indices(value)]
+        if isinstance(value, Reduced):
+            known.append(self._reduced)
+        elif isinstance(value, (Kept, Running)):
+            known.append(ELEMENT)
+        return max(known, default=0)
 
     def index(self, index: Affine) -> int:
         """The depth at which an index is known."""

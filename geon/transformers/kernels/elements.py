@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
-from ...op_graph.affine import Affine, Quotient, Remainder, Size, strides, variable
-from ...op_graph.axes import Axis
+import numpy as np
+
+from ...op_graph.affine import (
+    Affine,
+    Quotient,
+    Remainder,
+    Size,
+    flattened,
+    strides,
+    variable,
+)
+from ...op_graph.axes import Axes, Axis
 from ...op_graph.bound import is_bound
-from ...op_graph.constants import scalar_value
+from ...op_graph.constants import array_constant, scalar_value
+from ...op_graph.dtypes import UINT64
 from ...op_graph.index_map import Guard, Index, Piece, Position
 from ...op_graph.op_graph import Leaf, Op, among
+from .digits import without_divisions
 from .scalar import (
     Apply,
     Clamped,
@@ -18,15 +30,41 @@ from .scalar import (
     IndexNumber,
     LengthNumber,
     Load,
+    RandomBits,
     Scalar,
     Select,
     Wrapped,
 )
 
+SEED_AND_DRAW = Axes([Axis("seed and draw", 2)])
+
 
 def is_same(op: Op) -> bool:
     """Whether each element of ``op`` is that of its only argument."""
     return op.primitive.picks and len(op.args) == 1
+
+
+def examined(op: Op) -> tuple[Op, ...]:
+    """What an op that acts looks at: its argument, or what was found of that before."""
+    return op.args[1:] or op.args
+
+
+def passed(op: Op) -> tuple[Op, ...]:
+    """What the elements of an op are made of; of one that acts, not what it looks at beside."""
+    return op.args[:1] if op.primitive.acts else op.args
+
+
+def held(index: Affine) -> Affine:
+    """An index of one that is held at 0 where its guards fail: held at 0 as a whole.
+
+    A slice begins further on, and of an axis that is too short for it even its element 0 is none.
+    """
+    if len(index.terms) != 1:
+        return index
+    ((atom, step),) = index.terms.items()
+    if not isinstance(atom, Clamped):
+        return index
+    return variable(Clamped(atom.of * step + index.constant, atom.guards))
 
 
 class Nesting(Protocol):
@@ -38,18 +76,21 @@ class Nesting(Protocol):
 
 
 class Operands:
-    """How a kernel with these ``results`` finds values: in memory, where they are ``computed`` by
-    kernels, or not. ``base`` is the value whose memory an op shows.
+    """How a kernel with these ``results`` finds values: in memory, where they are ``computed``
+    by kernels, or not. ``base`` is the value whose memory an op shows.
 
-    ``numbers`` are the values in memory that it reads or writes, in the order they were asked for.
+    ``numbers`` are the values in memory that it reads or writes, in the order they were asked for;
+    ``known`` sizes, of the parts of axes that it walks, that are not negative.
     """
+
+    known: tuple[Size, ...] = ()
 
     def __init__(
         self,
         layouts: Mapping[Op, Nesting],
         base: Mapping[Op, Op],
         results: Sequence[Op],
-        computed: Set[Op] | Mapping[Op, object],
+        computed: Callable[[Op], bool],
     ) -> None:
         self.layouts, self.base, self.results, self.computed = layouts, base, results, computed
         self.numbers: dict[Op, int] = {}
@@ -64,7 +105,7 @@ class Operands:
             return True
         if is_bound(op):
             return bool(len(op.axes))
-        return op in self.computed and not among(op, self.results)
+        return self.computed(op) and not among(op, self.results)
 
     def number(self, op: Op) -> int:
         """The number of the operand ``op``."""
@@ -91,14 +132,22 @@ class Operands:
 class Elements:
     """Makes the scalar code of one kernel.
 
-    ``known`` gives ops code that is valid at the indices where it is asked for: reductions that
-    were finished, what was kept of them, the sum of a contraction. ``readable`` are results that
-    an earlier pass of the same kernel has stored. ``found`` is what was made since ``forget``, by
-    ``id`` (equal hashes would compare ops by ``==``) and indices, in order.
+    ``decided`` says whether a guard holds at all indices that are asked for, or at none, where that
+    is known. ``known`` gives ops code that is valid at the indices where it is asked for:
+    reductions that were finished, what was kept of them, the sum of a contraction. ``readable`` are
+    results that an earlier pass of the same kernel has stored. ``found`` is what was made since
+    ``forget``, by ``id`` (equal hashes would compare ops by ``==``) and indices, in order.
+    Atoms of indices are below their ``ranges``, where these are known.
     """
 
-    def __init__(self, operands: Operands) -> None:
-        self.operands = operands
+    def __init__(
+        self,
+        operands: Operands,
+        decided: Callable[[Guard], bool | None] = lambda guard: None,
+        ranges: Mapping[Hashable, Size] | None = None,
+    ) -> None:
+        self.operands, self.decided = operands, decided
+        self.ranges = {} if ranges is None else ranges
         self.code = Code()
         self.known: dict[Op, Callable[[Index], Scalar | None]] = {}
         self.readable: set[Op] = set()
@@ -110,6 +159,11 @@ class Elements:
 
     def value(self, op: Op, index: Index) -> Scalar:
         """The element of ``op`` at ``index`` (axis name to affine index)."""
+        found = self.reached(op, index)
+        return self.computed(*found) if isinstance(found, tuple) else found
+
+    def reached(self, op: Op, index: Index) -> Scalar | tuple[Op, Index]:
+        """An element that is known or in memory; else what computes it, below views, and where."""
         while True:
             if op in self.known:
                 known = self.known[op](index)
@@ -126,7 +180,7 @@ class Elements:
             elif not row.acts and not is_same(op):
                 break
             op = op.args[0]
-        return self.computed(op, index)
+        return op, index
 
     def load(self, op: Op, index: Index) -> Load:
         """The element of ``op`` read from memory."""
@@ -134,12 +188,32 @@ class Elements:
         return self.code(Load, self.operands.number(op), offset, op.dtype)
 
     def computed(self, op: Op, index: Index) -> Scalar:
-        """The element of an op that is not in memory, from its arguments."""
-        key = (id(op), tuple([index[n] for n in op.axes.names]))
-        if key not in self.found:
-            made = self.made(op, index)
-            self.found[key] = op, made
-        return self.found[key][1]
+        """The element of an op that is not in memory, from its arguments; chains may be long."""
+        stack = [(op, index)]
+        while stack:
+            top, at = stack[-1]
+            waiting = self.waiting(top, at) if self.key(top, at) not in self.found else None
+            if waiting is not None:
+                stack.append(waiting)
+                continue
+            if self.key(top, at) not in self.found:
+                self.found[self.key(top, at)] = top, self.made(top, at)
+            stack.pop()
+        return self.found[self.key(op, index)][1]
+
+    def key(self, op: Op, index: Index) -> tuple[int, tuple[Affine, ...]]:
+        """What ``found`` knows an element by."""
+        return id(op), tuple([index[n] for n in op.axes.names])
+
+    def waiting(self, op: Op, index: Index) -> tuple[Op, Index] | None:
+        """The first argument of an elementwise op that is to be computed before it."""
+        if op.primitive.kind != "elementwise":
+            return None
+        for arg in op.args:
+            found = self.reached(arg, index)
+            if isinstance(found, tuple) and self.key(*found) not in self.found:
+                return found
+        return None
 
     def made(self, op: Op, index: Index) -> Scalar:
         """The node of an op that is not in memory."""
@@ -150,10 +224,23 @@ class Elements:
             return self.code(LengthNumber, op.attrs[0], op.dtype)
         if name == "iota":
             return self.code(IndexNumber, index[op.axes.names[0]], op.dtype)
+        if name == "random_bits":
+            return self.drawn(op, index)
         if op.primitive.index_map is not None:
             return self.chosen(op, index, op.primitive.index_map(op, index))
         args = tuple([self.value(arg, index) for arg in op.args])
         return self.code(Apply, op.primitive, args, op.attrs, op.dtype)
+
+    def drawn(self, op: Op, index: Index) -> RandomBits:
+        """The bits of a draw, whose seed and number are an operand: equal draws are one text."""
+        told = array_constant(np.array(op.attrs[:2], UINT64), SEED_AND_DRAW)
+        seed, draw = (
+            self.code(Load, self.operands.number(told), Affine((), k), UINT64) for k in range(2)
+        )
+        call = self.value(op.args[0], {})
+        axes = [(index[axis.name], axis.expression) for axis in op.axes]
+        position = flattened([at for at, _ in axes], [length for _, length in axes])
+        return self.code(RandomBits, seed, draw, call, position, op.axes.size, op.dtype)
 
     def chosen(
         self, op: Op, index: Index, pieces: tuple[Piece, ...], certain: bool = True
@@ -169,7 +256,11 @@ class Elements:
         at = self.resolved(op, first.index)
         if not first.guards or not others:
             return self.value(arg, at if certain else self.within(arg, at, index))
-        guards = tuple([self.guard(op, guard) for guard in first.guards])
+        guards, never = self.undecided(op, first.guards)
+        if never:
+            return self.chosen(op, index, tuple(others), certain)
+        if not guards:
+            return self.value(arg, at)
         limited = {atom for guard in guards for atom in guard.index.terms}
         safe = {}
         for name, each in at.items():
@@ -188,13 +279,26 @@ class Elements:
             found[axis.name] = each if same else variable(Clamped(each, (inside,)))
         return found
 
+    def undecided(self, op: Op, guards: tuple[Guard, ...]) -> tuple[tuple[Guard, ...], bool]:
+        """The guards that are not known to hold, and whether one is known never to hold."""
+        found = []
+        for guard in guards:
+            made = self.guard(op, guard)
+            holds = self.decided(made)
+            if holds is False:
+                return (), True
+            if holds is None:
+                found.append(made)
+        return tuple(found), False
+
     def guard(self, op: Op, guard: Guard) -> Guard:
         """A guard with its positions as scalar code."""
         return Guard(self.resolved(op, {"": guard.index})[""], guard.low, guard.high)
 
     def resolved(self, op: Op, index: Index) -> dict[str, Affine]:
         """Indices with what stands for positions in the arguments of ``op`` as scalar code."""
-        return {name: self.without_positions(op, each) for name, each in index.items()}
+        found = {name: self.without_positions(op, each) for name, each in index.items()}
+        return {name: held(without_divisions(each, self.ranges)) for name, each in found.items()}
 
     def without_positions(self, op: Op, index: Affine) -> Affine:
         """An index with its positions as scalar code."""

@@ -6,7 +6,7 @@ from ...op_graph.op_graph import Op
 from .blocked import Blocked, make_blocked
 from .contraction import Contraction, make_contraction
 from .elements import Operands
-from .nests import make_nest
+from .pieces import make_nest
 from .types import Call, Fused, Nest
 from .updates import make_update
 

@@ -8,8 +8,8 @@ along its outermost loop; its reductions end in partial values that are combined
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 from ...op_graph.affine import (
     Affine,
@@ -24,7 +24,9 @@ from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
 from ...op_graph.reducers import SUM, Reducer
+from .digits import digits_of
 from .elements import Elements, Operands
+from .regions import Facts, Interval, Region
 from .scalar import IndexNumber, Kept, Reduced, Scalar
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store, folded_row
 from .uses import Uses, depends_on, divides_rows
@@ -32,16 +34,16 @@ from .uses import Uses, depends_on, divides_rows
 BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
 
 
-def make_nest(fused: Fused, operands: Operands) -> Nest:
-    """The loops of a fused kernel.
+def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) -> Nest:
+    """The loops of a fused kernel over a region of its results.
 
     Rows that adjoin in memory are taken side by side, but for those that a division or a position
     of each row is needed for: these are no vectors.
     """
-    nest = _Maker(fused, operands, across=True).make()
+    nest = NestMaker(fused, operands, region, facts, across=True).make()
     if nest.across is not None and divides_rows(nest):
-        nest = _Maker(fused, operands, across=False).make()
-    return replace(nest, operands=tuple(operands.numbers))
+        nest = NestMaker(fused, operands, region, facts, across=False).make()
+    return nest
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,9 +64,14 @@ class _Item:
 Groups = list[tuple[str, ...]]
 
 
-class _Maker:
-    def __init__(self, fused: Fused, operands: Operands, across: bool) -> None:
+class NestMaker:
+    """Makes the loops of one kernel over a ``region``, with ``facts`` about its lengths."""
+
+    def __init__(
+        self, fused: Fused, operands: Operands, region: Region, facts: Facts, across: bool
+    ) -> None:
         self.operands, self.wants_across = operands, across
+        self.region, self.facts = region, facts
         self.results = operands.results
         self.rows = fused.rows
         self.reductions = fused.reductions
@@ -73,11 +80,20 @@ class _Maker:
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
                 self.extents.setdefault(axis.name, operands.extent(axis))
+        self.low: dict[str, Size] = {}
+        self.phases = 1
+        for name, interval in region.spans:
+            self.narrow(name, interval)
         self.variable = {name: k for k, name in enumerate(self.extents)}
+        self.digits: dict[str, tuple[str, ...]] = {}
         self.levels: dict[Op, int] = {}
         self.items = self.find_items()
         for op in self.results:
             operands.number(op)
+
+    def narrow(self, name: str, interval: Interval) -> None:
+        """Walk no more than an interval of an axis."""
+        self.extents[name], self.low[name] = interval.turns, interval.low
 
     # What is computed in which pass -------------------------------------------------------------
 
@@ -145,23 +161,51 @@ class _Maker:
         rows = self.rows or frozenset()
         return [n for n in order if n in rows]
 
+    def by_element(self) -> Nest:
+        """One pass with a loop for each axis."""
+        self.rows = frozenset()
+        self.go_over(self.walked())
+        return self.build([], None, {})
+
+    def go_over(self, inner: tuple[str, ...]) -> None:
+        """Store all results in one pass over these axes."""
+        self.items = [_Item(i.op, False, 0, inner) for i in self.items]
+
+    def walked(self) -> tuple[str, ...]:
+        """The axes that have loops, in the order of memory."""
+        order = self.operands.order(self.results[0])
+        if self.region.unrolled:
+            return order[:-1]
+        return tuple([digit for name in order for digit in self.digits.get(name, (name,))])
+
+    def take_apart(self, uses: Uses) -> bool:
+        """Walk axes that are divided by their digits; False where there are none."""
+        if self.region.spans or self.region.cuts:
+            return False
+        for name in self.walked():
+            lengths = digits_of(uses.indices, self.name((name,)), self.extents[name])
+            digits = tuple([f"{name} digit {k}" for k in range(len(lengths))])
+            if digits:
+                self.digits[name] = digits
+                self.extents.update(zip(digits, lengths, strict=True))
+                self.variable.update({d: len(self.variable) + k for k, d in enumerate(digits)})
+        return bool(self.digits)
+
     def map_nest(self) -> Nest:
         """One pass over all axes: a single loop where memory allows, else rows and a last loop."""
-        order = self.operands.order(self.results[0])
+        order = self.walked()
         if not order:
-            return self.build([], None, {})
-        groups: Groups = [(n,) for n in order]
-        uses = Uses()
-        if len(order) > 1:
-            self.rows = frozenset()
-            self.items = [_Item(i.op, False, 0, order) for i in self.items]
-            uses = Uses.of(self.build([], None, {}))
-            groups = self.merged(order, uses)
+            return self.by_element()
+        uses = Uses.of(self.by_element())
+        if self.take_apart(uses):
+            order = self.walked()
+            uses = Uses.of(self.by_element())
+        groups = self.merged(order, uses)
         if len(groups) == 1:
-            self.items = [_Item(i.op, False, 0, order) for i in self.items]
+            self.go_over(order)
             return self.build([], None, {order: groups})
         inner, across = groups[-1], self.across(order, uses)
-        self.items = [_Item(i.op, False, 0, inner) for i in self.items]
+        self.go_over(inner)
         if across is not None and self.wants_across:
             rows: Groups = [(n,) for group in groups[:-1] for n in group if n != across]
             return self.build(rows, across, {inner: [inner]})
@@ -215,7 +259,11 @@ class _Maker:
         self, rows: Groups, across: str | None, merged: dict[tuple[str, ...], Groups]
     ) -> Nest:
         """A nest with these loops."""
-        self.elements = Elements(self.operands)
+        self.ranges: dict[Hashable, Size] = {}
+        decide = self.facts.decide
+        self.elements = Elements(
+            self.operands, lambda guard: decide(guard, self.ranges), self.ranges
+        )
         self.index: dict[str, Affine] = {}
         self.arrays: list[RowArray] = []
         self.kept: list[tuple[Op, tuple[Affine, ...], Kept]] = []
@@ -227,7 +275,8 @@ class _Maker:
         if across is not None:
             side_by_side = Loop("lane", (across,), self.extents[across])
             lane = variable("first_lane") + variable("lane")
-            self.index[across] = self.operands.at(across, lane)
+            self.index[across] = self.operands.at(across, lane + self.low.get(across, 0))
+            self.ranges.update(first_lane=1, lane=self.extents[across])  # both together
         divided = not rows and across is None
         last = max((item.level for item in self.items), default=0)
         for level in range(last + 1):
@@ -243,8 +292,9 @@ class _Maker:
         """The loop over these axes as one, which gives their indices."""
         name = self.name(axes)
         parts = split(variable(name), [self.extents[n] for n in axes])
-        for n, part in zip(axes, parts, strict=True):
-            self.index[n] = self.operands.at(n, part)
+        for axis, part in zip(axes, parts, strict=True):
+            self.index[axis] = self.operands.at(axis, part + self.low.get(axis, 0))
+            self.ranges.update(dict.fromkeys(part.terms, self.extents[axis]))
         return Loop(name, axes, product(self.extents[n] for n in axes))
 
     def make_level(
@@ -268,7 +318,7 @@ class _Maker:
             if not inner and not any(item.reduces for item in items):
                 (after if len(shapes) > 1 else steps).extend(self.stores(items))
                 continue
-            steps.append(self.make_pass(level, inner, items, merged.get(inner)))
+            steps += self.make_passes(level, inner, items, merged.get(inner))
             for item in items:
                 if item.reduces:
                     self.finish(item.op)
@@ -286,6 +336,25 @@ class _Maker:
             found.append(Store(self.operands.number(item.op), offset, value, item.op.dtype))
         return found
 
+    def make_passes(
+        self, level: int, inner: tuple[str, ...], items: list[_Item], groups: Groups | None
+    ) -> list[Pass]:
+        """A pass for each interval that the innermost axis is cut into."""
+        if not self.region.cuts or self.region.unrolled:
+            return [self.make_pass(level, inner, items, groups)]
+        found = []
+        for interval in self.region.cuts:
+            if interval.phases > 1:
+                self.narrow(inner[-1], interval)
+                self.phases = interval.phases
+                found.append(self.make_pass(level, inner, items, groups))
+                self.phases = 1
+                interval = interval.rest
+            if interval.extent != 0:
+                self.narrow(inner[-1], interval)
+                found.append(self.make_pass(level, inner, items, groups))
+        return found
+
     def make_pass(
         self, level: int, inner: tuple[str, ...], items: list[_Item], groups: Groups | None
     ) -> Pass:
@@ -294,14 +363,39 @@ class _Maker:
         loops = tuple([self.loop(axes) for axes in groups or [(n,) for n in inner]])
         reductions = [self.reduction(item.op) for item in items if item.reduces]
         written = [item for item in items if not item.reduces]
-        stores = self.stores(written)
+        stores = self.unrolled(written)
         keeps = self.keep_costly(level, inner, {loop.name for loop in loops})
-        self.elements.readable.update(item.op for item in written)
+        if not self.region.cuts:
+            self.elements.readable.update(item.op for item in written)
         return Pass(loops, tuple(reductions), tuple(stores), tuple(keeps))
+
+    def unrolled(self, items: list[_Item]) -> list[Store]:
+        """Stores at each index of the innermost axis that one turn takes, or at all of them."""
+        if self.region.unrolled:
+            places = [Affine((), interval.low) for interval in self.region.cuts]
+        elif self.phases > 1:
+            last = self.operands.order(self.results[0])[-1]
+            turn = self.index[last] - self.low[last]
+            places = [turn * self.phases + self.low[last] + k for k in range(self.phases)]
+        else:
+            return self.stores(items)
+        last = self.operands.order(self.results[0])[-1]
+        found = []
+        for place in places:
+            self.index[last] = place
+            found += self.stores(items)
+        return found
 
     def index_of(self, op: Op) -> dict[str, Affine]:
         """The loops' indices of an op's axes."""
-        return {n: self.index[n] for n in op.axes.names}
+        return {n: self.index_along(n) for n in op.axes.names}
+
+    def index_along(self, name: str) -> Affine:
+        """The index along an axis, which the loops over its digits make up."""
+        digits = self.digits.get(name)
+        if digits is None:
+            return self.index[name]
+        return flattened([self.index[d] for d in digits], [self.extents[d] for d in digits])
 
     def reduction(self, op: Op) -> Reduction:
         """A reduction with the elements it goes over."""

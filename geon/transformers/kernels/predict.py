@@ -79,14 +79,17 @@ class _Predictor:
         self.known: set[int] = set()  # operands that an earlier pass has touched
 
     def seconds(self) -> float:
+        """What the kernel takes: starting it, then what it does."""
         return self.speeds.start + self.speeds.wake * (self.threads - 1) + self.work()
 
     def work(self) -> float:
-        """Seconds without those that any kernel takes to begin."""
+        """Seconds of its stages one after another, without those that any kernel takes to begin."""
         speeds = self.speeds
         if self.cost.counted is not None:
-            steps = self.cost.counted.steps * speeds.serial / self.threads
-            return beside(steps, self.fetched(self.cost.moves))
+            counted = self.cost.counted
+            steps = counted.steps * speeds.serial
+            steps += counted.picked * speeds.at(speeds.far, counted.among)
+            return beside(steps / self.threads, self.fetched(self.cost.moves))
         if self.cost.product is not None:
             return self.product(self.cost.product)
         if self.cost.steps:
@@ -137,7 +140,8 @@ class _Predictor:
 
     def at_once(self, stage: Stage) -> int:
         """How many rows are taken side by side."""
-        return min(stage.inner, self.machine.side_by_side) if stage.side_by_side else 1
+        rows = min(stage.inner, self.machine.side_by_side) if stage.side_by_side else 1
+        return max(rows, 1)
 
     def block_bytes(self, access: Access, at_once: int) -> int:
         """The bytes of lines that a block of rows touches."""
@@ -158,7 +162,7 @@ class _Predictor:
         for operand, writing in {(a.operand, a.writes): None for a in stage.accesses}:
             same = [a for a in stage.accesses if (a.operand, a.writes) == (operand, writing)]
             whole = max(a.reach.line_bytes for a in same)
-            if operand in self.known:
+            if operand in self.known and not stage.piece:
                 again += max(whole, blocks * max(block[id(a)] for a in same))
             else:
                 moves[operand][writing] += whole
@@ -250,7 +254,9 @@ class _Predictor:
         if is_near(access):
             return 0.0
         size = access.row.line_bytes if access.row.elements > 1 else max(self.behind)
-        if access.reach.line_bytes < LINE * access.reach.elements:
+        if access.reach.scattered:
+            size = access.reach.line_bytes
+        elif access.reach.line_bytes < LINE * access.reach.elements:
             size = 0  # several in each line, which is fetched once
         return access.times * self.speeds.at(self.speeds.far, size)
 

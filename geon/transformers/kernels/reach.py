@@ -20,13 +20,15 @@ class Reach:
 
     ``step`` says how neighbours along the innermost loop lie: they adjoin (``unit``), each touches
     a line of its own (``far``), or it is one element (``still``). ``span`` is how far the last
-    element lies behind the first, in elements; None where a position is computed.
+    element lies behind the first, in elements; None where a position is computed. ``scattered``
+    says that positions are computed for single elements: neighbours may lie anywhere.
     """
 
     elements: int
     line_bytes: int
     step: str
     span: int | None
+    scattered: bool = False
 
 
 class Reaches:
@@ -48,7 +50,9 @@ class Reaches:
             count = self.count(atom)
             counts *= count
             if count > 1:
-                strides.append((abs(self.number(step)), count))
+                # What is at a position that is computed has a line of its own.
+                least = LINE // itemsize if isinstance(atom, NODES) else 0
+                strides.append((max(abs(self.number(step)), least), count))
         variables = set(named(offset))
         most = _product(self.extents.get(name, 1) for name in variables)
         span = None
@@ -58,7 +62,9 @@ class Reaches:
         elements = min(reached)
         apart = min([step for step, _ in strides], default=1)
         each = min(max(apart, 1) * itemsize, LINE)
-        return Reach(elements, elements * each, self.step(offset, innermost, itemsize), span)
+        scattered = each == LINE and any(isinstance(atom, NODES) for atom in offset.terms)
+        lines = min(elements * each, size * itemsize) if scattered else elements * each
+        return Reach(elements, lines, self.step(offset, innermost, itemsize), span, scattered)
 
     def count(self, atom: Hashable) -> int:
         """How many values an atom of an index takes, at most."""

@@ -8,7 +8,7 @@ functions of these values.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -90,6 +90,22 @@ class Wrapped:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class RandomBits:
+    """Bits of draw number ``draw`` of a stream: those of its element number ``position``.
+
+    ``op_graph.philox`` says which bits these are. The stream's ``seed``, ``draw`` and the number of
+    the ``call`` are uint64 scalars; the draw has ``size`` elements.
+    """
+
+    seed: Scalar
+    draw: Scalar
+    call: Scalar
+    position: Affine
+    size: Size
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Reduced:
     """Scalar ``part`` of the state that reduction ``number`` of the kernel ended with."""
 
@@ -131,6 +147,7 @@ Scalar = (
     | Apply
     | Select
     | Wrapped
+    | RandomBits
     | Reduced
     | Running
     | Kept
@@ -185,6 +202,8 @@ def parts(value: Scalar) -> tuple[Scalar, ...]:
         return value.args
     if isinstance(value, Select):
         return value.value, value.other
+    if isinstance(value, RandomBits):
+        return value.seed, value.draw, value.call
     return (value.position,) if isinstance(value, Wrapped) else ()
 
 
@@ -192,6 +211,8 @@ def indices(value: Scalar) -> tuple[Affine, ...]:
     """The indices that stand in a node."""
     if isinstance(value, (Load, Kept)):
         return (value.offset,)
+    if isinstance(value, RandomBits):
+        return (value.position,)
     if isinstance(value, IndexNumber):
         return (value.index,)
     return tuple(guard.index for guard in value.guards) if isinstance(value, Select) else ()
@@ -206,19 +227,23 @@ def inside(atom: Hashable) -> tuple[Affine, ...]:
     return ()
 
 
-def walk(*roots: Scalar) -> Iterator[Scalar]:
-    """Every node below these, once, what it computes with before it, positions included."""
+def below(value: Scalar) -> list[Scalar]:
+    """The nodes that a node stands on, those in its indices among them."""
+    return [*parts(value), *(node for index in indices(value) for node in positions(index))]
+
+
+def walk(*roots: Scalar, known: Container[int] = ()) -> Iterator[Scalar]:
+    """Every node below these, once, what it stands on first; none below those ``known`` by id."""
     seen: set[int] = set()
     stack: list[tuple[Scalar, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         value, ready = stack.pop()
         if ready:
             yield value
-        elif id(value) not in seen:
+        elif id(value) not in seen and id(value) not in known:
             seen.add(id(value))
             stack.append((value, True))
-            below = [*parts(value), *(x for index in indices(value) for x in positions(index))]
-            stack += [(x, False) for x in reversed(below)]
+            stack += [(x, False) for x in reversed(below(value))]
 
 
 def positions(index: Affine) -> Iterator[Scalar]:
@@ -238,6 +263,7 @@ NODES = (
     Apply,
     Select,
     Wrapped,
+    RandomBits,
     Reduced,
     Running,
     Kept,

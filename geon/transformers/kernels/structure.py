@@ -23,6 +23,7 @@ from .scalar import (
     LengthNumber,
     Load,
     Number,
+    RandomBits,
     Reduced,
     Scalar,
     Select,
@@ -59,14 +60,7 @@ class _Structure:
     def of(self, work: Nest | Contraction) -> Hashable:
         """The structure of all of a kernel's work."""
         if isinstance(work, Nest):
-            body: Hashable = (
-                self.loops(work.rows),
-                work.across and self.loops((work.across,)),
-                tuple([self.step(step) for step in work.steps]),
-                tuple([self.step(step) for step in work.ending]),
-                tuple([self.array(array) for array in work.arrays]),
-                work.fill and (work.fill.operand, work.fill.source),
-            )
+            body = self.nest(work)
         else:
             groups = (work.batch, work.rows, work.columns, work.summed)
             body = (
@@ -78,6 +72,19 @@ class _Structure:
                 work.unit,
             )
         return type(work), body, tuple(self.nodes), tuple([op.dtype for op in work.operands])
+
+    def nest(self, nest: Nest) -> Hashable:
+        """A nest with its pieces."""
+        return (
+            self.loops(nest.rows),
+            nest.across and self.loops((nest.across,)),
+            tuple([self.step(step) for step in nest.steps]),
+            tuple([self.step(step) for step in nest.ending]),
+            tuple([self.array(array) for array in nest.arrays]),
+            nest.fill and (nest.fill.operand, nest.fill.source),
+            tuple([self.nest(piece) for piece in nest.pieces]),
+            nest.holds,
+        )
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:
         """Loops by variable and extent."""
@@ -109,10 +116,9 @@ class _Structure:
 
     def value(self, value: Scalar) -> int:
         """The number of a node."""
-        for node in walk(value):
-            if id(node) not in self.numbers:
-                self.numbers[id(node)] = len(self.numbers)
-                self.nodes.append(self.node(node))
+        for node in walk(value, known=self.numbers):
+            self.numbers[id(node)] = len(self.numbers)
+            self.nodes.append(self.node(node))
         return self.numbers[id(value)]
 
     def node(self, value: Scalar) -> Hashable:
@@ -134,6 +140,9 @@ class _Structure:
             return kind, self.guards(value.guards), chosen
         if isinstance(value, Wrapped):
             return kind, self.numbers[id(value.position)], value.length
+        if isinstance(value, RandomBits):
+            stream = tuple([self.numbers[id(x)] for x in (value.seed, value.draw, value.call)])
+            return kind, stream, self.index(value.position), value.size, value.dtype
         if isinstance(value, Kept):
             return kind, value.number, self.index(value.offset), value.dtype
         if isinstance(value, Reduced):

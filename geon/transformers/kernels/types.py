@@ -34,7 +34,10 @@ class Fused:
         if self.chain is not None:
             steps = ", then ".join(str(fused) for fused, _ in self.chain.steps)
             return f"blocks of {self.chain.rows}: {steps}"
-        return self.kind if self.rows is None else f"{self.kind} by {', '.join(sorted(self.rows))}"
+        if self.rows is None:
+            return self.kind
+        by = f"by {', '.join(sorted(self.rows))}" if self.rows else "of one row"
+        return f"{self.kind} {by}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -146,6 +149,9 @@ class Nest:
     ``across`` is the loop over rows that adjoin in memory, which may be taken side by side.
     ``operands`` are the values in memory, by the numbers of loads and stores. ``fill`` comes before
     all, where only a part is stored.
+
+    ``pieces`` are nests that together compute the same where none of the sizes in ``holds`` is
+    negative: each is over a region in which choices are decided.
     """
 
     rows: tuple[Loop, ...]
@@ -155,6 +161,8 @@ class Nest:
     arrays: tuple[RowArray, ...]
     operands: tuple[Op, ...]
     fill: Fill | None = None
+    pieces: tuple[Nest, ...] = ()
+    holds: tuple[Size, ...] = ()
 
     @property
     def passes(self) -> tuple[Pass, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...op_graph.affine import Affine, Quotient, Remainder
+from ...op_graph.affine import Affine, Quotient, Remainder, variable
 from .depths import ROW, Depths
-from .scalar import Load, Scalar, Wrapped, indices, inside, walk
+from .scalar import Load, RandomBits, Scalar, Wrapped, indices, inside, walk
 from .types import Nest, Store
 
 
@@ -34,11 +34,16 @@ class Uses:
                 found.address(step.offset)
         return found
 
+    @property
+    def indices(self) -> list[Affine]:
+        """All that is used, as indices."""
+        return [*self.offsets, *map(variable, self.values)]
+
     def add(self, value: Scalar) -> None:
         """Note the uses in scalar code."""
         for node in walk(value):
             for index in indices(node):
-                if isinstance(node, Load):
+                if isinstance(node, (Load, RandomBits)):
                     self.address(index)
                 else:
                     self.direct(index)

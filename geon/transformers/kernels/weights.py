@@ -7,7 +7,7 @@ calls a function, or how it is written.
 from __future__ import annotations
 
 from .depths import ELEMENT, Depths
-from .scalar import Apply, Kept, LengthNumber, Number, Scalar, Wrapped, walk
+from .scalar import Apply, Kept, LengthNumber, Number, RandomBits, Scalar, Wrapped, walk
 from .types import Pass
 
 EXPENSIVE = 8  # an elementary function, in cheap ops
@@ -21,6 +21,8 @@ def weight(step: Pass, depths: Depths) -> int:
     for value in walk(*roots):
         free = isinstance(value, (Number, LengthNumber, Kept, Wrapped))
         if not free and depths.value(value) == ELEMENT:
-            costly = isinstance(value, Apply) and value.row.cost == "expensive"
+            costly = isinstance(value, RandomBits) or (
+                isinstance(value, Apply) and value.row.cost == "expensive"
+            )
             found += EXPENSIVE if costly else 1
     return found

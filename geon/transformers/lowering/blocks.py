@@ -57,7 +57,7 @@ class _Chains:
         """Each chain in the place of its first group."""
         taken: dict[Group, Group | None] = {}
         for seed in self.groups:
-            if seed.form.kind == "contraction" and seed not in taken:
+            if form(seed).kind == "contraction" and seed not in taken:
                 chain = self.chain_from(seed)
                 if chain is not None:
                     members, made = chain
@@ -78,11 +78,11 @@ class _Chains:
         members = self.ordered(grown.members)
         batch = [n for n in seed.results[0].axes.names if n in grown.kept and n in batch_of(seed)]
         inner, slots = self.slots(members, grown.inner, {rows, *batch})
-        steps = tuple([(group.form, group.results) for group in members])
+        steps = tuple([(form(group), group.results) for group in members])
         chain = Chain(steps, tuple(batch), rows, inner, slots)
         made = self.merged(members, chain)
         layouts, base = self.laid_out.layouts, self.laid_out.base
-        operands = Operands(layouts, base, made.results, self.computed)
+        operands = Operands(layouts, base, made.results, self.computed.__contains__)
         return (members, made) if make_blocked(chain, operands) is not None else None
 
     # Growing ------------------------------------------------------------------------------------
@@ -205,39 +205,50 @@ class _Chains:
         results = tuple([op for group in members for op in group.results if op not in inside])
         reads = dict.fromkeys(op for group in members for op in group.reads if op not in own)
         needs = dict.fromkeys(op for group in members for op in group.needs if op not in own)
-        form = Fused("blocked", chain=chain)
+        apart = tuple([each for group in members for each in group.apart if each.other not in own])
+        fused = Fused("blocked", chain=chain)
         in_place: dict[Op, tuple[Op, ...]] = dict.fromkeys(results, ())
-        return Group(results[0], results, tuple(reads), tuple(needs), in_place, form)
+        return Group(results[0], results, tuple(reads), tuple(needs), in_place, fused, apart)
+
+
+def form(group: Group) -> Fused:
+    """How a group computes: groups of a target that fuses say so."""
+    assert group.fused is not None
+    return group.fused
+
+
+def product_of(group: Group) -> Op:
+    """The product that a contraction computes."""
+    dot = form(group).dot
+    assert dot is not None
+    return dot
 
 
 def batch_of(group: Group) -> frozenset[str]:
     """The axes that both operands of a product keep."""
-    x, y = group.form.dot.args
+    x, y = product_of(group).args
     return frozenset(x.axes.names) & frozenset(y.axes.names)
 
 
 def kept_by(group: Group) -> frozenset[str]:
     """The axes over which a group could run block by block."""
-    form, common = (
-        group.form,
-        frozenset.intersection(
-            *[frozenset(op.axes.names) for op in group.results],
-            *[frozenset()] * (not group.results),
-        ),
-    )
-    if form.kind == "call" and finds_extremes(group.op):
-        return common
-    if form.chain is not None or form.kind not in ("nest", "contraction"):
+    if not group.results:
         return frozenset()
-    if form.kind == "nest":
-        return common if form.rows is None else common & form.rows
-    renamed = {name for pair in form.names for name in pair}
-    return common - renamed - frozenset(form.dot.attrs[0])
+    fused = form(group)
+    common = frozenset.intersection(*[frozenset(op.axes.names) for op in group.results])
+    if fused.kind == "call" and finds_extremes(group.op):
+        return common
+    if fused.kind == "nest":
+        return common if fused.rows is None else common & fused.rows
+    if fused.kind != "contraction":
+        return frozenset()
+    renamed = {name for pair in fused.names for name in pair}
+    return common - renamed - frozenset(product_of(group).attrs[0])
 
 
 def reduces(group: Group, kept: Set[str]) -> bool:
     """Whether a group makes one value, or several, of each row."""
-    return bool(group.form.reductions) or all(kept >= set(op.axes.names) for op in group.results)
+    return bool(form(group).reductions) or all(kept >= set(op.axes.names) for op in group.results)
 
 
 def same_rows(x: Op, y: Op, cut: set[str]) -> bool:

@@ -14,12 +14,14 @@ from typing import NamedTuple
 from ...op_graph.axes import Axis
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import product
-from ...op_graph.op_graph import Leaf, Op
+from ...op_graph.op_graph import Leaf, Op, among
+from ..kernels.elements import examined
 from ..kernels.types import Fused
 from .blocks import by_blocks
 from .fusion_reads import FusionGroup, Reading
-from .groups import Group, single
+from .groups import Apart, Group, single
 from .layout import LaidOut, is_choice
+from .merging import Merging
 from .target import Target
 
 BODY = 512  # statements of one nest: a longer body is no faster, and compiles longer
@@ -30,6 +32,7 @@ RECENT = 8  # the last kernels that read a value, which one more of its readers 
 CHEAP_CHAIN = 8
 ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
 FEW_ROWS = 8
+REPEATED = 2  # kernels that compute a costly op, such as forward and backward, before it is stored
 LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
 
 
@@ -114,6 +117,7 @@ class _Fusion:
         self.chain: dict[Op, int] = {}
         self.recompute_sources: dict[Op, frozenset[Op]] = {}
         self.after_contraction: set[Op] = set()
+        self.reasons: dict[FusionGroup, list[Apart]] = {}
 
     # Walking ------------------------------------------------------------------------------------
 
@@ -125,6 +129,10 @@ class _Fusion:
         for op in reversed(self.ops):
             if not is_bound(op):
                 self.visit(op)
+        if self.target.model is not None and not self.apart:
+            merging = Merging(self, self.target.model, self.groups)
+            merging.run()
+            self.reasons = merging.apart
         acted: dict[Op, tuple[Op, ...]] = {}
         made = []
         for op in self.ops:
@@ -132,8 +140,8 @@ class _Fusion:
             if group is None:
                 continue
             if group.kind == "call":
-                form = Fused("call")
-                made.append(single(self.laid_out, self.target, op, acted, form))
+                fused = Fused("call")
+                made.append(single(self.laid_out, self.target, op, acted, fused))
             elif op is group.results[0]:
                 made.append(self.made(group))
         return made
@@ -187,7 +195,11 @@ class _Fusion:
             return
         if op.primitive.acts:
             self.library(op, uses)
-            self.pass_on(op.args[0], [Use(op, True, False), *uses])
+            for arg in examined(op):
+                self.pass_on(arg, [Use(op, True, False)])
+            # What is looked at twice, here and where it is used, is computed once.
+            self.require(self.laid_out.base[op.args[0]])
+            self.pass_on(op.args[0], uses)
             return
         if op.primitive.cost == "kernel" and not is_choice(op) and not reduces(op):
             self.library(op, uses)
@@ -254,8 +266,11 @@ class _Fusion:
     def enter(self, op: Op, group: FusionGroup, result: bool) -> None:
         """Compute ``op`` in a group, stored by it where it is a ``result``."""
         group.inner.add(op)
-        if not all(self.straight(use, group) for use in self.within(self.uses.get(op, []), group)):
+        inside = self.within(self.uses.get(op, []), group)
+        if not all(self.straight(use, group) for use in inside):
             group.reindexed.add(op)
+        if any(use.broadcasts or use.op in group.widened for use in inside):
+            group.widened.add(op)
         group.statements += statements(op)
         for axis in loop_axes(op):
             group.extents.setdefault(axis.name, axis.expression)
@@ -269,7 +284,7 @@ class _Fusion:
     def library(self, op: Op, uses: list[Use]) -> None:
         """A kernel of its own, which reads its arguments from memory."""
         group = self.begin(op, "call", uses)
-        for arg in op.args:
+        for arg in examined(op) if op.primitive.acts else op.args:
             self.require(self.laid_out.base[arg])
             if not op.primitive.acts:
                 self.pass_on(arg, [Use(op, False, False)])
@@ -314,10 +329,19 @@ class _Fusion:
         alone = len(uses) == 1 and not uses[0].broadcasts and not self.operand(uses[0])
         if not (cheap or scalar or alone):
             return False
+        if op.primitive.cost == "expensive" and not scalar and self.multiplies(uses, users):
+            return False
         for group in users:
             if group.kind == "call" or self.full(op, group):
                 return False
         return not any(self.operand(use) and op in self.after_contraction for use in uses)
+
+    def multiplies(self, uses: list[Use], users: list[FusionGroup]) -> bool:
+        """Whether repeating an op in all its users computes it more often than memory costs."""
+        widened = any(
+            use.op in group.widened for group in users for use in self.within(uses, group)
+        )
+        return widened or len(users) > REPEATED
 
     def straight(self, use: Use, group: FusionGroup) -> bool:
         """Whether the user is computed at the group's indices, and takes the op at its own."""
@@ -516,9 +540,73 @@ class _Fusion:
         order = Reading(self.laid_out, self.stored_by, group)
         for op in results:
             order.walk(op)
-        rows = group.rows if group.reductions or group.rows is not None else None
-        reductions = tuple(group.reductions)
-        form = Fused(group.kind, rows, group.dot, reductions, group.names)
+        fused = self.fused(group)
         in_place = {op: order.in_place(op) for op in results}
-        main = results[0]
-        return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, form)
+        main, apart = results[0], tuple(self.reasons.get(group, ()))
+        return Group(main, results, tuple(order.reads), tuple(order.needs), in_place, fused, apart)
+
+    def fused(self, group: FusionGroup) -> Fused:
+        """How a group computes."""
+        reductions = tuple(group.reductions)
+        return Fused(group.kind, group.rows, group.dot, reductions, group.names)
+
+    # Two nests as one ---------------------------------------------------------------------------
+
+    def together(self, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
+        """A nest that computes what two do, the second from results of the first; else why not."""
+        if first.kind != "nest" or then.kind != "nest":
+            return f"one is a {then.kind if first.kind == 'nest' else first.kind}"
+        if first.statements + then.statements > BODY:
+            return "the body would be too long"
+        if any(then.extents.get(n, size) != size for n, size in first.extents.items()):
+            return "their loops are of other lengths"
+        read = [op for op in first.results if self.within(self.uses.get(op, []), then)]
+        if not all(self.straight(u, then) for op in read for u in self.within(self.uses[op], then)):
+            return "elements are read at other indices than they are computed at"
+        rows = self.common_rows(first, then, read)
+        if isinstance(rows, str):
+            return rows
+        others = [op for op in first.results if self.is_read_besides(op, then)]
+        return FusionGroup(
+            "nest",
+            min(first.level, then.level),
+            [*others, *then.results],
+            list(dict.fromkeys([*first.reductions, *then.reductions])),
+            first.inner | then.inner,
+            rows,
+            statements=first.statements + then.statements,
+            extents={**first.extents, **then.extents},
+            reindexed=first.reindexed | then.reindexed,
+        )
+
+    def is_read_besides(self, op: Op, then: FusionGroup) -> bool:
+        """Whether a result is needed by more than one of its readers."""
+        return op in self.required or any(c is not then for c in self.users(self.uses.get(op, [])))
+
+    def common_rows(
+        self, first: FusionGroup, then: FusionGroup, read: list[Op]
+    ) -> frozenset[str] | None | str:
+        """The rows that the passes of two nests would share, or why they share none."""
+        rows = then.rows if first.rows is None else first.rows
+        if then.rows is not None and then.rows != rows:
+            return "their rows are other axes"
+        orders = [self.laid_out.layouts[op].order for op in (*first.results, *then.results)]
+        if rows is None:
+            same = all(order == orders[0] for order in orders)
+            return None if same else "their results lie in other orders in memory"
+        if not all(set(order[: len(rows)]) == rows for order in orders):
+            return "rows of one are no rows of the other"
+        found = [*first.reductions, *then.reductions]
+        if rows:
+            return rows if all(self.small_rows(op) for op in found) else "rows are few or long"
+        summed = any(among(op, first.reductions) for op in read)
+        return "elements need a sum of all of them" if summed and any(orders) else rows
+
+    def replace(self, group: FusionGroup, parts: tuple[FusionGroup, ...]) -> None:
+        """Let a group stand for its parts."""
+        for op in (op for part in parts for op in part.results):
+            del self.stored_by[op]
+        self.stored_by.update(dict.fromkeys(group.results, group))
+        for op in group.inner:
+            others = [c for c in self.computed_in[op] if c not in parts]
+            self.computed_in[op] = [*others, group]

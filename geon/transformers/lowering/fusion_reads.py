@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.elements import passed
 from .groups import same_places
 from .layout import LaidOut
 
@@ -27,6 +28,7 @@ class FusionGroup:
     statements: int = 0
     extents: dict[str, int | Length] = field(default_factory=dict)
     reindexed: set[Op] = field(default_factory=set)  # computed at other indices than their own
+    widened: set[Op] = field(default_factory=set)  # computed for more elements than they have
 
 
 class Reading:
@@ -100,6 +102,7 @@ class Reading:
                 seen[op] = frozenset()
                 continue
             name = op.primitive.name
+            args = passed(op)
             if op.primitive.acts:
                 self.needs[op] = None
             keeps = exact and (
@@ -112,9 +115,9 @@ class Reading:
                 keeps = False
             if not ready:
                 stack.append((op, exact, True))
-                stack += [(arg, keeps, False) for arg in op.args]
+                stack += [(arg, keeps, False) for arg in args]
                 continue
-            seen[op] = frozenset().union(*(self.seen[keeps][arg] for arg in op.args))
+            seen[op] = frozenset().union(*(self.seen[keeps][arg] for arg in args))
         return self.seen[aligned][root]
 
     def in_place(self, result: Op) -> tuple[Op, ...]:

@@ -6,10 +6,11 @@ A target that fuses gives a function of its own (``Target.group``); ``one_each``
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...op_graph.bound import is_bound
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.elements import examined
+from ..kernels.types import Fused
 from .layout import LaidOut
 from .target import Target
 
@@ -21,8 +22,8 @@ class Group:
     ``results`` are those that get memory (none where the group only prints or checks); ``reads``
     the values in memory that it reads; ``needs`` the ops whose kernels must have run before, as
     far as that is more than ``reads``; ``in_place`` for each result those of ``reads`` whose memory
-    may hold it: each element is read before its place is written. ``form`` says how a target that
-    fuses computes it.
+    may hold it: each element is read before its place is written. ``fused`` says how a target that
+    fuses computes it, ``apart`` why it is not one kernel with others that read its results.
     """
 
     op: Op
@@ -30,7 +31,23 @@ class Group:
     reads: tuple[Op, ...]
     needs: tuple[Op, ...] = ()
     in_place: dict[Op, tuple[Op, ...]] = field(default_factory=dict)
-    form: Any = None
+    fused: Fused | None = None
+    apart: tuple[Apart, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Apart:
+    """Why a kernel is not one with another that reads its results, which stores ``other``.
+
+    ``seconds`` are those that one kernel would take more than the two, where that is why.
+    """
+
+    other: Op
+    reason: str
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        return self.reason + ("" if self.seconds is None else f" by {1e6 * self.seconds:.2f} us")
 
 
 def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:
@@ -40,16 +57,21 @@ def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:
 
 
 def single(
-    laid_out: LaidOut, target: Target, op: Op, acted: dict[Op, tuple[Op, ...]], form: Any = None
+    laid_out: LaidOut,
+    target: Target,
+    op: Op,
+    acted: dict[Op, tuple[Op, ...]],
+    fused: Fused | None = None,
 ) -> Group:
     """The group of one op; ``acted`` keeps what is found between calls."""
     needs: dict[Op, None] = {}
-    for arg in op.args:
+    args = examined(op) if op.primitive.acts else op.args
+    for arg in args:
         needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
-    reads = tuple({laid_out.base[arg]: None for arg in op.args})
+    reads = tuple({laid_out.base[arg]: None for arg in args})
     if op.primitive.acts:
-        return Group(op, (), reads, tuple(needs), {}, form)
-    return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, form)
+        return Group(op, (), reads, tuple(needs), {}, fused)
+    return Group(op, (op,), reads, tuple(needs), {op: joined(laid_out, target, op)}, fused)
 
 
 def _below(laid_out: LaidOut, op: Op, known: dict[Op, tuple[Op, ...]]) -> tuple[Op, ...]:

@@ -1,4 +1,4 @@
-"""How values lie in memory: which ops are only another look at it, and in which order axes nest."""
+"""How values lie in memory: which ops are views of it, and in which order axes nest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...op_graph.bound import is_bound
+from ...op_graph.building import building
 from ...op_graph.elementwise import copy
+from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_lines, carry_notes
 from ...op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops, with_args
 from .program import Program
@@ -47,9 +49,16 @@ def is_choice(op: Op) -> bool:
     return known and base.axes is NO_AXES and is_bound(base)
 
 
-def lay_out(program: Program, target: Target) -> LaidOut:
-    """The program with copies where a contraction or a result needs another memory order."""
-    state = _State(program, target)
+def lay_out(program: Program, target: Target, own: OwnTable) -> LaidOut:
+    """The program with copies where a contraction or a result needs another memory order.
+
+    New ops are in ``own``.
+    """
+    with building(own):
+        return _laid_out(program, _State(program, target))
+
+
+def _laid_out(program: Program, state: _State) -> LaidOut:
     for op in post_order(program.roots):
         state.place(op)
     outputs = [state.settled(op, number) for number, op in enumerate(program.outputs)]
@@ -115,6 +124,10 @@ class _State:
         self.base[op] = base
 
     def layout_of(self, op: Op, final: bool) -> tuple[Layout, Op]:
+        """The order of an op's axes in memory, and the op whose memory that is.
+
+        What is ``final`` lies in the order of its axes.
+        """
         name = op.primitive.name
         if op.primitive.acts:
             return self.layouts[op.args[0]], self.base[op.args[0]]

@@ -105,7 +105,7 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
         for op, home in homes.items()
     }
     target = schedule.target
-    kept = {} if target.keeps is None else target.keeps(schedule)
+    kept = {} if target.packed is None else target.packed(schedule)
     hidden = _hidden(schedule)
     return Plan(schedule, homes, tuple(buffers), last_use, hidden, kept, scratch)
 
@@ -115,8 +115,8 @@ def _add_scratch(schedule: Schedule, buffers: list[Buffer], reuse: bool) -> dict
 
     What is small and lasting is one buffer for all kernels, so that it stays in the caches.
     """
-    works = schedule.target.works
-    needed = {} if works is None else works(schedule)
+    scratch = schedule.target.scratch
+    needed = {} if scratch is None else scratch(schedule)
     positions = {kernel.op: k for k, kernel in enumerate(schedule.kernels)}
     lasting = {op: each for op, each in needed.items() if each.lasting}
     found: dict[Op, int] = {}
@@ -134,7 +134,8 @@ def _homes(
     """The home of each kernel's result; walked backwards, so that a dying input can join it."""
     results: dict[Op, int] = {op: k for k, op in enumerate(schedule.program.outputs)}
     reads = _leaf_reads(schedule)
-    calm = 1 + max((k for k, kernel in enumerate(schedule.kernels) if kernel.raises), default=-1)
+    raising = [k for k, kernel in enumerate(schedule.kernels) if kernel.raises]
+    safe = max(raising, default=-1) + 1  # the first kernel from which on none raises
     homes: dict[Op, Home] = {}
     joined: set[Op] = set()
     buffers = 0
@@ -156,7 +157,7 @@ def _homes(
             if value in homes or isinstance(value, Leaf) or last_use[value] != k or op in joined:
                 continue
             made = positions[value]
-            if value in results or not _may_join(schedule, homes[op], value, made, reads, calm):
+            if value in results or not _may_join(schedule, homes[op], value, made, reads, safe):
                 continue
             homes[value] = homes[op]
             joined.add(op)
@@ -173,12 +174,17 @@ def _leaf_reads(schedule: Schedule) -> dict[Op, list[int]]:
 
 
 def _may_join(
-    schedule: Schedule, home: Home, value: Op, made: int, reads: dict[Op, list[int]], calm: int
+    schedule: Schedule,
+    home: Home,
+    value: Op,
+    made: int,
+    reads: dict[Op, list[int]],
+    safe: int,
 ) -> bool:
     """Whether ``value``, which kernel ``made`` computes, may be computed in ``home`` already.
 
     A variable's storage is free once everything that reads the old value has run (its producer may
-    read it in place), and from kernel ``calm`` on, after which nothing raises.
+    read it in place), and from kernel ``safe`` on, as none of these raises.
     """
     producer = schedule.kernels[made]
     if value in producer.writes:
@@ -188,7 +194,7 @@ def _may_join(
     late = [k for k in reads.get(home.leaf, ()) if k >= made]
     if any(k > made for k in late) or (late and not among(home.leaf, producer.in_place[value])):
         return False
-    return made >= calm
+    return made >= safe
 
 
 def _hidden(schedule: Schedule) -> tuple[tuple[int, int | Length], ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...op_graph.op_graph import Op, Same
 from ..kernels.costs import Cost, cost_of
+from ..kernels.elements import examined
 from ..kernels.machine import Machine
 from ..kernels.predict import Prediction, prediction
 from ..kernels.types import Call
@@ -28,8 +29,9 @@ def operand_places(
     if not isinstance(kernel.work, Call):
         return [place(op) for op in kernel.work.operands]
     op = kernel.work.op
-    read = [place(schedule.base[arg]) for arg in op.args]
-    return read if op.primitive.acts else [*read, place(op)]
+    if op.primitive.acts:
+        return [place(schedule.base[arg]) for arg in examined(op)]
+    return [*(place(schedule.base[arg]) for arg in op.args), place(op)]
 
 
 def written_place(schedule: Schedule) -> Callable[[Op], Hashable]:

@@ -7,6 +7,7 @@ from functools import cache
 
 from ...errors import IncompleteError
 from ...op_graph.functional import Functional
+from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import made_at
 from ...op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ...op_graph.rewrite import RuleSet, rewrite
@@ -47,14 +48,18 @@ def _lowering_rules(target: Target) -> RuleSet:
     return _rules() | target.rules
 
 
-def build_program(pure: Functional, target: Target) -> Program:
-    """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for."""
+def build_program(pure: Functional, target: Target, own: OwnTable) -> Program:
+    """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for.
+
+    New ops are in ``own``.
+    """
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
     # In one pass a function would be lowered before what it is the argument of is looked at.
-    simple = rewrite(rewrite(roots, _rules(), {}), _lowering_rules(target), {})
-    if target.last is not None:
-        simple = rewrite(simple, target.last, {})
+    passes = [_rules(), _lowering_rules(target), *([] if target.last is None else [target.last])]
+    simple = roots
+    for rules in passes:
+        simple = rewrite(simple, rules, {}, own)
     first, second = len(outputs), len(outputs) + len(pure.updates)
     new = [op for op in simple if isinstance(op, Tensor)]
     made = Program(

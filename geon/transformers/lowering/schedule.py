@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ...op_graph.bound import is_bound
+from ...op_graph.building import building
 from ...op_graph.elementwise import copy
+from ...op_graph.interning import OwnTable
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, Tensor, among, post_order
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
 from ..kernels.types import Fused
-from .groups import Group, one_each
+from .groups import Apart, Group, one_each
 from .layout import LaidOut
 from .program import Program
 from .target import Layout, Target
@@ -29,7 +31,7 @@ class Kernel:
     ``op`` is its first result, or the op that prints or checks; ``reads`` are the values whose
     memory it reads; ``in_place`` for each result those among them whose memory may hold it;
     ``writes`` the variables whose storage results are put into; ``fused`` says which ops it
-    computes together, and ``work`` what it does, as data.
+    computes together, and ``work`` what it does, as data; ``apart`` why it is not one with others.
     """
 
     op: Op
@@ -40,6 +42,7 @@ class Kernel:
     raises: bool
     fused: Fused | None
     work: Work
+    apart: tuple[Apart, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -79,19 +82,20 @@ def _bytes(size: int | Length, itemsize: int) -> int | Length:
     return size * itemsize
 
 
-def schedule(laid_out: LaidOut, target: Target, check: bool = False) -> Schedule:
+def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = False) -> Schedule:
     """The kernels of a laid-out program in the order they run.
 
     What can raise comes before the first write to a variable, so that a call that raises leaves all
     variables as they were. A new value is computed in its variable's storage where everything that
-    reads the old one can come before; otherwise beside it, and copied at the end. With ``check``
-    every float kernel may raise, and each op is a kernel of its own.
+    reads the old one can come before; otherwise beside it, and copied at the end. New ops are in
+    ``own``. With ``check`` every float kernel may raise, and each op is a kernel of its own.
     """
-    work = _Work(laid_out, target, check)
-    work.connect()
-    work.assign_storage()
-    order = work.run()
-    kernels = tuple([work.kernel(group) for group in order])
+    with building(own):
+        work = _Work(laid_out, target, check)
+        work.connect()
+        work.assign_storage()
+        order = work.run()
+        kernels = tuple([work.kernel(group) for group in order])
     return Schedule(kernels, work.program, laid_out.layouts, laid_out.base, target, check)
 
 
@@ -298,8 +302,9 @@ class _Work:
         writes = {op: self.storage[op] for op in group.results if op in self.storage}
         raises = self.raises(group)
         results = group.results
-        operands = Operands(self.laid_out.layouts, self.base, results, self.computed)
-        work = lower(group.op, group.form, operands)
+        operands = Operands(self.laid_out.layouts, self.base, results, self.computed.__contains__)
+        work = lower(group.op, group.fused, operands)
         return Kernel(
-            group.op, results, group.reads, group.in_place, writes, raises, group.form, work
-        )
+            group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,
+            group.apart,
+        )  # fmt: skip

@@ -43,12 +43,13 @@ class Target:
     position; ``hidden`` gives the bytes per element of the first operand that the library takes by
     itself while a row runs (work by blocks of bounded size is not counted). ``contiguous`` names
     the operands that a row reads only in the order of their axes. ``group`` says which ops become
-    one kernel (``groups.Group``), one each where it is None; ``keeps`` which copies kernels of a
+    one kernel (``groups.Group``), one each where it is None; ``packed`` which copies kernels of a
     schedule keep from call to call, by their ``op`` (objects with ``size`` and ``bytes(lengths)``),
-    and ``works`` what scratch memory they work in; ``lacks`` which entries of its tables an op of a
+    ``scratch`` the memory that they work in; ``lacks`` which entries of its tables an op of a
     lowered program needs and they have not. ``machine`` gives the machine that calls on so many
-    threads run on, which kernels' times are predicted for; none are where it is None. ``alignment``
-    is that of the arena and its buffers, in bytes.
+    threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is
+    the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
+    ``alignment`` is that of the arena and its buffers, in bytes.
     """
 
     name: str
@@ -59,8 +60,9 @@ class Target:
     contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     group: Callable[..., list[Any]] | None = None
     last: RuleSet | None = None
-    keeps: Callable[..., dict[Op, Any]] | None = None
-    works: Callable[..., dict[Op, Scratch]] | None = None
+    packed: Callable[..., dict[Op, Any]] | None = None
+    scratch: Callable[..., dict[Op, Scratch]] | None = None
     lacks: Callable[[Op], list[str]] = lambda op: []
     machine: Callable[[int], Machine] | None = None
+    model: Machine | None = None
     alignment: int = 64

@@ -12,6 +12,7 @@ from typing import NoReturn
 from ...errors import PlanError
 from ...op_graph.lengths import evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among, post_order
+from ..kernels.elements import examined, passed
 from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
 from .target import Layout
@@ -52,6 +53,7 @@ class _Play:
         self.written: Kernel | None = None
 
     def run(self) -> None:
+        """Run all kernels in order; ``PlanError`` where one meets what it must not."""
         schedule = self.plan.schedule
         computed: set[Op] = set()
         for kernel in schedule.kernels:
@@ -73,19 +75,21 @@ class _Play:
     def values(self, kernel: Kernel) -> list[Op]:
         """The values a kernel reads: what lies in memory below what it computes."""
         found: dict[Op, None] = {}
-        stack = [arg for op in kernel.results or (kernel.op,) for arg in op.args]
+        stack = list(examined(kernel.op)) if kernel.acts else []
+        stack += [arg for op in kernel.results for arg in op.args]
         seen = set(stack)
         while stack:
             op = stack.pop()
             if isinstance(op, Leaf) or (op in self.plan.homes and not among(op, kernel.results)):
                 found[op] = None
                 continue
-            new = [arg for arg in op.args if arg not in seen]
+            new = [arg for arg in passed(op) if arg not in seen]
             seen.update(new)
             stack += new
         return list(found)
 
     def read(self, kernel: Kernel, value: Op, computed: set[Op]) -> None:
+        """Raise unless the memory of ``value`` holds it, of a variable what it held at entry."""
         if isinstance(value, Leaf):
             held = self.regions.get(value)
             if held is not None and held[0].value is not value:
@@ -115,6 +119,7 @@ class _Play:
         region[:] = [h for h in region if max(h.start, start) >= min(h.end, end)]
 
     def write(self, kernel: Kernel, op: Op) -> None:
+        """Let the memory of ``op`` hold it, and nothing that lay there any more."""
         home = self.plan.homes[op]
         start, end = self.extent(home, op)
         region = self.regions.setdefault(_region(home), [])
@@ -127,6 +132,7 @@ class _Play:
             self.written = self.written or kernel
 
     def shares(self, value: Op, home: Home, start: int, end: int) -> bool:
+        """Whether ``value`` has a byte in common with ``start`` to ``end`` of a home."""
         if isinstance(value, Leaf):
             return value is home.leaf
         other = self.plan.homes.get(value)
@@ -155,6 +161,7 @@ class _Play:
         )
 
     def extent(self, home: Home, op: Op) -> tuple[int, int]:
+        """The bytes from which and to which ``op`` lies; ``PlanError`` where that is too small."""
         size = evaluate(bytes_of(op), self.lengths)
         if home.kind != "arena":
             self.fits(home, op)
@@ -176,6 +183,7 @@ class _Play:
             raise PlanError(f"{op!r} does not lie as {whole!r} does, in whose memory it lives")
 
     def expect(self, value: Op, why: str) -> None:
+        """Raise unless ``value`` is whole where it lies; ``why`` says who needs it."""
         home = self.plan.homes[value]
         start, end = self.extent(home, value)
         for held in self.regions.get(_region(home), ()):

@@ -31,7 +31,7 @@ from .library import library_text
 from .naming import NAME, Function, KernelNames, Parameter, Place
 from .nests import nest_function
 from .passes import indented
-from .working import blocked_scratch
+from .scratch import blocked_scratch
 
 INNER, PACKED, ARRAYS = "inner", "packed", "arrays"  # what a thread works in
 
@@ -45,7 +45,7 @@ class StepNames(KernelNames):
         self.slots = dict(zip(chain.inner, chain.slots, strict=True))
         self.step = work.steps[number]
         self.ops: dict[Place, Op] = {}
-        super().__init__(plan, kernel, chain.steps[number][1])
+        super().__init__(plan, kernel, {}, chain.steps[number][1])
 
     def place(self, op: Op) -> Place:
         """The memory in which ``op`` lies: that of a block for what only steps read."""
@@ -88,13 +88,13 @@ class _Writer:
     def __init__(self, plan: Plan, kernel: Kernel, work: Blocked, vector_bytes: int) -> None:
         self.plan, self.kernel, self.work = plan, kernel, work
         self.vector_bytes = vector_bytes
-        self.names = KernelNames(plan, kernel)
+        self.names = KernelNames(plan, kernel, {})
         self.arrays: Size = 0  # bytes of the arrays of rows of the steps so far
 
     def function(self) -> Function:
         """The functions of the steps, of a task, and the one that is called."""
         texts: list[str] = []
-        calls: list[str] = []
+        steps: list[str] = []
         shared: dict[str, None] = {}
         units: dict[str, None] = {}
         self.names.scratch()
@@ -103,11 +103,14 @@ class _Writer:
             texts.append(made.text)
             shared.update(dict.fromkeys(made.shared))
             units.update(dict.fromkeys(made.units))
-            calls.append(self.called(f"{NAME}_step{number}", made, names))
+            steps.append(self.called(f"{NAME}_step{number}", made, names))
+            self.names.calls(names.called)
+        self.names.calls(["geon_grain"])
         main = self.main()
-        lines = [*self.structure(), *self.task(calls), *main]
+        lines = [*self.structure(), *self.task(steps), *main]
         text = "\n".join([*texts, *lines]) + "\n"
-        return Function(text, tuple(self.names.parameters), tuple(shared), units=tuple(units))
+        parameters, calls = tuple(self.names.parameters), tuple(self.names.called)
+        return Function(text, parameters, tuple(shared), units=tuple(units), calls=calls)
 
     def step(self, number: int) -> tuple[Function, StepNames]:
         """The function of a step, and what its parameters are."""

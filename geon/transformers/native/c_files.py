@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ..printing.c_expressions import definitions
-from ..printing.c_functions import PRELUDE
+from ..printing.helpers import definitions
+from .dialect import PRELUDE
 
 FOLDER = Path(__file__).with_name("c")
 
@@ -35,23 +35,25 @@ class FileFunction(NamedTuple):
     """A function that a C file defines for some types.
 
     ``header`` is what a unit has that calls it. Where that only declares it, ``definition`` is the
-    rest of a unit of its own, the same for all programs.
+    rest of a unit of its own, the same for all programs. ``calls`` are the helper functions that
+    the definition calls.
     """
 
     name: str
     header: str
     definition: str = ""
+    calls: tuple[str, ...] = ()
 
     @property
     def units(self) -> tuple[str, ...]:
         """The unit that defines it, if it is not the caller's own."""
-        return (_unit(self.definition),) if self.definition else ()
+        return (_unit(self.definition, self.calls),) if self.definition else ()
 
 
 @cache
-def _unit(definition: str) -> str:
+def _unit(definition: str, calls: tuple[str, ...]) -> str:
     """A unit with what a definition needs."""
-    return "\n".join([PRELUDE, definitions(definition), c_text("module.h"), definition])
+    return "\n".join([PRELUDE, definitions(calls), c_text("module.h"), definition])
 
 
 def instance(file: str, name: str, macros: Mapping[str, object]) -> str:
@@ -70,10 +72,12 @@ def file_function(
     types: Mapping[str, object],
     macros: Mapping[str, object],
     header: str | None = None,
+    calls: tuple[str, ...] = (),
 ) -> FileFunction:
     """The function that ``file.c`` defines for these macros; its header needs the types alone.
 
-    The header is that of the same name unless it is given.
+    The header is that of the same name unless it is given; ``calls`` are the helpers that the
+    macros call.
     """
     declared = instance(f"{header or file}.h", name, types)
-    return FileFunction(name, declared, instance(f"{file}.c", name, {**types, **macros}))
+    return FileFunction(name, declared, instance(f"{file}.c", name, {**types, **macros}), calls)

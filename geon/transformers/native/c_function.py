@@ -14,11 +14,11 @@ from ...op_graph.axes import Axes, Axis, default_lengths
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Op
 from ..computation import Computation
-from ..given import named_lengths
+from ..open_lengths import named_lengths
 from ..runtime.place import place
 from .emit import REPORTED, RUN
+from .result_pool import new_result
 from .runtime import Bound, NativeProgram, address
-from .spacious import new_result
 
 Array = np.ndarray[Any, Any]
 

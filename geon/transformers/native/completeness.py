@@ -12,7 +12,7 @@ from ..printing import c_expressions
 from . import library
 
 # What the text of kernels, of scalars or of constants has branches of its own for.
-BRANCHES = frozenset({"iota", "dot", "print", "checked"})
+BRANCHES = frozenset({"iota", "dot", "print", "checked", "random_bits"})
 
 
 def lacks(op: Op) -> list[str]:

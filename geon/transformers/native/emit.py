@@ -8,7 +8,8 @@ their names, and how many threads it may use. Kernels with equal text are one fu
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import cast
 
 from ...op_graph.attributes import Frozen
@@ -19,19 +20,22 @@ from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op, Same, post_order
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
+from ..kernels.lower import Work
 from ..kernels.structure import structure
-from ..kernels.types import Call, Nest
+from ..kernels.types import Call
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
-from ..printing.c_expressions import C_TYPES, definitions, literal
-from ..printing.c_functions import PRELUDE
+from ..printing.c_expressions import C_TYPES, literal
+from ..printing.helpers import definitions
 from .blocks import blocked_function
-from .c_files import c_text
+from .c_files import c_text, instance
 from .contractions import contraction_function
+from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
-from .naming import NAME, Function, KernelNames, Parameter, Place, place_of
+from .naming import NAME, START, Function, KernelNames, Parameter, Place, begun, place_of
 from .nests import GRAIN, nest_function
+from .starts import from_starts
 from .units import CALL, cost, divided
 
 LINK = """\
@@ -76,6 +80,7 @@ GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 """
+OWN = {"geon_floor_div": FLOOR_DIV, "geon_grain": GRAIN}  # small functions of kernels
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -125,20 +130,32 @@ def _named(value: object) -> set[str]:
 
 def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     """The C function of a kernel, under the name ``NAME``."""
-    names, work = KernelNames(plan, kernel), kernel.work
+    work, starts = printed_work(plan, kernel)
+    names = KernelNames(plan, kernel, starts)
+    if isinstance(work, Call):
+        return library_function(work.op, names)
     if isinstance(work, Blocked):
         return blocked_function(plan, kernel, work, vector_bytes)
-    if isinstance(work, Nest):
-        return nest_function(work, names, vector_bytes)
     if isinstance(work, Contraction):
-        return contraction_function(work, names, vector_bytes)
-    return library_function(work.op, names)
+        made = contraction_function(work, names, vector_bytes)
+    else:
+        made = nest_function(work, names, vector_bytes)
+        names.calls(["geon_grain"])
+    return replace(made, calls=tuple(names.called))
+
+
+def printed_work(plan: Plan, kernel: Kernel) -> tuple[Work, dict[Place, int]]:
+    """A kernel's work as it is printed, and where in their places operands begin for it."""
+    if isinstance(kernel.work, Contraction):
+        return from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])
+    return kernel.work, {}
 
 
 def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
     """The places that a kernel's function is given: operands, scratch memory, a copy it keeps."""
     assert not isinstance(kernel.work, Call)
-    found: list[Place | None] = [place_of(plan, op) for op in kernel.work.operands]
+    starts = printed_work(plan, kernel)[1]
+    found: list[Place | None] = [begun(place_of(plan, op), starts) for op in kernel.work.operands]
     scratch, kept = plan.scratch.get(kernel.op), plan.kept_numbers.get(kernel.op)
     found.append(None if scratch is None else ("arena", scratch))
     found.append(None if kept is None else ("kept", kept))
@@ -186,7 +203,7 @@ class _Module:
         self.statics: list[str] = []
         self.functions: dict[str, str] = {}
         self.printed: dict[Hashable, tuple[Kernel, Function]] = {}
-        self.shared: dict[str, dict[str, None]] = {}
+        self.made: dict[str, Function] = {}
         self.common: dict[str, None] = {}
         self.declarations: dict[str, str] = {}
 
@@ -243,18 +260,19 @@ class _Module:
         lines.append(self.called(self.function(kernel), number))
         if self.plan.schedule.check and kernel.raises and not kernel.acts:
             op = kernel.results[0]
-            check = finite_function(op, KernelNames(self.plan, kernel))
+            check = finite_function(op, KernelNames(self.plan, kernel, {}))
             lines.append(self.called(check, number))
         return lines
 
     def function(self, kernel: Kernel) -> Function:
         """The function of a kernel: that of an earlier one whose work has the same structure."""
-        if isinstance(kernel.work, Call):
+        work, _ = printed_work(self.plan, kernel)
+        if isinstance(work, Call):
             return function_of(self.plan, kernel, self.vector_bytes)
         memory = memory_of(self.plan, kernel)
         first: dict[Place | None, int] = {None: -1}
         shared = tuple([first.setdefault(place, k) for k, place in enumerate(memory)])
-        key = (structure(kernel.work), shared)
+        key = (structure(work), shared)
         if key not in self.printed:
             made = function_of(self.plan, kernel, self.vector_bytes)
             self.printed[key] = kernel, made
@@ -269,7 +287,7 @@ class _Module:
         if name is None:
             name = f"kernel{self.suffix}_{len(self.functions)}"
             self.functions[made.text] = name
-            self.shared[made.text] = dict.fromkeys(made.shared)
+            self.made[made.text] = made
         arguments = ", ".join(["threads", *(self.argument(p) for p in made.parameters)])
         if made.fails:
             return f"if ({name}({arguments}, report)) return {number + 1};"
@@ -281,6 +299,10 @@ class _Module:
         if isinstance(place, str):
             return f"n[{self.lengths.index(place)}]"
         assert isinstance(place, tuple)
+        if place[0] == START:
+            within, start = cast("tuple[Place, int]", place[1])
+            first = self.argument(replace(parameter, place=within))
+            return f"({parameter.ctype} *){first} + {start}"
         if place[0] == "constant":
             op = place[1].op
             value = op.attrs[0]
@@ -327,8 +349,10 @@ class _Module:
     def unit(self, texts: list[str], alone: bool) -> str:
         """One unit: what its kernels need, then the kernels."""
         shared: dict[str, None] = {}
+        calls: dict[str, None] = {}
         for text in texts:
-            shared.update(self.shared[text])
+            shared.update(dict.fromkeys(self.made[text].shared))
+            calls.update(dict.fromkeys(self.made[text].calls))
         written = []
         for text in texts:
             name = self.functions[text]
@@ -338,19 +362,32 @@ class _Module:
             written.append(made)
         kernels = "\n".join(written)
         body = "\n".join([*shared, kernels])
-        own = {"geon_floor_div(": FLOOR_DIV, "geon_grain(": GRAIN}
-        small = [text for name, text in own.items() if name in body]
-        return "\n".join([PRELUDE, definitions(body), *small, c_text("module.h"), body])
+        small = {**OWN, **transposes()}
+        own = [text for name, text in small.items() if name in calls]
+        helpers = definitions([name for name in calls if name not in small])
+        return "\n".join([PRELUDE, helpers, *own, c_text("module.h"), body])
 
     def exported(self, text: str, made: str, name: str) -> str:
         """A kernel whose function other units may call."""
-        for line in made.splitlines():
-            if line.startswith("static ") and f" {name}(" in line:
-                head = line.removeprefix("static ").removesuffix("{").rstrip()
-                declared = f'__attribute__((visibility("hidden"))) {head}'
-                self.declarations[text] = declared.replace("GEON_QUICK ", "")  # of the definition
-                return made.replace(line, f"{declared};\n{line.removeprefix('static ')}", 1)
-        raise AssertionError(f"no function {name} in {made}")
+        head = self.made[text].head.replace(NAME, name)
+        declared = f'__attribute__((visibility("hidden"))) {head}'
+        self.declarations[text] = declared
+        static = f"static {head}"
+        assert made.count(static) == 1, f"no function {static} in {made}"
+        return made.replace(static, f"{declared};\n{head}")
+
+
+@cache
+def transposes() -> dict[str, str]:
+    """The functions that turn tiles of elements of so many bytes, by name."""
+    found = {}
+    for itemsize in (1, 2, 4, 8):
+        macros: dict[str, object] = {"TYPE": f"uint{8 * itemsize}_t", "BYTES": itemsize}
+        if itemsize >= 4:
+            macros["BLOCK"] = 32 // itemsize
+        name = f"geon_transpose_{itemsize}"
+        found[name] = instance("transpose.h", name, macros)
+    return found
 
 
 def comment(text: str) -> str:

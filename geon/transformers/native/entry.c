@@ -6,7 +6,7 @@
  * NotImplemented, which is no error: the caller then goes the long way.
  *
  * All of it runs with the interpreter's lock held, except for a module whose work is long. That
- * lock is what makes `busy` safe, and what lets short work on variables pass by their gate.
+ * lock is what makes `busy` safe, and what lets short work on variables go without their lock.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -69,7 +69,7 @@ typedef struct {
 } Entry;
 
 static PyTypeObject *tables_type;
-static PyObject *name_gate, *name_epoch, *name_writer, *name_readers;
+static PyObject *name_access, *name_epoch, *name_writer, *name_readers;
 static char nothing[64]; /* what pointers to arrays without elements point to */
 
 /* Frees an object of a type that was made here, after what it refers to. */
@@ -282,17 +282,17 @@ static int64_t number_of(PyObject *object, PyObject *name)
     return number;
 }
 
-/* Whether variables lie where they lay, and no call is at work on them: whoever passed the gate of
- * gate.py is counted there. This stays so as long as no other thread can run. */
-static int is_at_rest(PyObject *state, int64_t epoch)
+/* Whether variables lie where they lay, and no call is at work on them: whoever took the lock of
+ * readers_writer.py is counted there. This stays so as long as no other thread can run. */
+static int is_unlocked(PyObject *state, int64_t epoch)
 {
-    PyObject *gate = PyObject_GetAttr(state, name_gate);
-    PyObject *writer = gate ? PyObject_GetAttr(gate, name_writer) : NULL;
+    PyObject *access = PyObject_GetAttr(state, name_access);
+    PyObject *writer = access ? PyObject_GetAttr(access, name_writer) : NULL;
     int rests =
-        writer == Py_None && number_of(gate, name_readers) == 0
+        writer == Py_None && number_of(access, name_readers) == 0
         && number_of(state, name_epoch) == epoch;
     Py_XDECREF(writer);
-    Py_XDECREF(gate);
+    Py_XDECREF(access);
     PyErr_Clear();
     return rests;
 }
@@ -321,7 +321,7 @@ static PyObject *after_failure(const Tables *tables, int64_t kernel)
 
 /* Runs the module with the inputs that were put: the tuple of its results, or NotImplemented, or
  * NULL where there is no memory. `arrays` are those to write, or NULL; with a `state` it is run
- * only while that is at rest. */
+ * only while nobody holds its lock. */
 static PyObject *execute(Tables *tables, PyObject *arrays, PyObject *state, int64_t epoch)
 {
     void **pointers = tables->pointers.buf;
@@ -339,7 +339,7 @@ static PyObject *execute(Tables *tables, PyObject *arrays, PyObject *state, int6
         pointers[tables->inputs + k] = data_of(value, array);
         PyTuple_SetItem(results, k, array);
     }
-    if (state && !is_at_rest(state, epoch)) {
+    if (state && !is_unlocked(state, epoch)) {
         Py_DECREF(results);
         return Py_NewRef(Py_NotImplemented);
     }
@@ -390,7 +390,7 @@ static PyObject *enter_into(PyObject *self, PyObject *const *arguments, Py_ssize
     return try_tables((Entry *)self, arguments + 1, count - 1, arguments[0], NULL);
 }
 
-static PyObject *enter_at_rest(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *enter_unlocked(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     return try_tables((Entry *)self, arguments + 1, count - 1, NULL, arguments[0]);
 }
@@ -470,9 +470,9 @@ static PyMethodDef entry_methods[] = {
     FAST(enter, "enter(*arguments): the tuple of results, or NotImplemented."),
     FAST(enter_into,
          "enter_into(arrays, *arguments): the same, the results in these arrays, None excepted."),
-    FAST(enter_at_rest,
-         "enter_at_rest(state, *arguments): as enter, for short work on variables outside their "
-         "gate, while nobody is inside it."),
+    FAST(enter_unlocked,
+         "enter_unlocked(state, *arguments): as enter, for short work on variables without their "
+         "lock, while nobody holds it."),
     FAST(fits, "fits(*arguments): whether enter would take them, if no call is inside."),
     {"claim", claim, METH_NOARGS,
      "claim(): True, and from now on no call gets in; False where one is inside."},
@@ -517,11 +517,11 @@ PyMODINIT_FUNC PyInit__entry(void)
         return NULL;
     PyObject *module = PyModule_Create(&definition), *entry = PyType_FromSpec(&entry_spec);
     tables_type = (PyTypeObject *)PyType_FromSpec(&tables_spec);
-    name_gate = PyUnicode_InternFromString("gate");
+    name_access = PyUnicode_InternFromString("access");
     name_epoch = PyUnicode_InternFromString("epoch");
     name_writer = PyUnicode_InternFromString("_writer");
     name_readers = PyUnicode_InternFromString("_readers");
-    if (module && entry && tables_type && name_gate && name_epoch && name_writer && name_readers
+    if (module && entry && tables_type && name_access && name_epoch && name_writer && name_readers
         && PyModule_AddStringConstant(module, "source", GEON_SOURCE) == 0
         && PyModule_AddObjectRef(module, "Entry", entry) == 0
         && PyModule_AddObjectRef(module, "Tables", (PyObject *)tables_type) == 0) {

@@ -42,8 +42,8 @@ class Entry:
     these arrays, those that are None excepted; both give NotImplemented for values that are no
     arrays that can be read where they lie, or that have other shapes than those that were
     remembered, while another call is inside, and where a kernel finds the data wrong. They raise
-    ``MemoryError``. ``enter_at_rest(state, *values)`` is for computations with variables, whose
-    gate it passes by: it takes what is short, while nobody is inside the gate. ``fits(*values)``
+    ``MemoryError``. ``enter_unlocked(state, *values)`` is for computations with variables, whose
+    lock it does without: it takes what is short, while nobody holds the lock. ``fits(*values)``
     says whether these values would be taken.
 
     What is remembered belongs to one workspace: ``claim()`` it (False: a call is inside) before it
@@ -55,7 +55,7 @@ class Entry:
         self.entry = entry = made.Entry()
         self.make_tables = made.Tables
         self.enter, self.enter_into, self.fits = entry.enter, entry.enter_into, entry.fits
-        self.enter_at_rest = entry.enter_at_rest
+        self.enter_unlocked = entry.enter_unlocked
         self.claim, self.release, self.forget = entry.claim, entry.release, entry.forget
 
     @property

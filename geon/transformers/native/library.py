@@ -1,4 +1,4 @@
-"""C kernels that are not loop nests: sorting, prefix sums, scatter, random bits and checks.
+"""C kernels that are not loop nests: sorting, prefix sums, scatter and checks.
 
 Arrays are contiguous and seen as (outer, n, inner), work being along the middle one. Each function
 is a unit of its own, compiled once for all programs, but for checks, which are shorter than what a
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from ..printing.c_expressions import cast, expression, literal
+from ..printing.c_expressions import cast, cast_calls, expression
 from ..printing.c_functions import C_TYPES, SUFFIXES
-from .c_files import FileFunction, file_function, instance
+from .c_files import FileFunction, instance
+from .prefix import cumulative_text
+from .scattering import scatter_text
 from .sorting import argsort_text, extreme_text, sort_text, top_k_text
 
 HALVES = ("float16", "bfloat16")
-_GRAIN = 65536  # elements that are worth a task of their own: some 20 microseconds
 
 
 @cache
@@ -29,89 +30,7 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
     return LIBRARY[name](*dtypes)
 
 
-# Prefix sums and products -------------------------------------------------------------------------
-
-
-def cumulative_text(row: str, dtype: str, result: str | None = None) -> FileFunction:
-    """``void(threads, x, out, outer, n, inner, int exclusive, int reverse)``: running totals.
-
-    They accumulate in the dtype of the result, that of ``x`` unless given, sums of float32 in
-    float64; ``out`` may be ``x``.
-    """
-    result = result or dtype
-    step = "add" if row == "cumsum" else "multiply"
-    first = literal(0 if row == "cumsum" else 1, result)
-    total = "float64" if (row, result) == ("cumsum", "float32") else result
-    # A sum starts from -0, so that the first element stays what it is even where that is -0.
-    negative_zero = row == "cumsum" and result in ("float32", "float64")
-    types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
-    macros: dict[str, object] = {
-        "TOTAL": C_TYPES[total],
-        "START": "-0.0" if negative_zero else first,
-        "IDENTITY": first,
-        "COMBINED(total, value)": f"({_folded(step, total, 'total', 'value')})",
-        "GRAIN": _GRAIN,
-    }
-    name = f"geon_{row}_{SUFFIXES[dtype]}_{SUFFIXES[result]}"
-    return file_function("cumulative", name, types, macros)
-
-
-# Scatter ------------------------------------------------------------------------------------------
-
-
-def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
-    """``void(threads, x, positions, value, out, outer, n, inner, m)``: x with values put in.
-
-    ``positions`` has m integers of dtype ``index`` that lie inside the axis, negative ones counted
-    from its end; ``value`` is (outer, m, inner). They are set or added in order, so that of two at
-    one place the later stays. ``out`` may be ``x``.
-    """
-    stored = "value" if mode == "set" else _sum(dtype, "place", "value")
-    types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
-    macros = {"GRAIN": _GRAIN, "STORED(place, value)": f"({stored})"}
-    name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
-    return file_function("scatter", name, types, macros)
-
-
-def _sum(dtype: str, x: str, y: str) -> str:
-    if dtype == "bool":
-        return _folded("maximum", dtype, x, y)
-    if dtype in HALVES:
-        wide = (cast(dtype, "float32", x), cast(dtype, "float32", y))
-        return cast("float32", dtype, expression("add", ("float32",) * 2, "float32", wide))
-    return _folded("add", dtype, x, y)
-
-
-def _folded(row: str, dtype: str, x: str, y: str) -> str:
-    return expression(row, (dtype, dtype), dtype, (x, y))
-
-
-# Random bits --------------------------------------------------------------------------------------
-
-
-def random_bits_text(dtype: str) -> FileFunction:
-    """``void(threads, out, count, uint64_t seed, uint64_t draw, const uint64_t *calls)``.
-
-    Fills ``out`` with count elements of uint32 or uint64 as ``op_graph.philox`` says, at most
-    2**34 words of 32 bits.
-    """
-    name, types = f"geon_random_bits_{SUFFIXES[dtype]}", {"TYPE": C_TYPES[dtype]}
-    return file_function("random_bits", name, types, {"GRAIN": _GRAIN})
-
-
 # Checks -------------------------------------------------------------------------------------------
-
-
-def check_positions_text(dtype: str) -> FileFunction:
-    """``int(positions, count, length, int64_t *found)``: whether one lies outside the axis.
-
-    ``found`` gets the smallest and the largest; of a uint64, at most 2**63 - 1. They must lie in
-    -length to length - 1.
-    """
-    held = "(int64_t)((x) > INT64_MAX ? INT64_MAX : (x))" if dtype == "uint64" else "(x)"
-    macros = {"TYPE": C_TYPES[dtype], "HELD(x)": held}
-    name = f"geon_check_positions_{SUFFIXES[dtype]}"
-    return FileFunction(name, instance("check_positions.h", name, macros))
 
 
 def check_finite_text(dtype: str) -> FileFunction:
@@ -128,7 +47,8 @@ def check_finite_text(dtype: str) -> FileFunction:
     macros = {"TYPE": C_TYPES[dtype], "COUNTER": counter, "FINITE(x)": f"({finite})"}
     macros["VALUE(x)"] = f"({cast(dtype, 'float64', 'x')})"
     name = f"geon_check_finite_{SUFFIXES[dtype]}"
-    return FileFunction(name, instance("check_finite.h", name, macros))
+    called = cast_calls(dtype, "float64")
+    return FileFunction(name, instance("check_finite.h", name, macros), calls=called)
 
 
 LIBRARY: dict[str, Callable[..., FileFunction]] = {
@@ -141,7 +61,5 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "cumprod": lambda *dtypes: cumulative_text("cumprod", *dtypes),
     "scatter_set": lambda *dtypes: scatter_text("set", *dtypes),
     "scatter_add": lambda *dtypes: scatter_text("add", *dtypes),
-    "random_bits": random_bits_text,
-    "check_positions": check_positions_text,
     "check_finite": check_finite_text,
 }

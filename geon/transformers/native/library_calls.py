@@ -7,9 +7,11 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
+from ..kernels.elements import examined
 from .c_files import FileFunction
 from .library import library_text
-from .naming import NAME, Function, KernelNames
+from .naming import Function, KernelNames, head
+from .prefix import PREFIXES
 from .sorting import SORTS
 
 
@@ -18,8 +20,6 @@ def library_function(op: Op, names: KernelNames) -> Function:
     name = op.primitive.name
     if name == "checked":
         return _checked(op, names)
-    if name == "random_bits":
-        return _random_bits(op, names)
     if name == "scatter":
         return _scatter(op, names)
     return _lines(op, names)
@@ -41,15 +41,15 @@ def finite_function(op: Op, names: KernelNames) -> Function:
 
 
 def _wrapped(
-    names: KernelNames, body: list[str], called: FileFunction, fails: bool = False
+    names: KernelNames, body: list[str], called: FileFunction | None, fails: bool = False
 ) -> Function:
-    declared = names.declared()
-    kind, report = ("int", ", int64_t *report") if fails else ("void", "")
-    head = f"static {kind} {NAME}(int32_t threads{', ' if declared else ''}{declared}{report})"
-    lines = [head, "{", "    (void)threads;", *(f"    {line}" for line in body), "}", ""]
-    return Function(
-        "\n".join(lines), tuple(names.parameters), (called.header,), fails, called.units
-    )
+    names.calls(called.calls if called is not None and not called.units else ())
+    parameters = tuple(names.parameters)
+    lines = [f"static {head(parameters, fails)}", "{", "    (void)threads;"]
+    lines += [*(f"    {line}" for line in body), "}", ""]
+    shared = () if called is None else (called.header,)
+    units = () if called is None else called.units
+    return Function("\n".join(lines), parameters, shared, fails, units, tuple(names.called))
 
 
 def _around(op: Op, at: int) -> tuple[Size, Size, Size]:
@@ -63,7 +63,7 @@ def _lines(op: Op, names: KernelNames) -> Function:
     name, x = op.primitive.name, op.args[0]
     further: list[str] = []
     dtypes: tuple[str, ...] = (name_of(x.dtype),)
-    if name in ("cumsum", "cumprod"):
+    if name in PREFIXES:
         dtypes = (name_of(x.dtype), name_of(op.dtype))
         further = [str(int(op.attrs[1])), str(int(op.attrs[2]))]
     elif name == "top_k":
@@ -71,7 +71,7 @@ def _lines(op: Op, names: KernelNames) -> Function:
     at = positions(op)[0] if name in ("argmax", "argmin") else x.axes.index(op.attrs[0])
     function = library_text(name, dtypes)
     sizes = [names.length(n) for n in _around(x, at)]
-    works = [str(names.scratch())] if name in SORTS else []
+    works = [names.scratch() or "NULL"] if name in SORTS | PREFIXES else []
     arguments = ["threads", names.memory(x), names.memory(op), *works, *sizes, *further]
     return _wrapped(names, [f"{function.name}({', '.join(arguments)});"], function)
 
@@ -83,23 +83,18 @@ def _scatter(op: Op, names: KernelNames) -> Function:
     sizes = [names.length(n) for n in _around(x, x.axes.index(op.attrs[0]))]
     count = names.length(index.axes.size)
     pointers = [names.memory(each) for each in (x, index, value, op)]
+    pointers.append(names.scratch() or "NULL")
     call = f"{function.name}({', '.join(['threads', *pointers, *sizes, count])});"
     return _wrapped(names, [call], function)
 
 
-def _random_bits(op: Op, names: KernelNames) -> Function:
-    function = library_text("random_bits", (name_of(op.dtype),))
-    out, calls = names.pointer(op), names.memory(op.args[0])
-    seed, draw = (f"UINT64_C({int(number)})" for number in op.attrs[:2])
-    size = names.length(op.axes.size)
-    return _wrapped(
-        names, [f"{function.name}(threads, {out}, {size}, {seed}, {draw}, {calls});"], function
-    )
-
-
 def _checked(op: Op, names: KernelNames) -> Function:
-    index = op.args[0]
-    function = library_text("check_positions", (name_of(index.dtype),))
-    count, length = names.length(index.axes.size), names.length(op.attrs[0])
-    call = f"return {function.name}({names.memory(index)}, {count}, {length}, report);"
-    return _wrapped(names, [call], function, fails=True)
+    """Whether the smallest or the largest position lies outside."""
+    found = examined(op)
+    length = names.length(op.attrs[0])
+    body = [
+        f"report[0] = *{names.memory(found[0])};",
+        f"report[1] = *{names.memory(found[-1])};",
+        f"return report[0] < -({length}) || report[1] >= {length};",
+    ]
+    return _wrapped(names, body, None, fails=True)

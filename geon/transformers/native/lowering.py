@@ -7,8 +7,8 @@ from ...op_graph.elementwise import divide, multiply
 from ...op_graph.joining import PAD
 from ...op_graph.lengths import Length
 from ...op_graph.movement import broadcast
-from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern
-from ...op_graph.reductions import MAX, SUM
+from ...op_graph.op_graph import NO_AXES, ComputationOp, Op, Tensor, intern
+from ...op_graph.reductions import MAX, MIN, SUM
 from ...op_graph.rewrite import Rules
 from ..lowering import rules
 
@@ -39,6 +39,22 @@ def update_of_a_constant(op: Op) -> Op | None:
     ]
     placed = broadcast(part, whole)
     return intern(ComputationOp, PAD, (placed, fill), (tuple(widths),), op.axes, op.dtype)
+
+
+@last.on("checked")
+def extremes_of_positions(op: Op) -> Op | None:
+    """The smallest and the largest position are what is looked at: reductions, as all others are.
+
+    So the pass that computes positions finds them, on all threads. Last, since the rules of views
+    look for what is checked.
+    """
+    x = op.args[0]
+    if len(op.args) > 1 or not len(x.axes):
+        return None
+    low, high = (
+        intern(ComputationOp, row, (x,), (x.axes.names,), NO_AXES, x.dtype) for row in (MIN, MAX)
+    )
+    return intern(ComputationOp, op.primitive, (x, low, high), op.attrs, op.axes, op.dtype)
 
 
 @last.on("divide")

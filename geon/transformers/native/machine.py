@@ -90,6 +90,21 @@ def _tiles(vector_bytes: int) -> dict[int, Tile]:
     return found
 
 
+# What fusion decides by: stated numbers alone, so that kernels are the same on every machine.
+MODEL = Machine(
+    name="a stated machine",
+    measured=False,
+    vector_bytes=32,
+    caches=CACHES,
+    cores=1,
+    ceilings=_stated(1),
+    speeds=_SPEEDS,
+    tiles=_tiles(32),
+    rows=ROW_COSTS,
+    side_by_side=LANES,
+)
+
+
 def _caches() -> tuple[int, ...]:
     """The bytes of the caches, nearest first."""
     names = ("SC_LEVEL1_DCACHE_SIZE", "SC_LEVEL2_CACHE_SIZE", "SC_LEVEL3_CACHE_SIZE")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
@@ -10,14 +10,16 @@ from ...op_graph.bound import is_bound
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
 from ...op_graph.op_graph import Leaf, Op, Same
-from ..kernels.elements import Operands
 from ..kernels.types import Call
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES
-from ..printing.lengths import c_length
+from ..printing.dialect import Lanes
+from ..printing.lengths import c_length, divides
+from .dialect import ArrayLanes
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
+START = "start"  # what kind of memory begins inside of a place, and its number says where
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
 
 
@@ -29,6 +31,11 @@ def place_of(plan: Plan, op: Op) -> Place:
         return "constant", Same(op)
     home = plan.homes[op]
     return ("leaf", Same(home.leaf)) if home.leaf is not None else (home.kind, home.number)
+
+
+def begun(place: Place, starts: Mapping[Place, int]) -> Place:
+    """A place from where on a kernel uses it: ``starts`` are in elements, by place."""
+    return (START, (place, starts[place])) if place in starts else place
 
 
 @dataclass(slots=True)
@@ -50,8 +57,9 @@ class Parameter:
 class Function:
     """A kernel's C text, with ``NAME`` for its name, and the parameters to call it with.
 
-    ``shared`` are texts that several kernels need once in a unit; one that ``fails`` takes a
-    report and returns whether it failed. ``units`` define what it calls, the same for all programs.
+    ``shared`` are texts that several kernels need once in a unit, ``calls`` the helper functions
+    that it calls; one that ``fails`` takes a report and returns whether it failed. ``units`` define
+    what else it calls, the same for all programs.
     """
 
     text: str
@@ -59,6 +67,12 @@ class Function:
     shared: tuple[str, ...] = ()
     fails: bool = False
     units: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """The head of the function in its text, after ``static``."""
+        return head(self.parameters, self.fails)
 
     def of(self, places: Mapping[object, object]) -> Function:
         """The same function called with other memory: ``places`` in place of those it has."""
@@ -66,16 +80,36 @@ class Function:
         return replace(self, parameters=tuple(moved))
 
 
-class KernelNames(Operands):
-    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``."""
+def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
+    """The head of a kernel's function, which is called ``NAME``."""
+    declared = ["int32_t threads", *(p.declared() for p in parameters)]
+    if fails:
+        declared.append("int64_t *report")
+    return f"{'int' if fails else 'void'} {NAME}({', '.join(declared)})"
 
-    def __init__(self, plan: Plan, kernel: Kernel, results: Sequence[Op] | None = None) -> None:
-        schedule = plan.schedule
+
+class KernelNames:
+    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``.
+
+    ``starts`` says by place how many elements lie before what the kernel uses of it; ``results``
+    are what is written, those of the kernel where not given.
+    """
+
+    lanes: Lanes = ArrayLanes()
+
+    def __init__(
+        self,
+        plan: Plan,
+        kernel: Kernel,
+        starts: Mapping[Place, int],
+        results: Sequence[Op] | None = None,
+    ) -> None:
         results = kernel.results if results is None else results
-        super().__init__(schedule.layouts, schedule.base, results, plan.homes)
+        self.starts = starts
         self.plan, self.kernel = plan, kernel
         self.pointers: dict[tuple[Place, str], Parameter] = {}
         self.lengths: dict[str, str] = {}
+        self.called: dict[str, None] = {}
         self.kept = self.keep()
         self.works: Parameter | None = None
         self.written = {self.place(op) for op in results}
@@ -115,7 +149,8 @@ class KernelNames(Operands):
             count = sum(p.name[0] == "xy"[written] for p in self.pointers.values())
             held = "uint8_t" if dtype == "bool" else C_TYPES[dtype]  # bytes load as vectors
             ctype = held if written else f"const {held}"
-            found = Parameter(f"{'xy'[written]}{count}", ctype, place)
+            begins = begun(place, self.starts)
+            found = Parameter(f"{'xy'[written]}{count}", ctype, begins)
             self.pointers[place, dtype] = found
         return found.name
 
@@ -133,7 +168,13 @@ class KernelNames(Operands):
         """A length as C over the kernel's parameters."""
         for name in sorted(names_of(length)):
             self.lengths.setdefault(name, f"n{len(self.lengths)}")
+        if divides(length):
+            self.calls(["geon_floor_div"])
         return c_length(length, self.lengths)
+
+    def calls(self, helpers: Iterable[str]) -> None:
+        """Note that the kernel calls these helper functions."""
+        self.called.update(dict.fromkeys(helpers))
 
     @property
     def parameters(self) -> list[Parameter]:

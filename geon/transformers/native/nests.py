@@ -15,8 +15,10 @@ from ..lowering.scratch import lines
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
 from ..printing.scalars import LANES
 from .accumulate import is_float_sum, wide
+from .draws import declared, words_function
 from .naming import NAME, Function, KernelNames, Parameter
 from .passes import TILE, Passes, for_loop, indented
+from .whole import whole
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
 # that is less work than waking a thread. Else there are about sixteen tasks, so that threads end
@@ -39,9 +41,16 @@ ON_STACK = 4096  # elements of an array that a task has on its stack
 
 def nest_function(work: Nest, names: KernelNames, vector_bytes: int, name: str = NAME) -> Function:
     """The C function of a nest."""
+    if work.pieces:
+        return Function(pieces_text(work, names, vector_bytes, name), tuple(names.parameters))
     printed = print_nest(work, names)
+    shared: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    if any(made.windows for made in printed_passes(printed)):
+        shared, units = (words_function().header,), words_function().units
     if work.fill is None:
-        return Function(nest_text(printed, names, name, vector_bytes), tuple(names.parameters))
+        text = nest_text(printed, names, name, vector_bytes)
+        return Function(text, tuple(names.parameters), shared, units=units)
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
     whole = work.operands[work.fill.operand]
     size = f"(size_t)({names.length(whole.axes.size)}) * sizeof *{out}"
@@ -50,7 +59,28 @@ def nest_function(work: Nest, names: KernelNames, vector_bytes: int, name: str =
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     head = f"static void {name}(int32_t threads, {names.declared()})"
     text = f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"
-    return Function(text, tuple(names.parameters))
+    return Function(text, tuple(names.parameters), shared, units=units)
+
+
+def pieces_text(work: Nest, names: KernelNames, vector_bytes: int, name: str) -> str:
+    """The C functions of a nest that is computed by its pieces where lengths allow it."""
+    for piece in (work, *work.pieces):
+        nest_text(print_nest(piece, names), names, name, vector_bytes)  # all are parameters now
+    if len(work.pieces) == 1 and not work.holds:
+        return nest_text(print_nest(work.pieces[0], names), names, name, vector_bytes)
+    parts = [
+        nest_text(print_nest(piece, names), names, f"{name}_{k}", vector_bytes)
+        for k, piece in enumerate(work.pieces)
+    ]
+    holds = " && ".join([f"{names.length(size)} >= 0" for size in work.holds])
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    lines = [f"{name}_{k}({call});" for k in range(len(work.pieces))]
+    if holds:
+        whole = nest_text(print_nest(work, names), names, f"{name}_whole", vector_bytes)
+        parts.append(whole)
+        lines = [f"if ({holds}) {{", *indented([*lines, "return;"]), "}", f"{name}_whole({call});"]
+    head = f"static void {name}(int32_t threads, {names.declared()})"
+    return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
 
 
 def nest_text(nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> str:
@@ -77,19 +107,31 @@ def on_stack(array: RowArray | PrintedArray) -> bool:
     return isinstance(array.size, int) and array.size <= ON_STACK
 
 
+def printed_passes(nest: PrintedNest) -> list[PrintedPass]:
+    """All passes of a nest."""
+    lines = (*nest.row.lines, *nest.ending.lines)
+    return [line for line in lines if isinstance(line, PrintedPass)]
+
+
 class _Writer:
     def __init__(self, nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> None:
         self.nest, self.names, self.name = nest, names, name
-        self.passes = Passes(nest, names, vector_bytes)
-        passes = [
-            line for line in (*nest.row.lines, *nest.ending.lines) if isinstance(line, PrintedPass)
-        ]
-        loops = [*nest.rows, *(loop for made in passes for loop in made.loops)]
+        self.passes, self.lanes = Passes(nest, names, vector_bytes), vector_bytes // 4
+        loops = [*nest.rows, *(loop for made in printed_passes(nest) for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
             self.passes.extent(
                 loop
             )  # all lengths are parameters before the first function is written
         self.buffers()  # and so is scratch memory
+
+    def top(self) -> list[str]:
+        """The statements of a task before its first row: values known once, windows of bits."""
+        return [*map(str, self.nest.top.lines), *self.windows(self.nest.row.lines)]
+
+    def windows(self, lines: list[object]) -> list[str]:
+        """The statements that declare the windows of random bits of a block's passes."""
+        passes = [line for line in lines if isinstance(line, PrintedPass)]
+        return declared([window for made in passes for window in made.windows])
 
     # Functions ----------------------------------------------------------------------------------
 
@@ -132,7 +174,7 @@ class _Writer:
         """Tasks of neighbouring rows."""
         nest, task = self.nest, f"{self.name}_rows"
         row = self.passes.statements(nest.row.lines)
-        top = [str(line) for line in nest.top.lines]
+        top = self.top()
         inner = self.row_work()
         counts = [f"({self.passes.extent(loop)})" for loop in nest.rows]
         if nest.lanes is not None:
@@ -207,7 +249,7 @@ class _Writer:
         for loop in reversed(nest.rows):
             head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
             lines = [head, *indented(lines), "}"]
-        top = [str(line) for line in nest.top.lines]
+        top = self.top()
         return self.whole([
             self.structure(task, extra),
             self.function(task, self.part(made, top), extra),
@@ -269,7 +311,10 @@ class _Writer:
             first = f"({rest} % {blocks})" if nest.rows else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
-            lines.append(f"const int64_t lanes = {left} < block ? {left} : block;")
+            count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
+            if isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE:
+                count = size  # in one block, and known: so few sums are held in registers
+            lines.append(f"const int64_t lanes = {count};")
             if nest.rows:
                 lines.append(f"const int64_t outer = row / {blocks};")
                 rest = "outer"
@@ -288,7 +333,7 @@ class _Writer:
     def divided(self) -> str:
         """Tasks of neighbouring turns of the outermost loop of each pass."""
         nest = self.nest
-        top = [str(line) for line in nest.top.lines]
+        top = self.top()
         functions: list[list[str]] = []
         main: list[str] = []
         if not any(isinstance(line, PrintedPass) for line in nest.row.lines):
@@ -300,7 +345,7 @@ class _Writer:
                 functions.append(self.structure(task, extra))
                 functions.append(self.function(task, self.part(line, top), extra))
                 main += self.divide(line, task)
-        ending = self.passes.statements([*nest.ending.lines])
+        ending = self.windows(nest.ending.lines) + self.passes.statements(nest.ending.lines)
         return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])
 
     def part(self, made: PrintedPass, top: list[str]) -> list[str]:
@@ -309,20 +354,26 @@ class _Writer:
         bounds = None
         if made.loops:
             size = self.passes.extent(made.loops[0])
-            lines += [
-                "const int64_t begin = task * grain;",
-                f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
-            ]
+            end = f"begin + grain < {size} ? begin + grain : {size}"
+            lines += ["const int64_t begin = task * grain;", f"const int64_t end = {end};"]
             bounds = ("begin", "end")
         else:
             lines.append("(void)grain;")
-        lines += self.passes.text(made, bounds, partial=True)
+        lines += self.passes.text(made, bounds, partial=True, flat=self.is_flat(made))
         blocked = self.passes.accumulation(made).blocked
         for t in made.sums:
             lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
         names = [name for state in made.states for name in state.names]
         lines += [f"{name}_parts[task] = {name}[0];" for name in names]
         return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
+
+    def is_flat(self, made: PrintedPass) -> bool:
+        """Whether a pass is one loop that any division serves and that is known to fill vectors."""
+        reduces = made.sums or made.states
+        if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
+            return False
+        extent = made.loops[0].extent
+        return isinstance(extent, int) and extent % self.lanes == 0
 
     def divide(self, made: PrintedPass, task: str, indices: Sequence[str] = ()) -> list[str]:
         """The statements that run a pass in parts and combine its partial values in order.
@@ -340,6 +391,8 @@ class _Writer:
         if made.sums or made.states:
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
                          f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
+        if self.is_flat(made):
+            lines.append(f"grain = (grain + {self.lanes - 1}) & -{self.lanes};")
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
         lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
         held = [f"{t.name}_parts" for t in made.sums]

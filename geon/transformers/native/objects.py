@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import UnavailableError
@@ -25,47 +25,55 @@ _lock = disk_cache.fork_safe_lock()
 
 
 def shared_object(
-    toolchain: Toolchain, units: Sequence[str], extra: Sequence[str] = (), name: str = "geon"
+    toolchain: Toolchain,
+    units: Sequence[str],
+    extra: Sequence[str] = (),
+    name: str = "geon",
+    own: Sequence[str] = (),
 ) -> Path:
     """The path of a shared object with the functions of all these C texts.
 
     It comes from the cache where it was made before. One unit is compiled and linked in one run;
     several are compiled side by side, equal ones once, each object kept for other shared objects
-    too. Compiling longer than two seconds says how far it is. ``extra`` are flags for every run;
-    ``name`` starts the file's name. The file may be removed by a later call of any process, a
+    too. Compiling longer than two seconds says how far it is. ``own`` are units of one program,
+    compiled with the toolchain's ``lean`` flags. ``extra`` are flags for every run; ``name`` starts
+    the file's name. The file may be removed by a later call of any process, a
     minute from now at the earliest: load it at once.
 
     Raises ``UnavailableError`` with the compiler's messages where a text does not compile.
     """
-    texts = list(dict.fromkeys(units))
+    flags = dict.fromkeys(units, extra) | dict.fromkeys(own, (*toolchain.lean, *extra))
+    texts = list(flags)
     if not texts:
         raise ValueError("no unit to compile")
     common = (
         shlex.join(toolchain.command),
         toolchain.version,
-        shlex.join((*toolchain.flags, *extra)),
+        shlex.join(toolchain.flags),
         toolchain.cpu,
     )
-    keys = [disk_cache.digest("object", *common, text) for text in texts]
+    keys = [disk_cache.digest("object", *common, shlex.join(flags[text]), text) for text in texts]
     file = f"{name}-{disk_cache.digest('shared', *keys)}.so"
     found = disk_cache.find(file)
     if found is not None:
         return found
     if len(texts) == 1:
         with disk_cache.scratch_file(".so") as made, Progress(1):
-            _compile(toolchain, texts[0], keys[0], ("-shared", *extra), made)
+            _compile(toolchain, texts[0], keys[0], ("-shared", *flags[texts[0]]), made)
             return disk_cache.keep(file, made)
-    objects = _objects(toolchain, texts, keys, extra)
+    objects = _objects(toolchain, flags, keys)
     with disk_cache.scratch_file(".so") as made:
         _link(toolchain, objects, extra, made)
         return disk_cache.keep(file, made)
 
 
 def _objects(
-    toolchain: Toolchain, texts: Sequence[str], keys: Sequence[str], extra: Sequence[str]
+    toolchain: Toolchain, flags: Mapping[str, Sequence[str]], keys: Sequence[str]
 ) -> list[Path]:
-    """The object of each text, those that are missing compiled side by side."""
+    """The object of each text, by its flags, those that are missing compiled side by side."""
     from concurrent.futures import ThreadPoolExecutor  # not needed where all is in the cache
+
+    texts = list(flags)
 
     def one(text: str, key: str) -> Path:
         """The object of one text, compiled where the cache has none."""
@@ -73,7 +81,7 @@ def _objects(
         found = disk_cache.find(file)
         if found is None:
             with disk_cache.scratch_file(".o") as made:
-                _compile(toolchain, text, key, ("-c", *extra), made)
+                _compile(toolchain, text, key, ("-c", *flags[text]), made)
                 found = disk_cache.keep(file, made)
         progress.done()
         return found

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
+from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop
 from ..printing.nests import PrintedNest, PrintedPass
 from ..printing.scalars import LANES
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
+from .draws import with_words
 from .naming import KernelNames
+from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
+APART = 8  # elements between the rows of a tile
 SIMD = "#pragma omp simd"
 
 
@@ -51,36 +57,69 @@ class Passes:
         return found
 
     def text(
-        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool = False
+        self,
+        made: PrintedPass,
+        bounds: tuple[str, str] | None,
+        partial: bool = False,
+        flat: bool = False,
     ) -> list[str]:
         """The loops of a pass.
 
         ``bounds`` are those of the outermost one where it is divided; its reductions are then
-        ``partial``.
+        ``partial``. A pass that is ``flat`` is one loop, whose parts fill vectors.
         """
         lanes = self.nest.lanes is not None
         if made.states:
             return self.stateful(made, bounds, partial)
-        if lanes and not made.sums and made.loops and all(s.direct for s in made.stores):
+        if made.crosses:
             return self.tiled(made)
         work = self.accumulation(made)
         body = [str(line) for line in [*made.body.lines, *made.stores]]
         body += work.steps()
+        if flat and bounds is not None:
+            return self.flat(made.loops[0], bounds, body)
         pragma = f"#pragma omp simd{work.clause()}"
         if lanes:
-            body = [pragma, *for_loop("lane", "0", "lanes", body)]
+            body = self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)
         for k in range(len(made.loops) - 1, -1, -1):
             turns = made.loops[k]
             around = bounds if k == 0 else None
             low, high = around or ("0", self.extent(turns))
             cut = bool(work.blocked) and k == work.level
-            run = for_loop(turns.name, *((BLOCK_BEGIN, BLOCK_END) if cut else (low, high)), body)
+            ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
             if not lanes and k == len(made.loops) - 1:
-                run = [pragma, *run]
+                most = work.turns() if cut else turns.extent
+                run = self.by_words(made, turns.name, ends, most, pragma, body)
+            else:
+                run = for_loop(turns.name, *ends, body)
             body = work.blocks(run, turns.name, around) if cut else run
         if not made.loops and not lanes:
             body = ["{", *indented(body), "}"]
         return [*work.start(), *body, *work.end(partial)]
+
+    def by_words(
+        self,
+        made: PrintedPass,
+        variable: str,
+        bounds: tuple[str, str],
+        extent: Size,
+        pragma: str,
+        body: list[str],
+    ) -> list[str]:
+        """The innermost loop of a pass, of ``extent`` turns or fewer, and the words it needs."""
+
+        def run(low: str, high: str) -> list[str]:
+            return [pragma, *for_loop(variable, low, high, body)]
+
+        return with_words(made.windows, variable, bounds, extent, run)
+
+    def flat(self, loop: Loop, bounds: tuple[str, str], body: list[str]) -> list[str]:
+        """A part of one loop, which fills vectors."""
+        low, high = bounds
+        count = whole(f"{high} - {low}", loop.extent, self.vector_bytes // 4)
+        index = f"const int64_t {loop.name} = {low} + turn;"
+        run = for_loop("turn", "0", "turns", [index, *body])
+        return [f"const int64_t turns = {count};", SIMD, *run]
 
     def stateful(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
@@ -105,16 +144,25 @@ class Passes:
         body = [*map(str, [*made.body.lines, *made.stores]), *steps]
         loops = list(made.loops)
         if lanes:
-            body = [SIMD, *for_loop("lane", "0", "lanes", body)]
+            body = self.by_words(made, "lane", ("0", "lanes"), LANES, SIMD, body)
         elif count != "1" and loops:
             inner = loops.pop()
             low, high = bounds if bounds and not loops else ("0", self.extent(inner))
-            body = self.by_lanes(inner, low, high, count, body)
+            body = with_words(
+                made.windows, inner.name, (low, high), inner.extent,
+                functools.partial(self.by_lanes, inner, count=count, body=body),
+            )  # fmt: skip
         else:
             lines.append("const int64_t lane = 0;")
         for k in range(len(loops) - 1, -1, -1):
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
-            body = for_loop(loops[k].name, low, high, body)
+            if lanes or count != "1" or k < len(loops) - 1:
+                body = for_loop(loops[k].name, low, high, body)
+            else:
+                body = with_words(
+                    made.windows, loops[k].name, (low, high), loops[k].extent,
+                    functools.partial(for_loop, loops[k].name, body=body),
+                )  # fmt: skip
         met = []
         if not lanes and count != "1":
             joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
@@ -148,28 +196,24 @@ class Passes:
         return Accumulation(made.sums, made.loops, lanes, width, self.extent)
 
     def tiled(self, made: PrintedPass) -> list[str]:
-        """A pass across memory: tiles are computed along the loads, then stored along the stores.
+        """A pass across memory: what adjoins along lanes is turned in tiles, then read along the
+        stores.
 
         A tile is small enough for the nearest cache; its rows are padded so that they do not meet
         in one set of it. Lanes are taken a tile's side at a time, however many a block has.
         """
         *outer, last = made.loops
-        names = [f"tile_{k}" for k in range(len(made.stores))]
-        pairs = list(zip(names, made.stores, strict=True))
-        lines = [f"{s.ctype} {n}[{TILE}][{TILE + 1}];" for n, s in pairs]
-        at = f"[lane - lane_tile][{last.name} - tile]"
-        held = [f"{n}{at} = {s.value};" for n, s in pairs]
-        out = [f"{s.place} = {n}{at};" for n, s in pairs]
-        size = self.extent(last)
-        along = (last.name, "tile", "tile_end")
-        across = ("lane", "lane_tile", "lane_end")
-        filled = [SIMD, *for_loop(*across, [*map(str, made.body.lines), *held])]
-        stored = [SIMD, *for_loop(*along, out)]
-        body = tiles("tile", size, [
-            *lines,
-            *for_loop(*along, filled),
-            *for_loop(*across, stored),
-        ])  # fmt: skip
+        lines = []
+        for t in made.turned:
+            lines.append(f"{t.ctype} {t.name}[{TILE}][{TILE + APART}];")
+            self.names.calls([f"geon_transpose_{t.itemsize}"])
+            sides = "tile_end - tile, lane_end - lane_tile"
+            lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, "
+                         f"{TILE + APART}, {sides});")  # fmt: skip
+        each = [str(line) for line in [*made.body.lines, *made.stores]]
+        along = [SIMD, *for_loop(last.name, "tile", "tile_end", each)]
+        lines += for_loop("lane", "lane_tile", "lane_end", along)
+        body = tiles("tile", self.extent(last), lines)
         for turns in reversed(outer):
             body = for_loop(turns.name, "0", self.extent(turns), body)
         return tiles("lane_tile", "lanes", body)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..printing.c_functions import PRELUDE
 from .c_files import c_text, defines
+from .dialect import PRELUDE
 from .product_shape import TAGS, shape
 
 

@@ -1,4 +1,4 @@
-"""The C text of one product: what the driver is told, and the functions only this product has."""
+"""The C text of one product: the driver's description of it, and its own functions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..kernels.types import Loop
 from .product_packing import Operand, Packing, View, view
 from .product_shape import FEW, Shape
 from .product_walk import Walker, at, indent, size
+from .whole import whole
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Product:
     which may be a name of the product's own functions (a `ValueError` says which). `length` writes
     a length as C.
     With `kept`, an argument of that name says where a packed copy of the right operand is kept;
-    with `scratch`, one of that name is the memory to work in (`working.ProductScratch` bytes).
+    with `scratch`, one of that name is the memory to work in (`scratch.ProductScratch` bytes).
     `result` is the memory of a result of that type, where `store` does nothing but write there.
     A block of a larger product says with `whole` how many batches, rows and columns that has: sums
     are taken in the order that they have there.
@@ -82,16 +83,16 @@ class ProductText:
         self.check()
         fields = self.fields()
         declared = ", ".join(["int32_t threads", *product.parameters.values()])
-        given = [f"const struct {name}_arguments geon_given = {{{', '.join(product.parameters)}}};"]
+        given = [f"const struct {name}_arguments geon_args = {{{', '.join(product.parameters)}}};"]
         return [
             *(self.struct() if product.parameters else []),
             *self.functions,
             f"static void {name}({declared}) {{",
             *indent(given if product.parameters else []),
-            f"  const struct geon_product_{tag} geon_told = {{",
+            f"  const struct geon_product_{tag} geon_problem = {{",
             *indent(fields, 2),
             "  };",
-            f"  geon_product_{tag}(&geon_told, threads);",
+            f"  geon_product_{tag}(&geon_problem, threads);",
             "}",
         ]
 
@@ -108,7 +109,7 @@ class ProductText:
             )
 
     def fields(self) -> list[str]:
-        """What the driver is told."""
+        """The description of the product that the driver is given."""
         product = self.product
         extents = zip(
             ("batches", "rows", "columns", "depth"),
@@ -131,7 +132,7 @@ class ProductText:
             lines.append(".scratch = scratch,")
         if product.kept:
             lines.append(".kept = kept,")
-        return [*lines, ".arguments = &geon_given,"] if product.parameters else lines
+        return [*lines, ".arguments = &geon_args,"] if product.parameters else lines
 
     def operand(self, left: bool) -> str:
         """One operand's part of that."""
@@ -178,10 +179,10 @@ class ProductText:
         """
         name = f"{self.product.name}_{part}"
         unpacked = [
-            f"{declared} = geon_given->{argument}; (void){argument};"
+            f"{declared} = geon_args->{argument}; (void){argument};"
             for argument, declared in self.product.parameters.items()
         ]
-        given = f"const struct {self.product.name}_arguments *geon_given = geon_arguments;"
+        given = f"const struct {self.product.name}_arguments *geon_args = geon_arguments;"
         self.functions += [
             f"static void {name}(",
             "    const void *geon_arguments, int64_t batch,",
@@ -205,9 +206,11 @@ class ProductText:
 
         def body(column: str, run: str) -> list[str]:
             """The statements on one run of columns."""
+            turns = whole(run, inner[0].extent, self.of.vector) if inner else run
             return [
+                f"const int64_t turns = {turns};",
                 "#pragma omp simd",
-                f"for (int64_t e = 0; e < {run}; ++e) {{",
+                "for (int64_t e = 0; e < turns; ++e) {",
                 *indent(
                     [
                         *here,

@@ -237,7 +237,7 @@ def timed_program(toolchain: Toolchain, stages: Stages) -> NativeProgram:
     module = make_module(
         stages.plan, stages.linking, width, annotate=False, timed=True, cores=processors()
     )
-    path = shared_object(toolchain, (*module.units, *module.shared))
+    path = shared_object(toolchain, module.shared, own=module.units)
     return NativeProgram(record_of(stages.plan, module, path), path)
 
 

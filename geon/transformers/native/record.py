@@ -26,10 +26,12 @@ from ..lowering.scratch import PerThread
 from ..printing import c_expressions
 from . import disk_cache
 from .emit import KEPT, Module
-from .keeping import Kept
+from .packed_copies import PackedCopy
+from .prefix import PartTotals
 from .product_shape import Shape
+from .scattering import Copies
+from .scratch import BlockedScratch, ProductScratch
 from .toolchain import Toolchain
-from .working import BlockedScratch, ProductScratch
 
 Size = int | Length
 Space = frozenset[tuple[str, Size]]
@@ -64,7 +66,7 @@ class Record:
     buffers: tuple[Buffer, ...]
     alignment: int
     lifetimes: tuple[tuple[int, int], ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[PackedCopy, ...]
     beside: tuple[Size, ...]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     shown: dict[int, Shown]
@@ -168,21 +170,15 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record,
-    Shown,
-    Buffer,
-    Kept,
-    PerThread,
-    ProductScratch,
-    BlockedScratch,
-    Cut,
-    Shape,
-)
+    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch,
+    BlockedScratch, Cut, Shape,
+)  # fmt: skip
 NAMED = {kind.__name__: kind for kind in PARTS}
 
 
 def _name(key: str, toolchain: Toolchain) -> str:
-    parts = (*toolchain.command, toolchain.version, *toolchain.flags, toolchain.cpu)
+    flags = (*toolchain.flags, *toolchain.lean)
+    parts = (*toolchain.command, toolchain.version, *flags, toolchain.cpu)
     tables = repr(sorted(c_expressions.tables().items()))  # which a user may have added to
     return f"program-{disk_cache.digest('program', key, made_by(), tables, *parts)}"
 

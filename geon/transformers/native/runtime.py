@@ -18,7 +18,7 @@ from ...op_graph.lengths import evaluate
 from ..runtime.memory import HOST
 from .entry import Entry, extension
 from .record import Record
-from .spacious import maker, new_result
+from .result_pool import maker, new_result
 from .threads import load_pool
 
 Array = np.ndarray[Any, Any]

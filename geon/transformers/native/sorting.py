@@ -9,12 +9,15 @@ in the others, or 16 for an x of 64 bits. The C is in the files of these names, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...op_graph.dtypes import named_dtype
 from ...op_graph.lengths import Length
 from ..printing.c_functions import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
+HELPERS = ("KEY_OF", "BITS_OF", "OF_BITS")  # macros that are helper functions
 _GRAIN = 16384  # elements that are worth a task of their own: some 100 microseconds
 
 
@@ -37,6 +40,11 @@ def _keys(dtype: str) -> dict[str, object]:
     return macros | {"FLOATING": int(dtype.startswith("float"))}
 
 
+def _called(macros: Mapping[str, object]) -> tuple[str, ...]:
+    """The helper functions among the macros."""
+    return tuple([str(macros[name]) for name in HELPERS if name in macros])
+
+
 def _positions(dtype: str) -> dict[str, object]:
     """The macros of words that hold a key above a position."""
     wide = named_dtype(dtype).itemsize == 8
@@ -54,8 +62,9 @@ def sort_text(dtype: str) -> FileFunction:
     macros |= {"WORD": macros["KEY"], "DOWN": 0, "SIGNED": int(dtype.startswith("int"))}
     if macros["FLOATING"]:
         macros |= {"BITS_OF": f"geon_bits_{suffix}", "OF_BITS": f"geon_of_bits_{suffix}"}
+    calls = _called(macros)
     types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[dtype]}
-    return file_function("sort", f"geon_sort_{suffix}", types, macros)
+    return file_function("sort", f"geon_sort_{suffix}", types, macros, calls=calls)
 
 
 def argsort_text(dtype: str) -> FileFunction:
@@ -65,7 +74,7 @@ def argsort_text(dtype: str) -> FileFunction:
     """
     name, macros = f"geon_argsort_{SUFFIXES[dtype]}", _keys(dtype) | _positions(dtype)
     types = {"TYPE": C_TYPES[dtype], "RESULT": "int64_t"}
-    return file_function("argsort", name, types, macros, header="sort")
+    return file_function("argsort", name, types, macros, "sort", _called(macros))
 
 
 def top_k_text(dtype: str) -> FileFunction:
@@ -76,7 +85,7 @@ def top_k_text(dtype: str) -> FileFunction:
     """
     name, macros = f"geon_top_k_{SUFFIXES[dtype]}", _keys(dtype) | _positions(dtype)
     types = {"TYPE": C_TYPES[dtype], "RESULT": "int64_t"}
-    return file_function("top_k", name, types, macros)
+    return file_function("top_k", name, types, macros, calls=_called(macros))
 
 
 def extreme_text(row: str, dtype: str) -> FileFunction:
@@ -85,4 +94,5 @@ def extreme_text(row: str, dtype: str) -> FileFunction:
     The first of those equal; the first NaN where there is one. ``out`` is (outer, inner).
     """
     name, macros = f"geon_{row}_{SUFFIXES[dtype]}", _keys(dtype) | {"LEAST": int(row == "argmin")}
-    return file_function("extreme", name, {"TYPE": C_TYPES[dtype]}, macros)
+    types = {"TYPE": C_TYPES[dtype]}
+    return file_function("extreme", name, types, macros, calls=_called(macros))

@@ -18,15 +18,15 @@ from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
 from .completeness import lacks
 from .emit import make_module
-from .keeping import keeps
 from .lowering import LAST, RULES
-from .machine import machine
+from .machine import MODEL, machine
 from .objects import shared_object
+from .packed_copies import packed_copies
 from .record import load, record_of, save
 from .runtime import NativeProgram, prepare
+from .scratch import scratch_of
 from .threads import default_threads, processors
 from .toolchain import find_toolchain, missing_compiler, sanitized
-from .working import works
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
@@ -43,14 +43,14 @@ TARGET = Target(
     contiguous={
         **{row.name: tuple(range(8)) for row in PRIMITIVES.values() if row.cost == "kernel"},
         "print": (0,),
-        "checked": (0,),
     },
     group=fusion_groups,
     last=LAST,
-    keeps=keeps,
-    works=works,
+    packed=packed_copies,
+    scratch=scratch_of,
     lacks=lacks,
     machine=machine,
+    model=MODEL,
 )
 
 
@@ -113,7 +113,7 @@ class NativeTransformer(Transformer):
         toolchain = self.toolchain()
         width = toolchain.vector_bytes
         module = make_module(plan, linking, width, annotate=False, cores=processors())
-        path = shared_object(toolchain, (*module.units, *module.shared))
+        path = shared_object(toolchain, module.shared, own=module.units)
         return NativeProgram(record_of(plan, module, path), path)
 
     def profile(

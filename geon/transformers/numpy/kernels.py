@@ -91,7 +91,7 @@ def _cumulative(work: Operands, op: Op) -> list[str]:
     x, out = work.array(op.args[0]), work.array(op)
 
     def part(array: str, text: str) -> str:
-        return work.look(array, f"[{', '.join([':'] * at + [text])}]")
+        return work.view_of(array, f"[{', '.join([':'] * at + [text])}]")
 
     def accumulated(source: str, target: str) -> str:
         if ufunc == "add" and name_of(op.dtype) == "float32":
@@ -149,12 +149,12 @@ def _matrix(work: Operands, op: Op, batch: list[str], pair: list[list[str]], dro
     name = work.array(op)
     order = [op.axes.index(n) for n in [*batch, *pair[0], *pair[1]]]
     if order != sorted(order):
-        name = work.look(name, f".transpose({', '.join(map(str, order))})")
+        name = work.view_of(name, f".transpose({', '.join(map(str, order))})")
     kept = [group for group in pair if group or not drop]
     if any(len(group) != 1 for group in kept):
         lengths: list[int | Length] = [op.axes[n].expression for n in batch]
         lengths += [product(op.axes[n].expression for n in group) for group in kept]
-        name = work.look(name, f".reshape({work.shape(lengths)}, copy=False)")
+        name = work.view_of(name, f".reshape({work.shape(lengths)}, copy=False)")
     return name
 
 
@@ -163,7 +163,7 @@ def _update(work: Operands, op: Op) -> list[str]:
     first = [] if x == out else [f"np.copyto({out}, {x})"]
     if len(op.args) > 2:
         return [*first, f"{out}{work.index(op, 2)} = {value}"]
-    part = work.look(work.array(op), work.index(op, 2))
+    part = work.view_of(work.array(op), work.index(op, 2))
     return [*first, f"np.copyto({part}, {value})"]
 
 
@@ -175,7 +175,7 @@ def _slice(work: Operands, op: Op) -> list[str]:
 
 def _flatten(work: Operands, op: Op) -> list[str]:
     x = op.args[0]
-    shaped = work.look(work.array(op), f".reshape({work.shape(x.axes.lengths)}, copy=False)")
+    shaped = work.view_of(work.array(op), f".reshape({work.shape(x.axes.lengths)}, copy=False)")
     return [f"np.copyto({shaped}, {work.operand(x)})"]
 
 
@@ -186,7 +186,7 @@ def _concat(work: Operands, op: Op) -> list[str]:
     for arg in op.args:
         end = start + arg.axes[op.attrs[0]].expression
         text = ", ".join([":"] * at + [f"{length_text(start)}:{length_text(end)}"])
-        part = work.look(out, f"[{text}]")
+        part = work.view_of(out, f"[{text}]")
         lines.append(f"np.copyto({part}, {work.operand(arg, arg.axes)})")
         start = end
     return lines
@@ -198,7 +198,7 @@ def _pad(work: Operands, op: Op) -> list[str]:
     for axis, width in zip(x.axes, op.attrs[0], strict=True):
         low = 0 if width is None else width[0]
         inner.append(f"{low}:{length_text(low + axis.expression)}")
-    part = work.look(work.array(op), f"[{', '.join(inner)}]")
+    part = work.view_of(work.array(op), f"[{', '.join(inner)}]")
     return [
         f"np.copyto({work.operand(op)}, {work.operand(value)})",
         f"np.copyto({part}, {work.operand(x)})",
@@ -231,7 +231,7 @@ def _iota(work: Operands, op: Op) -> list[str]:
 
 def _random_bits(work: Operands, op: Op) -> list[str]:
     seed, draw = op.attrs[0], op.attrs[1]
-    flat = work.look(work.array(op), ".reshape(-1, copy=False)")
+    flat = work.view_of(work.array(op), ".reshape(-1, copy=False)")
     calls = work.operand(op.args[0])
     return [f"rt.random_bits({flat}, {seed}, {draw}, int({calls}))"]
 

@@ -53,7 +53,7 @@ class Operands:
         self.run: list[Line] = []
         self.scopes: dict[str, str] = {}
         self.names: dict[Op, str] = {}
-        self.carves: dict[tuple[int, str], str] = {}
+        self.arena_buffers: dict[tuple[int, str], str] = {}
         self.texts: dict[tuple[str, str], str] = {}
         self.counts: dict[str, int] = {}
         self.position = 0
@@ -79,15 +79,15 @@ class Operands:
         """The name of the array of ``op``, over its axes in their order."""
         found = self.names.get(op)
         if found is None:
-            looks = []  # innermost first below: looks at looks may be many thousands deep
+            views = []  # innermost first below: views of views may be many thousands deep
             while op not in self.names and self.base[op] is not op:
-                looks.append(op)
+                views.append(op)
                 op = op.args[0]
             if op not in self.names:
                 self.names[op] = self.own(op)
-            for look in reversed(looks):
-                self.names[look] = self.shown(look)
-            found = self.names[looks[0] if looks else op]
+            for view in reversed(views):
+                self.names[view] = self.shown(view)
+            found = self.names[views[0] if views else op]
         return found
 
     def own(self, op: Op) -> str:
@@ -101,33 +101,35 @@ class Operands:
             assert home.leaf is not None
             name = self.leaves[home.leaf]
             if home.leaf.dtype is not op.dtype:
-                name = self.look(name, f".view({dtype_text(op.dtype)})")
+                name = self.view_of(name, f".view({dtype_text(op.dtype)})")
         elif home.kind == "result":
             name = self.result(home, op)
         else:
-            name = self.carved(home, op)
+            name = self.arena_view(home, op)
         order = self.layouts[op].order
         if order != op.axes.names:
-            return self.look(name, f".transpose{_tuple([order.index(n) for n in op.axes.names])}")
+            return self.view_of(
+                name, f".transpose{_tuple([order.index(n) for n in op.axes.names])}"
+            )
         return name
 
-    def carved(self, home: Home, op: Op) -> str:
+    def arena_view(self, home: Home, op: Op) -> str:
         """A view into the arena; those of one shape and dtype are made together."""
         shape = self.shape([op.axes[n].expression for n in self.layouts[op].order])
         key = (home.number, f"{shape}, {dtype_text(op.dtype)}")
-        found = self.carves.get(key)
+        found = self.arena_buffers.get(key)
         if found is None:
             found = f"b{home.number}"
             while found in self.scopes:
                 found += "x"  # the same memory under another shape or dtype
-            self.carves[key] = found
+            self.arena_buffers[key] = found
             self.scopes[found] = "bind"
         return found
 
     def carve_lines(self) -> list[Line]:
         """The statements that make all views into the arena."""
         groups: dict[str, list[tuple[int, str]]] = {}
-        for (number, form), name in self.carves.items():
+        for (number, form), name in self.arena_buffers.items():
             groups.setdefault(form, []).append((number, name))
         lines: list[Line] = []
         for form, members in groups.items():
@@ -135,13 +137,15 @@ class Operands:
                 part = members[start : start + CARVED_TOGETHER]
                 names = _tuple([name for _, name in part])
                 numbers = _tuple([number for number, _ in part])
-                lines.append((f"    {names} = rt.carve(arena, offsets, {numbers}, {form})", None))
+                lines.append(
+                    (f"    {names} = rt.arena_views(arena, offsets, {numbers}, {form})", None)
+                )
         return lines
 
     def result(self, home: Home, op: Op) -> str:
         name = f"r{home.number}"
         if self.result_dtypes[home.number] is not op.dtype:
-            return self.look(name, f".view({dtype_text(op.dtype)})")
+            return self.view_of(name, f".view({dtype_text(op.dtype)})")
         return name
 
     def known(self, op: Op) -> str:
@@ -152,6 +156,7 @@ class Operands:
         return self.make("n", f"np.asarray({length_text(length)}, {dtype_text(op.dtype)})", "bind")
 
     def constant(self, op: Op) -> str:
+        """The name of a constant: an array that is handed over, a scalar, or one in the module."""
         value = op.attrs[0]
         if isinstance(value, Frozen):
             name = f"k{self.constants[value]}"
@@ -187,14 +192,14 @@ class Operands:
             self.globals[text] = name
         return self.globals[text]
 
-    def look(self, name: str, suffix: str) -> str:
-        """Another look at the memory of a named array."""
+    def view_of(self, name: str, suffix: str) -> str:
+        """A view of the memory of a named array."""
         if not suffix:
             return name
         return self.wrapped(name, f"{name}{suffix}")
 
     def wrapped(self, name: str, text: str) -> str:
-        """The result of a call of NumPy's that makes another look at ``name``."""
+        """The result of a call of NumPy's that is a view of ``name``."""
         scope = self.scopes.get(name, "bind" if name.startswith("c_") else "run")
         return self.make(name.split("_")[0], text, scope)
 
@@ -211,21 +216,21 @@ class Operands:
 
     def _turned(self, op: Op, source: str) -> str:
         order = [op.args[0].axes.index(n) for n in op.axes.names]
-        return self.look(source, f".transpose{_tuple(order)}")
+        return self.view_of(source, f".transpose{_tuple(order)}")
 
     def _repeated(self, op: Op, source: str) -> str:
         aligned = self.aligned(op.args[0], op.axes)
         return self.wrapped(aligned, f"{_spread(op)}({aligned}, {self.shape(op.axes.lengths)})")
 
     def _reshaped(self, op: Op, source: str) -> str:
-        return self.look(source, f".reshape({self.shape(op.axes.lengths)}, copy=False)")
+        return self.view_of(source, f".reshape({self.shape(op.axes.lengths)}, copy=False)")
 
     def _flipped(self, op: Op, source: str) -> str:
         parts = ["::-1" if n in op.attrs[0] else ":" for n in op.axes.names]
-        return self.look(source, f"[{', '.join(parts)}]")
+        return self.view_of(source, f"[{', '.join(parts)}]")
 
     def _sliced(self, op: Op, source: str) -> str:
-        return self.look(source, self.index(op, 1))
+        return self.view_of(source, self.index(op, 1))
 
     def index(self, op: Op, first: int) -> str:
         """The index of a slice or update; run-time positions are read as integers."""
@@ -250,10 +255,10 @@ class Operands:
             return name
         order = [have.index(n) for n in want if n in have]
         suffix = "" if order == sorted(order) else f".transpose{_tuple(order)}"
-        name = self.look(name, suffix)
+        name = self.view_of(name, suffix)
         start = next(k for k, n in enumerate(want) if n in have)
         marks = [":" if n in have else "None" for n in want[start:]]
-        return self.look(name, f"[{', '.join(marks)}]") if "None" in marks else name
+        return self.view_of(name, f"[{', '.join(marks)}]") if "None" in marks else name
 
     def operand(self, op: Op, axes: Axes | None = None) -> str:
         """An operand as ``run`` reads it, aligned with ``axes`` where given."""

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 # Memory -----------------------------------------------------------------------------------------
 
 
-def carve(
+def arena_views(
     arena: Array, offsets: Sequence[int], numbers: Sequence[int], shape: tuple[int, ...], dtype: Any
 ) -> list[Array]:
     """The arrays of ``shape`` and ``dtype`` that the buffers of these numbers hold."""

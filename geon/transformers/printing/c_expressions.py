@@ -16,7 +16,6 @@ compiler's own (``-ffp-contract=off``).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -25,16 +24,14 @@ import numpy as np
 
 from ...errors import UnavailableError
 from ...op_graph.dtypes import named_dtype
-from .c_functions import C_TYPES, FUNCTIONS, INTEGERS, PRELUDE, SIGNED, SUFFIXES
+from .c_functions import C_TYPES, INTEGERS, SIGNED, SUFFIXES
 
 __all__ = [
     "C_TYPES",
-    "FUNCTIONS",
-    "PRELUDE",
     "SUFFIXES",
     "accepts",
+    "calls",
     "cast",
-    "definitions",
     "expression",
     "literal",
 ]
@@ -42,15 +39,31 @@ __all__ = [
 HALVES = ("float16", "bfloat16")
 FLOATS = ("float32", "float64")
 NUMBERS = INTEGERS + FLOATS
-# Rows that are a function of elementary: its name where that differs.
-ELEMENTARY_ROWS = {
-    name: name
-    for name in (
-        "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh"
-        " atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_slope gelu gelu_slope"
-        " gelu_tanh gelu_tanh_slope silu silu_slope"
-    ).split()
+# Rows that are a function of elementary.
+ELEMENTARY_ROWS = (
+    "exp expm1 log log1p sigmoid softplus sin cos tan asin acos atan sinh cosh tanh asinh acosh"
+    " atanh atan2 erf erfc erfcx ndtr log_ndtr erfinv exp_product sigmoid_slope gelu gelu_slope"
+    " gelu_tanh gelu_tanh_slope silu silu_slope"
+).split()
+OF_TWO = ("atan2", "exp_product", "floordivide", "mod", "power")
+# Rows whose expression is a call of a helper function, and what that is called.
+FLOAT_CALLS = {
+    "floordivide": "floor_divide",
+    "mod": "mod",
+    "power": "pow",
+    **{row: row for row in ELEMENTARY_ROWS},
 }
+INTEGER_CALLS = {"floordivide": "floor_divide", "mod": "mod", "power": "power"}
+
+
+def _called(helpers: Mapping[str, str]) -> dict[str, str]:
+    """The expressions of rows that are calls."""
+    return {
+        row: f"geon_{name}_{{suffix}}({{0}}{', {1}' if row in OF_TWO else ''})"
+        for row, name in helpers.items()
+    }
+
+
 COMPARISONS = {
     "less": "<",
     "less_equal": "<=",
@@ -77,18 +90,13 @@ FLOAT_ROWS = {
     "ceil": "ceil{c}({0})",
     "trunc": "trunc{c}({0})",
     "round": "rint{c}({0})",
-    "floordivide": "geon_floor_divide_{suffix}({0}, {1})",
-    "mod": "geon_mod_{suffix}({0}, {1})",
-    "power": "geon_pow_{suffix}({0}, {1})",
     # The second of two that are equal, and of no order: as vector units choose. NaN wins.
     "maximum": "(({0} > {1}) | ({0} != {0})) ? {0} : {1}",
     "minimum": "(({0} < {1}) | ({0} != {0})) ? {0} : {1}",
     "isnan": "{0} != {0}",
     "isinf": "fabs{c}({0}) == INFINITY",
     "isfinite": "fabs{c}({0}) < INFINITY",
-    **{row: f"geon_{name}_{{suffix}}({{0}})" for row, name in ELEMENTARY_ROWS.items()},
-    "atan2": "geon_atan2_{suffix}({0}, {1})",
-    "exp_product": "geon_exp_product_{suffix}({0}, {1})",
+    **_called(FLOAT_CALLS),
 }
 INTEGER_ROWS = {
     **ARITHMETIC,
@@ -96,9 +104,7 @@ INTEGER_ROWS = {
     "bitwise_not": "~{0}",
     "negative": "-{0}",
     "square": "{0} * {0}",
-    "floordivide": "geon_floor_divide_{suffix}({0}, {1})",
-    "mod": "geon_mod_{suffix}({0}, {1})",
-    "power": "geon_power_{suffix}({0}, {1})",
+    **_called(INTEGER_CALLS),
     "maximum": "{0} > {1} ? {0} : {1}",
     "minimum": "{0} < {1} ? {0} : {1}",
     **dict.fromkeys(("floor", "ceil", "trunc", "round"), "{0}"),
@@ -205,6 +211,17 @@ def expression(
     return text
 
 
+def calls(name: str, dtypes: Sequence[str], result: str) -> tuple[str, ...]:
+    """The helper functions that the expression of a row calls, for the arguments of that."""
+    dtype = dtypes[-1]
+    if name == "cast":
+        return cast_calls(dtype, result)
+    if dtype == "bool" or name not in _rows(dtype):
+        return ()
+    helpers = FLOAT_CALLS if dtype in FLOATS else INTEGER_CALLS
+    return (f"geon_{helpers[name]}_{SUFFIXES[dtype]}",) if name in helpers else ()
+
+
 @cache
 def _words(dtype: str) -> dict[str, Any]:
     bits = 8 * named_dtype(dtype).itemsize
@@ -227,22 +244,41 @@ def cast(source: str, target: str, x: str) -> str:
         return f"({x} & 0x7fff) != 0" if source in HALVES else f"{x} != 0"
     if source == "bool" and target not in INTEGERS:
         return f"{x} ? {literal(1, target)} : {literal(0, target)}"
+    helper = _cast_helper(source, target)
+    if helper is None:
+        return f"({C_TYPES[target]}){x}"
     if source in HALVES:
-        wide = f"geon_{SUFFIXES[source]}_to_f32({x})"
-        return wide if target == "float32" else cast("float32", target, wide)
-    if target in HALVES:
-        return _to_half(source, target, x)
-    if source in FLOATS and target in INTEGERS:
-        return f"geon_{SUFFIXES[source]}_to_{SUFFIXES[target]}({x})"
-    return f"({C_TYPES[target]}){x}"
-
-
-def _to_half(source: str, target: str, x: str) -> str:
-    if (source, target) == ("float64", "float16"):
-        return f"geon_f64_to_half({x})"
+        return cast("float32", target, f"{helper}({x})")
     # As ml_dtypes and NumPy: all but float64 to float16 is rounded to float32 first.
-    single = x if source == "float32" else f"(float){x}"
-    return f"geon_f32_to_{SUFFIXES[target]}({single})"
+    if target in HALVES and source != "float32" and (source, target) != EXACT_HALF:
+        x = f"(float){x}"
+    return f"{helper}({x})"
+
+
+def cast_calls(source: str, target: str) -> tuple[str, ...]:
+    """The helper functions that a cast calls."""
+    helper = _cast_helper(source, target)
+    if helper is None:
+        return ()
+    return (*cast_calls("float32", target), helper) if source in HALVES else (helper,)
+
+
+EXACT_HALF = ("float64", "float16")
+
+
+def _cast_helper(source: str, target: str) -> str | None:
+    """The helper function that takes a value of ``source``; None where C's own cast serves."""
+    if source == target or target == "bool" or (source == "bool" and target not in INTEGERS):
+        return None
+    if source in HALVES:
+        return f"geon_{SUFFIXES[source]}_to_f32"
+    if (source, target) == EXACT_HALF:
+        return "geon_f64_to_half"
+    if target in HALVES:
+        return f"geon_f32_to_{SUFFIXES[target]}"
+    if source in FLOATS and target in INTEGERS:
+        return f"geon_{SUFFIXES[source]}_to_{SUFFIXES[target]}"
+    return None
 
 
 # Literals -----------------------------------------------------------------------------------------
@@ -297,38 +333,6 @@ def is_serial(name: str, dtypes: Sequence[str]) -> bool:
     return name in SERIAL_FLOAT64 and dtypes[0] == "float64"
 
 
-# Definitions --------------------------------------------------------------------------------------
-
-_NAME = re.compile(r"geon_\w+")
-
-
-@cache
-def _helpers() -> Mapping[str, str]:
-    from .elementary import ELEMENTARY
-
-    return FUNCTIONS | ELEMENTARY
-
-
-def definitions(text: str) -> str:
-    """The definitions of all helper functions that a C text needs, each after those it calls.
-
-    They are in the order in which the text first mentions them; other names are passed over.
-    """
-    helpers = _helpers()
-    found: dict[str, str] = {}
-    waiting: list[tuple[str, bool]] = [(name, False) for name in reversed(_mentions(text))]
-    while waiting:
-        name, called_are_there = waiting.pop()
-        if name in found or name not in helpers:
-            continue
-        if called_are_there:
-            found[name] = helpers[name]
-            continue
-        waiting.append((name, True))
-        called = [other for other in _mentions(helpers[name]) if other != name]
-        waiting += [(other, False) for other in reversed(called)]
-    return "\n".join(found.values())
-
-
-def _mentions(text: str) -> list[str]:
-    return list(dict.fromkeys(_NAME.findall(text)))
+def random_bits(dtype: str) -> str:
+    """The function that makes bits of a seed, a draw, a call and a position: uint32 or uint64."""
+    return f"geon_random_{SUFFIXES[dtype]}"

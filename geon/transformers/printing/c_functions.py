@@ -1,4 +1,4 @@
-"""Helper functions that scalar C expressions call, and the text every C module starts with.
+"""Helper functions that scalar C expressions call.
 
 Each is a ``GEON_INLINE`` function without branches where that is possible, so that a compiler turns
 a loop over it into vector instructions.
@@ -28,27 +28,6 @@ SUFFIXES: dict[str, str] = {
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
-
-PRELUDE = """\
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-typedef uint16_t geon_half;   /* the bits of a float16 */
-typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
-#define GEON_INLINE static inline __attribute__((always_inline, unused))
-#define GEON_LIKELY(x) __builtin_expect(x, 1)
-#define GEON_UNLIKELY(x) __builtin_expect(x, 0)
-#define GEON_LEADING_ZEROS(x) __builtin_clzll(x)
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define GEON_FMA_F32(a, b, c) fmaf(a, b, c)
-#define GEON_FMA_F64(a, b, c) fma(a, b, c)
-#else
-#define GEON_FMA_F32(a, b, c) ((a) * (b) + (c))
-#define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
-#endif
-"""
 
 _BITS = """\
 GEON_INLINE {unsigned} geon_bits_{suffix}({type} x)
@@ -316,6 +295,47 @@ def _to_integer(source: str, target: str, c: str) -> str:
     return _TO_WIDE.format(**words, end=f"{end}.0{c}")
 
 
+# Random bits --------------------------------------------------------------------------------------
+
+# ``op_graph.philox`` says where the counter and the key come from. Words are the low halves of what
+# computes them: 64-bit products of 32-bit words need no halves to be put together.
+_PHILOX = """\
+GEON_INLINE void geon_philox(uint32_t counter, uint64_t seed, uint64_t draw, uint64_t call,
+                             uint64_t *low, uint64_t *high)
+{
+    uint64_t a = counter, b = 0, c = (uint32_t)draw, d = (uint32_t)call;
+    uint32_t first = (uint32_t)seed, second = (uint32_t)(seed >> 32);
+    GEON_UNROLL_10
+    for (int round = 0; round < 10; round++, first += 0x9E3779B9u, second += 0xBB67AE85u) {
+        uint64_t left = (uint32_t)a * UINT64_C(0xD2511F53);
+        uint64_t right = (uint32_t)c * UINT64_C(0xCD9E8D57);
+        a = right >> 32 ^ b ^ first;
+        b = right;
+        c = left >> 32 ^ d ^ second;
+        d = left;
+    }
+    *low = (uint32_t)a | b << 32;
+    *high = (uint32_t)c | d << 32;
+}
+"""
+_RANDOM_U32 = """\
+GEON_INLINE uint32_t geon_random_u32(uint64_t seed, uint64_t draw, uint64_t call, int64_t position)
+{
+    uint64_t low, high;
+    geon_philox((uint32_t)(position >> 2), seed, draw, call, &low, &high);
+    uint64_t pair = position & 2 ? high : low;
+    return (uint32_t)(position & 1 ? pair >> 32 : pair);
+}
+"""
+_RANDOM_U64 = """\
+GEON_INLINE uint64_t geon_random_u64(uint64_t seed, uint64_t draw, uint64_t call, int64_t position)
+{
+    uint64_t low, high;
+    geon_philox((uint32_t)(position >> 1), seed, draw, call, &low, &high);
+    return position & 1 ? high : low;
+}
+"""
+
 FUNCTIONS: dict[str, str] = {
     "geon_half_to_f32": _HALF_TO_F32,
     "geon_f32_to_half": _F32_TO_HALF,
@@ -326,4 +346,7 @@ FUNCTIONS: dict[str, str] = {
     "geon_fmod_f64": _FMOD_F64,
     **_integer_functions(),
     **_float_functions(),
+    "geon_philox": _PHILOX,
+    "geon_random_u32": _RANDOM_U32,
+    "geon_random_u64": _RANDOM_U64,
 }

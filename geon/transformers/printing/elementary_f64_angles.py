@@ -80,7 +80,7 @@ GEON_INLINE double geon_cos_bounded_f64(double x) {
     return geon_sin_of_quarter_f64(r, quarters + 1u, 0u);
 }
 
-static __attribute__((noinline, cold, unused)) double geon_quarter_of_huge_f64(
+GEON_OUTLINED double geon_quarter_of_huge_f64(
     double x, uint64_t *quarters) {
     static const uint64_t two_over_pi[] = {
         0x0000000000000000u, 0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u,

@@ -1,8 +1,9 @@
 """How the C text of the elementary functions is put together: polynomials and bit patterns.
 
-The texts use four names of the emitter's prelude: ``GEON_INLINE``, ``GEON_FMA_F32``,
-``GEON_FMA_F64`` and, where a product must be exact, the compiler's own ``__FMA__`` and
-``__ARM_FEATURE_FMA``. All other ``geon_`` names are keys of the tables of definitions.
+The texts use names of the emitter's prelude: ``GEON_INLINE``, ``GEON_OUTLINED`` for what is rarely
+called, ``GEON_FMA_F32``, ``GEON_FMA_F64`` and, where a product must be exact, the compiler's own
+``__FMA__`` and ``__ARM_FEATURE_FMA``. All other ``geon_`` names are keys of the tables of
+definitions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 __all__ = ["BITS", "definitions_of"]
 
 _POLYNOMIAL = re.compile(r"(\w+)_(F32|F64)<(\w+)>")
-_NAME = re.compile(r"(?:GEON_INLINE|static .*) \w+ (geon_\w+)\(")
+_NAME = re.compile(r"GEON_(?:INLINE|OUTLINED) \w+ (geon_\w+)\(")
 
 
 def _horner(kind: str, variable: str, coefficients: Sequence[float]) -> str:

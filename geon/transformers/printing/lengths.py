@@ -22,5 +22,13 @@ def c_length(length: Size, names: Mapping[str, str]) -> str:
     return text[2:] if text.startswith("+ ") else "-" + text[2:]
 
 
+def divides(length: Size) -> bool:
+    """Whether the C of a length calls ``geon_floor_div``."""
+    if isinstance(length, int):
+        return False
+    atoms = [atom for monomial, _ in length.terms for atom, _ in monomial]
+    return any(isinstance(atom, FloorDiv) for atom in atoms)
+
+
 def _division(atom: FloorDiv, names: Mapping[str, str]) -> str:
     return f"geon_floor_div({c_length(atom.numerator, names)}, {c_length(atom.denominator, names)})"

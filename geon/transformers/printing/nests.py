@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...op_graph.affine import Size
+from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
-from ..kernels.scalar import Code, Running
+from ..kernels.draws import Run, runs
+from ..kernels.scalar import Code, Load, Running, walk
 from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
+from .dialect import Lanes
 from .scalars import Block, Names, ScalarPrinter
 
 
@@ -49,22 +51,54 @@ class StateAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class PrintedStore:
-    """``value`` put at ``place``; ``direct`` where the place needs no statement of the body."""
+    """``value`` put at ``place``."""
 
     place: str
     value: str
     ctype: str
-    direct: bool
 
     def __str__(self) -> str:
         return f"{self.place} = {self.value};"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnedLoad:
+    """A load whose neighbours adjoin along lanes, in a pass that stores along its last loop.
+
+    It is read from a tile called ``name`` of ``ctype``, which is filled from ``source`` on; one
+    turn of the last loop lies ``step`` elements behind the one before.
+    """
+
+    name: str
+    ctype: str
+    itemsize: int
+    source: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedWindow:
+    """Random bits that are made ahead of the innermost loop, as an array of ``ctype``.
+
+    An element takes so many ``words`` of 32 bits. ``base`` is the position of the element of turn
+    0, ``end`` the position behind the last that is worth making; ``stream`` the texts of seed,
+    draw and call.
+    """
+
+    name: str
+    ctype: str
+    words: int
+    base: str
+    end: str
+    stream: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class PrintedPass:
     """Loops, outermost first, with the statements of one element, what it reduces and stores.
 
-    ``weight`` is about how many statements of a processor one element takes.
+    ``weight`` is about how many statements of a processor one element takes. Where a pass over
+    lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles.
     """
 
     loops: tuple[Loop, ...]
@@ -73,6 +107,9 @@ class PrintedPass:
     sums: list[Accumulator] = field(default_factory=list)
     states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
+    crosses: bool = False
+    turned: list[TurnedLoad] = field(default_factory=list)
+    windows: list[PrintedWindow] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +138,32 @@ class PrintedNest:
     arrays: list[PrintedArray]
 
 
+def crosses(step: Pass, lane: str) -> bool:
+    """Whether a pass over lanes does nothing but store, and that across memory."""
+    if step.reductions or step.keeps or not step.loops:
+        return False
+    direct = all(is_direct(store.offset) for store in step.stores)
+    return direct and any(store.offset.step(lane) != 1 for store in step.stores)
+
+
+def across_loads(step: Pass, lane: str) -> list[Load]:
+    """The loads of a pass that adjoin along lanes, and not along its last loop."""
+    last = step.loops[-1].name
+    return [
+        load
+        for load in walk(*[store.value for store in step.stores])
+        if isinstance(load, Load)
+        and is_direct(load.offset)
+        and load.offset.step(lane) == 1
+        and load.offset.step(last) not in (0, 1)
+    ]
+
+
+def is_direct(offset: Affine) -> bool:
+    """Whether an offset is of loops' variables alone."""
+    return all(isinstance(atom, str) for atom in offset.terms)
+
+
 def print_nest(nest: Nest, names: Names) -> PrintedNest:
     """The statements of a nest."""
     return _NestPrinter(nest, names).printed()
@@ -112,7 +175,7 @@ class _NestPrinter:
         self.depths = Depths.of(nest)
         self.scalars = ScalarPrinter(names, self.depths)
         self.top = Block()
-        self.row = Block(self.top, "lanes" if nest.across is not None else None)
+        self.row = Block(self.top, names.lanes if nest.across is not None else None)
         self.ending = Block()
         self.arrays: dict[int, PrintedArray] = {}
         self.divided = not nest.rows and nest.across is None
@@ -134,25 +197,30 @@ class _NestPrinter:
         """A store of a value of the row itself."""
         line = str(self.store(block, store))
         if block.lanes is not None:
-            line = f"for (int64_t lane = 0; lane < {block.lanes}; lane++) {line}"
+            line = block.lanes.each(line)
         block.lines.append(line)
 
     def store(self, block: Block, store: Store) -> PrintedStore:
         """A store, with what it needs written into ``block``."""
         value = self.scalars.value(block, store.value)
         offset = self.scalars.index(block, store.offset)
-        direct = all(isinstance(atom, str) for atom in store.offset.terms)
         ctype = c_expressions.C_TYPES[name_of(store.dtype)]
         place = f"{self.names.operand(store.operand)}[{offset}]"
-        return PrintedStore(place, value, ctype, direct)
+        return PrintedStore(place, value, ctype)
 
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""
         body = Block(row)
         made = PrintedPass(step.loops, body, weight(step, self.depths))
+        if self.nest.across is not None and crosses(step, self.nest.across.name):
+            made.crosses = True
+            self.turn(made, step, self.nest.across.name)
+        self.scalars.words = {}
+        if not made.crosses:  # tiles do not follow the order of positions
+            made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         for reduction in step.reductions:
             if reduction.folds is not None:
-                made.sums.append(self.accumulator(body, reduction, row.lanes is not None))
+                made.sums.append(self.accumulator(body, reduction, row.lanes))
             else:
                 made.states.append(self.state(body, reduction, row))
         for store in step.stores:
@@ -163,16 +231,43 @@ class _NestPrinter:
             body.lines.append(f"{array}[{self.scalars.index(body, keep.offset)}] = {value};")
         return made
 
-    def accumulator(self, body: Block, reduction: Reduction, lanes: bool) -> Accumulator:
+    def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
+        """Let a pass that crosses memory read what adjoins along lanes from tiles."""
+        last = step.loops[-1].name
+        for load in across_loads(step, lane):
+            name, dtype = self.scalars.fresh("tile"), name_of(load.dtype)
+            self.scalars.spelled = {lane: f"{lane}_tile", last: "tile"}
+            source = self.scalars.index(made.body, load.offset)
+            self.scalars.spelled = {}
+            ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
+            pointer = f"{self.names.operand(load.operand)} + {source}"
+            far = self.names.length(load.offset.step(last))
+            made.turned.append(TurnedLoad(name, ctype, load.dtype.itemsize, pointer, far))
+            flag = " != 0" if dtype == "bool" else ""
+            made.body.names[load] = f"{name}[{lane} - {lane}_tile][{last} - tile]{flag}"
+
+    def window(self, row: Block, run: Run) -> PrintedWindow:
+        """Where the bits of a draw are made for a run of elements; they are read from there."""
+        node, name = run.node, self.scalars.fresh("w")
+        stream = [self.scalars.value(row, each) for each in (node.seed, node.draw, node.call)]
+        base = self.scalars.index(row, run.base)
+        end = self.names.lanes.number
+        end = f"{base} + {end}" if run.end is None else self.scalars.index(row, run.end)
+        self.scalars.words[node] = f"{name}_at[{run.variable} - {run.variable}_words]"
+        ctype = c_expressions.C_TYPES[name_of(node.dtype)]
+        return PrintedWindow(name, ctype, node.dtype.itemsize // 4, base, end, tuple(stream))
+
+    def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
         """The step of a reduction that folds a row."""
         dtype, row = name_of(reduction.states[0]), str(reduction.folds)
         texts = [self.scalars.value(body, element) for element in reduction.elements]
         if len(texts) == 2:
-            text = c_expressions.expression("multiply", [dtype] * 2, dtype, texts)
+            text = self.scalars.expression("multiply", [dtype] * 2, dtype, texts)
         else:
-            text = c_expressions.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+            text = self.scalars.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+        self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
         name = self.scalars.fresh("s")
-        self.scalars.reduced[reduction.number, 0] = f"{name}[lane]" if lanes else name
+        self.scalars.reduced[reduction.number, 0] = name if lanes is None else lanes.held(name)
         nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
         first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
         spoiled = f"{name}_nan" if nan else None
@@ -181,13 +276,14 @@ class _NestPrinter:
     def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
         """The step of any other reduction, which its reducer says in scalar code."""
         states, reducer, code = reduction.states, reduction.reducer, Code()
+        lanes = self.names.lanes
         dtypes = [name_of(dtype) for dtype in states]
         stem = self.scalars.fresh("s")
         names = tuple([f"{stem}_{k}" for k in range(len(states))])
         for k, name in enumerate(names):
-            self.scalars.running[k, False] = f"{name}[lane]"
-            at = "[lane]" if row.lanes is not None else "[0]"
-            self.scalars.reduced[reduction.number, k] = name + at
+            self.scalars.running[k, False] = lanes.held(name)
+            reduced = f"{name}[0]" if row.lanes is None else lanes.held(name)
+            self.scalars.reduced[reduction.number, k] = reduced
 
         def running(other: bool) -> tuple[Running, ...]:
             return tuple([code(Running, k, other, dtype) for k, dtype in enumerate(states)])
@@ -210,7 +306,7 @@ class _NestPrinter:
             names,
             tuple([c_expressions.C_TYPES[dtype] for dtype in dtypes]),
             tuple([c_expressions.literal(v, d) for v, d in zip(identity, dtypes, strict=True)]),
-            [f"{name}[lane] = {text};" for name, text in zip(names, texts, strict=True)],
+            [f"{lanes.held(name)} = {text};" for name, text in zip(names, texts, strict=True)],
             combine,
         )
 

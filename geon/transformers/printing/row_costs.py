@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..kernels.counting import DRAW
 from ..kernels.machine import RowCost
 from .c_functions import INTEGERS, SIGNED
 
@@ -120,7 +121,11 @@ _UNSIGNED = {
     "power": RowCost(1, 2, 0, True),
 }
 
+# Ten rounds on a counter's four words in 64-bit lanes, a quarter or half of them for an element.
+_DRAWS = {"uint32": RowCost(0, 48), "uint64": RowCost(0, 52)}
+
 ROW_COSTS: dict[tuple[str, str], RowCost] = {
+    **{(DRAW, dtype): cost for dtype, cost in _DRAWS.items()},
     **{(row, "float32"): cost for row, cost in _FLOAT32.items()},
     **{(row, "float64"): cost for row, cost in _FLOAT64.items()},
     **{(row, dtype): cost for row, cost in _SIGNED.items() for dtype in SIGNED},

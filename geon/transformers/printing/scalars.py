@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
@@ -19,19 +19,24 @@ from ..kernels.scalar import (
     LengthNumber,
     Load,
     Number,
+    RandomBits,
     Reduced,
     Running,
     Scalar,
     Select,
     Wrapped,
+    below,
 )
 from . import c_expressions
+from .dialect import Lanes
 
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
 
 class Names(Protocol):
-    """What a kernel calls its memory and its lengths."""
+    """What a kernel calls its memory and its lengths, and how it holds rows side by side."""
+
+    lanes: Lanes
 
     def operand(self, number: int) -> str:
         """The typed pointer to the memory of operand ``number``."""
@@ -39,15 +44,18 @@ class Names(Protocol):
     def length(self, length: Size) -> str:
         """A length as C."""
 
+    def calls(self, helpers: Iterable[str]) -> None:
+        """Note that the kernel calls these helper functions."""
+
 
 class Block:
     """Statements of one nesting depth: 0 once, 1 for each row, 2 for each element.
 
-    Inner blocks see outer ones' names. Where ``lanes`` is set, each value of the block is an array
-    over the lanes of a block of rows, and is computed in a loop over them.
+    Inner blocks see outer ones' names. Where ``lanes`` is set, rows are computed side by side, and
+    the block has a value of each.
     """
 
-    def __init__(self, outer: Block | None = None, lanes: str | None = None) -> None:
+    def __init__(self, outer: Block | None = None, lanes: Lanes | None = None) -> None:
         self.outer, self.lanes = outer, lanes
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
@@ -76,8 +84,8 @@ class ScalarPrinter:
 
     ``reduced`` are the names of finished reductions by number and part, ``running`` those of the
     state (and of the other state) that a reduction is at, ``kept`` those of row arrays,
-    ``contracted`` is that of a contraction's sum, ``spelled`` the texts of loops' variables where
-    they are not their names.
+    ``contracted`` is that of a contraction's sum, ``words`` those of random bits that were made
+    before, ``spelled`` the texts of loops' variables where they are not their names.
     """
 
     def __init__(self, names: Names, depths: Depths) -> None:
@@ -87,6 +95,7 @@ class ScalarPrinter:
         self.kept: dict[int, str] = {}
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
+        self.words: dict[RandomBits, str] = {}
         self.count = 0
 
     def fresh(self, stem: str = "t") -> str:
@@ -100,13 +109,27 @@ class ScalarPrinter:
         if block.lanes is None:
             block.lines.append(f"const {ctype} {name} = {text};")
         else:
-            block.lines.append(f"{ctype} {name}[{LANES}];")
-            block.lines.append(
-                f"for (int64_t lane = 0; lane < {block.lanes}; lane++) {name}[lane] = {text};"
-            )
-            name = f"{name}[lane]"
+            block.lines += block.lanes.let(ctype, name, text)
+            name = block.lanes.held(name)
         block.names[key] = name
         return name
+
+    def expression(
+        self,
+        row: str,
+        dtypes: Sequence[str],
+        result: str,
+        operands: Sequence[str],
+        attrs: tuple[Any, ...] = (),
+    ) -> str:
+        """The expression of an elementwise row, as ``c_expressions`` has it."""
+        self.names.calls(c_expressions.calls(row, dtypes, result))
+        return c_expressions.expression(row, dtypes, result, operands, attrs)
+
+    def cast(self, source: str, target: str, text: str) -> str:
+        """A text of dtype ``source`` in ``target``."""
+        self.names.calls(c_expressions.cast_calls(source, target))
+        return c_expressions.cast(source, target, text)
 
     # Indices ------------------------------------------------------------------------------------
 
@@ -171,7 +194,35 @@ class ScalarPrinter:
     # Values -------------------------------------------------------------------------------------
 
     def value(self, block: Block, value: Scalar) -> str:
-        """The name or literal of a value."""
+        """The name or literal of a value; what it is computed with is named before it.
+
+        Chains may be longer than Python's stack: what waits for its parts is in a list.
+        """
+        waiting = [value]
+        while True:
+            last = waiting[-1]
+            part = None if self.named(block, last) else self.unnamed(block, last)
+            if part is not None:
+                waiting.append(part)
+            elif len(waiting) > 1:
+                self.text(block, waiting.pop())
+            else:
+                return self.text(block, value)
+
+    def named(self, block: Block, value: Scalar) -> bool:
+        """Whether a value has a name, or needs none."""
+        return isinstance(value, DIRECT) or value in self.words or block.find(value) is not None
+
+    def unnamed(self, block: Block, value: Scalar) -> Scalar | None:
+        """The first of what a value is computed with that is to be named before it."""
+        found = below(value)
+        while isinstance(value, Select) and isinstance(value.other, Select):
+            value = value.other  # a chain of choices is one expression
+            found = [part for part in found if part is not value] + below(value)
+        return next((part for part in found if not self.named(block, part)), None)
+
+    def text(self, block: Block, value: Scalar) -> str:
+        """The name or literal of a value whose parts have theirs."""
         direct = self.direct(block, value)
         if direct is not None:
             return direct
@@ -195,6 +246,8 @@ class ScalarPrinter:
             return self.running[value.part, value.other]
         if isinstance(value, Contracted):
             return self.contracted
+        if isinstance(value, RandomBits):
+            return self.words.get(value)
         if isinstance(value, Kept):
             return f"{self.kept[value.number]}[{self.index(block, value.offset)}]"
         return None
@@ -206,15 +259,14 @@ class ScalarPrinter:
         return f"{self.names.operand(value.operand)}[{offset}]{flag}"
 
     def _index(self, block: Block, value: IndexNumber) -> str:
-        text = f"({self.index(block, value.index)})"
-        return c_expressions.cast("int64", name_of(value.dtype), text)
+        return self.cast("int64", name_of(value.dtype), f"({self.index(block, value.index)})")
 
     def _apply(self, block: Block, value: Apply) -> str:
         name = value.row.name
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
         block.serial |= c_expressions.is_serial(name, kinds)
-        return c_expressions.expression(name, kinds, name_of(value.dtype), operands, value.attrs)
+        return self.expression(name, kinds, name_of(value.dtype), operands, value.attrs)
 
     def _select(self, block: Block, value: Select) -> str:
         chosen = []
@@ -225,15 +277,24 @@ class ScalarPrinter:
             rest = rest.other
         return "".join([*chosen, self.value(block, rest)])
 
+    def _random(self, block: Block, value: RandomBits) -> str:
+        stream = [self.value(block, each) for each in (value.seed, value.draw, value.call)]
+        position = self.index(block, value.position)
+        name = c_expressions.random_bits(name_of(value.dtype))
+        self.names.calls([name])
+        return f"{name}({', '.join([*stream, position])})"
+
     def _wrapped(self, block: Block, value: Wrapped) -> str:
         wide = f"(int64_t){self.value(block, value.position)}"
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
 
 
+DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # these have no names
 TEXTS: dict[type, Callable[[ScalarPrinter, Block, Any], str]] = {
     Load: ScalarPrinter._load,
     IndexNumber: ScalarPrinter._index,
     Apply: ScalarPrinter._apply,
     Select: ScalarPrinter._select,
     Wrapped: ScalarPrinter._wrapped,
+    RandomBits: ScalarPrinter._random,
 }

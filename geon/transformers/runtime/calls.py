@@ -14,8 +14,8 @@ import numpy as np
 from ...errors import AxisError, FeedError, GuardError, SizeError
 from .dims import Lengths, check_size, known, open_sizes, resolve
 from .feeding import make_feed
-from .gate import Reading, Writing
 from .place import place
+from .readers_writer import Reading, Writing
 from .state import Slot, State
 
 BINDINGS_KEPT = 64
@@ -128,7 +128,7 @@ class Call:
         try:
             while True:
                 binding = self.binding(key, arrays)
-                with (Writing if self.writes else Reading)(self.state.gate):
+                with (Writing if self.writes else Reading)(self.state.access):
                     self.state.usable()
                     if binding.epoch != self.state.epoch:
                         continue  # another call failed, and took back what this one found
@@ -163,7 +163,7 @@ class Call:
         """The results by way of the entry; NotImplemented where it does not take these values."""
         if not self.slots:
             return self.tried(values, out)
-        with (Writing if self.writes else Reading)(self.state.gate):
+        with (Writing if self.writes else Reading)(self.state.access):
             if self.entry_epoch != self.state.epoch:
                 return NotImplemented  # variables lie elsewhere, or there are none any more
             results = self.tried(values, out)
@@ -250,7 +250,7 @@ class Call:
                 self.entry_epoch = binding.epoch
             space.entry.remember(bound, [array.shape for array in arrays], binding.epoch)
             entry = space.entry
-            self.enter = partial(entry.enter_at_rest, self.state) if self.slots else entry.enter
+            self.enter = partial(entry.enter_unlocked, self.state) if self.slots else entry.enter
 
     def bind_in(self, space: Workspace, binding: Binding) -> Any:
         """What the program needs under ``binding``, in an arena of at least its size."""

@@ -21,23 +21,23 @@ from ...errors import (
 from .checkpoint import Entry, keys_for, load, save
 from .dims import check_size, known, open_sizes, resolve
 from .feeding import make_feed
-from .gate import Gate, Reading, Writing
 from .memory import HOST, Memory
+from .readers_writer import ReadersWriterLock, Reading, Writing
 from .slot import Slot as Slot
 
 
 class State:
-    """The storage of a transformer: one value for each variable, and the gate all calls pass.
+    """The storage of a transformer: one value for each variable, and the lock that calls take.
 
     ``defaults`` gives the default lengths of open names, ``memory`` is where values lie. Locks are
-    taken in this order: ``lock``, then the gate.
+    taken in this order: ``lock``, then ``access``.
     """
 
     def __init__(
         self, defaults: Callable[[], Mapping[str, int]] = dict, memory: Memory = HOST
     ) -> None:
         self.memory = memory
-        self.gate = Gate()
+        self.access = ReadersWriterLock()
         self.lock = threading.RLock()
         self.defaults = defaults
         self.slots: list[Slot] = []
@@ -54,7 +54,7 @@ class State:
 
     def close(self, reason: str) -> None:
         """Free all memory; from now on everything raises ``ClosedError`` with ``reason``."""
-        with self.lock, Writing(self.gate):
+        with self.lock, Writing(self.access):
             self.lost = reason
             self.epoch += 1
             for slot in self.slots:
@@ -200,7 +200,7 @@ class State:
 
     def undo(self, slots: Iterable[Slot] | None = None) -> None:
         """Take back the open lengths, and the memory, that a call which failed gave variables."""
-        with self.lock, Writing(self.gate):
+        with self.lock, Writing(self.access):
             slots = self.tentative if slots is None else slots
             self.tentative = []
             for slot in slots:
@@ -275,7 +275,7 @@ class State:
         """A copy of a variable's value; it is initialized where it is not yet set."""
         while True:
             self.ensure([slot], [slot], {})
-            with Reading(self.gate):
+            with Reading(self.access):
                 self.usable()
                 if slot.ready:
                     self.tentative = []
@@ -299,7 +299,7 @@ class State:
                     ) from None
                 make_feed(slot.dtype, slot.axes, shape, slot.label)(array)
                 self.allocate(slot, given)
-            with Writing(self.gate):
+            with Writing(self.access):
                 self.tentative = []
                 self.version += 1
                 self.memory.copy_in(array, slot.value)
@@ -351,7 +351,7 @@ class State:
             self.ensure(slots, slots, {})
             self.tentative = []
             _, entries = self.entries()
-            with Reading(self.gate):
+            with Reading(self.access):
                 arrays = [self.memory.copy_out(slot.value) for slot in slots]
                 self.memory.synchronise()
         save(path, entries, arrays)
@@ -371,7 +371,7 @@ class State:
                 for dim, size in zip(slot.dims, array.shape, strict=True):
                     if known(dim, lengths) and resolve(dim, lengths) != size:
                         raise self.contradiction(path, slot, dim, size, resolve(dim, lengths))
-            with Writing(self.gate):
+            with Writing(self.access):
                 copies = [
                     self.memory.copy_in(array) if slot.value is None else None
                     for slot, array in zip(slots, arrays, strict=True)

@@ -1,51 +1,174 @@
-/* Running totals, 64 lines side by side: they accumulate in TOTAL, from START on by COMBINED, and
-   IDENTITY stands before the first. */
+/* Running totals, which accumulate in TOTAL from START on by OPERATOR; IDENTITY stands before the
+   first. A line that adjoins in memory is taken a vector at a time, other lines side by side. Where
+   there are few lines, each is cut into parts: what those before a part come to is found first.
+   Without REORDERS totals are added one after another. */
 #include "cumulative.h"
+#include "scan.h"
+#include "strips.h"
 
 struct PART(work) {
     const TYPE *x;
     RESULT *out;
-    int64_t blocks, columns, n, inner, each;
+    TOTAL *totals;
+    int64_t outer, n, inner, blocks, length, parts, each;
     int exclusive, reverse;
 };
 
-static void PART(columns)(const struct PART(work) *all, int64_t at, int64_t width)
+/* A piece of work: so many rows of so many columns from `at` on, which in the order of the sum come
+   after those of other parts; `totals` are what its own come to. */
+struct PART(piece) {
+    int64_t part, rows, width, at;
+    TOTAL *totals;
+};
+
+static struct PART(piece) PART(piece)(const struct PART(work) *all, int64_t index)
 {
-    TOTAL totals[64];
-    for (int64_t j = 0; j < width; j++)
-        totals[j] = START;
-    int64_t step = all->reverse ? -all->inner : all->inner;
-    at += all->reverse ? (all->n - 1) * all->inner : 0;
-    for (int64_t i = 0; i < all->n; i++, at += step)
-        for (int64_t j = 0; j < width; j++) {
-            RESULT before = i ? (RESULT)totals[j] : IDENTITY;
-            TOTAL value = (RESULT)all->x[at + j];
-            totals[j] = COMBINED(totals[j], value);
-            all->out[at + j] = all->exclusive ? before : (RESULT)totals[j];
-        }
+    struct PART(piece) found;
+    int64_t column = index % all->blocks * WIDTH, outer = index / all->blocks / all->parts;
+    found.part = index / all->blocks % all->parts;
+    int64_t before = found.part * all->length, left = all->n - before;
+    found.rows = left < all->length ? left : all->length;
+    found.width = all->inner - column < WIDTH ? all->inner - column : WIDTH;
+    int64_t row = all->reverse ? left - found.rows : before;
+    found.at = (outer * all->n + row) * all->inner + column;
+    found.totals = all->totals + (outer * all->parts + found.part) * all->inner + column;
+    return found;
 }
 
-static void PART(task)(void *argument, int64_t index)
+/* Running totals of some rows, from those given on; without `out` only what they come to. */
+static void PART(columns)(const TYPE *x, RESULT *out, int64_t rows, int64_t width, int64_t step,
+                          TOTAL *totals, int exclusive)
 {
-    const struct PART(work) *all = argument;
-    int64_t start = index * all->each, end = start + all->each;
-    for (int64_t block = start; block < end && block < all->blocks; block++) {
-        int64_t column = block % all->columns * 64;
-        int64_t width = all->inner - column < 64 ? all->inner - column : 64;
-        int64_t at = block / all->columns * all->n * all->inner + column;
-        if (all->inner == 1)
-            PART(columns)(all, at, 1);
-        else
-            PART(columns)(all, at, width);
+    static void (*const strips[])(const TYPE *, RESULT *, int64_t, int64_t, int64_t, TOTAL *, int)
+        = {PART(elements1), PART(elements2), PART(elements3), PART(elements4), PART(elements5),
+           PART(elements6), PART(elements7)};
+    if (width < LANES) {
+        strips[width - 1](x, out, rows, step, width, totals, exclusive);
+        return;
+    }
+    /* Rows of wide blocks are taken up again strip by strip, while their pages are known. */
+    int64_t tile = width > 8 * LANES ? ROWS : rows;
+    for (int64_t i = 0; i < rows; i += tile) {
+        int64_t some = rows - i < tile ? rows - i : tile;
+        for (int64_t j = 0, taken; j < width; j += taken) {
+            int64_t left = width - j;
+            const TYPE *from = x + i * step + j;
+            RESULT *to = out ? out + i * step + j : NULL;
+            if (left == 8 * LANES || left >= 9 * LANES) {
+                taken = 8 * LANES;
+                PART(vectors)(from, to, some, step, taken, totals + j, exclusive);
+            } else if (left == LANES || (left > 2 * LANES && left <= 3 * LANES)) {
+                taken = LANES;
+                PART(vector)(from, to, some, step, taken, totals + j, exclusive);
+            } else {
+                taken = left < 2 * LANES ? left : 2 * LANES;
+                PART(pair)(from, to, some, step, taken, totals + j, exclusive);
+            }
+        }
     }
 }
 
-void NAME(int32_t threads, const TYPE *x, RESULT *out, int64_t outer, int64_t n,
+static void PART(sum)(const struct PART(work) *all, int64_t index)
+{
+    struct PART(piece) piece = PART(piece)(all, index);
+    if (piece.part == all->parts - 1)
+        return;
+    if (all->inner == 1) {
+        *piece.totals = PART(total)(all->x + piece.at, piece.rows);
+        return;
+    }
+    for (int64_t j = 0; j < piece.width; j++)
+        piece.totals[j] = START;
+    PART(columns)(all->x + piece.at, NULL, piece.rows, piece.width, all->inner, piece.totals, 0);
+}
+
+GEON_INLINE void PART(line)(const struct PART(work) *all, int64_t at, int64_t n, TOTAL start)
+{
+    const TYPE *x = all->x + at;
+    RESULT *out = all->out + at;
+    if (all->exclusive && all->reverse)
+        PART(scan)(x, out, n, start, 1, 1);
+    else if (all->exclusive)
+        PART(scan)(x, out, n, start, 1, 0);
+    else if (all->reverse)
+        PART(scan)(x, out, n, start, 0, 1);
+    else
+        PART(scan)(x, out, n, start, 0, 0);
+}
+
+static void PART(run)(const struct PART(work) *all, int64_t index)
+{
+    struct PART(piece) piece = PART(piece)(all, index);
+    int64_t first = piece.at + (all->reverse ? (piece.rows - 1) * all->inner : 0);
+    if (all->inner == 1) {
+        PART(line)(all, piece.at, piece.rows, piece.part ? piece.totals[-1] : START);
+    } else {
+        TOTAL totals[WIDTH];
+        for (int64_t j = 0; j < piece.width; j++)
+            totals[j] = START;
+        if (piece.part)
+            __builtin_memcpy(totals, piece.totals - all->inner, (size_t)piece.width * sizeof *totals);
+        int64_t step = all->reverse ? -all->inner : all->inner;
+        PART(columns)(all->x + first, all->out + first, piece.rows, piece.width, step, totals,
+                      all->exclusive);
+    }
+    for (int64_t j = 0; all->exclusive && piece.part == 0 && j < piece.width; j++)
+        all->out[first + j] = IDENTITY;
+}
+
+static void PART(sums)(void *argument, int64_t index)
+{
+    const struct PART(work) *all = argument;
+    int64_t end = (index + 1) * all->each, most = all->outer * all->parts * all->blocks;
+    for (int64_t piece = index * all->each; piece < end && piece < most; piece++)
+        PART(sum)(all, piece);
+}
+
+static void PART(lines)(void *argument, int64_t index)
+{
+    const struct PART(work) *all = argument;
+    int64_t end = (index + 1) * all->each, n = all->n;
+    for (int64_t line = index * all->each; line < end && line < all->outer; line++) {
+        PART(line)(all, line * n, n, START);
+        if (all->exclusive)
+            all->out[line * n + (all->reverse ? n - 1 : 0)] = IDENTITY;
+    }
+}
+
+static void PART(runs)(void *argument, int64_t index)
+{
+    const struct PART(work) *all = argument;
+    int64_t end = (index + 1) * all->each, most = all->outer * all->parts * all->blocks;
+    for (int64_t piece = index * all->each; piece < end && piece < most; piece++)
+        PART(run)(all, piece);
+}
+
+void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t outer, int64_t n,
           int64_t inner, int exclusive, int reverse)
 {
-    int64_t columns = (inner + 63) / 64, each = 1 + GRAIN / ((inner < 64 ? inner : 64) * n + 1);
-    struct PART(work) all = {
-        x, out, outer * columns, columns, n, inner, each, exclusive, reverse};
-    if (all.blocks && n)
-        geon_pool_run(PART(task), &all, (all.blocks + each - 1) / each, threads);
+    int64_t blocks = (inner + WIDTH - 1) / WIDTH, width = inner < WIDTH ? inner : WIDTH;
+    if (outer == 0 || n == 0 || inner == 0)
+        return;
+    int64_t length = PIECE / width < LEAST_ROWS ? LEAST_ROWS : PIECE / width;
+    if (!REORDERS || outer * blocks >= FEW_LINES || n < FEW_PIECES * length)
+        length = n;
+    int64_t parts = (n + length - 1) / length, each = 1 + GRAIN / (length * width);
+    int64_t tasks = (outer * parts * blocks + each - 1) / each;
+    struct PART(work) all = {x, out, (TOTAL *)scratch, outer, n, inner, blocks, length, parts, each,
+                             exclusive, reverse};
+    if (parts > 1) {
+        geon_pool_run(PART(sums), &all, tasks, threads);
+        for (int64_t i = 0; i < outer; i++)
+            for (int64_t j = inner; j < (parts - 1) * inner; j++) {
+                TOTAL *total = all.totals + i * parts * inner + j;
+                *total = total[-inner] OPERATOR *total;
+            }
+    }
+    geon_pool_run(inner == 1 && parts == 1 ? PART(lines) : PART(runs), &all, tasks, threads);
 }
+#undef LANES
+#undef EACH
+#undef SAME
+#undef ABOVE
+#undef BELOW
+#undef SPLAT

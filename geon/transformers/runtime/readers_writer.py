@@ -1,4 +1,4 @@
-"""The gate that calls pass: those that write variables exclude all others."""
+"""The lock that calls take: those that write variables exclude all others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ except ImportError:
     from signal import getsignal, signal
 
 
-class Gate:
+class ReadersWriterLock:
     """Many readers or one writer; nobody who waits is passed by for ever.
 
     Whoever waits holds ``_turn``, so that those who come later queue behind.
@@ -70,24 +70,24 @@ class Gate:
 class Reading:
     """A block that reads variables, while nobody writes; Ctrl-C waits for its end.
 
-    The handler of the main thread is replaced before the gate is entered and put back after it is
-    left: an interrupt in between would leave the gate shut.
+    The handler of the main thread is replaced before the lock is taken and put back after it is
+    released: an interrupt in between would leave it taken.
     """
 
-    __slots__ = ("gate", "pending", "previous")
+    __slots__ = ("lock", "pending", "previous")
 
-    def __init__(self, gate: Gate) -> None:
-        self.gate = gate
+    def __init__(self, lock: ReadersWriterLock) -> None:
+        self.lock = lock
         self.previous: Callable[..., Any] | None = None
         self.pending: tuple[int, Any] | None = None
 
     def enter(self) -> None:
-        """Pass the gate."""
-        self.gate.enter_read()
+        """Take the lock with others that read."""
+        self.lock.enter_read()
 
     def leave(self) -> None:
-        """Give the gate back."""
-        self.gate.leave_read()
+        """Release the lock."""
+        self.lock.leave_read()
 
     def __enter__(self) -> Any:
         if threading.current_thread() is threading.main_thread():
@@ -115,9 +115,9 @@ class Writing(Reading):
     __slots__ = ()
 
     def enter(self) -> None:
-        """Pass the gate alone."""
-        self.gate.enter_write()
+        """Take the lock alone."""
+        self.lock.enter_write()
 
     def leave(self) -> None:
-        """Give the gate back."""
-        self.gate.leave_write()
+        """Release the lock."""
+        self.lock.leave_write()

@@ -16,7 +16,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-SPACIOUS = 1 << 20  # bytes of a result from which it pays
+POOLED_BYTES = 1 << 20  # bytes of a result from which it pays
 KEPT_BYTES = 1 << 28  # the most that is kept for later results
 ALIGNMENT = 64  # a line of cache, and the widest vector
 
@@ -43,7 +43,7 @@ class _Block:
             _free.append(memory)
 
 
-def spacious(shape: tuple[int, ...], dtype: Any) -> Array:
+def pooled(shape: tuple[int, ...], dtype: Any) -> Array:
     """A new array of any contents; ``MemoryError`` where there is no memory for it."""
     size = math.prod(shape) * dtype.itemsize
     memory = _taken(size)
@@ -70,7 +70,7 @@ def _taken(size: int) -> Array | None:
 
 def maker(shape: tuple[int, ...], dtype: Any) -> Callable[..., Array] | None:
     """What makes a result of this shape; None where NumPy's own memory does as well."""
-    return spacious if math.prod(shape) * dtype.itemsize >= SPACIOUS else None
+    return pooled if math.prod(shape) * dtype.itemsize >= POOLED_BYTES else None
 
 
 def new_result(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -79,6 +79,6 @@ def new_result(shape: tuple[int, ...], dtype: Any) -> Array:
     return make(shape, dtype)
 
 
-def give_back() -> None:
+def clear() -> None:
     """Free all memory that is kept for later results."""
     _free.clear()

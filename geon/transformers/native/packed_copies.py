@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import Length, evaluate
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.elements import passed
 from ..lowering.schedule import Kernel, Schedule
 from .product_shape import FEW, KEPT_ROWS, LEAST_COLUMNS, PANEL
 
@@ -20,7 +21,7 @@ Size = int | Length
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PackedCopy:
     """The packed copy of a product's operand: ``size`` bytes, where it has that many ``rows``.
 
     ``constant`` says that no variable enters it.
@@ -43,20 +44,20 @@ def pays(rows: int) -> bool:
     return max(FEW.values()) < rows <= KEPT_ROWS
 
 
-def keeps(schedule: Schedule) -> dict[Op, Kept]:
+def packed_copies(schedule: Schedule) -> dict[Op, PackedCopy]:
     """The copies that kernels of a schedule keep, by their op."""
     stays = _Stays(schedule)
     found = ((kernel.op, _copy(schedule, kernel, stays)) for kernel in schedule.kernels)
     return {op: kept for op, kept in found if kept is not None}
 
 
-def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> Kept | None:
+def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | None:
     """The copy that a kernel would keep; None where it is no product, or has none worth it."""
-    form = kernel.fused
-    if form is None or form.dot is None or form.kind != "contraction":
+    fused = kernel.fused
+    if fused is None or fused.dot is None or fused.kind != "contraction":
         return None
-    x, y = form.dot.args
-    named = {new: old for old, new in form.names}
+    x, y = fused.dot.args
+    named = {new: old for old, new in fused.names}
     order = schedule.layouts[kernel.results[0]].order
     if not order:
         return None
@@ -74,8 +75,8 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> Kept | None:
     if constant is None:
         return None
     outer = right.axes.only([n for n in right.axes.names if n in left.axes])
-    size = (columns + PANEL) * outer.size * form.dot.dtype.itemsize
-    return Kept(size, rows, constant)
+    size = (columns + PANEL) * outer.size * fused.dot.dtype.itemsize
+    return PackedCopy(size, rows, constant)
 
 
 class _Stays:
@@ -100,5 +101,5 @@ class _Stays:
             elif op in self.computed:
                 return None
             elif not is_bound(op):
-                stack += op.args
+                stack += passed(op)
         return constant

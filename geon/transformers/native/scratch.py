@@ -18,13 +18,15 @@ from ..lowering.schedule import Schedule
 from ..lowering.scratch import PerThread, Scratch, lines
 from ..printing.c_expressions import C_TYPES
 from .nests import scratch_each
+from .prefix import PREFIXES, prefix_scratch
 from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PANEL, Shape, shape
+from .scattering import scatter_scratch
 from .sorting import SORTS, lines_of_task, word_bytes
 
 WIDEST = 64  # bytes of the widest vectors, whose blocks take most
 
 
-def works(schedule: Schedule) -> dict[Op, Scratch]:
+def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """The scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
     for kernel in schedule.kernels:
@@ -41,7 +43,12 @@ def _of(work: Work) -> Scratch | None:
         return blocked_scratch(work)
     if isinstance(work, Nest):
         return _of_rows(work)
-    return _of_sort(work.op) if work.op.primitive.name in SORTS else None
+    name = work.op.primitive.name
+    if name in PREFIXES:
+        return prefix_scratch(work.op)
+    if name == "scatter":
+        return scatter_scratch(work.op)
+    return _of_sort(work.op) if name in SORTS else None
 
 
 def _of_sort(op: Op) -> Scratch:

@@ -1,0 +1,70 @@
+"""One random program, measured: the seconds of each kernel and of a call beside their ceilings."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import geon
+from geon.op_graph.dtypes import kind
+from geon.transformers.native.machine import machine
+from geon.transformers.native.naming import place_of
+
+from .ceiling import kernel_ceilings, program_ceiling
+from .programs import Program
+from .structure_text import structure_text, trait
+
+ENOUGH = 0.4  # seconds that the calls of one program take together, about
+FEWEST, MOST = 3, 15  # calls
+
+
+def measured(program: Program, threads: int, repeats: int = 0) -> dict[str, Any]:
+    """What a program takes, as plain values; ``repeats`` calls, or as many as are enough."""
+    with geon.make_transformer("native", threads=threads) as transformer:
+        f = transformer.computation(program.results, *program.placeholders, lengths=program.unfed())
+        began = time.perf_counter()
+        values = f(*program.feeds)
+        first = time.perf_counter() - began
+        began = time.perf_counter()
+        f(*program.feeds)
+        once = time.perf_counter() - began
+        calls = repeats or int(min(max(ENOUGH / max(once, 1e-6) / 2, FEWEST), MOST))
+        profile = f.profile(*program.feeds, repeats=calls)
+        plan = f.stages().plan
+        on = machine(threads, measure=True)
+        lengths = program.lengths
+        place = partial(place_of, plan)
+        ceilings = kernel_ceilings(plan.schedule, lengths, on, threads, place)
+        least = program_ceiling(list(f.stages().program.roots), lengths, on, threads)
+        rows = [
+            {
+                "number": row.number,
+                "computes": row.computes[0],
+                "seconds": row.seconds,
+                "least": ceiling.seconds,
+                "by": ceiling.by,
+                "alone": row.least,
+                "predicted": row.predicted,
+                "trait": trait(kernel.work, lengths),
+                "structure": structure_text(kernel.work, lengths),
+            }
+            for kernel, row, ceiling in zip(plan.schedule.kernels, profile, ceilings, strict=True)
+        ]
+    return {
+        "shown": str(program),
+        "finite": all(is_finite(value) for value in values),
+        "first": first,
+        "seconds": profile.call_seconds,
+        "kernel_seconds": profile.kernel_seconds,
+        "least": least,
+        "calls": calls,
+        "kernels": rows,
+    }
+
+
+def is_finite(value: Any) -> bool:
+    """Whether no element is infinite or not a number."""
+    return kind(value.dtype) != "f" or bool(np.isfinite(value.astype(np.float64)).all())

@@ -1,0 +1,156 @@
+"""Pieces of a nest: each is over a region in which every choice is one piece of what is joined.
+
+Joins, borders, updates and slopes of slices choose for each element which argument it is of. Where
+that depends on intervals of axes, the loops are cut at their ends instead: outer axes into nests,
+the innermost one into passes of a row, one after another, so that rows are still walked once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ...op_graph.affine import Size
+from .elements import Operands
+from .nests import NestMaker, nest_over
+from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
+from .scalar import Scalar, walk
+from .types import Fused, Nest
+
+SMALL = 256  # elements of a result below which a choice costs less than another loop
+UNROLLED = 8  # elements of an innermost axis of joined values that are stored without a loop
+THIN = 8  # neighbouring elements of a border that stay together, and choose
+LONG = 64  # elements of an interval beside which others are a border
+MOST = 64  # loops that a nest is taken apart into
+TEXT = 512  # nodes of scalar code that pieces may have together,
+TIMES = 4  # or how many times those of the whole
+
+
+def make_nest(fused: Fused, operands: Operands) -> Nest:
+    """The loops of a fused kernel, taken apart where it joins values."""
+    nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
+    if fused.rows is None and not fused.reductions and any(guards_of(*stored(nest))):
+        nest = _Splitter(fused, operands).apart(nest)
+    return replace(nest, operands=tuple(operands.numbers))
+
+
+def stored(nest: Nest) -> list[Scalar]:
+    """The values that the passes of a nest store."""
+    return [store.value for step in nest.passes for store in step.stores]
+
+
+class _Splitter:
+    def __init__(self, fused: Fused, operands: Operands) -> None:
+        self.fused, self.operands = fused, operands
+        self.result = operands.results[0]
+        self.order = operands.order(self.result)
+
+    def apart(self, nest: Nest) -> Nest:
+        """The nest with its pieces, where they are worth their text."""
+        size = self.result.axes.size
+        if isinstance(size, int) and size < SMALL:
+            return nest
+        enough = max(TEXT, TIMES * count([nest]))
+        for first in range(len(self.order)):  # with as many outer axes cut as there is room for
+            facts = Facts(known=list(self.operands.known))
+            regions = self.regions(self.order[first:], facts)
+            if regions == [Region()]:
+                break
+            if sum(max(len(region.cuts), 1) for region in regions) > MOST:
+                continue
+            pieces = [nest_over(each, facts, self.fused, self.operands) for each in regions]
+            if count(pieces) <= enough:
+                return replace(nest, pieces=tuple(pieces), holds=tuple(facts.assumed))
+        return nest
+
+    def regions(self, names: tuple[str, ...], facts: Facts) -> list[Region]:
+        """The regions that cutting these axes makes, outer ones first.
+
+        A border along an outer axis is cut along the innermost one alone.
+        """
+        found, borders = [Region()], list[Region]()
+        for name in names[:-1]:
+            parts = [part for region in found for part in self.cut(region, name, facts)]
+            spans = [span for span in (part.of(name) for part in parts) if span is not None]
+            found = [p for p in parts if not is_border(p.of(name), spans)]
+            borders += [p for p in parts if is_border(p.of(name), spans)]
+            if len(found) > MOST:
+                return found
+        return [self.cut_rows(region, names[-1], facts) for region in (*found, *borders)]
+
+    def cut(self, region: Region, name: str, facts: Facts) -> list[Region]:
+        """A region as those in which choices along an axis are decided."""
+        found, _ = self.intervals(region, name, facts)
+        if len(found) < 2:
+            return [region]
+        return [Region((*region.spans, (name, interval))) for interval in found]
+
+    def cut_rows(self, region: Region, name: str, facts: Facts) -> Region:
+        """A region whose rows are cut; short rows of known length into single elements."""
+        length = self.result.axes[name].expression
+        found, phases = self.intervals(region, name, facts)
+        if len(found) < 2 and phases == 1:
+            return region
+        if isinstance(length, int) and length <= UNROLLED:
+            singles = tuple([Interval(k, 1) for k in range(length)])
+            return replace(region, cuts=singles, unrolled=True)
+        return replace(region, cuts=tuple([with_phases(each, phases, facts) for each in found]))
+
+    def intervals(self, region: Region, name: str, facts: Facts) -> tuple[list[Interval], int]:
+        """The intervals of an axis on which what is chosen along it is decided, and after how many
+        indices what is chosen by remainders comes again.
+        """
+        axis = self.result.axes[name]
+        whole = [Interval(0, axis.expression)]
+        if self.operands.extent(axis) != axis.expression:
+            return whole, 1  # a part of the axis, which begins anywhere
+        maker = NestMaker(self.fused, self.operands, region, facts, across=False)
+        nest = maker.by_element()
+        variable = maker.name((name,))
+        points: list[Size] = []
+        phases = 1
+        for guard in guards_of(*stored(nest)):
+            points += points_of(guard, variable) or ()
+            phases = math.lcm(phases, phases_of(guard, variable))
+        found = with_borders(facts.intervals(axis.expression, points)) if points else whole
+        return found, phases if phases <= UNROLLED else 1
+
+
+def with_phases(interval: Interval, phases: int, facts: Facts) -> Interval:
+    """An interval whose loop takes so many indices in each turn, where it is long enough."""
+    if phases == 1 or (isinstance(interval.extent, int) and interval.extent < phases):
+        return interval
+    found = replace(interval, phases=phases)
+    facts.note(found.rest.extent)  # a remainder is not negative
+    return found
+
+
+def is_thin(interval: Interval) -> bool:
+    """Whether an interval has few elements."""
+    return isinstance(interval.extent, int) and interval.extent <= THIN
+
+
+def is_border(interval: Interval | None, intervals: list[Interval]) -> bool:
+    """Whether an interval is thin, and one of these is long."""
+    long = any(not isinstance(each.extent, int) or each.extent >= LONG for each in intervals)
+    return long and interval is not None and is_thin(interval)
+
+
+def with_borders(intervals: list[Interval]) -> list[Interval]:
+    """Intervals of which neighbours in one border are one."""
+    found: list[Interval] = []
+    for each in intervals:
+        if found and is_border(each, intervals) and is_thin(found[-1]):
+            both = Interval(found[-1].low, found[-1].extent + each.extent)
+            if is_thin(both):
+                found[-1] = both
+                continue
+        found.append(each)
+    return found
+
+
+def count(nests: Iterable[Nest]) -> int:
+    """The nodes of the scalar code of passes."""
+    steps = [step for nest in nests for step in nest.passes]
+    return sum(1 for step in steps for _ in walk(*[store.value for store in step.stores]))

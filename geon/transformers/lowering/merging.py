@@ -1,0 +1,182 @@
+"""Merging: pairs of kernels that the walk of fusion left apart become one where time is saved.
+
+The walk gives an op to one of its users before it knows the others, so an op that two kernels read
+is a kernel of its own. Here each nest is tried with those that read its results, by the time that
+both and the merged one are predicted to take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from ...op_graph.op_graph import Op, among
+from ..kernels.elements import Operands
+from ..kernels.lower import lower
+from ..kernels.machine import Machine
+from ..kernels.predict import predict
+from ..kernels.types import Fused
+from .fusion_reads import FusionGroup, Reading
+from .groups import Apart
+from .layout import LaidOut
+
+NOMINAL = 1024  # what an open length counts as where only the choice of kernels depends on it
+NEARBY = 200  # kernels that a search for one between two looks at
+
+
+class Nominal(dict[str, int]):
+    """Open lengths by name: each is as long."""
+
+    def __missing__(self, name: str) -> int:
+        return NOMINAL
+
+
+@dataclass(eq=False, slots=True)
+class Edges:
+    """The kernels that one reads from, and those that read from it."""
+
+    before: dict[FusionGroup, None] = field(default_factory=dict)
+    after: dict[FusionGroup, None] = field(default_factory=dict)
+
+
+class Pairs(Protocol):
+    """What fusion knows of two kernels."""
+
+    laid_out: LaidOut
+    stored_by: dict[Op, FusionGroup]
+
+    def together(self, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
+        """The two as one nest; else why they are not."""
+
+    def fused(self, group: FusionGroup) -> Fused:
+        """How a group computes."""
+
+    def replace(self, group: FusionGroup, parts: tuple[FusionGroup, ...]) -> None:
+        """Let a group stand for its parts."""
+
+
+class Merging:
+    """Merges nests with those that read their results, while predicted time falls."""
+
+    def __init__(self, pairs: Pairs, machine: Machine, groups: Iterable[FusionGroup]) -> None:
+        self.pairs, self.machine = pairs, machine
+        self.edges = {group: Edges() for group in groups}
+        self.reads: dict[FusionGroup, tuple[Op, ...]] = {}
+        self.seconds: dict[FusionGroup, float] = {}
+        self.apart: dict[FusionGroup, list[Apart]] = {}
+        for group in self.edges:
+            self.connect(group)
+
+    def run(self) -> list[FusionGroup]:
+        """The groups that are left."""
+        waiting = list(self.edges)
+        while waiting:
+            group = waiting.pop()
+            if group in self.edges and group.kind == "nest":
+                merged = self.merged(group)
+                waiting += [merged] if merged is not None else []
+        return list(self.edges)
+
+    def merged(self, group: FusionGroup) -> FusionGroup | None:
+        """A group and the reader with which it saves most time as one, if any."""
+        best: tuple[float, FusionGroup, FusionGroup] | None = None
+        reasons = []
+        for reader in self.edges[group].after:
+            both = self.pairs.together(group, reader)
+            if isinstance(both, FusionGroup) and self.is_between(group, reader):
+                both = "another kernel comes between them"
+            if isinstance(both, str):
+                reasons.append(Apart(reader.results[0], both))
+                continue
+            more = self.time(both) - self.time(group) - self.time(reader)
+            if more >= 0:
+                reasons.append(Apart(reader.results[0], "one kernel would take longer", more))
+            elif best is None or more < best[0]:
+                best = more, both, reader
+        self.apart[group] = reasons
+        if best is None:
+            return None
+        _, both, reader = best
+        self.install(both, group, reader)
+        return both
+
+    def time(self, group: FusionGroup) -> float:
+        """The seconds that a group is predicted to take on one thread."""
+        if group not in self.seconds:
+            laid_out = self.pairs.laid_out
+            computed = partial(is_stored, stored=self.pairs.stored_by, group=group)
+            operands = Operands(laid_out.layouts, laid_out.base, group.results, computed)
+            work = lower(group.results[0], self.pairs.fused(group), operands)
+            self.seconds[group] = predict(work, Nominal(), self.machine).seconds
+        return self.seconds[group]
+
+    # What reads what ----------------------------------------------------------------------------
+
+    def connect(self, group: FusionGroup) -> None:
+        """Note what a group reads."""
+        laid_out, stored = self.pairs.laid_out, self.pairs.stored_by
+        if group.kind == "call":
+            found = [laid_out.base[arg] for op in group.results for arg in op.args]
+            reads = dict.fromkeys(found)
+        else:
+            reading = Reading(laid_out, stored, group)
+            for op in group.results:
+                reading.walk(op)
+            reads = {**reading.reads, **reading.needs}
+        for value in reads:
+            maker = stored.get(value)
+            if maker is not None and maker is not group:
+                self.edges[group].before[maker] = None
+                self.edges[maker].after[group] = None
+
+    def install(self, both: FusionGroup, *parts: FusionGroup) -> None:
+        """Let one group take the place of its parts."""
+        edges = Edges()
+        for part in parts:
+            old = self.edges.pop(part)
+            for other in old.before:
+                self.edges.get(other, old).after.pop(part, None)
+            for other in old.after:
+                self.edges.get(other, old).before.pop(part, None)
+            edges.before.update(old.before)
+            edges.after.update(old.after)
+        for part in parts:
+            edges.before.pop(part, None)
+            edges.after.pop(part, None)
+        for other in edges.before:
+            self.edges[other].after[both] = None
+        for other in edges.after:
+            self.edges[other].before[both] = None
+        self.edges[both] = edges
+        self.pairs.replace(both, parts)
+
+    def is_between(self, first: FusionGroup, then: FusionGroup) -> bool:
+        """Whether a kernel reads from one and the other from it, as far as a search sees."""
+        found = self.reaches([g for g in self.edges[first].after if g is not then], then, True)
+        if found is None:
+            found = self.reaches(
+                [g for g in self.edges[then].before if g is not first], first, False
+            )
+        return found is not False
+
+    def reaches(self, stack: list[FusionGroup], goal: FusionGroup, forward: bool) -> bool | None:
+        """Whether what comes after a few kernels, or before them, is the goal; None: too far."""
+        seen = set(stack)
+        while stack:
+            edges = self.edges[stack.pop()]
+            for group in edges.after if forward else edges.before:
+                if group is goal:
+                    return True
+                if group not in seen:
+                    seen.add(group)
+                    stack.append(group)
+            if len(seen) > NEARBY:
+                return None
+        return False
+
+
+def is_stored(op: Op, stored: Mapping[Op, FusionGroup], group: FusionGroup) -> bool:
+    """Whether a kernel stores ``op`` where one of the kernels is ``group``, or would be."""
+    return op in stored and (op not in group.inner or among(op, group.results))

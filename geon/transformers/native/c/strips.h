@@ -1,0 +1,82 @@
+/* Running totals of lines side by side: `totals` has one for each column, before some rows and then
+   after them. A strip is some vectors, or elements, of each row, whose totals are in registers
+   while it goes over the rows: what was just stored would hold up later loads. */
+#define HOLDS(k) SOME held##k = *(SOME *)(totals + AT(k));
+#define READS(k) SOME value##k = READ(x + AT(k));
+#define ADDS(k) SOME after##k = held##k OPERATOR value##k;
+#define SHOWS(k) WRITE(out + AT(k), exclusive ? held##k : after##k);
+#define MOVES(k) held##k = after##k;
+#define KEEPS(k) *(SOME *)(totals + AT(k)) = held##k;
+#define STRIP(name, EVERY)                                                                        \
+    static void PART(name)(const TYPE *x, RESULT *out, int64_t rows, int64_t step, int64_t width, \
+                           TOTAL *totals, int exclusive)                                          \
+    {                                                                                             \
+        (void)width;                                                                              \
+        EVERY(HOLDS)                                                                              \
+        for (int64_t i = 0; i < rows; i++, x += step) {                                           \
+            EVERY(READS)                                                                          \
+            EVERY(ADDS)                                                                           \
+            if (out) {                                                                            \
+                EVERY(SHOWS)                                                                      \
+                out += step;                                                                      \
+            }                                                                                     \
+            EVERY(MOVES)                                                                          \
+        }                                                                                         \
+        EVERY(KEEPS)                                                                              \
+    }
+
+#define ONE(M) M(0)
+#define TWO(M) ONE(M) M(1)
+#define THREE(M) TWO(M) M(2)
+#define FOUR(M) THREE(M) M(3)
+#define FIVE(M) FOUR(M) M(4)
+#define SIX(M) FIVE(M) M(5)
+#define SEVEN(M) SIX(M) M(6)
+#define EIGHT(M) SEVEN(M) M(7)
+
+#define SOME PART(totals)
+#define READ(at) PART(loaded)(at)
+#define WRITE(at, shown)                                                                          \
+    *(PART(results) *)(at) = __builtin_convertvector(shown, PART(results))
+#define AT(k) (k) * LANES
+STRIP(vector, ONE)
+STRIP(vectors, EIGHT)
+#undef AT
+/* The second ends where the strip does, so some columns may be in both. */
+#define AT(k) ((k) ? width - LANES : 0)
+STRIP(pair, TWO)
+#undef AT
+#undef SOME
+#undef READ
+#undef WRITE
+
+#define SOME TOTAL
+#define READ(at) (TOTAL)(RESULT)*(at)
+#define WRITE(at, shown) *(at) = (RESULT)(shown)
+#define AT(k) (k)
+STRIP(elements1, ONE)
+STRIP(elements2, TWO)
+STRIP(elements3, THREE)
+STRIP(elements4, FOUR)
+STRIP(elements5, FIVE)
+STRIP(elements6, SIX)
+STRIP(elements7, SEVEN)
+#undef AT
+#undef SOME
+#undef READ
+#undef WRITE
+#undef HOLDS
+#undef READS
+#undef ADDS
+#undef SHOWS
+#undef MOVES
+#undef KEEPS
+#undef STRIP
+#undef ONE
+#undef TWO
+#undef THREE
+#undef FOUR
+#undef FIVE
+#undef SIX
+#undef SEVEN
+#undef EIGHT

@@ -1,0 +1,94 @@
+"""C library kernels that put values at positions, and the copies that they are added in.
+
+The C is in ``c/scatter.c``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...op_graph.affine import Size
+from ...op_graph.dtypes import HALVES
+from ...op_graph.lengths import evaluate, product
+from ...op_graph.op_graph import Op
+from ..printing.c_expressions import cast, cast_calls, expression
+from ..printing.c_functions import C_TYPES, SUFFIXES
+from .c_files import FileFunction, file_function
+
+GRAIN = 65536  # elements that are worth more than one task: some 50 microseconds
+COLUMNS = 512  # columns of a task at least: memory brings long runs sooner than parts of them
+FEW_PLACES = 8  # values for each place of all copies, so that these take less than the values
+MOST_PARTS = 16  # copies, each of which a thread may add in
+PIECE = 4096  # elements of the copies that are added by one task
+
+
+def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
+    """``void(threads, x, positions, value, out, scratch, outer, n, inner, m)``: x with values in.
+
+    ``positions`` has m integers of dtype ``index`` that lie inside the axis, negative ones counted
+    from its end; ``value`` is (outer, m, inner). They are set or added in order, so that of two at
+    one place the later stays. ``out`` may be ``x``; ``scratch`` is what ``Copies`` says.
+    """
+    stored = "value" if mode == "set" else _sum(dtype, "place", "value")
+    types = {"TYPE": C_TYPES[dtype], "INDEX": C_TYPES[index]}
+    macros = {"STORED(place, value)": f"({stored})", "ADDED": int(mode == "add")}
+    macros |= {"NOTHING": _nothing(dtype), "GRAIN": GRAIN, "COLUMNS": COLUMNS}
+    macros |= {"FEW_PLACES": FEW_PLACES}
+    macros |= {"MOST_PARTS": MOST_PARTS, "PIECE": PIECE}
+    name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
+    added = mode == "add" and dtype in HALVES
+    called = cast_calls(dtype, "float32") + cast_calls("float32", dtype) if added else ()
+    return file_function("scatter", name, types, macros, calls=called)
+
+
+def _sum(dtype: str, x: str, y: str) -> str:
+    if dtype == "bool":
+        return expression("maximum", (dtype, dtype), dtype, (x, y))
+    if dtype in HALVES:
+        wide = (cast(dtype, "float32", x), cast(dtype, "float32", y))
+        return cast("float32", dtype, expression("add", ("float32",) * 2, "float32", wide))
+    return expression("add", (dtype, dtype), dtype, (x, y))
+
+
+def _nothing(dtype: str) -> str:
+    """What changes no element that it is added to: of floats -0, or the bits of it."""
+    return "0x8000" if dtype in HALVES else "-0.0" if dtype.startswith("float") else "0"
+
+
+def scatter_scratch(op: Op) -> Copies | None:
+    """The scratch memory of a scatter, where it may take any."""
+    x, index, _ = op.args
+    if op.attrs[1] == "set":
+        return None
+    at, lengths = x.axes.index(op.attrs[0]), x.axes.lengths
+    sizes = (product(lengths[:at]), lengths[at], product(lengths[at + 1 :]), index.axes.size)
+    return Copies(*sizes, op.dtype.itemsize)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies of places that parts of m values are added in, each (outer, n, inner).
+
+    How many there are follows from the lengths; threads share them.
+    """
+
+    outer: Size
+    n: Size
+    inner: Size
+    m: Size
+    itemsize: int
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all copies, at most an eighth of the values'."""
+        sizes = (self.outer, self.n, self.inner, self.m)
+        outer, n, inner, m = (evaluate(size, lengths) for size in sizes)
+        if not outer * n * inner or outer >= MOST_PARTS or m * inner < GRAIN:
+            return 0
+        parts = min(m // (FEW_PLACES * n), MOST_PARTS)
+        return parts * outer * n * inner * self.itemsize if parts > 1 else 0
+
+    def most(self, threads: int) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        return self.outer * self.inner * (self.m // FEW_PLACES) * self.itemsize

@@ -1,0 +1,146 @@
+"""What lies across memory: every order of axes, at lengths near the sides of tiles and blocks."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.native.toolchain import find_toolchain
+from tests.golden.emitting import Native
+
+from .test_joins import compare, values
+
+compiled = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+DTYPES = ["float32", "float64", "float16", "int8", "int32", "int64", "bool"]
+
+
+def turned(axes, dtype):
+    """A value beside another in each other order of its axes, with placeholders."""
+    x = geon.placeholder(axes, dtype)
+    orders = list(itertools.permutations(range(len(axes))))[1:]
+    others = [geon.placeholder([axes[k] for k in order], dtype) for order in orders]
+    both = geon.logical_and if x.dtype.name == "bool" else geon.maximum
+    if x.dtype.kind == "f":
+        return [both(x * 2, y) + 1 for y in others], [x, *others], orders
+    return [both(x, y) for y in others], [x, *others], orders
+
+
+def check(lengths, dtype, known):
+    axes = [geon.Axis(f"A{k}", n if known else None) for k, n in enumerate(lengths)]
+    results, inputs, orders = turned(axes, dtype)
+    shapes = [lengths, *([lengths[k] for k in order] for order in orders)]
+    compare(results, inputs, [values(shape, dtype, k) for k, shape in enumerate(shapes)])
+
+
+@compiled
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matrices(dtype):
+    for lengths in [(65, 130), (8, 64), (63, 9), (1, 70), (0, 5)]:
+        check(lengths, dtype, known=True)
+
+
+@compiled
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_matrices_of_open_lengths(dtype):
+    n, c = geon.Axis("N"), geon.Axis("C")
+    x, y = geon.placeholder([n, c], dtype), geon.placeholder([c, n], dtype)
+    sides = [1, 3, 4, 5, 7, 8, 9, 63, 64, 65, 71, 72, 127, 129, 200]
+    with (
+        geon.make_transformer("native", threads=1) as one,
+        geon.make_transformer("native", threads=2) as two,
+    ):
+        f, g = (each.computation([x - y, x * 2], x, y) for each in (one, two))
+        for rows, columns in itertools.product(sides, sides):
+            a, b = values((rows, columns), dtype), values((columns, rows), dtype, 1)
+            with np.errstate(all="ignore"):
+                wanted = a - b.T
+            for each in (f, g):
+                np.testing.assert_array_equal(each(a, b)[0], wanted)
+
+
+@compiled
+@pytest.mark.parametrize("lengths", [(9, 66, 7), (3, 8, 70), (65, 2, 65)], ids=str)
+@pytest.mark.parametrize("known", [True, False], ids=["known", "open"])
+def test_three_axes(lengths, known):
+    check(lengths, "float32", known)
+
+
+@compiled
+def test_four_axes():
+    check((3, 9, 5, 17), "float64", known=True)
+
+
+@compiled
+@pytest.mark.parametrize("function", [geon.softmax, geon.logsumexp], ids=["softmax", "logsumexp"])
+@pytest.mark.parametrize("shape", [(700, 513), (65, 64), (9, 3), (2000, 1)], ids=str)
+def test_what_follows_a_reduction_over_the_first_axis(function, shape):
+    n, c = (geon.Axis(name, length) for name, length in zip("NC", shape, strict=True))
+    x, y = geon.placeholder([n, c]), geon.placeholder([c, n])
+    made = [function(x, n), function(y, n)]
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    e = np.exp(a - a.max(0, keepdims=True, initial=-9), dtype=np.float64)
+    wanted = (
+        e / e.sum(0) if function is geon.softmax else np.log(np.exp(a, dtype=np.float64).sum(0))
+    )
+    found = {}
+    for threads in (1, 2):
+        with geon.make_transformer("native", threads=threads) as transformer:
+            found[threads] = transformer.computation(made, x, y)(a, np.ascontiguousarray(a.T))
+            np.testing.assert_allclose(found[threads][0], wanted, rtol=2e-5, atol=1e-6)
+    for a, b in zip(found[1], found[2], strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+# Text ---------------------------------------------------------------------------------------------
+
+
+def source(make):
+    n, c = geon.Axis("N", 300), geon.Axis("C", 400)
+    x, y = geon.placeholder([n, c]), geon.placeholder([c, n])
+    f = Native().computation(make(x, y, n), x, y)
+    return f.source[f.source.index("struct kernel_0") :]
+
+
+def test_what_adjoins_along_lanes_is_turned_and_read_along_the_stores():
+    text = source(lambda x, y, n: x + y)
+    assert "geon_transpose_4(x0 + tile * 300 + first_lane + lane_tile, 300, " in text
+    (inner,) = [line for line in text.splitlines() if "for (int64_t i_1 = tile" in line]
+    assert inner
+    assert "[lane - lane_tile][i_1 - tile]" in text
+
+
+def test_a_store_along_lanes_takes_no_tile():
+    text = source(lambda x, y, n: geon.softmax(x, n))
+    assert "tile" not in text
+
+
+@pytest.mark.parametrize("columns", [1, 3, 63, 64])
+def test_known_lanes_of_one_block_are_a_number(columns):
+    n, c = geon.Axis("N"), geon.Axis("C", columns)
+    x = geon.placeholder([n, c])
+    text = Native().computation(geon.sum(x, n), x).source
+    assert f"const int64_t lanes = {columns};" in text
+    more = c.with_length(65)
+    x = geon.placeholder([n, more])
+    assert (
+        "const int64_t lanes = (65) - first_lane" in Native().computation(geon.sum(x, n), x).source
+    )
+
+
+@compiled
+@pytest.mark.parametrize("columns", [*range(1, 10), 16, 31, 63, 64, 65])
+def test_sums_over_the_first_axis_of_few_columns(columns):
+    """The bits do not depend on threads, nor on whether the columns were known."""
+    n, c = geon.Axis("N"), geon.Axis("C", columns)
+    found = []
+    for threads, axis in [(1, c), (2, c), (2, geon.Axis("C"))]:
+        x = geon.placeholder([n, axis])
+        with geon.make_transformer("native", threads=threads) as transformer:
+            each = [geon.sum(x, n), geon.max(x, n), geon.variance(x, n), geon.logsumexp(x, n)]
+            f = transformer.computation(each, x)
+            for rows in (1, 31, 32, 33, 1000):
+                a = np.random.default_rng(rows).standard_normal((rows, columns), np.float32)
+                found.append([each.tobytes() for each in f(a)])
+                np.testing.assert_allclose(f(a)[0], a.sum(0, np.float64), rtol=1e-5, atol=1e-5)
+    assert found[:5] == found[5:10] == found[10:]

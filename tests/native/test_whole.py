@@ -1,0 +1,50 @@
+"""Loops that are known to fill vectors say so, and leave out no element."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.native.whole import whole
+
+SIZES = [16, 32, 48, 4096 + 16, 16 * 12_345, 16 * 65_537, 64 * 4_001]
+RNG = np.random.default_rng(5)
+
+
+def test_counts_of_known_multiples_are_masked():
+    assert whole("n", 32, 16) == "(n) & -16"
+    assert whole("n", 0, 16) == "(n) & -16"
+    assert whole("n", 33, 16) == "n"
+    assert whole("n", geon.Axis("N").expression, 16) == "n"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("size", [each + more for each in SIZES for more in (0, 1)])
+def test_every_element_of_a_loop_is_computed(size, threads):
+    x = geon.placeholder([geon.Axis("N", size)])
+    f = geon.make_transformer("native", threads=threads).computation(geon.sqrt(x) * 2 + 1, x)
+    data = RNG.random(size, dtype=np.float32)
+    np.testing.assert_array_equal(f(data), np.sqrt(data) * 2 + 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("columns", [16, 48, 49, 80, 528, 1040])
+def test_every_lane_is_summed(columns, threads):
+    """Sums along the outer axis take columns side by side."""
+    n, c = geon.Axis("N", 37), geon.Axis("C", columns)
+    x = geon.placeholder([n, c])
+    f = geon.make_transformer("native", threads=threads).computation(geon.sum(x, n), x)
+    data = RNG.integers(-9, 9, (37, columns)).astype(np.float32)
+    np.testing.assert_array_equal(f(data), data.sum(0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [1, 5, 40, 300])
+@pytest.mark.parametrize("columns", [(8,), (16,), (48,), (49,), (3, 16), (5, 24), (1040,)], ids=str)
+def test_every_column_of_a_product_is_stored(columns, rows, dtype):
+    """With work on the stores, for one loop of columns and for several."""
+    n, d = geon.Axis("N", rows), geon.Axis("D", 20)
+    outs = [geon.Axis(f"C{k}", size) for k, size in enumerate(columns)]
+    x, w, b = (geon.placeholder(axes, dtype) for axes in ([n, d], [d, *outs], outs))
+    f = geon.make_transformer("native").computation(geon.dot(x, w) * 2 + b, x, w, b)
+    a, m, v = (RNG.integers(-4, 5, [s.length for s in t.axes]).astype(dtype) for t in (x, w, b))
+    np.testing.assert_array_equal(f(a, m, v), np.tensordot(a, m, 1) * 2 + v)

@@ -1,0 +1,100 @@
+"""Who may say for whom ops are built: drivers of rules, and nothing else by a thread's state."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import geon
+from geon.op_graph.building import building, current
+from geon.op_graph.interning import OwnTable
+from geon.op_graph.rewrite import RuleSet, rewrite
+
+ROOT = Path(geon.__file__).parent
+# The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
+DRIVERS = {
+    "op_graph/adopting.py",
+    "op_graph/deriv.py",
+    "op_graph/functional.py",
+    "op_graph/loads.py",
+    "op_graph/rewrite.py",
+    "transformers/lowering/layout.py",
+    "transformers/lowering/schedule.py",
+    "transformers/storage.py",
+}
+# Those that make one op, and so look whom it is for.
+MAKERS = {
+    "op_graph/constants.py",
+    "op_graph/op_graph.py",
+    "op_graph/operators.py",
+    "op_graph/sites.py",
+}
+# NumPy's warnings are silenced in a context of each arena.
+CONTEXTS = {"op_graph/building.py", "transformers/runtime/calls.py"}
+
+
+def files_that(use):
+    """The files of geon one of whose nodes ``use`` holds for, relative to the package."""
+    return {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if any(map(use, ast.walk(ast.parse(path.read_text()))))
+    }
+
+
+def imports_building(node):
+    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[-1] == "building"
+
+
+def is_state_of_a_thread(node):
+    if isinstance(node, ast.Attribute):
+        return node.attr == "local" and isinstance(node.value, ast.Name)
+    return isinstance(node, ast.Import) and "contextvars" in [alias.name for alias in node.names]
+
+
+def test_drivers_alone_say_for_whom_ops_are_built():
+    assert files_that(imports_building) == DRIVERS | MAKERS
+
+
+def test_nothing_else_is_kept_for_a_thread():
+    assert files_that(is_state_of_a_thread) == CONTEXTS
+
+
+def fail(op):
+    raise ValueError("no")
+
+
+def a_rule_that_fails(x):
+    rewrite([geon.tanh(x)], RuleSet("failing", {"tanh": (fail,)}), {}, OwnTable())
+
+
+def a_slope_that_fails(x):
+    geon.deriv(geon.custom_deriv(lambda *_: None)(geon.tanh)(x), x)
+
+
+def a_dump_that_is_none(x):
+    geon.loads(geon.dumps(geon.tanh(x)).replace("tanh", "nothing"))
+
+
+@pytest.mark.parametrize("failing", [a_rule_that_fails, a_slope_that_fails, a_dump_that_is_none])
+def test_a_driver_that_raises_leaves_the_thread_as_it_was(failing):
+    own, site = OwnTable(), geon.tanh(geon.placeholder(()))._site
+    with building(own) as here:
+        here.site = site
+        x = geon.placeholder(())
+        with pytest.raises(geon.GeonError):
+            failing(x)
+        assert (current.own, current.site) == (own, site)
+    assert (current.own, current.site) == (None, None)
+
+
+def test_ops_of_a_block_are_in_its_table_and_carry_the_line_that_was_set():
+    x = geon.placeholder(())
+    user, own = geon.tanh(x), OwnTable()
+    with building(own) as here:
+        here.site = (__file__, 7, "for another")
+        made = geon.tanh(x)
+    assert made is not user
+    assert made in [entry() for entry in own.entries.values()]
+    assert made.file_info.endswith("test_building.py:7 (for another)")
+    assert geon.tanh(x) is user

@@ -207,11 +207,13 @@ def test_a_chain_of_products_reads_its_operands_alone():
 def test_what_is_special_about_a_kernel():
     x, y, line = inputs([N, M], [M, N], [N])
     index = geon.placeholder([M], "int64")
+    flat = geon.flatten(geon.reorder(x, [M, N]))
     thin = geon.placeholder([N, geon.Axis("thin", 9)])
     for op, expected in (
         (x * 2, "elementwise"),
         (x + geon.reorder(y, [N, M]), "across memory"),
-        (geon.flatten(geon.reorder(x, [M, N])), "divided indices"),
+        (flat, "across memory"),
+        (geon.flip(flat, flat.axes), "divided indices"),
         (geon.concat([line * 2, line], N), "pieces"),
         (geon.sum(x), "reduction of all"),
         (geon.sum(x, M), "reduction of rows"),

@@ -12,7 +12,7 @@ from geon.transformers import cache
 from geon.transformers.kernels.blocked import FEWEST_ROWS, LEAST_ROWS, MOST_ROWS, Blocked
 from geon.transformers.kernels.costs import cost_of
 from geon.transformers.kernels.structure import structure
-from geon.transformers.lowering import fusion
+from geon.transformers.lowering.fusion import walk
 from geon.transformers.lowering.memory import place_plan
 from geon.transformers.lowering.verify import verify_plan
 from geon.transformers.native.toolchain import find_toolchain
@@ -47,7 +47,7 @@ def apart(monkeypatch):
 
     def make(results, placeholders):
         with monkeypatch.context() as patch:
-            patch.setattr(fusion, "by_blocks", lambda laid_out, groups, ops: groups)
+            patch.setattr(walk, "by_blocks", lambda laid_out, groups, ops: groups)
             patch.setattr(cache, "_programs", None)
             patch.setenv("GEON_DEBUG", "verify")  # finds no program that was compiled before
             f = geon.NativeTransformer(threads=1).computation(results, *placeholders)

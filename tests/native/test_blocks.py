@@ -9,6 +9,7 @@ import pytest
 
 import geon
 from geon.transformers import cache
+from geon.transformers.kernels import blocked
 from geon.transformers.kernels.blocked import FEWEST_ROWS, LEAST_ROWS, MOST_ROWS, Blocked
 from geon.transformers.kernels.costs import cost_of
 from geon.transformers.kernels.structure import structure
@@ -147,6 +148,62 @@ def test_other_chains(apart, program):
         for f in fused:
             found = f(*given)
             assert same_bits(found if isinstance(results, list) else [found], listed), sizes
+
+
+def joined_scores(axis, steps=1):
+    """Attention with a bias of two parts joined along an axis of the scores, and placeholders."""
+    heads, t, s = geon.Axis("H", 5), geon.Axis("T", 301), geon.Axis("S", 293)
+    rest = geon.Axis("S" if axis == "T" else "T", 293 if axis == "T" else 301)
+    parts = [steps * n for n in ((100, 201) if axis == "T" else (100, 193))]
+    biases = [geon.placeholder([geon.Axis(axis, n), rest]) for n in parts]
+    joined = geon.concat(biases, geon.Axis(axis, sum(parts)))
+    if steps > 1:
+        whole = geon.Axis(axis, sum(parts))
+        joined = joined[{whole: slice(0, None, steps)}]
+    q, k = geon.placeholder([heads, t, D]), geon.placeholder([heads, s, D])
+    scores = geon.dot(q, k, over=[D]) + geon.broadcast(joined, [heads, t, s])
+    return geon.logsumexp(scores, s), (q, k, *biases)
+
+
+@pytest.mark.parametrize("axis", "TS")
+@pytest.mark.parametrize("steps", [1, 2])
+def test_what_is_joined_along_rows_or_columns(apart, axis, steps):
+    out, placeholders = joined_scores(axis, steps)
+    given = drawn(placeholders, {})
+    wanted = apart([out], placeholders)(*given)
+    for threads in (1, 2):
+        assert same_bits(compiled([out], placeholders, threads)(*given), wanted)
+    data = KernelsTransformer().computation([out], *placeholders)
+    assert chains(data)
+    np.testing.assert_allclose(data(*given)[0], wanted[0], rtol=2e-5, atol=1e-6)
+
+
+def test_a_block_reads_what_the_whole_reads(apart, monkeypatch):
+    rows, longer = geon.Axis("T", 301), geon.Axis("T", 652)
+    x, y = geon.placeholder([B, rows, D]), geon.placeholder([B, S, D])
+    parts = [geon.placeholder([geon.Axis("T", 602)]), geon.placeholder([geon.Axis("T", 50)])]
+    first_part = (geon.concat(parts, longer) + 1.0)[{longer: slice(0, 602, 2)}]
+    out = geon.max(geon.dot(x, y, over=[D]) + geon.broadcast(first_part, [B, rows, S]), S)
+    given = drawn((x, y, *parts), {"B": 2, "S": 33})
+    wanted = apart([out], (x, y, *parts))(*given)
+    assert same_bits(compiled([out], (x, y, *parts), 2)(*given), wanted)
+    monkeypatch.setattr(blocked, "same_ops", lambda one, other: False)
+    monkeypatch.setattr(cache, "_programs", None)
+    monkeypatch.setenv("GEON_DEBUG", "verify")
+    f = geon.NativeTransformer(threads=2).computation([out], x, y, *parts)
+    assert not chains(f)
+    assert same_bits(f(*given), wanted)
+
+
+def test_what_is_dropped_is_the_same_in_blocks(apart):
+    out, placeholders = attention()
+    weights = out.args[0]
+    dropped = weights * geon.Random(3).bernoulli(list(weights.axes), 0.7)
+    out = geon.dot(dropped, placeholders[2], over=[S])
+    given = drawn(placeholders, {"B": 2, "H": 2, "T": 131, "S": 67})
+    wanted = apart([out], placeholders)(*given)
+    for threads in (1, 2):
+        assert same_bits(compiled([out], placeholders, threads)(*given), wanted)
 
 
 def test_no_square_is_in_memory():

@@ -117,6 +117,14 @@ CONSTANTS = (
     _shared("lowering/fusion/facts", "LONG", "matrix_vector", many=70),
     _shared("lowering/fusion/siblings", "NEAR", "cheap", many=0),
     _shared("lowering/fusion/fits", "small_rows", "row", value=1024),
+    # Chains: what is worth one, and how rows are cut into blocks.
+    _shared("lowering/blocks", "LARGE", "reduced_product", each=(4 * 600, 8 * 600), many=2),
+    _shared("lowering/blocks", "FEWEST", "reduced_product"),
+    _shared("kernels/blocked", "BLOCK", "reduced_product", each=(4 * 600, 8 * 600), many=9),
+    _shared("kernels/blocked", "LEAST_ROWS", "reduced_product"),
+    _shared("kernels/blocked", "MOST_ROWS", "reduced_product"),
+    _shared("kernels/blocked", "BLOCKS", "reduced_batch", many=2),
+    _shared("kernels/blocked", "FEWEST_ROWS", "reduced_product"),
     # Products: how they are cut, packed and stored.
     _native("product_shape", "GROUP", "rows"),
     _native("product_shape", "FEW", "rows", "columns"),

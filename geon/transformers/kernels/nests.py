@@ -79,7 +79,7 @@ class NestMaker:
         self.extents: dict[str, Size] = {}
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
-                self.extents.setdefault(axis.name, axis.expression)
+                self.extents.setdefault(axis.name, operands.extent(axis))
         self.low: dict[str, Size] = {}
         self.phases = 1
         for name, interval in region.spans:
@@ -275,7 +275,7 @@ class NestMaker:
         if across is not None:
             side_by_side = Loop("lane", (across,), self.extents[across])
             lane = variable("first_lane") + variable("lane")
-            self.index[across] = lane + self.low.get(across, 0)
+            self.index[across] = self.operands.at(across, lane + self.low.get(across, 0))
             self.ranges.update(first_lane=1, lane=self.extents[across])  # both together
         divided = not rows and across is None
         last = max((item.level for item in self.items), default=0)
@@ -293,7 +293,7 @@ class NestMaker:
         name = self.name(axes)
         parts = split(variable(name), [self.extents[n] for n in axes])
         for axis, part in zip(axes, parts, strict=True):
-            self.index[axis] = part + self.low.get(axis, 0)
+            self.index[axis] = self.operands.at(axis, part + self.low.get(axis, 0))
             self.ranges.update(dict.fromkeys(part.terms, self.extents[axis]))
         return Loop(name, axes, product(self.extents[n] for n in axes))
 

@@ -18,14 +18,17 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import names_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op, Same, post_order
+from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
+from ..kernels.lower import Work
 from ..kernels.structure import structure
-from ..kernels.types import Call, Nest
+from ..kernels.types import Call
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, literal
 from ..printing.helpers import definitions
+from .blocks import blocked_function
 from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
@@ -131,6 +134,8 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     names = KernelNames(plan, kernel, starts)
     if isinstance(work, Call):
         return library_function(work.op, names)
+    if isinstance(work, Blocked):
+        return blocked_function(plan, kernel, work, vector_bytes)
     if isinstance(work, Contraction):
         made = contraction_function(work, names, vector_bytes)
     else:
@@ -139,7 +144,7 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     return replace(made, calls=tuple(names.called))
 
 
-def printed_work(plan: Plan, kernel: Kernel) -> tuple[Nest | Contraction | Call, dict[Place, int]]:
+def printed_work(plan: Plan, kernel: Kernel) -> tuple[Work, dict[Place, int]]:
     """A kernel's work as it is printed, and where in their places operands begin for it."""
     if isinstance(kernel.work, Contraction):
         return from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])

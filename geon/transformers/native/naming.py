@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
@@ -91,12 +91,20 @@ def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
 class KernelNames:
     """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``.
 
-    ``starts`` says by place how many elements lie before what the kernel uses of it.
+    ``starts`` says by place how many elements lie before what the kernel uses of it; ``results``
+    are what is written, those of the kernel where not given.
     """
 
     lanes: Lanes = ArrayLanes()
 
-    def __init__(self, plan: Plan, kernel: Kernel, starts: Mapping[Place, int]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        kernel: Kernel,
+        starts: Mapping[Place, int],
+        results: Sequence[Op] | None = None,
+    ) -> None:
+        results = kernel.results if results is None else results
         self.starts = starts
         self.plan, self.kernel = plan, kernel
         self.pointers: dict[tuple[Place, str], Parameter] = {}
@@ -104,9 +112,13 @@ class KernelNames:
         self.called: dict[str, None] = {}
         self.kept = self.keep()
         self.works: Parameter | None = None
-        self.written = {place_of(plan, op) for op in kernel.results}
-        for op in kernel.results:
+        self.written = {self.place(op) for op in results}
+        for op in results:
             self.pointer(op)
+
+    def place(self, op: Op) -> Place:
+        """The memory in which ``op`` lies."""
+        return place_of(self.plan, op)
 
     def scratch(self) -> str | None:
         """The name of the memory that the kernel works in, where it has some."""
@@ -115,6 +127,10 @@ class KernelNames:
             return None
         self.works = Parameter("scratch", "char", ("arena", number))
         return self.works.name
+
+    def own_scratch(self, each: Size) -> str:
+        """The thread's part of that memory, where each has so many bytes."""
+        return f"{self.scratch()} + geon_seat() * (int64_t)({self.length(each)})"
 
     def keep(self) -> Parameter | None:
         """The copy that the kernel keeps from call to call."""
@@ -126,7 +142,7 @@ class KernelNames:
 
     def pointer(self, op: Op) -> str:
         """The typed pointer to the memory of ``op``."""
-        place, dtype = place_of(self.plan, op), name_of(op.dtype)
+        place, dtype = self.place(op), name_of(op.dtype)
         found = self.pointers.get((place, dtype))
         if found is None:
             written = place in self.written

@@ -51,6 +51,7 @@ def _swapped(product: Product) -> Product:
         columns=product.rows,
         left=product.right,
         right=product.left,
+        whole=(*product.whole[:1], *reversed(product.whole[1:])),
     )
 
 

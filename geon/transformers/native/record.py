@@ -19,6 +19,7 @@ import numpy as np
 from ...op_graph.dtypes import named_dtype
 from ...op_graph.dump_values import read_length, write_length
 from ...op_graph.lengths import Length
+from ..kernels.blocked import Cut
 from ..lowering.memory import Buffer, Plan
 from ..lowering.schedule import Kernel, bytes_of
 from ..lowering.scratch import PerThread
@@ -29,7 +30,7 @@ from .packed_copies import PackedCopy
 from .prefix import PartTotals
 from .product_shape import Shape
 from .scattering import Copies
-from .scratch import ProductScratch
+from .scratch import BlockedScratch, ProductScratch
 from .toolchain import Toolchain
 
 Size = int | Length
@@ -104,9 +105,10 @@ def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Recor
 def space_of(kernel: Kernel) -> Space:
     """The axes over which a kernel goes, by name and length."""
     assert kernel.fused is not None
-    within = [arg for op in kernel.fused.reductions for arg in op.args]
-    if kernel.fused.dot is not None:
-        within += kernel.fused.dot.args
+    chain = kernel.fused.chain
+    parts = [kernel.fused] if chain is None else [fused for fused, _ in chain.steps]
+    within = [arg for fused in parts for op in fused.reductions for arg in op.args]
+    within += [arg for fused in parts if fused.dot is not None for arg in fused.dot.args]
     ops = (*kernel.results, *kernel.reads, *within)
     return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
 
@@ -168,7 +170,8 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, Shape,
+    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch,
+    BlockedScratch, Cut, Shape,
 )  # fmt: skip
 NAMED = {kind.__name__: kind for kind in PARTS}
 

@@ -7,7 +7,16 @@ import geon
 from geon.op_graph.affine import variable
 from geon.op_graph.dtypes import FLOAT32, INT64
 from geon.op_graph.elementwise import add, exp
-from geon.transformers.kernels.scalar import Clamped, Code, Load, Select, Wrapped, parts, walk
+from geon.transformers.kernels.scalar import (
+    Apply,
+    Clamped,
+    Code,
+    Load,
+    Select,
+    Wrapped,
+    parts,
+    walk,
+)
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer
@@ -46,6 +55,7 @@ def test_a_node_is_walked_once_after_what_it_computes_with_positions_too():
     before = {id(node): k for k, node in enumerate(found)}
     assert before[id(at)] < before[id(place)] < before[id(x)] < before[id(root)]
     assert all(before[id(part)] < before[id(node)] for node in found for part in parts(node))
+    assert [type(node) for node in walk(root, known={id(x)})] == [Apply, Apply]
 
 
 def test_equal_code_is_one_node_and_zeros_of_two_signs_are_two():

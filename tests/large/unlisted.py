@@ -90,13 +90,13 @@ FILES = {
 
 PLACES = {
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
-    ("transformers/lowering/merging.py", "NOMINAL"): PREDICTS,
+    ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,
     (
-        "transformers/lowering/merging.py",
+        "transformers/lowering/fusion/merging.py",
         "NEARBY",
     ): "how far a search goes for a kernel between two",
     (
-        "transformers/lowering/fusion.py",
+        "transformers/lowering/fusion/siblings.py",
         "RECENT",
     ): "how far a search goes for what two kernels share",
     ("transformers/native/passes.py", "APART"): ALIGNED,

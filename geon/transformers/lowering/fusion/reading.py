@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from ...op_graph.bound import is_bound
-from ...op_graph.lengths import Length
-from ...op_graph.op_graph import Leaf, Op
-from ..kernels.elements import passed
-from .groups import same_places
-from .layout import LaidOut
-
-
-@dataclass(eq=False, slots=True)
-class FusionGroup:
-    """A kernel in the making."""
-
-    kind: str
-    level: int
-    results: list[Op] = field(default_factory=list)
-    reductions: list[Op] = field(default_factory=list)
-    inner: set[Op] = field(default_factory=set)
-    rows: frozenset[str] | None = None
-    dot: Op | None = None
-    names: tuple[tuple[str, str], ...] = ()
-    statements: int = 0
-    extents: dict[str, int | Length] = field(default_factory=dict)
-    reindexed: set[Op] = field(default_factory=set)  # computed at other indices than their own
-    widened: set[Op] = field(default_factory=set)  # computed for more elements than they have
+from ....op_graph.bound import is_bound
+from ....op_graph.op_graph import Leaf, Op
+from ...kernels.elements import passed
+from ..groups import same_places
+from ..layout import LaidOut
+from .fusion_group import FusionGroup
 
 
 class Reading:

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
-from ...op_graph.op_graph import Op, among
-from ..kernels.elements import Operands
-from ..kernels.lower import lower
-from ..kernels.machine import Machine
-from ..kernels.predict import predict
-from ..kernels.types import Fused
-from .fusion_reads import FusionGroup, Reading
-from .groups import Apart
-from .layout import LaidOut
+from ....op_graph.op_graph import Op, among
+from ...kernels.elements import Operands
+from ...kernels.lower import lower
+from ...kernels.machine import Machine
+from ...kernels.predict import predict
+from ..groups import Apart
+from .fusion_group import FusionGroup
+from .pairs import together
+from .reading import Reading
+from .state import State
 
 NOMINAL = 1024  # what an open length counts as where only the choice of kernels depends on it
 NEARBY = 200  # kernels that a search for one between two looks at
@@ -41,27 +41,11 @@ class Edges:
     after: dict[FusionGroup, None] = field(default_factory=dict)
 
 
-class Pairs(Protocol):
-    """What fusion knows of two kernels."""
-
-    laid_out: LaidOut
-    stored_by: dict[Op, FusionGroup]
-
-    def together(self, first: FusionGroup, then: FusionGroup) -> FusionGroup | str:
-        """The two as one nest; else why they are not."""
-
-    def fused(self, group: FusionGroup) -> Fused:
-        """How a group computes."""
-
-    def replace(self, group: FusionGroup, parts: tuple[FusionGroup, ...]) -> None:
-        """Let a group stand for its parts."""
-
-
 class Merging:
     """Merges nests with those that read their results, while predicted time falls."""
 
-    def __init__(self, pairs: Pairs, machine: Machine, groups: Iterable[FusionGroup]) -> None:
-        self.pairs, self.machine = pairs, machine
+    def __init__(self, state: State, machine: Machine, groups: Iterable[FusionGroup]) -> None:
+        self.state, self.machine = state, machine
         self.edges = {group: Edges() for group in groups}
         self.reads: dict[FusionGroup, tuple[Op, ...]] = {}
         self.seconds: dict[FusionGroup, float] = {}
@@ -84,7 +68,7 @@ class Merging:
         best: tuple[float, FusionGroup, FusionGroup] | None = None
         reasons = []
         for reader in self.edges[group].after:
-            both = self.pairs.together(group, reader)
+            both = together(self.state, group, reader)
             if isinstance(both, FusionGroup) and self.is_between(group, reader):
                 both = "another kernel comes between them"
             if isinstance(both, str):
@@ -105,10 +89,10 @@ class Merging:
     def time(self, group: FusionGroup) -> float:
         """The seconds that a group is predicted to take on one thread."""
         if group not in self.seconds:
-            laid_out = self.pairs.laid_out
-            computed = partial(is_stored, stored=self.pairs.stored_by, group=group)
+            laid_out = self.state.laid_out
+            computed = partial(is_stored, stored=self.state.stored_by, group=group)
             operands = Operands(laid_out.layouts, laid_out.base, group.results, computed)
-            work = lower(group.results[0], self.pairs.fused(group), operands)
+            work = lower(group.results[0], group.fused, operands)
             self.seconds[group] = predict(work, Nominal(), self.machine).seconds
         return self.seconds[group]
 
@@ -116,7 +100,7 @@ class Merging:
 
     def connect(self, group: FusionGroup) -> None:
         """Note what a group reads."""
-        laid_out, stored = self.pairs.laid_out, self.pairs.stored_by
+        laid_out, stored = self.state.laid_out, self.state.stored_by
         if group.kind == "call":
             found = [laid_out.base[arg] for op in group.results for arg in op.args]
             reads = dict.fromkeys(found)
@@ -150,7 +134,7 @@ class Merging:
         for other in edges.after:
             self.edges[other].before[both] = None
         self.edges[both] = edges
-        self.pairs.replace(both, parts)
+        self.state.replace(both, parts)
 
     def is_between(self, first: FusionGroup, then: FusionGroup) -> bool:
         """Whether a kernel reads from one and the other from it, as far as a search sees."""

@@ -1,0 +1,63 @@
+"""What fusion asks of one op: whether it reduces, multiplies, or is a view, and what it takes."""
+
+from __future__ import annotations
+
+from ....op_graph.axes import Axis
+from ....op_graph.bound import is_bound
+from ....op_graph.lengths import product
+from ....op_graph.op_graph import Leaf, Op
+from ..layout import LaidOut
+
+ELEMENTARY = 20  # statements of an elementary function
+LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
+
+
+def is_view(laid_out: LaidOut, op: Op) -> bool:
+    """Whether ``op`` is another view of its argument's memory."""
+    return op.primitive.view and laid_out.base[op] is not op
+
+
+def reduces(op: Op) -> bool:
+    """Whether ``op`` is a reduction that a nest computes.
+
+    A row that libraries have a way of their own for is left to them along the innermost axis: they
+    find the position of an extreme in vectors, while a state of a value and a position branches.
+    """
+    if op.primitive.kind != "reduction":
+        return False
+    innermost = op.args[0].axes.names[-1:]
+    return op.primitive.cost != "kernel" or op.attrs[0] == () or op.attrs[0] != innermost
+
+
+def is_product(op: Op) -> bool:
+    """Whether a contraction of floats is worth a product's tiles, or a stream of a long matrix.
+
+    Others (of integers, of vectors, of a narrow matrix and a vector) are reductions.
+    """
+    x, y = op.args[0].axes, op.args[1].axes
+    if op.dtype.name not in ("float32", "float64"):
+        return False
+    own = [any(n not in y for n in x.names), any(n not in x for n in y.names)]
+    if all(own):
+        return True
+    depth = product(x[n].expression for n in op.attrs[0])
+    shared = [n for n in x.names if n in y and n not in op.attrs[0]]
+    return any(own) and not shared and isinstance(depth, int) and depth >= LONG
+
+
+def statements(op: Op) -> int:
+    """About how many statements of a processor one element of ``op`` takes."""
+    return ELEMENTARY if op.primitive.cost == "expensive" else 1
+
+
+def loop_axes(op: Op) -> list[Axis]:
+    """The axes that the loops of an op go over."""
+    over = op.args if reduces(op) or op.primitive.name == "dot" else (op,)
+    return [axis for each in over for axis in each.axes]
+
+
+def repeats(op: Op) -> bool:
+    """Whether the arithmetic of ``op`` is cheap."""
+    row = op.primitive
+    heavy = row.cost in ("expensive", "kernel") or reduces(op) or row.acts
+    return not (heavy or row.name == "dot" or isinstance(op, Leaf) or is_bound(op))

@@ -1,0 +1,71 @@
+"""Which ops are computed wherever they are used, rather than stored once."""
+
+from __future__ import annotations
+
+from ....op_graph.op_graph import Op
+from .facts import is_view, repeats
+from .fits import full
+from .fusion_group import FusionGroup
+from .state import State, Use
+
+CHEAP_CHAIN = 8
+REPEATED = 2  # kernels that compute a costly op, such as forward and backward, before it is stored
+
+
+class Repeats:
+    """What computing ops again would cost; every op is measured before the walk begins."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.chain: dict[Op, int] = {}
+        self.recompute_sources: dict[Op, frozenset[Op]] = {}
+        self.after_contraction: set[Op] = set()
+
+    def measure(self, op: Op) -> None:
+        """Note what repeating ``op`` would cost, and whether a contraction's result is below it."""
+        if op.primitive.name == "dot":
+            self.after_contraction.add(op)
+        elif any(arg in self.after_contraction and arg.axes.same_set(op.axes) for arg in op.args):
+            self.after_contraction.add(op)
+        below: frozenset[Op] = frozenset()
+        for arg in op.args:
+            if len(arg.axes) >= len(op.axes):
+                below |= self.recompute_sources[arg]
+        if is_view(self.state.laid_out, op):
+            shifted = op.primitive.name in ("slice", "flip") and below
+            self.recompute_sources[op] = frozenset((op,)) if shifted else below
+        elif repeats(op) and len(below) < 2:
+            self.recompute_sources[op] = below
+        else:
+            self.recompute_sources[op] = frozenset((op,)) if len(op.axes) else frozenset()
+        longest = max((self.chain[arg] for arg in op.args), default=0)
+        self.chain[op] = (
+            longest + (not is_view(self.state.laid_out, op)) if self.is_cheap(op) else 0
+        )
+
+    def is_cheap(self, op: Op) -> bool:
+        """Whether computing ``op`` again costs about as much as reading it."""
+        if op.primitive.cost == "once":
+            return len(self.state.uses.get(op, ())) < 2 and op.primitive.name != "concat"
+        return repeats(op) and op not in self.recompute_sources.get(op, ())
+
+    def repeatable(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
+        """Whether ``op`` is computed wherever it is used, never stored."""
+        cheap = self.is_cheap(op) and self.chain[op] <= CHEAP_CHAIN
+        scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
+        alone = len(uses) == 1 and not uses[0].broadcasts and not self.state.operand(uses[0])
+        if not (cheap or scalar or alone):
+            return False
+        if op.primitive.cost == "expensive" and not scalar and self.multiplies(uses, users):
+            return False
+        for group in users:
+            if group.kind == "call" or full(op, group):
+                return False
+        return not any(self.state.operand(use) and op in self.after_contraction for use in uses)
+
+    def multiplies(self, uses: list[Use], users: list[FusionGroup]) -> bool:
+        """Whether repeating an op in all its users computes it more often than memory costs."""
+        widened = any(
+            use.op in group.widened for group in users for use in self.state.within(uses, group)
+        )
+        return widened or len(users) > REPEATED

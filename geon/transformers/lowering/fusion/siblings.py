@@ -1,0 +1,60 @@
+"""Nests that read what an op reads, one of which may compute it too."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ....op_graph.bound import is_bound
+from ....op_graph.op_graph import Op
+from .facts import loop_axes
+from .fits import full
+from .fusion_group import FusionGroup
+from .state import State
+
+NEAR = 64  # values below an op that are looked at for what it shares with others
+RECENT = 8  # the last kernels that read a value, which one more of its readers may join
+
+
+class Siblings:
+    """The last groups that read each value."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.readers: dict[Op, deque[FusionGroup]] = {}
+
+    def note(self, value: Op, group: FusionGroup) -> None:
+        """Let what else reads a value find a group that does."""
+        readers = self.readers.setdefault(value, deque(maxlen=RECENT))
+        if len(value.axes) and group not in readers:
+            readers.append(group)
+
+    def of(self, op: Op, users: list[FusionGroup]) -> list[FusionGroup]:
+        """Nests beside ``op`` that read what it reads, by how much of it."""
+        shared: dict[FusionGroup, int] = {}
+        for value in self.sources(op):
+            for group in self.readers.get(value, ()):
+                shared[group] = shared.get(group, 0) + 1
+        fitting = [g for g in shared if all(g.level < user.level for user in users)]
+        fitting = [g for g in fitting if g.kind == "nest" and not full(op, g)]
+        fitting = [g for g in fitting if same_lengths(op, g)]
+        return sorted(fitting, key=lambda group: -shared[group])
+
+    def sources(self, op: Op) -> list[Op]:
+        """The values nearest below ``op`` that have all axes its loops go over."""
+        axes = {axis.name for arg in op.args for axis in arg.axes}
+        found: dict[Op, None] = {}
+        queue = deque(op.args)
+        while queue and len(found) < NEAR:
+            arg = self.state.below_views(queue.popleft())
+            if len(arg.axes) < len(axes) or arg in found:
+                continue
+            found[arg] = None
+            if not is_bound(arg) and arg.primitive.kind == "elementwise":
+                queue += arg.args
+        return list(found)
+
+
+def same_lengths(op: Op, group: FusionGroup) -> bool:
+    """Whether the axes that the loops of both go over are as long."""
+    known = group.extents
+    return all(known.get(a.name, a.expression) == a.expression for a in loop_axes(op))

@@ -107,7 +107,7 @@ class _Splitter:
             return whole, 1  # a part of the axis, which begins anywhere
         maker = NestMaker(self.fused, self.operands, region, facts, across=False)
         nest = maker.by_element()
-        variable = maker.name((name,))
+        variable = maker.space.name((name,))
         points: list[Size] = []
         phases = 1
         for guard in guards_of(*stored(nest)):

@@ -7,7 +7,16 @@ import geon
 from geon.op_graph.affine import variable
 from geon.op_graph.dtypes import FLOAT32, INT64
 from geon.op_graph.elementwise import add, exp
-from geon.transformers.kernels.scalar import Apply, Clamped, Code, Load, Select, Wrapped, parts, walk
+from geon.transformers.kernels.scalar import (
+    Apply,
+    Clamped,
+    Code,
+    Load,
+    Select,
+    Wrapped,
+    parts,
+    walk,
+)
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer

@@ -13,10 +13,11 @@ from ...op_graph.affine import Size
 from ..kernels.types import Nest, RowArray
 from ..lowering.scratch import lines
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
+from ..printing.parameters import Parameter
 from ..printing.scalars import LANES
 from .accumulate import is_float_sum, wide
 from .draws import declared, words_function
-from .naming import NAME, Function, KernelNames, Parameter
+from .naming import NAME, Function, KernelNames
 from .passes import TILE, Passes, for_loop, indented
 from .whole import whole
 

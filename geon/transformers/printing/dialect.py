@@ -6,15 +6,23 @@ from typing import Protocol
 
 
 class Lanes(Protocol):
-    """How a language holds values of rows that are computed side by side, ``number`` at a time."""
+    """How a language holds values of rows, where ``number`` of them are computed side by side.
+
+    Passes of some languages work ``ahead``: they bring what adjoins along lanes into tiles, and
+    make the random bits of a loop before it.
+    """
 
     number: str
+    ahead: bool
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""
 
+    def alone(self, name: str) -> str:
+        """The value called ``name`` of a state, where no rows are side by side."""
+
     def let(self, ctype: str, name: str, text: str) -> list[str]:
         """The statements that make ``name`` the value ``text`` of each row."""
 
-    def each(self, statement: str) -> str:
-        """The statement, run for each row."""
+    def stored(self, statement: str, side_by_side: bool) -> str:
+        """The statement that stores a value of the row, or of each of those side by side."""

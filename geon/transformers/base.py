@@ -29,6 +29,7 @@ from .storage import Variables
 
 GROUP = "geon.transformers"
 BUILT_IN = {
+    "cuda-on-host": "geon.transformers.pycuda.transformer:CudaOnHost",
     "native": "geon.transformers.native.transformer:NativeTransformer",
     "numpy": "geon.transformers.numpy.transformer:NumPyTransformer",
 }

@@ -74,7 +74,7 @@ FILES = {
     "transformers/kernels/machine.py": PREDICTS,
     "transformers/lowering/predictions.py": PREDICTS,
     "transformers/printing/row_costs.py": PREDICTS,
-    "transformers/native/disk_cache.py": "files, not computations",
+    "transformers/disk_cache.py": "files, not computations",
     "transformers/native/objects.py": "how much memory a compiler may be asked for again",
     "transformers/native/profile.py": TEXT,
     "transformers/native/sanitizing.py": "gaps that only this fuzz and its like have",

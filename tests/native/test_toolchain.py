@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from geon.errors import UnavailableError
-from geon.transformers.native import disk_cache, objects, toolchain
+from geon.transformers import disk_cache, objects, toolchain
 
 REAL = toolchain.find_toolchain()
 if REAL is None:

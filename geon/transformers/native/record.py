@@ -19,11 +19,11 @@ import numpy as np
 from ...op_graph.dtypes import named_dtype
 from ...op_graph.dump_values import read_length, write_length
 from ...op_graph.lengths import Length
+from .. import disk_cache
 from ..lowering.memory import Buffer, Plan
 from ..lowering.schedule import Kernel, bytes_of
 from ..lowering.scratch import PerThread
 from ..printing import c_expressions
-from . import disk_cache
 from .emit import KEPT, Module
 from .packed_copies import PackedCopy
 from .prefix import PartTotals

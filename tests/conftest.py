@@ -51,3 +51,19 @@ def pytest_configure(config):
         folder = Path(tempfile.mkdtemp(prefix="geon-tests-"))
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ["GEON_CACHE"] = str(folder / "native")
+
+
+def pytest_collection_modifyitems(config, items):
+    """With ``--transformer`` only what runs on that one: each test of a transformer, once."""
+    if config.getoption("--transformer") is None:
+        return
+    kept = [item for item in items if "transformer_name" in getattr(item, "fixturenames", ())]
+    kept = [item for item in kept if "transformer_name" not in names_of_parameters(item)]
+    chosen = set(map(id, kept))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
+
+
+def names_of_parameters(item):
+    """The names that a test has parameters for."""
+    return getattr(getattr(item, "callspec", None), "params", {})

@@ -21,8 +21,9 @@ from ...op_graph.dump_values import read_length, write_length
 from ...op_graph.lengths import Length
 from .. import disk_cache
 from ..lowering.memory import Buffer, Plan
-from ..lowering.schedule import Kernel, bytes_of
+from ..lowering.schedule import bytes_of
 from ..lowering.scratch import PerThread
+from ..lowering.spaces import Space, space_of
 from ..printing import c_expressions
 from .emit import KEPT, Module
 from .packed_copies import PackedCopy
@@ -33,7 +34,6 @@ from .scratch import ProductScratch
 from .toolchain import Toolchain
 
 Size = int | Length
-Space = frozenset[tuple[str, Size]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +99,6 @@ def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Recor
             if kernel.raises
         },
     )
-
-
-def space_of(kernel: Kernel) -> Space:
-    """The axes over which a kernel goes, by name and length."""
-    assert kernel.fused is not None
-    within = [arg for op in kernel.fused.reductions for arg in op.args]
-    if kernel.fused.dot is not None:
-        within += kernel.fused.dot.args
-    ops = (*kernel.results, *kernel.reads, *within)
-    return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
 
 
 # On disk ------------------------------------------------------------------------------------------

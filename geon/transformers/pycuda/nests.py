@@ -152,30 +152,33 @@ class _Writer:
 
     # Rows ---------------------------------------------------------------------------------------
 
-    def team(self) -> Team:
-        """The threads that share a row."""
+    def by_rows(self) -> Part:
+        """A team for each row: open lengths decide when they are known."""
         counts = [product(loop.extent for loop in step.loops) for step in self.nest.passes]
-        most = max((n if isinstance(n, int) else SHORT + 1 for n in counts), default=1)
+        open_counts = [n for n in counts if not isinstance(n, int)]
+        known = max((n for n in counts if isinstance(n, int)), default=1)
         if self.nest.across is not None:
-            size = 1 if most <= 2 * FEW else 8
-            return Team(size, THREADS, THREADS // size)
-        size = THREADS
-        if most <= SHORT and not self.nest.arrays:
-            size = 1 if most <= FEW else WARP
-        return Team(size, THREADS if self.nest.rows else size)
+            many = bool(open_counts) or known > 2 * FEW
+            size = THREADS // WARP if many else 1
+            return self.side_by_side(Team(size, THREADS, THREADS // size))
+        threads = THREADS if self.nest.rows else 0
+        block = Team(THREADS, THREADS)
+        if self.nest.arrays or known > SHORT:
+            return self.each_row(block)
+        warp = Team(WARP, threads or WARP)
+        if open_counts:
+            short = tuple([SHORT - n for n in open_counts])
+            return Either(short, (self.each_row(warp),), (self.each_row(block),))
+        return self.each_row(Team(1, threads or 1) if known <= FEW else warp)
 
-    def by_rows(self) -> Function:
+    def each_row(self, team: Team) -> Function:
         """A team for each row."""
-        team, nest = self.team(), self.nest
+        nest = self.nest
         rows = product(loop.extent for loop in nest.rows)
-        if nest.across is not None:
-            return self.side_by_side(team, rows)
         arrays, slots = self.arrays()
-        row = (
-            "blockIdx.x"
-            if team.rows == 1
-            else f"blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
-        )
+        row = "blockIdx.x"
+        if team.rows > 1:
+            row = f"blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
         first = "const bool first = rank == 0;"
         inner = [
             *places(nest.rows, "row", self.extent),
@@ -198,9 +201,10 @@ class _Writer:
             [*body, *top, *inner, *ending], Grid(rows, team.rows), team.threads, team.meets
         )
 
-    def side_by_side(self, team: Team, rows: Size) -> Function:
+    def side_by_side(self, team: Team) -> Function:
         """A block for some neighbouring rows."""
         nest = self.nest
+        rows = product(loop.extent for loop in nest.rows)
         assert nest.across is not None
         lanes = nest.across.extent
         blocks = (lanes + team.beside - 1) // team.beside

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
+from ...errors import ArgumentError
 from ...op_graph.op_graph import Op
 from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
+from ..compile import Stages
 from ..linking import Linking
 from ..lowering.fusion import fusion_groups
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
-from . import host
+from . import gpu, host
 from .completeness import lacks
 from .device import Device
 from .emit import make_module
@@ -69,6 +72,29 @@ class CudaTransformer(Transformer):
     def compile(self, plan: Plan, linking: Linking) -> CudaProgram:
         """The module of a plan, compiled and loaded."""
         return CudaProgram(plan, make_module(plan, linking, annotate=False), self.device)
+
+    def make_call(self, stages: Stages) -> Any:
+        """A callable from arrays to arrays, which the program moves to the device and back."""
+        return self.link(stages.compiled.functions, stages)
+
+
+class PyCudaTransformer(CudaTransformer):
+    """Runs computations on an NVIDIA GPU, that of number ``device``.
+
+    Raises ``DeviceError`` where there is none, or PyCUDA is missing.
+    """
+
+    def __init__(self, device: int = 0) -> None:
+        if not isinstance(device, int) or isinstance(device, bool):
+            raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
+        super().__init__(gpu.device(device))
+        if device:
+            self.target = dataclasses.replace(TARGET, name=f"pycuda, device {device}")
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """None where there is a GPU; else what is missing, with the command that mends it."""
+        return gpu.missing()
 
 
 class CudaOnHost(CudaTransformer):

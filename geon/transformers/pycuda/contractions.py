@@ -70,7 +70,8 @@ class _Writer:
             *self.fill("left", work.left, work.rows, "row", m, k),
             *self.fill("right", work.right, work.columns, "column", n, k),
             "__syncthreads();",
-            *self.multiply(),
+            f"geon_multiply_tiles<{self.type}, {DEPTH}, {SIDE}, {EACH}>(",
+            "    left_tile, right_tile, sums, down, across);",
             "__syncthreads();",
         ]
         loop = f"for (int64_t first_deep = {{}}; first_deep < {{}}; first_deep += {DEPTH}) {{{{"
@@ -81,7 +82,7 @@ class _Writer:
                 loop.format("start", "end"),
                 *indented(inner),
                 "}",
-                *self.each(["totals[i][j] += sums[i][j];", "sums[i][j] = 0;"]),
+                "geon_add_up(totals, sums);",
             ]
             body += [
                 f"for (int64_t start = 0; start < {k}; start += {LONG}) {{",
@@ -92,7 +93,7 @@ class _Writer:
             body += [loop.format("0", k), *indented(inner), "}"]
         body += self.stores(f"({self.type})totals[i][j]" if long else "sums[i][j]", m, n)
         units = self.size(work.batch) * tall * wide
-        return names.function(body, Grid(units), THREADS, True)
+        return names.function(body, Grid(units), THREADS, True, files=("product.cuh",))
 
     def fill(
         self, name: str, value: Scalar, loops: Sequence[Loop], side: str, size: str, deep: str
@@ -123,18 +124,10 @@ class _Writer:
         head = f"for (int k = threadIdx.x; k < {near * far}; k += {THREADS}) {{"
         return [head, *indented(body), "}"]
 
-    def multiply(self) -> Lines:
-        """The statements that add the products of two tiles."""
-        held = f"{self.type} left[{EACH}], right[{EACH}];"
-        loads = [f"left[i] = left_tile[k][down + {SIDE} * i];",
-                 f"right[i] = right_tile[k][across + {SIDE} * i];"]  # fmt: skip
-        body = [held, f"for (int i = 0; i < {EACH}; i++) {{", *indented(loads), "}"]
-        body += self.each(["sums[i][j] = geon_multiply_add(left[i], right[j], sums[i][j]);"])
-        return [f"for (int k = 0; k < {DEPTH}; k++) {{", *indented(body), "}"]
-
     def each(self, statements: Lines) -> Lines:
         """Statements for each element of a thread, ``i`` down and ``j`` across."""
         inner = [f"for (int j = 0; j < {EACH}; j++) {{", *indented(statements), "}"]
+        inner = ["#pragma unroll", *inner]
         return ["#pragma unroll", f"for (int i = 0; i < {EACH}; i++) {{", *indented(inner), "}"]
 
     def stores(self, text: str, rows: str, columns: str) -> Lines:

@@ -24,7 +24,7 @@ from ..printing.parameters import Parameter, Place
 from .contractions import contraction_function
 from .device import Array, Signature
 from .dialect import cuda_text
-from .launches import Argument, Choice, Copy, Launch, Rounds, Show, Step
+from .launches import Argument, Choice, Copy, Launch, Rounds, Show, Step, described
 from .library import finite_parts, library_parts
 from .naming import NAME, Either, Function, KernelNames, Moved, Part
 from .nests import nest_parts
@@ -35,13 +35,14 @@ REPORT = -1  # the number of the pointer to the report
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Module:
-    """A CUDA module and how a program runs it.
+    """A CUDA module and how a program runs it; its ``own`` text is that of its kernels alone.
 
     Steps name pointers by their number in a table: inputs, results, variables, large constants,
     buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
     where any kernel ``raises``.
     """
 
+    own: str
     source: str
     kernels: tuple[Signature, ...]
     steps: tuple[Step, ...]
@@ -77,6 +78,7 @@ class _Module:
         self.kernels: list[Signature] = []
         self.texts: list[str] = []
         self.calls: dict[str, None] = {}
+        self.files: dict[str, None] = {}
 
     def make(self) -> Module:
         """All of it."""
@@ -84,10 +86,12 @@ class _Module:
         for number, kernel in enumerate(self.plan.schedule.kernels):
             self.note(kernel)
             steps += self.kernel(number, kernel)
-        source = "\n".join([cuda_text(PRELUDE), definitions(self.calls), *self.texts])
+        own = "\n".join([*self.texts, *self.order(steps)])
+        files = [cuda_text(name) for name in self.files]
+        source = "\n".join([cuda_text(PRELUDE), definitions(self.calls), *files, own])
         lengths = tuple(open_lengths(self.plan))
         kernels, small = tuple(self.kernels), tuple(self.small)
-        return Module(source, kernels, tuple(steps), small, lengths, self.guarded)
+        return Module(own, source, kernels, tuple(steps), small, lengths, self.guarded)
 
     def kernel(self, number: int, kernel: Kernel) -> list[Step]:
         """The steps of a kernel."""
@@ -127,6 +131,7 @@ class _Module:
             self.kernels.append(Signature(name, ctypes, function.meets))
             self.texts.append(function.text.replace(NAME, name))
             self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
+            self.files.update(dict.fromkeys(function.files))
         arguments = [self.argument(p) for p in function.parameters if p.place != "width"]
         return Launch(name, function.grid, function.threads, tuple(arguments))
 
@@ -151,6 +156,14 @@ class _Module:
                 self.small.append(np.ascontiguousarray(constant_value(op), op.dtype))
         return self.numbers[place]
 
+    def order(self, steps: Sequence[Step]) -> list[str]:
+        """A comment that says what runs, in order, where it is for people."""
+        if not self.annotate:
+            return []
+        names = [shown_place(place) for place in self.table]
+        names += [f"constant {k}" for k in range(len(self.small))]
+        return ["/*", *described(steps, [*names, "the report"]), "*/", ""]
+
     def note(self, kernel: Kernel) -> None:
         """Comments that say what a kernel computes."""
         if not self.annotate:
@@ -159,3 +172,13 @@ class _Module:
             named = f"{shown_name(op)}: " if op.name else ""
             text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
             self.texts.append(f"/* {comment(text)} */")
+
+
+def shown_place(place: Place) -> str:
+    """What a place is called in a comment."""
+    kind, whose = place
+    if kind == "leaf":
+        return comment(str(whose.op))  # type: ignore[attr-defined]
+    if kind == "frozen":
+        return "a constant"
+    return f"{'buffer' if kind == 'arena' else kind} {whose}"

@@ -22,9 +22,14 @@ class DeviceArray:
         weakref.finalize(self, device.free, self.address).atexit = False
 
     @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+    @property
     def nbytes(self) -> int:
         """The bytes of its elements."""
-        return math.prod(self.shape) * self.dtype.itemsize
+        return self.size * self.dtype.itemsize
 
 
 class DeviceMemory:

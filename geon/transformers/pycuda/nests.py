@@ -180,26 +180,23 @@ class _Writer:
         if team.rows > 1:
             row = f"blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
         first = "const bool first = rank == 0;"
-        inner = [
-            *places(nest.rows, "row", self.extent),
-            *self.statements(team, self.printed.row.lines),
-        ]
-        ending = self.statements(team, self.printed.ending.lines)
+        lines = [*self.printed.row.lines, *self.printed.ending.lines]
+        inner = places(nest.rows, "row", self.extent)
+        inner += self.statements(team, lines, again=slots)
         top = [*map(str, self.printed.top.lines)]
         start = [*team.start(), first]
         if slots:
             size = self.extent(rows)
             loop = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
-            body = [*start, *arrays, *top, loop, *indented([*inner, *team.meet()]), "}"]
+            body = [*start, *arrays, *top, loop, *indented(inner), "}"]
             return self.names.function(body, Grid(rows, 1, SLOTS), THREADS, True)
         body = [*start, *arrays]
         if nest.rows:
             body.append(f"const int64_t row = (int64_t){row};")
             if team.rows > 1:
                 body.append(f"if (row >= {self.extent(rows)}) return;")
-        return self.names.function(
-            [*body, *top, *inner, *ending], Grid(rows, team.rows), team.threads, team.meets
-        )
+        body += [*top, *inner]
+        return self.names.function(body, Grid(rows, team.rows), team.threads, team.meets)
 
     def side_by_side(self, team: Team) -> Function:
         """A block for some neighbouring rows."""
@@ -242,20 +239,31 @@ class _Writer:
             offset = offset + up_to_lines(a.size * a.itemsize)
         return lines, True
 
-    def statements(self, team: Team, lines: Sequence[object], inside: bool = False) -> Lines:
-        """The statements of a row, its passes shared by the team."""
+    def statements(
+        self, team: Team, lines: Sequence[object], inside: bool = False, again: bool = False
+    ) -> Lines:
+        """The statements of a row, its passes shared by the team; with ``again`` others follow.
+
+        The team meets where what one thread stores lies where others read, before and after.
+        """
         found: Lines = []
-        for line in lines:
+        met, stored = True, False
+        for number, line in enumerate(lines):
+            last = number == len(lines) - 1 and not again
             if isinstance(line, PrintedPass):
-                found += self.shared(team, line, inside)
+                found += team.meet() if stored else []
+                found += self.shared(team, line, inside, last)
+                met, stored = True, False
                 continue
             if isinstance(line, RowStore):
-                found += team.meet()  # what is stored may lie where others have yet to read
+                found += [] if met else team.meet()
+                stored = True
+            met = isinstance(line, RowStore)
             found.append(str(line))
-        return found
+        return found + (team.meet() if again and stored else [])
 
-    def shared(self, team: Team, made: PrintedPass, inside: bool) -> Lines:
-        """A pass shared by a team."""
+    def shared(self, team: Team, made: PrintedPass, inside: bool, last: bool) -> Lines:
+        """A pass shared by a team, which has met when it ends, unless it is the last one."""
         count = product(loop.extent for loop in made.loops)
         size = self.extent(count)
         high = f"(inside ? {size} : 0)" if inside else size
@@ -263,7 +271,9 @@ class _Writer:
         begun = [line for value in values for line in value.begun()]
         few = isinstance(count, int) and count <= CHAIN * team.size
         loop = turns(made, self.extent, ("rank", high), team.size, few)
-        return [*begun, *loop, *team.joined(values), *ended(made), *team.meet()]
+        joined = team.joined(values)
+        meets = [] if last or joined[-1:] == team.meet() else team.meet()
+        return [*begun, *loop, *joined, *ended(made), *meets]
 
     # All elements -------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import site
 import subprocess
 import tempfile
 from pathlib import Path
@@ -22,6 +23,16 @@ def compiled(source: str, architecture: str) -> bytes:
     except ImportError:
         return by_nvcc(source, architecture)
     return by_nvrtc(nvrtc, source, architecture)
+
+
+def find_nvcc() -> str | None:
+    """Where nvcc is: on the path, or brought by NVIDIA's wheels; None where it is not."""
+    found = shutil.which("nvcc")
+    if found is None:
+        for folder in map(Path, site.getsitepackages()):
+            for path in sorted(folder.glob("nvidia/*/bin/nvcc")):
+                return str(path)
+    return found
 
 
 def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
@@ -48,7 +59,7 @@ def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
 
 def by_nvcc(source: str, architecture: str, *flags: str) -> bytes:
     """The cubin by nvcc."""
-    nvcc = shutil.which("nvcc")
+    nvcc = find_nvcc()
     if nvcc is None:
         raise DeviceError(f"there is no compiler for CUDA, neither NVRTC nor nvcc: {CURE}")
     with tempfile.TemporaryDirectory(prefix="geon-") as folder:

@@ -24,7 +24,7 @@ from .dialect import cuda_text
 COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
 FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
-         "-fno-trapping-math", "-fPIC", "-shared", "-w", "-pipe")  # fmt: skip
+         "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
 ALIGNMENT = 256  # of what a GPU allocates
 
 
@@ -47,33 +47,46 @@ def find_compiler() -> tuple[str, str] | None:
     return None
 
 
-def shared_object(source: str, *flags: str) -> str:
-    """The path of the shared object of a C++ text; made once for all processes."""
+def shared_object(source: str, flags: Sequence[str] = (), linked: Sequence[str] = ()) -> str:
+    """The path of the shared object of a C++ text; made once for all processes.
+
+    ``flags`` are for compiling, ``linked`` for linking.
+    """
     compiler = find_compiler()
     if compiler is None:
         raise DeviceError(f"kernels run on a CPU need a C++ compiler: {CURE}")
     path, version = compiler
-    name = f"cuda-{disk_cache.digest(path, version, *FLAGS, *flags, source)}.so"
+    name = f"cuda-{disk_cache.digest(path, version, *FLAGS, *flags, *linked, source)}.so"
     found = disk_cache.find(name)
     if found is not None:
         return str(found)
-    with disk_cache.scratch_file(name) as file:
-        command = [path, *FLAGS, *flags, "-x", "c++", "-", "-o", str(file)]
-        done = subprocess.run(command, input=source, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise DeviceError(f"{path} does not compile a module of kernels:\n{done.stderr[:4000]}")
-        return str(disk_cache.keep(name, file))
+    with disk_cache.scratch_file(name) as made, disk_cache.scratch_file(".o") as object_file:
+        command = [path, *FLAGS, *flags, "-c", "-x", "c++", "-", "-o", str(object_file)]
+        link = [path, "-shared", *linked, str(object_file), "-o", str(made)]
+        for step in (command, link):
+            done = subprocess.run(step, input=source, capture_output=True, text=True)
+            if done.returncode != 0:
+                message = f"{path} does not compile a module of kernels:"
+                raise DeviceError(f"{message}\n{done.stderr[:4000]}")
+        return str(disk_cache.keep(name, made))
 
 
 @cache
 def runtime() -> Any:
     """The library that runs kernels; their modules find its functions by name."""
-    library = ctypes.CDLL(shared_object(cuda_text("host.cpp")), ctypes.RTLD_GLOBAL)
+    text = cuda_text("host.cpp").replace('#include "races.hpp"\n', cuda_text("races.hpp"))
+    library = ctypes.CDLL(shared_object(text), ctypes.RTLD_GLOBAL)
     library.geon_host_launch.restype = ctypes.c_char_p
     library.geon_host_launch.argtypes = (
         ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_int,
     )  # fmt: skip
     return library
+
+
+def sanitizer(what: str, address: int, size: int) -> None:
+    """Let nobody, or everybody, use some memory."""
+    function = getattr(ctypes.CDLL(None), f"__asan_{what}_memory_region")
+    function(ctypes.c_void_p(address), ctypes.c_size_t(size))
 
 
 def entries(kernels: Sequence[Signature]) -> str:
@@ -86,25 +99,49 @@ def entries(kernels: Sequence[Signature]) -> str:
     return "\n".join(lines) + "\n"
 
 
+# What ``checks`` of a host device are: flags for compiling a module, and for linking it.
+CHECKS = {
+    "": ((), ()),
+    "races": (("-fsanitize=thread",), ()),
+    "memory": (
+        ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"),
+        ("-fsanitize=address,undefined",),
+    ),
+}
+
+
 class HostDevice:
-    """The CPU behind the interface of a device."""
+    """The CPU behind the interface of a device.
 
-    name = "host"
+    With ``checks="races"`` a kernel fails where two threads use one place, one of them to write it,
+    without a barrier between them. With ``"memory"`` the process ends at the first access outside
+    of what was allocated, or undefined operation; it must have been started with the sanitizer.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, checks: str = "") -> None:
+        self.name = f"host {checks}".rstrip()
+        self.checks, self.flags = checks, CHECKS[checks]
+        if checks == "races":
+            runtime().geon_host_look()
         self.blocks: dict[int, Array] = {}
         self.lock = threading.Lock()
 
     def allocate(self, size: int) -> int:
         """The address of new memory."""
         raw = np.empty(size + ALIGNMENT, np.uint8)
-        address = raw.ctypes.data + -raw.ctypes.data % ALIGNMENT
+        start = raw.ctypes.data
+        address = start + -start % ALIGNMENT
         self.blocks[address] = raw
+        if self.checks == "memory":  # what lies before and behind is no one's
+            sanitizer("poison", start, address - start)
+            sanitizer("poison", address + size, start + ALIGNMENT - address)
         return address
 
     def free(self, address: int) -> None:
         """Give memory back."""
-        del self.blocks[address]
+        raw = self.blocks.pop(address)
+        if self.checks == "memory":
+            sanitizer("unpoison", raw.ctypes.data, raw.nbytes)
 
     def copy_in(self, address: int, array: Array) -> None:
         """Put the bytes of an array at an address."""
@@ -126,7 +163,7 @@ class HostDevice:
         """The kernels of a module, compiled as C++."""
         runtime()
         text = cuda_text("host.hpp") + source + entries(kernels)
-        library = ctypes.CDLL(shared_object(text))
+        library = ctypes.CDLL(shared_object(text, *self.flags))
         found = {}
         for kernel in kernels:
             entry = library[f"geon_call_{kernel.name}"]
@@ -151,4 +188,7 @@ class HostDevice:
         return run
 
 
-DEVICE = HostDevice()
+@cache
+def device(checks: str = "") -> HostDevice:
+    """The one host device of these checks."""
+    return HostDevice(checks)

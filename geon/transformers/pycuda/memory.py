@@ -18,8 +18,10 @@ class DeviceArray:
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: Any) -> None:
         self.device, self.shape, self.dtype = device, tuple(shape), np.dtype(dtype)
-        self.address = device.allocate(max(self.nbytes, 1))
-        weakref.finalize(self, device.free, self.address).atexit = False
+        self.address = 0  # of what has no elements, which nobody looks at
+        if self.nbytes:
+            self.address = device.allocate(self.nbytes)
+            weakref.finalize(self, device.free, self.address).atexit = False
 
     @property
     def size(self) -> int:

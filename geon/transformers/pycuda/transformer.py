@@ -98,12 +98,17 @@ class PyCudaTransformer(CudaTransformer):
 
 
 class CudaOnHost(CudaTransformer):
-    """Runs CUDA's kernels on the CPU: slow, and the same as on a GPU. For tests."""
+    """Runs CUDA's kernels on the CPU: slow, and the same as on a GPU. For tests.
+
+    ``checks`` are those of ``HostDevice``: "races" or "memory".
+    """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")
 
-    def __init__(self) -> None:
-        super().__init__(host.DEVICE)
+    def __init__(self, checks: str = "") -> None:
+        super().__init__(host.device(checks))
+        if checks:
+            self.target = dataclasses.replace(TARGET, name=f"cuda-on-host, {checks}")
 
     @classmethod
     def unavailable(cls) -> str | None:

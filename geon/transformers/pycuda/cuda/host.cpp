@@ -51,7 +51,7 @@ struct Fiber {
     void *place;
     Wait wait;
     uint64_t exchanged[2];
-    unsigned turn;
+    unsigned turn, blocks_met, warps_met; /* how often it has passed a barrier of its block, warp */
 };
 Fiber fibers[MOST];
 char *stacks;
@@ -95,7 +95,7 @@ void begin(unsigned k)
 #endif
     fibers[k].place = top;
     fibers[k].wait = RUNS;
-    fibers[k].turn = 0;
+    fibers[k].turn = fibers[k].blocks_met = fibers[k].warps_met = 0;
 }
 
 /* Lets all threads from first to last go on if each waits so, or has ended; says whether any did. */
@@ -147,25 +147,31 @@ bool run_block(unsigned count)
 }
 }  // namespace
 
+#include "races.hpp"
+
 extern "C" {
 void __syncthreads(void)
 {
     pause(AT_BLOCK);
     threadIdx.x = current;
+    fibers[current].blocks_met++;
 }
 
 void __syncwarp(unsigned)
 {
     pause(AT_WARP);
     threadIdx.x = current;
+    fibers[current].warps_met++;
 }
 
-/* Two places in turn, so that a fast thread does not overwrite what a slow one has yet to read. */
+/* Two places in turn, so that a fast thread does not overwrite what a slow one has yet to read. An
+   exchange orders no other memory, so it is not counted as a barrier. */
 uint64_t geon_host_exchange(uint64_t value, int bits)
 {
     const unsigned me = current, turn = fibers[me].turn++ & 1, other = me ^ (unsigned)bits;
     fibers[me].exchanged[turn] = value;
-    __syncwarp(~0u);
+    pause(AT_WARP);
+    threadIdx.x = current;
     return other < fiber_count ? fibers[other].exchanged[turn] : value;
 }
 
@@ -185,18 +191,20 @@ const char *geon_host_launch(Call call, const uint64_t *words, unsigned blocks, 
     given = words;
     meets = meeting;
     fiber_count = threads;
+    races_begin(call, blocks);
     for (unsigned b = 0; b < blocks; b++) {
         blockIdx.x = b;
+        races_begin_block();
         if (meeting) {
             if (!run_block(threads))
                 return problem;
             continue;
         }
         for (unsigned k = 0; k < threads; k++) {
-            threadIdx.x = k;
+            threadIdx.x = current = k;
             call(words);
         }
     }
-    return NULL;
+    return races_found() ? problem : NULL;
 }
 }

@@ -12,6 +12,7 @@
 #define __forceinline__ inline __attribute__((always_inline, unused))
 #define __noinline__ __attribute__((noinline, unused))
 #define __launch_bounds__(...)
+#define GEON_ATOMIC static __attribute__((noinline, unused, no_sanitize("thread")))
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 #ifndef INT8_MIN
@@ -52,13 +53,13 @@ static inline __attribute__((unused)) int __clzll(long long x)
 {
     return x ? __builtin_clzll((unsigned long long)x) : 64;
 }
-template <class T> static inline T atomicAdd(T *place, T value)
+template <class T> GEON_ATOMIC T atomicAdd(T *place, T value)
 {
     T old = *place;
     *place = old + value;
     return old;
 }
-template <class T> static inline T atomicMax(T *place, T value)
+template <class T> GEON_ATOMIC T atomicMax(T *place, T value)
 {
     T old = *place;
     *place = value > old ? value : old;

@@ -255,6 +255,23 @@ def test_index_tensors_outside_an_axis(transformer):
         gc.collect()
 
 
+@pytest.mark.parametrize("position", [2**64 - 1, 2**64 - 3, 2**63, 3])
+def test_positions_that_no_int64_holds_are_outside_every_axis(transformer, position):
+    x = geon.placeholder(C, name="x")
+    index, i = geon.placeholder(N, "uint64", name="index"), geon.placeholder((), "uint64", name="i")
+    for op in (geon.gather(x, index, C), geon.scatter(x, index, 0, C)):
+        f = transformer.computation(op, x, index)
+        with pytest.raises(geon.IndexRangeError, match=r"index\(N\) \(made at") as caught:
+            f([1, 2, 3], np.array([0, position], np.uint64))
+        assert "length 3" in str(caught.value)
+    v = geon.Variable(C, initial_value=0, name="v")
+    for op in (x[i], geon.assign(v[i], 1)):
+        f = transformer.computation(op, x, i)
+        with pytest.raises(geon.IndexRangeError, match=r"i\(\) \(made at"):
+            f([1, 2, 3], np.uint64(position))
+    np.testing.assert_array_equal(transformer.get(v), [0, 0, 0])
+
+
 # Values that are not finite ---------------------------------------------------------------------
 
 

@@ -196,13 +196,24 @@ def test_a_program_needs_its_inputs_and_results():
 
 
 @needs_native
+def test_a_chain_of_products_reads_its_operands_alone():
+    narrow = geon.Axis("K", 50)
+    x, y = inputs([N, narrow], [M, narrow])
+    (found,) = least(geon.max(geon.dot(x, y), M), x, y)
+    assert found == (4 * (1000 * 50 + 2000 * 50 + 1000), 0, (2 * 50 + 1) * 2e6)
+
+
+@needs_native
 def test_what_is_special_about_a_kernel():
     x, y, line = inputs([N, M], [M, N], [N])
     index = geon.placeholder([M], "int64")
+    flat = geon.flatten(geon.reorder(x, [M, N]))
+    thin = geon.placeholder([N, geon.Axis("thin", 9)])
     for op, expected in (
         (x * 2, "elementwise"),
         (x + geon.reorder(y, [N, M]), "across memory"),
-        (geon.flatten(geon.reorder(x, [M, N])), "divided indices"),
+        (flat, "across memory"),
+        (geon.flip(flat, flat.axes), "divided indices"),
         (geon.concat([line * 2, line], N), "pieces"),
         (geon.sum(x), "reduction of all"),
         (geon.sum(x, M), "reduction of rows"),
@@ -211,6 +222,7 @@ def test_what_is_special_about_a_kernel():
         (geon.gather(line, index, N), "positions"),
         (geon.sort(x, M), "sort"),
         (geon.dot(x, geon.rename(y, {N: "P"}), over=M), "product"),
+        (geon.max(geon.dot(thin, geon.rename(thin, {N: "P"})), N), "chain by blocks"),
     ):
         with geon.make_transformer("native", threads=1) as transformer:
             stages = transformer.computation(op, *op.placeholders()).stages()

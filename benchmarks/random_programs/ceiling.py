@@ -22,6 +22,7 @@ from typing import Any
 from geon.op_graph.dtypes import name_of
 from geon.op_graph.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, Op, post_order
+from geon.transformers.kernels.blocked import Blocked
 from geon.transformers.kernels.costs import Cost, cost_of
 from geon.transformers.kernels.machine import Ceilings, Machine
 from geon.transformers.kernels.reach import LINE
@@ -158,6 +159,8 @@ def line_seconds(work: Any, lengths: Mapping[str, int], limits: Ceilings) -> flo
     """The time of the lines of cache that computed positions take, from where the table lies."""
     if isinstance(work, Nest):
         return _nest_lines(work, lengths, limits)
+    if isinstance(work, Blocked):
+        return sum(line_seconds(step, lengths, limits) for step in work.whole)
     if isinstance(work, Call) and work.op.primitive.name == "scatter":
         table, index, value = work.op.args
         run = elements(value, lengths) // max(elements(index, lengths), 1)

@@ -10,6 +10,7 @@ from geon.op_graph.affine import Quotient, Remainder
 from geon.op_graph.dtypes import name_of
 from geon.op_graph.lengths import evaluate
 from geon.op_graph.op_graph import Op
+from geon.transformers.kernels.blocked import Blocked
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.reach import FAR, Reaches
 from geon.transformers.kernels.scalar import NODES, Apply, Clamped, Load, Select, walk
@@ -24,6 +25,8 @@ def structure_text(work: Any, lengths: Mapping[str, int]) -> str:
         return _nest(work, lengths)
     if isinstance(work, Contraction):
         return _contraction(work, lengths)
+    if isinstance(work, Blocked):
+        return "blocks: " + " | ".join(structure_text(step, lengths) for step in work.whole)
     op = work.op
     attrs = ", ".join(str(each) for each in op.attrs)
     return f"{op.primitive.name}({', '.join(_value(arg, lengths) for arg in op.args)}; {attrs})"
@@ -107,6 +110,8 @@ def trait(work: Any, lengths: Mapping[str, int]) -> str:
     if isinstance(work, Contraction):
         sides = [_extent(loops, lengths) for loops in (work.rows, work.columns, work.summed)]
         return "product with a short side" if min(sides) < SHORT else "product"
+    if isinstance(work, Blocked):
+        return "chain by blocks"
     if not isinstance(work, Nest):
         return str(work.op.primitive.name)
     passes = work.passes

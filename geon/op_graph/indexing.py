@@ -12,7 +12,7 @@ from .attributes import is_length, is_mode, is_name
 from .axes import Axes, Axis, axes_may_equal
 from .build import axis_of, has_axes, meet
 from .constants import as_tensor
-from .dtypes import INT64, is_number, kind
+from .dtypes import INT64, UINT64, is_number, kind
 from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
 from .index_map import Index, Map, Position, viewed
 from .leaves import iota, length_value
@@ -219,7 +219,21 @@ def _index(index: Any, what: str) -> Tensor:
             f"{what}: the index {index} (made at {index.file_info}) is {index.dtype.name}, not an "
             "integer dtype; geon.cast it, or use geon.where for a mask"
         )
-    return strengthen(index, INT64)
+    held: Any = held_by_int64(index)
+    return strengthen(held, INT64)
+
+
+def held_by_int64(index: Op) -> Op:
+    """Positions that an int64 can hold: those that none holds stay beyond every axis."""
+    return minimum.apply(index, np.iinfo(np.int64).max) if index.dtype is UINT64 else index
+
+
+def before_int64(index: Op) -> Op:
+    """The positions as they were given, below what made an int64 of them."""
+    if index.primitive.name == "cast" and index.name is None:
+        index = index.args[0]
+    held = index.dtype is UINT64 and index.primitive.name == "minimum" and index.name is None
+    return index.args[0] if held else index
 
 
 def gather(

@@ -24,7 +24,7 @@ from .logic import bitwise_and
 from .movement import broadcast
 from .namespace import GEON_OPS
 from .normal import normal_from_bits, uniform_from_bits
-from .op_graph import NO_AXES, Leaf, Op, Tensor, annotate, make
+from .op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
 from .philox import random_bits
 from .registry import Inferred, Primitive, need
 
@@ -44,7 +44,16 @@ def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     scalar = args[0].axes is NO_AXES and args[0].dtype is UINT64
     need(scalar, "a counter that is no uint64 scalar")
     need(attrs[0] < 1 << 64 and attrs[3] in ("uint32", "uint64"), "a seed or dtype out of range")
-    return attrs[2], named_dtype(attrs[3]), ()
+    axes, dtype = attrs[2], named_dtype(attrs[3])
+    words = axes.size * (dtype.itemsize // 4)
+    taken = f"{words:,}" if isinstance(words, int) else str(words)
+    meaning = (
+        f"one draw has at most 2**34 words of 32 bits, and {dtype.name} over {axes} takes {taken}; "
+        "draw parts of it and join them with geon.concat"
+    )
+    if isinstance(words, int) and words > MOST_WORDS:
+        raise SizeError(meaning)
+    return axes, dtype, () if isinstance(words, int) else (Guard("<=", words, MOST_WORDS, meaning),)
 
 
 RANDOM_BITS = Primitive(
@@ -180,16 +189,10 @@ class Random:
     def _bits(self, axes: Axes, dtype: DType) -> Tensor:
         if dtype not in (UINT32, UINT64):
             raise DTypeError(f"random bits are uint32 or uint64, not {dtype.name}; geon.cast them")
-        words = axes.size * (dtype.itemsize // 4)
-        if isinstance(words, int) and words > MOST_WORDS:
-            raise SizeError(
-                f"one draw has at most 2**34 words of 32 bits, and {dtype.name} over {axes} takes "
-                f"{words:,}; draw parts of it and join them with geon.concat"
-            )
         with self._lock:
-            draw = self._drawn
+            attrs = self.seed, self._drawn, axes, dtype.name
+            made: Tensor = make(RANDOM_BITS, (self.counter,), attrs)
             self._drawn += 1
-        made: Tensor = make(RANDOM_BITS, (self.counter,), (self.seed, draw, axes, dtype.name))
         return made
 
 

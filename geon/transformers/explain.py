@@ -72,7 +72,7 @@ def _schedule(stages: Stages, threads: int) -> str:
         if not here.measured:
             ending[0] += "; a profile measures this one"
     lines = []
-    stored_in = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
+    stored_in = {op: k for k, kernel in enumerate(schedule.kernels) for op in computed(kernel)}
     for position, kernel in enumerate(schedule.kernels):
         notes = []
         for op in kernel.results:
@@ -91,6 +91,12 @@ def _schedule(stages: Stages, threads: int) -> str:
         lines += [f"    not with {stored_in[each.other]}: {each}" for each in kernel.apart
                   if each.other in stored_in]  # fmt: skip
     return "\n".join([*lines, *ending])
+
+
+def computed(kernel: Kernel) -> tuple[Op, ...]:
+    """The values that a kernel computes, those that only its own steps read among them."""
+    chain = kernel.fused.chain if kernel.fused is not None else None
+    return kernel.results if chain is None else (*kernel.results, *chain.inner)
 
 
 def _predicted(stages: Stages, machine: Machine, threads: int) -> tuple[list[str], str]:

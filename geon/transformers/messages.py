@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import ArgumentError, AxisError, GeonError, SizeError
+from ..op_graph.indexing import before_int64
 from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.nodes import made_at, sites_of
 from ..op_graph.op_graph import Leaf, Op, post_order
@@ -24,7 +25,7 @@ def described(op: Op) -> str:
     shown = str(op) if op.name is None else f"{op} ({op.primitive.name})"
     made = "made"
     if op.primitive.name == "checked":
-        index = op.args[0]
+        index = before_int64(op.args[0])
         shown, made = f"{index} (made at {made_at(index)})", "used as positions"
     return f"{shown} {made} at {made_at(op)}, in the {'derivative' if derived else 'forward'} pass"
 

@@ -8,6 +8,7 @@ from geon.op_graph.affine import Quotient, Remainder
 from geon.op_graph.lengths import evaluate
 from geon.op_graph.philox import _rounds
 from geon.op_graph.reduced import CODE
+from geon.transformers.kernels.blocked import Blocked, Extremes
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.costs import is_apart
 from geon.transformers.kernels.scalar import (
@@ -35,8 +36,11 @@ def philox_words(position, seed, draw, call):
 
 
 def run(work, memory, lengths):
-    """Compute a nest or contraction on ``memory``: a flat array for each of its operands."""
+    """Compute a nest, contraction or chain on ``memory``: a flat array for each of its operands."""
     with np.errstate(all="ignore"):
+        if isinstance(work, Blocked):
+            run_blocks(work, memory, lengths)
+            return
         if isinstance(work, Contraction):
             _Contraction(work, memory, lengths).run()
             return
@@ -55,6 +59,31 @@ def compare_pieces(work, memory, lengths):
         _Nest(piece, again, lengths).run()
     for k in written:
         assert again[k].tobytes() == memory[k].tobytes()
+
+
+def run_blocks(work, memory, lengths):
+    """The steps of a chain on each block, which finds nothing of the one before it."""
+    most = work.cut.bytes(lengths)
+    for block in range(work.cut.blocks(lengths)):
+        known = work.bindings(block, lengths)
+        inner = [np.full(most, 0xA5, np.uint8) for _ in work.cut.memory]
+        for step, places in zip(work.steps, work.places, strict=True):
+            held = [
+                inner[place.number].view(op.dtype) if place.inner else memory[place.number]
+                for op, place in zip(step.operands, places, strict=True)
+            ]
+            if isinstance(step, Extremes):
+                run_extremes(step, held, known)
+            else:
+                run(step, held, known)
+
+
+def run_extremes(step, held, lengths):
+    """Positions of extremes, where NaN is one, line by line."""
+    shape = [evaluate(size, lengths) for size in (step.lines, step.length)]
+    start = evaluate(step.offset, lengths)
+    find = np.argmax if step.op.primitive.name == "argmax" else np.argmin
+    held[1][start : start + shape[0]] = find(held[0][: math.prod(shape)].reshape(shape), axis=1)
 
 
 class _Grid:

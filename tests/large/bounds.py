@@ -113,6 +113,9 @@ class Reference:
         if name == "sum":  # as exact as there is: one after the other, float64 is off by too much
             precise = np.add.reduce(args[0].value.astype(np.longdouble), axis=positions(op))
             value = np.asarray(precise, WIDE)
+        if name == "cumsum":
+            precise = evaluate(_Widened(op, np.dtype(np.longdouble)), bound, [args[0].value])
+            value = precise.astype(WIDE)
         if name in ("sum", "cumsum", "scatter") or name in ("prod", "cumprod"):
             return getattr(self, f"_{name.removeprefix('cum')}")(op, bound, args, value)
         if exact and (name in ROUNDED_ONCE or op.primitive.kind != "elementwise"):
@@ -170,8 +173,8 @@ class Reference:
             return Known(value)
         error = 0.0 if x.exact else self.apply(op, bound, [x.error])
         count = max(2, x.value.size // max(1, value.size))
-        if op.primitive.name == "cumsum":
-            ulps = count  # each element of a running sum is rounded once
+        if op.primitive.name == "cumsum":  # rounded once, in float64 with each addition
+            ulps = 2 + (value.shape[op.axes.index(op.attrs[0])] if op.dtype == WIDE else 0)
         else:
             ulps = min(count, SUM_ULPS + (count / CHAIN if op.dtype == WIDE else 0.0))
         return Known(value, error + _accumulated(size + error, value, op.dtype, ulps))
@@ -222,11 +225,10 @@ class Reference:
 
 
 class _Widened:
-    """An op whose float result is float64."""
+    """An op whose float result is of a wider dtype."""
 
-    dtype = WIDE
-
-    def __init__(self, op):
+    def __init__(self, op, dtype=WIDE):
+        self.dtype = dtype
         self.primitive, self.args, self.file_info = op.primitive, op.args, op.file_info
 
     def __str__(self):

@@ -95,6 +95,9 @@ CONSTANTS = (
     _native("nests", "_Writer.block_size", "lane", "across", value=64, many=20),
     _native("accumulate", "CHAIN", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100),
     _shared("printing/scalars", "LANES", "lane", "across"),
+    _shared("printing/strips", "STRIP", "size", "row", many=10),
+    _shared("printing/strips", "SHORT", "size", "row", many=10),
+    _shared("printing/strips", "MOST", "heavy", many=2),
     _shared("kernels/nests", "BUFFERED", "row"),
     # Joins: what is taken apart.
     _shared("kernels/pieces", "SMALL", "joined", "bordered"),
@@ -114,6 +117,14 @@ CONSTANTS = (
     _shared("lowering/fusion/facts", "LONG", "matrix_vector", many=70),
     _shared("lowering/fusion/siblings", "NEAR", "cheap", many=0),
     _shared("lowering/fusion/fits", "small_rows", "row", value=1024),
+    # Chains: what is worth one, and how rows are cut into blocks.
+    _shared("lowering/blocks", "LARGE", "reduced_product", each=(4 * 600, 8 * 600), many=2),
+    _shared("lowering/blocks", "FEWEST", "reduced_product"),
+    _shared("kernels/blocked", "BLOCK", "reduced_product", each=(4 * 600, 8 * 600), many=9),
+    _shared("kernels/blocked", "LEAST_ROWS", "reduced_product"),
+    _shared("kernels/blocked", "MOST_ROWS", "reduced_product"),
+    _shared("kernels/blocked", "BLOCKS", "reduced_batch", many=2),
+    _shared("kernels/blocked", "FEWEST_ROWS", "reduced_product"),
     # Products: how they are cut, packed and stored.
     _native("product_shape", "GROUP", "rows"),
     _native("product_shape", "FEW", "rows", "columns"),

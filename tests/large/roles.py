@@ -257,6 +257,32 @@ def matrix_vector(b, length):
     b.add(geon.dot(x, y) if b.flag() else geon.dot(y, x))
 
 
+def reduced_product(b, length):
+    """Rows of a product that are reduced, and perhaps multiplied again."""
+    _reduced(b, length, max(600, (1 << 18) // length + 1), [])
+
+
+def reduced_batch(b, length):
+    """Such products side by side."""
+    rows = b.choice([64, 70, 96])
+    _reduced(b, rows, (1 << 18) // (rows * length) + 20, [b.axis(length)])
+
+
+def _reduced(b, rows, columns, batch):
+    """Products of enough columns for a chain, over depths that are known."""
+    dtype = "float32" if b.flag() else "float64"
+    rows, columns = b.axis(rows), b.axis(columns)
+    deep, wide = (geon.Axis(f"{n}{b.lengths}", b.choice([1, 5, 8, 16])) for n in ("deep", "wide"))
+    x, y = (b.placeholder(dtype, [*batch, axis, deep]) for axis in (rows, columns))
+    square = geon.dot(x, y, over=[deep]) * 0.25
+    which = b.choice(["softmax", "softmax", "largest", "both"])
+    if which in ("softmax", "both"):
+        v = b.placeholder(dtype, [*batch, columns, wide])
+        b.add(geon.dot(geon.softmax(square, columns), v, over=[columns]))
+    if which in ("largest", "both"):
+        b.add(geon.max(square, columns))
+
+
 # Library ------------------------------------------------------------------------------------------
 
 
@@ -543,7 +569,8 @@ ROLES = {
     for function in (
         size, row, lane, across, flat, rows, columns, depth, batch, depth64, columns64, parts, near,
         deep_rows,
-        products, matrix_vector, line, line8, line16, line32, line64, extreme, positions, most,
+        products, matrix_vector, reduced_product, reduced_batch, line, line8, line16, line32,
+        line64, extreme, positions, most,
         running,
         beside, running_rows, running_lines, scattered, added, places, bits, finite, shifted,
         constant, cheap,

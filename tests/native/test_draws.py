@@ -224,6 +224,16 @@ def test_a_draw_of_more_words_than_counters_give_is_refused():
         geon.Random(77).bits([n], "uint64")
 
 
+def test_a_draw_over_an_open_axis_is_refused_where_it_would_repeat_itself(native):
+    x, stream = geon.placeholder(geon.Axis("B")), geon.Random(77)
+    wide = geon.Axis("N", 1 << 32)
+    drawn = geon.sum(stream.bits([x.axes["B"], wide])[{wide: 0}]) + geon.sum(x)
+    f = native.computation(drawn, x)
+    assert f(np.zeros(4, np.float32)) > 0
+    with pytest.raises(geon.GuardError, match=r"at most 2.*34 words(.|\n)*B: 5|B = 5"):
+        f(np.zeros(5, np.float32))
+
+
 def test_a_training_step_with_draws_is_that_of_the_interpreter():
     y, slope, x, seed = dropout([geon.Axis("A", 33), C])
     with geon.NativeTransformer() as transformer:

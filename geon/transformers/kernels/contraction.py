@@ -52,8 +52,10 @@ def make_contraction(fused: Fused, operands: Operands) -> Contraction:
     for op in operands.results:
         operands.number(op)
     axes = {axis.name: axis for arg in dot.args for axis in arg.axes}
-    loops = {n: Loop(f"d{k}", (n,), axis.expression) for k, (n, axis) in enumerate(axes.items())}
-    index = {name: variable(loop.name) for name, loop in loops.items()}
+    loops = {
+        n: Loop(f"d{k}", (n,), operands.extent(axis)) for k, (n, axis) in enumerate(axes.items())
+    }
+    index = {name: operands.at(name, variable(loop.name)) for name, loop in loops.items()}
     elements = Elements(operands)
     left, right = (elements.value(op, _of(index, op)) for op in (x, y))
     found = elements.code(Contracted, dot.dtype)

@@ -14,6 +14,7 @@ from ...op_graph.affine import Affine
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op
+from .blocked import Blocked, Place
 from .call_costs import Counted, call_counted
 from .contraction import Contraction, unit_of
 from .counting import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
@@ -86,13 +87,22 @@ class Product:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class StepCost:
+    """What a step of a chain does over all rows, and where its operands lie."""
+
+    cost: Cost
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Cost:
     """What one kernel does in one call.
 
     ``read`` and ``written`` are bytes, each element of an operand counted once; ``touched`` the
     bytes of memory that these lie in, which is less where a result takes the place of what was
     read. ``rows`` are how often each row of scalar code runs, in all; ``moves`` the bytes that are
-    read, and written, of each operand (of a call, of its arguments and its result).
+    read, and written, of each operand (of a call, of its arguments and its result). A chain has
+    ``steps``; what these hand on lies in ``block`` bytes.
     """
 
     read: int
@@ -103,6 +113,8 @@ class Cost:
     stages: tuple[Stage, ...] = ()
     product: Product | None = None
     counted: Counted | None = None
+    steps: tuple[StepCost, ...] = ()
+    block: int = 0
 
     def operations(self, machine: Machine) -> dict[str, int]:
         """Operations by the name of the dtype they are done in.
@@ -118,7 +130,7 @@ class Cost:
 
 
 def cost_of(
-    work: Nest | Contraction | Call,
+    work: Nest | Contraction | Blocked | Call,
     lengths: Mapping[str, int],
     places: Sequence[Hashable] | None = None,
 ) -> Cost:
@@ -131,6 +143,8 @@ def cost_of(
         counted = call_counted(work.op, lengths, places)
         bytes_of = (counted.read, counted.written, counted.touched)
         return Cost(*bytes_of, counted.rows, counted.moves, counted=counted)
+    if isinstance(work, Blocked):
+        return _blocked_cost(work, lengths, places)
     if isinstance(work, Nest):
         return _NestCost(work, lengths).cost(places)
     return _ContractionCost(work, lengths).cost(places)
@@ -174,6 +188,28 @@ def _made(
         touched[place] = max(touched.get(place, 0), read, written)
     read, written = (sum(each[k] for each in moves) for k in range(2))
     return Cost(read, written, sum(touched.values()), rows, tuple(moves), **parts)
+
+
+def _blocked_cost(
+    work: Blocked, lengths: Mapping[str, int], places: Sequence[Hashable] | None
+) -> Cost:
+    """The cost of a chain: what its steps hand on is no traffic of memory."""
+    steps = []
+    moves = [[0, 0] for _ in work.operands]
+    rows: Rows = {}
+    for step, where in zip(work.whole, work.places, strict=True):
+        cost = cost_of(step, lengths)
+        steps.append(StepCost(cost, where))
+        for (row, dtype), times in cost.rows.items():
+            note(rows, row, dtype, times)
+        for (read, written), place in zip(cost.moves, where, strict=True):
+            if not place.inner:
+                own = moves[place.number]
+                own[0] = own[0] if own[1] else max(own[0], read)
+                own[1] = max(own[1], written)
+    pairs = [(read, written) for read, written in moves]
+    block = work.cut.bytes(lengths)
+    return _made(pairs, places, rows, steps=tuple(steps), block=block)
 
 
 class _NestCost:

@@ -79,8 +79,11 @@ class Operands:
     """How a kernel with these ``results`` finds values: in memory, where they are ``computed``
     by kernels, or not. ``base`` is the value whose memory an op shows.
 
-    ``numbers`` are the values in memory that it reads or writes, in the order they were asked for.
+    ``numbers`` are the values in memory that it reads or writes, in the order they were asked for;
+    ``known`` sizes, of the parts of axes that it walks, that are not negative.
     """
+
+    known: tuple[Size, ...] = ()
 
     def __init__(
         self,
@@ -107,6 +110,14 @@ class Operands:
     def number(self, op: Op) -> int:
         """The number of the operand ``op``."""
         return self.numbers.setdefault(op, len(self.numbers))
+
+    def extent(self, axis: Axis) -> Size:
+        """The turns of a loop over an axis."""
+        return axis.expression
+
+    def at(self, name: str, index: Affine) -> Affine:
+        """The index of an axis where a loop over it is at ``index``."""
+        return index
 
     def offset(self, op: Op, index: Index) -> Affine:
         """Where the element of ``op`` at ``index`` lies in its memory."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ...op_graph.op_graph import Op
+from .blocked import Blocked, make_blocked
 from .contraction import Contraction, make_contraction
 from .elements import Operands
 from .pieces import make_nest
 from .types import Call, Fused, Nest
 from .updates import make_update
 
-Work = Nest | Contraction | Call
+Work = Nest | Contraction | Blocked | Call
 
 
 def lower(op: Op, fused: Fused | None, operands: Operands) -> Work:
@@ -19,6 +20,10 @@ def lower(op: Op, fused: Fused | None, operands: Operands) -> Work:
     """
     if fused is None:
         return Call(op)
+    if fused.chain is not None:
+        blocked = make_blocked(fused.chain, operands)
+        assert blocked is not None, "a step reads other rows of a block"
+        return blocked
     if fused.kind == "contraction":
         return make_contraction(fused, operands)
     if fused.kind == "nest":

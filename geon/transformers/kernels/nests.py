@@ -8,8 +8,7 @@ along its outermost loop; its reductions end in partial values that are combined
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
 
 from ...op_graph.affine import (
     Affine,
@@ -19,16 +18,16 @@ from ...op_graph.affine import (
     strides,
     variable,
 )
-from ...op_graph.dtypes import FLOAT32, HALVES, INT64, DType, name_of
+from ...op_graph.dtypes import FLOAT32, HALVES, INT64, name_of
 from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
-from ...op_graph.reducers import SUM, Reducer
-from .digits import digits_of
 from .elements import Elements, Operands
-from .regions import Facts, Interval, Region
+from .nest_items import Item, Levels, loop_order, reducer_of, states_of
+from .nest_space import Groups, Space
+from .regions import Facts, Region
 from .scalar import IndexNumber, Kept, Reduced, Scalar
-from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store, folded_row
+from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from .uses import Uses, depends_on, divides_rows
 
 BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
@@ -46,24 +45,6 @@ def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) ->
     return nest
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Item:
-    """A store or reduction, with the pass it belongs to and the axes its loops go over."""
-
-    op: Op
-    reduces: bool
-    level: int
-    inner: tuple[str, ...]
-
-    @property
-    def has_state(self) -> bool:
-        """Whether it is a reduction that is more than a row folded in vector lanes."""
-        return self.reduces and folded_row(reducer_of(self.op)) is None
-
-
-Groups = list[tuple[str, ...]]
-
-
 class NestMaker:
     """Makes the loops of one kernel over a ``region``, with ``facts`` about its lengths."""
 
@@ -75,66 +56,18 @@ class NestMaker:
         self.results = operands.results
         self.rows = fused.rows
         self.reductions = fused.reductions
-        self.reduced = {op: number for number, op in enumerate(self.reductions)}
-        self.extents: dict[str, Size] = {}
+        extents: dict[str, Size] = {}
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
-                self.extents.setdefault(axis.name, axis.expression)
-        self.low: dict[str, Size] = {}
+                extents.setdefault(axis.name, operands.extent(axis))
+        self.space = Space(extents)
         self.phases = 1
         for name, interval in region.spans:
-            self.narrow(name, interval)
-        self.variable = {name: k for k, name in enumerate(self.extents)}
-        self.digits: dict[str, tuple[str, ...]] = {}
-        self.levels: dict[Op, int] = {}
-        self.items = self.find_items()
+            self.space.narrow(name, interval)
+        self.levels = Levels(fused, operands)
+        self.items = self.levels.items()
         for op in self.results:
             operands.number(op)
-
-    def narrow(self, name: str, interval: Interval) -> None:
-        """Walk no more than an interval of an axis."""
-        self.extents[name], self.low[name] = interval.turns, interval.low
-
-    # What is computed in which pass -------------------------------------------------------------
-
-    def level(self, root: Op) -> int:
-        """The pass in which ``root`` can be computed."""
-        stack = [(root, False)]
-        while stack:
-            op, ready = stack.pop()
-            if op in self.levels:
-                continue
-            if self.operands.stored(op):
-                self.levels[op] = 0
-            elif ready:
-                level = max((self.levels[arg] for arg in op.args), default=0)
-                self.levels[op] = level + (op in self.reduced)
-            else:
-                stack.append((op, True))
-                stack += [(arg, False) for arg in op.args]
-        return self.levels[root]
-
-    def find_items(self) -> list[_Item]:
-        """What is reduced and stored, and in which pass."""
-        rows = self.rows or frozenset()
-        found = []
-        for op in self.reductions:
-            inner = tuple([n for n in self.loop_order(op) if n not in rows])
-            self.level(op)
-            found.append(_Item(op, True, max(self.level(arg) for arg in op.args), inner))
-        for op in self.results:
-            if op not in self.reduced:
-                inner = tuple([n for n in self.operands.order(op) if n not in rows])
-                found.append(_Item(op, False, self.level(op), inner))
-        return found
-
-    def loop_order(self, op: Op) -> tuple[str, ...]:
-        """The axes a reduction goes over, kept ones included, in the order of memory."""
-        widest = max(op.args, key=lambda arg: len(arg.axes))
-        order = list(self.operands.order(widest))
-        for arg in op.args:
-            order = [n for n in arg.axes.names if n not in order] + order
-        return tuple(order)
 
     # Loops --------------------------------------------------------------------------------------
 
@@ -144,7 +77,7 @@ class NestMaker:
             return self.map_nest()
         order = self.row_order()
         across = None
-        reads = self.loop_order(self.reductions[0]) if self.reductions else ()
+        reads = loop_order(self.reductions[0], self.operands) if self.reductions else ()
         if self.wants_across and reads and reads[-1] in self.rows:
             across = reads[-1]
         rows: Groups = [(n,) for n in order if n != across]
@@ -154,10 +87,10 @@ class NestMaker:
 
     def row_order(self) -> list[str]:
         """The axes of the rows, in the order of memory."""
-        source = self.results[0]
-        order = (
-            self.loop_order(self.reductions[0]) if self.reductions else self.operands.order(source)
-        )
+        if self.reductions:
+            order = loop_order(self.reductions[0], self.operands)
+        else:
+            order = self.operands.order(self.results[0])
         rows = self.rows or frozenset()
         return [n for n in order if n in rows]
 
@@ -169,27 +102,20 @@ class NestMaker:
 
     def go_over(self, inner: tuple[str, ...]) -> None:
         """Store all results in one pass over these axes."""
-        self.items = [_Item(i.op, False, 0, inner) for i in self.items]
+        self.items = [Item(i.op, False, 0, inner) for i in self.items]
 
     def walked(self) -> tuple[str, ...]:
         """The axes that have loops, in the order of memory."""
         order = self.operands.order(self.results[0])
         if self.region.unrolled:
             return order[:-1]
-        return tuple([digit for name in order for digit in self.digits.get(name, (name,))])
+        return self.space.divided(order)
 
     def take_apart(self, uses: Uses) -> bool:
         """Walk axes that are divided by their digits; False where there are none."""
         if self.region.spans or self.region.cuts:
             return False
-        for name in self.walked():
-            lengths = digits_of(uses.indices, self.name((name,)), self.extents[name])
-            digits = tuple([f"{name} digit {k}" for k in range(len(lengths))])
-            if digits:
-                self.digits[name] = digits
-                self.extents.update(zip(digits, lengths, strict=True))
-                self.variable.update({d: len(self.variable) + k for k, d in enumerate(digits)})
-        return bool(self.digits)
+        return self.space.divide(self.walked(), uses)
 
     def map_nest(self) -> Nest:
         """One pass over all axes: a single loop where memory allows, else rows and a last loop."""
@@ -200,58 +126,26 @@ class NestMaker:
         if self.take_apart(uses):
             order = self.walked()
             uses = Uses.of(self.by_element())
-        groups = self.merged(order, uses)
+        groups = self.space.merged(order, uses)
         if len(groups) == 1:
             self.go_over(order)
             return self.build([], None, {order: groups})
-        inner, across = groups[-1], self.across(order, uses)
+        inner, across = groups[-1], self.space.across(order, uses)
         self.go_over(inner)
         if across is not None and self.wants_across:
             rows: Groups = [(n,) for group in groups[:-1] for n in group if n != across]
             return self.build(rows, across, {inner: [inner]})
         return self.build(groups[:-1], None, {inner: [inner]})
 
-    def across(self, order: tuple[str, ...], uses: Uses) -> str | None:
-        """The axis along which a load is adjacent where the last loop would jump through it.
-
-        Its indices are then taken side by side, so that each line of cache is used as a whole.
-        """
-        names = {self.name((n,)): n for n in order}
-        last = self.name((order[-1],))
-        for offset in uses.offsets:
-            if offset.step(last) not in (0, 1):
-                for atom, step in offset.terms.items():
-                    if step == 1 and isinstance(atom, str) and atom in names:
-                        return names[atom]
-        return None
-
     def merged_inner(self, nest: Nest) -> dict[tuple[str, ...], Groups]:
         """For each set of inner loops those that can be walked as one."""
         found = {}
         uses = Uses.of(nest)
         for inner in {item.inner: None for item in self.items}:
-            groups = self.merged(inner, uses)
+            groups = self.space.merged(inner, uses)
             if len(groups) < len(inner):
                 found[inner] = groups
         return found
-
-    def merged(self, order: Sequence[str], uses: Uses) -> Groups:
-        """Neighbouring axes that every offset walks as one."""
-        groups: Groups = []
-        for name in order:
-            if groups and self.mergeable(groups[-1][-1], name, uses):
-                groups[-1] = (*groups[-1], name)
-            else:
-                groups.append((name,))
-        return groups
-
-    def mergeable(self, outer: str, inner: str, uses: Uses) -> bool:
-        """Whether every offset walks two neighbouring axes as one."""
-        first, second = self.name((outer,)), self.name((inner,))
-        if first in uses.values or second in uses.values:
-            return False
-        extent = self.extents[inner]
-        return all(each.step(first) == each.step(second) * extent for each in uses.offsets)
 
     # Building -----------------------------------------------------------------------------------
 
@@ -273,10 +167,10 @@ class NestMaker:
         row_loops = tuple([self.loop(axes) for axes in rows])
         side_by_side = None
         if across is not None:
-            side_by_side = Loop("lane", (across,), self.extents[across])
+            side_by_side = Loop("lane", (across,), self.space.extents[across])
             lane = variable("first_lane") + variable("lane")
-            self.index[across] = lane + self.low.get(across, 0)
-            self.ranges.update(first_lane=1, lane=self.extents[across])  # both together
+            self.index[across] = self.operands.at(across, lane + self.space.low.get(across, 0))
+            self.ranges.update(first_lane=1, lane=self.space.extents[across])  # both together
         divided = not rows and across is None
         last = max((item.level for item in self.items), default=0)
         for level in range(last + 1):
@@ -284,18 +178,14 @@ class NestMaker:
             self.make_level(level, target, ending if divided else steps, merged)
         return Nest(row_loops, side_by_side, tuple(steps), tuple(ending), tuple(self.arrays), ())
 
-    def name(self, axes: tuple[str, ...]) -> str:
-        """The variable of the loop over these axes."""
-        return f"{'i' if len(axes) == 1 else 'j'}_{self.variable[axes[0]]}"
-
     def loop(self, axes: tuple[str, ...]) -> Loop:
         """The loop over these axes as one, which gives their indices."""
-        name = self.name(axes)
-        parts = split(variable(name), [self.extents[n] for n in axes])
+        name = self.space.name(axes)
+        parts = split(variable(name), [self.space.extents[n] for n in axes])
         for axis, part in zip(axes, parts, strict=True):
-            self.index[axis] = part + self.low.get(axis, 0)
-            self.ranges.update(dict.fromkeys(part.terms, self.extents[axis]))
-        return Loop(name, axes, product(self.extents[n] for n in axes))
+            self.index[axis] = self.operands.at(axis, part + self.space.low.get(axis, 0))
+            self.ranges.update(dict.fromkeys(part.terms, self.space.extents[axis]))
+        return Loop(name, axes, product(self.space.extents[n] for n in axes))
 
     def make_level(
         self,
@@ -308,12 +198,12 @@ class NestMaker:
 
         What they reduce is stored ``after`` them.
         """
-        shapes: dict[tuple[tuple[str, ...], bool], list[_Item]] = {}
+        shapes: dict[tuple[tuple[str, ...], bool], list[Item]] = {}
         for item in self.items:
             if item.level == level:
                 shapes.setdefault((item.inner, item.has_state), []).append(item)
         # What is reduced is stored last: it may take the place of what others of the level read.
-        reduced: list[_Item] = []
+        reduced: list[Item] = []
         for (inner, _), items in sorted(shapes.items(), key=lambda pair: len(pair[0][0])):
             if not inner and not any(item.reduces for item in items):
                 (after if len(shapes) > 1 else steps).extend(self.stores(items))
@@ -326,7 +216,7 @@ class NestMaker:
         after.extend(self.stores(reduced))
         self.release()
 
-    def stores(self, items: Iterable[_Item]) -> list[Store]:
+    def stores(self, items: Iterable[Item]) -> list[Store]:
         """Stores of values at the loops' indices."""
         found = []
         for item in items:
@@ -337,7 +227,7 @@ class NestMaker:
         return found
 
     def make_passes(
-        self, level: int, inner: tuple[str, ...], items: list[_Item], groups: Groups | None
+        self, level: int, inner: tuple[str, ...], items: list[Item], groups: Groups | None
     ) -> list[Pass]:
         """A pass for each interval that the innermost axis is cut into."""
         if not self.region.cuts or self.region.unrolled:
@@ -345,18 +235,18 @@ class NestMaker:
         found = []
         for interval in self.region.cuts:
             if interval.phases > 1:
-                self.narrow(inner[-1], interval)
+                self.space.narrow(inner[-1], interval)
                 self.phases = interval.phases
                 found.append(self.make_pass(level, inner, items, groups))
                 self.phases = 1
                 interval = interval.rest
             if interval.extent != 0:
-                self.narrow(inner[-1], interval)
+                self.space.narrow(inner[-1], interval)
                 found.append(self.make_pass(level, inner, items, groups))
         return found
 
     def make_pass(
-        self, level: int, inner: tuple[str, ...], items: list[_Item], groups: Groups | None
+        self, level: int, inner: tuple[str, ...], items: list[Item], groups: Groups | None
     ) -> Pass:
         """The loops of one pass with all that is computed in it."""
         self.elements.forget()
@@ -369,14 +259,14 @@ class NestMaker:
             self.elements.readable.update(item.op for item in written)
         return Pass(loops, tuple(reductions), tuple(stores), tuple(keeps))
 
-    def unrolled(self, items: list[_Item]) -> list[Store]:
+    def unrolled(self, items: list[Item]) -> list[Store]:
         """Stores at each index of the innermost axis that one turn takes, or at all of them."""
         if self.region.unrolled:
             places = [Affine((), interval.low) for interval in self.region.cuts]
         elif self.phases > 1:
             last = self.operands.order(self.results[0])[-1]
-            turn = self.index[last] - self.low[last]
-            places = [turn * self.phases + self.low[last] + k for k in range(self.phases)]
+            turn = self.index[last] - self.space.low[last]
+            places = [turn * self.phases + self.space.low[last] + k for k in range(self.phases)]
         else:
             return self.stores(items)
         last = self.operands.order(self.results[0])[-1]
@@ -392,10 +282,10 @@ class NestMaker:
 
     def index_along(self, name: str) -> Affine:
         """The index along an axis, which the loops over its digits make up."""
-        digits = self.digits.get(name)
+        digits = self.space.digits.get(name)
         if digits is None:
             return self.index[name]
-        return flattened([self.index[d] for d in digits], [self.extents[d] for d in digits])
+        return flattened([self.index[d] for d in digits], [self.space.extents[d] for d in digits])
 
     def reduction(self, op: Op) -> Reduction:
         """A reduction with the elements it goes over."""
@@ -409,7 +299,7 @@ class NestMaker:
             place = flattened(at, [axis.expression for axis in over])
             position = self.elements.code(IndexNumber, place, INT64)
         states = states_of(op)
-        return Reduction(self.reduced[op], reducer, states, elements, position)
+        return Reduction(self.levels.reduced[op], reducer, states, elements, position)
 
     def widened(self, element: Scalar) -> Scalar:
         """An element that can be computed with: a half as float32."""
@@ -421,40 +311,25 @@ class NestMaker:
         """Let later passes, and stores, read what a reduction found."""
         reducer, code = reducer_of(op), self.elements.code
         states = states_of(op)
-        state = tuple([code(Reduced, self.reduced[op], k, dtype) for k, dtype in enumerate(states)])
+        state = tuple(
+            [code(Reduced, self.levels.reduced[op], k, dtype) for k, dtype in enumerate(states)]
+        )
         found = code.cast(reducer.finish(code, state)[0], op.dtype)
         self.elements.known[op] = lambda index: found
 
     # What later passes use again ----------------------------------------------------------------
 
-    def later_needs(self, level: int) -> set[Op]:
-        """Costly ops, not in memory, that are computed at ``level`` and used in later passes."""
-        found: set[Op] = set()
-        for item in self.items:
-            if item.level <= level:
-                continue
-            stack = list(item.op.args) if item.reduces else [item.op]
-            seen = set(stack)
-            while stack:
-                op = stack.pop()
-                if self.operands.stored(op) or op in self.reduced:
-                    continue
-                if op.primitive.cost == "expensive" and self.level(op) <= level:
-                    found.add(op)
-                new = [arg for arg in op.args if arg not in seen]
-                seen.update(new)
-                stack += new
-        return found
-
     def keep_costly(self, level: int, inner: tuple[str, ...], loops: set[str]) -> list[Keep]:
         """What keeps costly values in an array of the row, for later passes."""
-        size = product(self.extents[n] for n in inner)
+        size = product(self.space.extents[n] for n in inner)
         if not self.keeps or (isinstance(size, int) and size > BUFFERED):
             return []
         offset = Affine()
-        for name, step in zip(inner, strides(tuple([self.extents[n] for n in inner])), strict=True):
+        for name, step in zip(
+            inner, strides(tuple([self.space.extents[n] for n in inner])), strict=True
+        ):
             offset = offset + self.index[name] * step
-        needed = self.later_needs(level)
+        needed = self.levels.later_needs(self.items, level)
         found = []
         for (_, key), (op, value) in self.elements.found.items():
             if op not in needed or among(op, self.results) or op in self.elements.known:
@@ -479,16 +354,3 @@ class NestMaker:
 
             self.elements.known[op] = kept
         self.kept = []
-
-
-def reducer_of(op: Op) -> Reducer:
-    """The reducer of a reduction; a contraction's is that of a sum."""
-    reducer: Reducer | None = op.primitive.reducer
-    return SUM if reducer is None else reducer
-
-
-def states_of(op: Op) -> tuple[DType, ...]:
-    """The dtypes of a reduction's state: halves are computed on as float32."""
-    element = op.args[0].dtype
-    wide = FLOAT32 if name_of(element) in HALVES else element
-    return reducer_of(op).states(wide, op.dtype)

@@ -29,8 +29,7 @@ TIMES = 4  # or how many times those of the whole
 
 def make_nest(fused: Fused, operands: Operands) -> Nest:
     """The loops of a fused kernel, taken apart where it joins values."""
-    facts = Facts()
-    nest = nest_over(Region(), facts, fused, operands)
+    nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
     if fused.rows is None and not fused.reductions and any(guards_of(*stored(nest))):
         nest = _Splitter(fused, operands).apart(nest)
     return replace(nest, operands=tuple(operands.numbers))
@@ -54,7 +53,7 @@ class _Splitter:
             return nest
         enough = max(TEXT, TIMES * count([nest]))
         for first in range(len(self.order)):  # with as many outer axes cut as there is room for
-            facts = Facts()
+            facts = Facts(known=list(self.operands.known))
             regions = self.regions(self.order[first:], facts)
             if regions == [Region()]:
                 break
@@ -102,17 +101,19 @@ class _Splitter:
         """The intervals of an axis on which what is chosen along it is decided, and after how many
         indices what is chosen by remainders comes again.
         """
+        axis = self.result.axes[name]
+        whole = [Interval(0, axis.expression)]
+        if self.operands.extent(axis) != axis.expression:
+            return whole, 1  # a part of the axis, which begins anywhere
         maker = NestMaker(self.fused, self.operands, region, facts, across=False)
         nest = maker.by_element()
-        variable = maker.name((name,))
+        variable = maker.space.name((name,))
         points: list[Size] = []
         phases = 1
         for guard in guards_of(*stored(nest)):
             points += points_of(guard, variable) or ()
             phases = math.lcm(phases, phases_of(guard, variable))
-        extent = self.result.axes[name].expression
-        whole = [Interval(0, extent)]
-        found = with_borders(facts.intervals(extent, points)) if points else whole
+        found = with_borders(facts.intervals(axis.expression, points)) if points else whole
         return found, phases if phases <= UNROLLED else 1
 
 

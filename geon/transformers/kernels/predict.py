@@ -13,8 +13,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.dtypes import named_dtype
+from .blocked import Blocked
 from .contraction import Contraction
-from .costs import Access, Cost, Product, Stage, cost_of
+from .costs import Access, Cost, Product, Stage, StepCost, cost_of
 from .counting import INDEX, Rows
 from .machine import Machine, RowCost, Tile
 from .reach import FAR, LINE, UNIT
@@ -37,7 +38,7 @@ class Prediction:
 
 
 def predict(
-    work: Nest | Contraction | Call,
+    work: Nest | Contraction | Blocked | Call,
     lengths: Mapping[str, int],
     machine: Machine,
     threads: int = 1,
@@ -78,17 +79,38 @@ class _Predictor:
         self.known: set[int] = set()  # operands that an earlier pass has touched
 
     def seconds(self) -> float:
-        """What the kernel takes: starting it, then its stages one after another."""
+        """What the kernel takes: starting it, then what it does."""
+        return self.speeds.start + self.speeds.wake * (self.threads - 1) + self.work()
+
+    def work(self) -> float:
+        """Seconds of its stages one after another, without those that any kernel takes to begin."""
         speeds = self.speeds
-        found = speeds.start + speeds.wake * (self.threads - 1)
         if self.cost.counted is not None:
             counted = self.cost.counted
             steps = counted.steps * speeds.serial
             steps += counted.picked * speeds.at(speeds.far, counted.among)
-            return found + beside(steps / self.threads, self.fetched(self.cost.moves))
+            return beside(steps / self.threads, self.fetched(self.cost.moves))
         if self.cost.product is not None:
-            return found + self.product(self.cost.product)
-        return found + sum(self.stage(stage) for stage in self.cost.stages)
+            return self.product(self.cost.product)
+        if self.cost.steps:
+            return self.chain(self.cost.steps)
+        return sum(self.stage(stage) for stage in self.cost.stages)
+
+    def chain(self, steps: Sequence[StepCost]) -> float:
+        """Seconds of steps that hand on what lies in the memory of a block."""
+        found = 0.0
+        behind = dict(enumerate(self.behind))
+        for step in steps:
+            inside = _Predictor(step.cost, self.machine, self.threads, None)
+            inside.threads, inside.ceilings = self.threads, self.ceilings
+            inside.behind = [
+                self.cost.block if place.inner else behind[place.number] for place in step.places
+            ]
+            found += inside.work()
+            for place in step.places:
+                if not place.inner:  # the next step finds it where this block left it
+                    behind[place.number] = min(behind[place.number], 2 * self.cost.block)
+        return found
 
     def fetched(self, moves: Sequence[tuple[float, float]]) -> float:
         """Seconds to move bytes of each operand from where it lies.

@@ -1,8 +1,8 @@
 """The structure of a kernel's work: equal for kernels that differ in their operands alone.
 
-Two nests or contractions of one structure have one text, so it is printed and compiled once.
-Names of axes and of ops are no part of it; operands are their numbers, nodes of scalar code the
-order in which they are met.
+Two nests, contractions or chains of one structure have one text, so it is printed and compiled
+once. Names of axes and of ops are no part of it; operands are their numbers, nodes of scalar code
+the order in which they are met.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable
 
 from ...op_graph.affine import Affine, Quotient, Remainder
 from ...op_graph.index_map import Guard
+from .blocked import Blocked, Extremes, Step, whole_sizes
 from .contraction import Contraction
 from .scalar import (
     NODES,
@@ -32,9 +33,23 @@ from .scalar import (
 from .types import Keep, Loop, Nest, Pass, RowArray, Store
 
 
-def structure(work: Nest | Contraction) -> Hashable:
+def structure(work: Nest | Contraction | Blocked) -> Hashable:
     """A value that is equal for work of one structure."""
+    if isinstance(work, Blocked):
+        steps = tuple([step_structure(step) for step in work.steps])
+        places = tuple([tuple([(p.number, p.inner) for p in each]) for each in work.places])
+        whole = tuple([tuple(whole_sizes(step)) for step in work.whole])
+        dtypes = tuple([op.dtype for op in work.operands])
+        return Blocked, work.cut, steps, places, whole, dtypes
     return _Structure().of(work)
+
+
+def step_structure(step: Step) -> Hashable:
+    """A value that is equal for steps of one structure."""
+    if not isinstance(step, Extremes):
+        return _Structure().of(step)
+    dtypes = tuple([op.dtype for op in step.operands])
+    return Extremes, step.op.primitive.name, step.lines, step.length, step.offset, dtypes
 
 
 class _Structure:

@@ -16,7 +16,8 @@ from .scalar import Scalar
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fused:
-    """How a fused kernel computes: ``nest``, ``contraction`` (of ``dot``) or ``call``.
+    """How a fused kernel computes: ``nest``, ``contraction`` (of ``dot``), ``blocked`` (a
+    ``chain`` of these) or ``call``.
 
     ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
     ``names`` are what the results call the axes of ``dot``, where that differs.
@@ -27,12 +28,32 @@ class Fused:
     dot: Op | None = None
     reductions: tuple[Op, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
+    chain: Chain | None = None
 
     def __str__(self) -> str:
+        if self.chain is not None:
+            steps = ", then ".join(str(fused) for fused, _ in self.chain.steps)
+            return f"blocks of {self.chain.rows}: {steps}"
         if self.rows is None:
             return self.kind
         by = f"by {', '.join(sorted(self.rows))}" if self.rows else "of one row"
         return f"{self.kind} {by}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Chain:
+    """Kernels that run one after another on one block of ``rows`` after the other.
+
+    ``steps`` are these kernels with their results; ``batch`` the axes that are taken one index at a
+    time. ``inner`` are the values that nothing else reads, of which there is memory for one block;
+    ``slots`` the number of that memory for each: what is not needed any more gives its own away.
+    """
+
+    steps: tuple[tuple[Fused, tuple[Op, ...]], ...]
+    batch: tuple[str, ...]
+    rows: str
+    inner: tuple[Op, ...]
+    slots: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from ...op_graph import approximations, tails
 from ...op_graph.axes import Axes, Axis
 from ...op_graph.dtypes import FLOAT32, name_of
 from ...op_graph.elementwise import CAST, add, cast, less, where
-from ...op_graph.indexing import CHECKED, _gather, _scatter, gather_plan
+from ...op_graph.indexing import CHECKED, _gather, _scatter, gather_plan, held_by_int64
 from ...op_graph.interpret import COMPUTING
 from ...op_graph.leaves import iota, length_value
 from ...op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
@@ -67,8 +67,9 @@ def polygamma(op: Op) -> Op | None:
 
 
 def _checked(index: Op, axis: Axis) -> Tensor:
+    held = held_by_int64(index)
     made: Tensor = intern(
-        ComputationOp, CHECKED, (index,), (axis.expression,), index.axes, index.dtype
+        ComputationOp, CHECKED, (held,), (axis.expression,), index.axes, index.dtype
     )
     return made
 

@@ -14,9 +14,10 @@ Space = frozenset[tuple[str, int | Length]]
 def space_of(kernel: Kernel) -> Space:
     """The axes over which a kernel goes, by name and length."""
     assert kernel.fused is not None
-    within = [arg for op in kernel.fused.reductions for arg in op.args]
-    if kernel.fused.dot is not None:
-        within += kernel.fused.dot.args
+    chain = kernel.fused.chain
+    parts = [kernel.fused] if chain is None else [fused for fused, _ in chain.steps]
+    within = [arg for fused in parts for op in fused.reductions for arg in op.args]
+    within += [arg for fused in parts if fused.dot is not None for arg in fused.dot.args]
     ops = (*kernel.results, *kernel.reads, *within)
     return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
 

@@ -92,6 +92,14 @@ class Accumulation:
         equal = -(-extent // count)
         return equal if extent % equal == 0 else most
 
+    def known_turns(self, cut: bool, bounds: tuple[str, str] | None) -> int | None:
+        """How many turns each run of the innermost loop has, where they are known and all equal."""
+        extent = self.loops[-1].extent
+        if not isinstance(extent, int) or bounds is not None:
+            return None
+        turns = min(extent, self.turns()) if cut else extent
+        return turns if turns > 0 and extent % turns == 0 else None
+
     # Text ---------------------------------------------------------------------------------------
 
     def clause(self) -> str:

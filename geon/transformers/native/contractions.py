@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ..kernels.contraction import Access, Contraction, access, stored, unit_of
 from ..kernels.scalar import Scalar
@@ -12,9 +15,17 @@ from .product import Operand, Product, product_text
 from .product_kernels import product_header, product_unit
 
 
-def contraction_function(work: Contraction, names: KernelNames, vector_bytes: int) -> Function:
-    """The C function of a contraction."""
-    made = _Printer(work, names).product(NAME)
+def contraction_function(
+    work: Contraction,
+    names: KernelNames,
+    vector_bytes: int,
+    name: str = NAME,
+    whole: tuple[Size, ...] = (),
+) -> Function:
+    """The C function of a contraction; ``whole`` are the sizes of what it is a block of."""
+    for size in whole:
+        names.length(size)  # a parameter before the product is told of them
+    made = replace(_Printer(work, names).product(name), whole=whole)
     text, header = product_text(made, vector_bytes), product_header(made.type)
     units = (product_unit(made.type, vector_bytes),)
     return Function(text, tuple(names.parameters), (header,), units=units)
@@ -68,4 +79,6 @@ class _Printer(ContractionPrinter):
     def memory(self, found: Access, unit: str | None) -> Operand:
         """The memory of the result."""
         pointer = self.names.operand(found.operand)
+        if found.start != 0:
+            pointer = f"({pointer} + {self.names.length(found.start)})"
         return Operand(self.type, lambda texts: ([], ""), pointer, found.strides, unit)

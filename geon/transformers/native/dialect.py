@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..printing.scalars import LANES
+from ..printing.strips import STRIP
 
 PRELUDE = """\
 #include <math.h>
@@ -24,6 +25,25 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #else
 #define GEON_FMA_F32(a, b, c) ((a) * (b) + (c))
 #define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
+#endif
+#ifdef __AVX512F__ /* sixteen lanes */
+typedef float GEON_STRIP_F32 __attribute__((vector_size(64)));
+typedef double GEON_HALF_STRIP_F64 __attribute__((vector_size(64)));
+typedef struct { GEON_HALF_STRIP_F64 low, high; } GEON_STRIP_F64;
+#define GEON_EACH_OF_STRIP(k) _Pragma("omp simd") for (int64_t k = 0; k < 16; k++)
+#define GEON_SCALED_F32(a, k) __builtin_ia32_scalefps512_mask(a, k, a, 0xffff, 4)
+#define GEON_SCALED_F64(a, k) __builtin_ia32_scalefpd512_mask(a, k, a, 0xff, 4)
+#ifdef __clang__ /* one instruction each; of two that have no order, the second */
+#define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512(a, b, 4)
+#define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512(a, b, 4)
+#define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512(a, b, 4)
+#define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512(a, b, 4)
+#else
+#define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512_mask(a, b, a, 0xffff, 4)
+#define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512_mask(a, b, a, 0xffff, 4)
+#define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512_mask(a, b, a, 0xff, 4)
+#define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512_mask(a, b, a, 0xff, 4)
+#endif
 #endif
 """
 
@@ -51,3 +71,37 @@ class ArrayLanes:
         if not side_by_side:
             return statement
         return f"for (int64_t lane = 0; lane < lanes; lane++) {statement}"
+
+
+class ArrayStrips:
+    """Strips as arrays over their lanes, of which ``lane`` is at hand; the compiler makes them
+    registers.
+
+    The index of a strip's first element is called ``<variable>_strip``.
+    """
+
+    def held(self, name: str) -> str:
+        """The value called ``name`` of the element that is at hand."""
+        return f"{name}[lane]"
+
+    def variable(self, name: str) -> str:
+        """The loop variable ``name`` at the element that is at hand."""
+        return f"({strip_start(name)} + lane)"
+
+    def declare(self, ctype: str, name: str) -> str:
+        """The statement that declares ``name``, which has a value for each element."""
+        return f"{ctype} {name}[{STRIP}];"
+
+    def sums(self, name: str) -> str:
+        """What a function is given that adds to the sum called ``name``."""
+        return f"&{strip_sums(name)}"
+
+
+def strip_start(variable: str) -> str:
+    """The name of the index of a strip's first element."""
+    return f"{variable}_strip"
+
+
+def strip_sums(name: str) -> str:
+    """The name of the sums of all lanes whose total is ``name``."""
+    return f"{name}_lanes"

@@ -8,6 +8,7 @@ from functools import cache
 from ...op_graph.affine import Size
 from ..printing.nests import PrintedWindow
 from .c_files import FileFunction, file_function
+from .loops import indented
 
 RUN = 1024  # the most words that are asked for at once: four lines of cache are one part in sixteen
 
@@ -46,14 +47,14 @@ def with_words(
     most = RUN // max(window.words for window in windows)
     if isinstance(extent, int) and extent <= most:
         lines = [f"const int64_t {first} = {low};", *_filled(windows, first, high)]
-        return ["{", *_indented([*lines, *loop(low, high)]), "}"]
+        return ["{", *indented([*lines, *loop(low, high)]), "}"]
     lines = [
         f"{stop} = {high} - {first} < {most} ? {high} : {first} + {most};",
         *_filled(windows, first, stop),
         *loop(first, stop),
     ]
     head = f"for (int64_t {first} = {low}, {stop}; {first} < {high}; {first} = {stop}) {{"
-    return [head, *_indented(lines), "}"]
+    return [head, *indented(lines), "}"]
 
 
 def _filled(windows: Sequence[PrintedWindow], first: str, stop: str) -> list[str]:
@@ -66,7 +67,3 @@ def _filled(windows: Sequence[PrintedWindow], first: str, stop: str) -> list[str
         call = f"geon_words_at({', '.join(arguments)})"
         lines.append(f"const {window.ctype} *const {window.name}_at = {call};")
     return lines
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return ["    " + line if line[:1] != "#" else line for line in lines]

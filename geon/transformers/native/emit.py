@@ -17,9 +17,11 @@ from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
+from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
+from ..kernels.lower import Work
 from ..kernels.structure import structure
-from ..kernels.types import Call, Nest
+from ..kernels.types import Call
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
@@ -28,6 +30,7 @@ from ..printing.c_expressions import C_TYPES, literal
 from ..printing.comments import comment
 from ..printing.helpers import definitions
 from ..printing.parameters import Parameter, Place
+from .blocks import blocked_function
 from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
@@ -112,6 +115,8 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     names = KernelNames(plan, kernel, starts)
     if isinstance(work, Call):
         return library_function(work.op, names)
+    if isinstance(work, Blocked):
+        return blocked_function(plan, kernel, work, vector_bytes)
     if isinstance(work, Contraction):
         made = contraction_function(work, names, vector_bytes)
     else:
@@ -120,7 +125,7 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     return replace(made, calls=tuple(names.called))
 
 
-def printed_work(plan: Plan, kernel: Kernel) -> tuple[Nest | Contraction | Call, dict[Place, int]]:
+def printed_work(plan: Plan, kernel: Kernel) -> tuple[Work, dict[Place, int]]:
     """A kernel's work as it is printed, and where in their places operands begin for it."""
     if isinstance(kernel.work, Contraction):
         return from_starts(kernel.work, [place_of(plan, op) for op in kernel.work.operands])

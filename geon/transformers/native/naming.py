@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
 from ..kernels.types import Call
@@ -62,22 +63,34 @@ def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
 class KernelNames(Parameters):
     """The parameters of one kernel, with what it keeps and works in.
 
-    ``starts`` says by place how many elements lie before what the kernel uses of it.
+    ``starts`` says by place how many elements lie before what the kernel uses of it; ``results``
+    are what is written, those of the kernel where not given.
     """
 
     lanes: Lanes = ArrayLanes()
 
-    def __init__(self, plan: Plan, kernel: Kernel, starts: Mapping[Place, int]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        kernel: Kernel,
+        starts: Mapping[Place, int],
+        results: Sequence[Op] | None = None,
+    ) -> None:
+        results = kernel.results if results is None else results
         self.starts = starts
         self.plan, self.kernel = plan, kernel
         self.kept = self.keep()
         self.works: Parameter | None = None
         operands = () if isinstance(kernel.work, Call) else kernel.work.operands
-        super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
+        super().__init__(self.place, operands, results)
 
     def begun(self, place: Place) -> Place:
-        """A place from where on the kernel uses it."""
+        """A place from where on a kernel uses it."""
         return begun(place, self.starts)
+
+    def place(self, op: Op) -> Place:
+        """The memory in which ``op`` lies."""
+        return place_of(self.plan, op)
 
     def scratch(self) -> str | None:
         """The name of the memory that the kernel works in, where it has some."""
@@ -86,6 +99,10 @@ class KernelNames(Parameters):
             return None
         self.works = Parameter("scratch", "char", ("arena", number))
         return self.works.name
+
+    def own_scratch(self, each: Size) -> str:
+        """The thread's part of that memory, where each has so many bytes."""
+        return f"{self.scratch()} + geon_seat() * (int64_t)({self.length(each)})"
 
     def keep(self) -> Parameter | None:
         """The copy that the kernel keeps from call to call."""

@@ -16,9 +16,12 @@ from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass
 from ..printing.parameters import Parameter
 from ..printing.scalars import LANES
 from .accumulate import is_float_sum, wide
+from .dialect import ArrayStrips
 from .draws import declared, words_function
+from .loops import for_loop, indented
 from .naming import NAME, Function, KernelNames
-from .passes import TILE, Passes, for_loop, indented
+from .passes import TILE, Passes
+from .strips import VECTOR_BYTES
 from .whole import whole
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
@@ -40,47 +43,52 @@ LONG_ROW = 1 << 16
 ON_STACK = 4096  # elements of an array that a task has on its stack
 
 
-def nest_function(work: Nest, names: KernelNames, vector_bytes: int) -> Function:
+def nest_function(work: Nest, names: KernelNames, vector_bytes: int, name: str = NAME) -> Function:
     """The C function of a nest."""
     if work.pieces:
-        return Function(pieces_text(work, names, vector_bytes), tuple(names.parameters))
-    printed = print_nest(work, names)
+        return Function(pieces_text(work, names, vector_bytes, name), tuple(names.parameters))
+    printed = printed_nest(work, names, vector_bytes)
     shared: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     if any(made.windows for made in printed_passes(printed)):
         shared, units = (words_function().header,), words_function().units
     if work.fill is None:
-        text = nest_text(printed, names, NAME, vector_bytes)
+        text = nest_text(printed, names, name, vector_bytes)
         return Function(text, tuple(names.parameters), shared, units=units)
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
     whole = work.operands[work.fill.operand]
     size = f"(size_t)({names.length(whole.axes.size)}) * sizeof *{out}"
-    part = nest_text(printed, names, f"{NAME}_part", vector_bytes)
+    part = nest_text(printed, names, f"{name}_part", vector_bytes)
     copy = "" if out == old else f"    memcpy({out}, {old}, {size});\n"
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
-    head = f"static void {NAME}(int32_t threads, {names.declared()})"
-    text = f"{part}{head}\n{{\n{copy}    {NAME}_part({call});\n}}\n"
+    head = f"static void {name}(int32_t threads, {names.declared()})"
+    text = f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"
     return Function(text, tuple(names.parameters), shared, units=units)
 
 
-def pieces_text(work: Nest, names: KernelNames, vector_bytes: int) -> str:
+def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
+    """The statements of a nest, with strips where the instruction set has functions of them."""
+    return print_nest(work, names, ArrayStrips() if vector_bytes == VECTOR_BYTES else None)
+
+
+def pieces_text(work: Nest, names: KernelNames, vector_bytes: int, name: str) -> str:
     """The C functions of a nest that is computed by its pieces where lengths allow it."""
+
+    def text(piece: Nest, called: str) -> str:
+        return nest_text(printed_nest(piece, names, vector_bytes), names, called, vector_bytes)
+
     for piece in (work, *work.pieces):
-        nest_text(print_nest(piece, names), names, NAME, vector_bytes)  # all are parameters now
+        text(piece, name)  # all are parameters now
     if len(work.pieces) == 1 and not work.holds:
-        return nest_text(print_nest(work.pieces[0], names), names, NAME, vector_bytes)
-    parts = [
-        nest_text(print_nest(piece, names), names, f"{NAME}_{k}", vector_bytes)
-        for k, piece in enumerate(work.pieces)
-    ]
+        return text(work.pieces[0], name)
+    parts = [text(piece, f"{name}_{k}") for k, piece in enumerate(work.pieces)]
     holds = " && ".join([f"{names.length(size)} >= 0" for size in work.holds])
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
-    lines = [f"{NAME}_{k}({call});" for k in range(len(work.pieces))]
+    lines = [f"{name}_{k}({call});" for k in range(len(work.pieces))]
     if holds:
-        whole = nest_text(print_nest(work, names), names, f"{NAME}_whole", vector_bytes)
-        parts.append(whole)
-        lines = [f"if ({holds}) {{", *indented([*lines, "return;"]), "}", f"{NAME}_whole({call});"]
-    head = f"static void {NAME}(int32_t threads, {names.declared()})"
+        parts.append(text(work, f"{name}_whole"))
+        lines = [f"if ({holds}) {{", *indented([*lines, "return;"]), "}", f"{name}_whole({call});"]
+    head = f"static void {name}(int32_t threads, {names.declared()})"
     return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
 
 
@@ -219,8 +227,7 @@ class _Writer:
             places.append(f"{array.ctype} *restrict {array.name} = (void *)({at});")
             offset = offset + lines(array.size * array.itemsize)
         if places:
-            part = f"geon_seat() * (int64_t)({self.names.length(offset)})"
-            found += [f"char *const row_memory = {self.names.scratch()} + {part};", *places]
+            found += [f"char *const row_memory = {self.names.own_scratch(offset)};", *places]
         return found
 
     def is_few_long_rows(self) -> bool:

@@ -9,26 +9,18 @@ from ...op_graph.lengths import product
 from ..kernels.types import Loop
 from ..printing.nests import PrintedNest, PrintedPass
 from ..printing.scalars import LANES
+from ..printing.strips import STRIP
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
+from .dialect import strip_start
 from .draws import with_words
+from .loops import SIMD, for_loop, indented
 from .naming import KernelNames
+from .strips import strip_loop
 from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 APART = 8  # elements between the rows of a tile
-SIMD = "#pragma omp simd"
-
-
-def indented(lines: list[str], by: int = 1) -> list[str]:
-    """Lines of a block; those of the preprocessor stay at the margin."""
-    return ["    " * by + line if line[:1] != "#" else line for line in lines]
-
-
-def for_loop(variable: str, low: str, high: str, body: list[str]) -> list[str]:
-    """A loop over ``body``."""
-    head = f"for (int64_t {variable} = {low}; {variable} < {high}; {variable}++) {{"
-    return [head, *indented(body), "}"]
 
 
 def tiles(start: str, size: str, body: list[str]) -> list[str]:
@@ -76,9 +68,11 @@ class Passes:
         work = self.accumulation(made)
         body = [str(line) for line in [*made.body.lines, *made.stores]]
         body += work.steps()
+        pragma = f"#pragma omp simd{work.clause()}"
+        if flat and bounds is not None and made.strip is not None:
+            return self.by_strips(made, bounds, True, pragma, body)
         if flat and bounds is not None:
             return self.flat(made.loops[0], bounds, body)
-        pragma = f"#pragma omp simd{work.clause()}"
         if lanes:
             body = self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)
         for k in range(len(made.loops) - 1, -1, -1):
@@ -87,7 +81,10 @@ class Passes:
             low, high = around or ("0", self.extent(turns))
             cut = bool(work.blocked) and k == work.level
             ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
-            if not lanes and k == len(made.loops) - 1:
+            if not lanes and k == len(made.loops) - 1 and made.strip is not None:
+                filled = (work.known_turns(cut, around) or 1) % STRIP == 0
+                run = self.by_strips(made, ends, filled, pragma, body)
+            elif not lanes and k == len(made.loops) - 1:
                 most = work.turns() if cut else turns.extent
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             else:
@@ -112,6 +109,15 @@ class Passes:
             return [pragma, *for_loop(variable, low, high, body)]
 
         return with_words(made.windows, variable, bounds, extent, run)
+
+    def by_strips(
+        self, made: PrintedPass, bounds: tuple[str, str], filled: bool, pragma: str, body: list[str]
+    ) -> list[str]:
+        """The innermost loop of a pass in strips, which are all ``filled`` or not."""
+        name, (low, high) = made.loops[-1].name, bounds
+        rest = [pragma, *for_loop(name, strip_start(name), high, body)]
+        self.names.calls([] if filled else made.body.called or [])
+        return strip_loop(made, low, high, filled, rest)
 
     def flat(self, loop: Loop, bounds: tuple[str, str], body: list[str]) -> list[str]:
         """A part of one loop, which fills vectors."""

@@ -51,6 +51,7 @@ def _swapped(product: Product) -> Product:
         columns=product.rows,
         left=product.right,
         right=product.left,
+        whole=(*product.whole[:1], *reversed(product.whole[1:])),
     )
 
 
@@ -74,6 +75,8 @@ def _is_small(loops: Sequence[Loop], of: Shape) -> bool:
 def _oriented(product: Product, of: Shape) -> Product:
     """The same product with its stores along columns, or with few rows for many columns.
 
+    Few columns become few rows where the left operand then streams along its memory, at any depth;
+    else its rows are multiplied in vector lanes, and only deep ones are worth that.
     Few columns that are known only at run time are turned by the driver, where nothing is done on
     storing: a `store` is text for one order of rows and columns.
     """
@@ -82,7 +85,8 @@ def _oriented(product: Product, of: Shape) -> Product:
     columns, depth = size(product.columns), size(product.summed)
     if isinstance(columns, int):
         swapped = _ordered(_swapped(product))
-        deep = not isinstance(depth, int) or depth >= 8 * of.vector
+        streams = any(loop.name == product.left.unit for loop in product.rows)
+        deep = streams or not isinstance(depth, int) or depth >= 8 * of.vector
         narrow = columns <= min(of.vector, ProductText(swapped, of).few())
         if narrow and deep and not _is_small(product.rows, of):
             return swapped

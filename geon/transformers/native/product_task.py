@@ -25,6 +25,8 @@ class Product:
     With `kept`, an argument of that name says where a packed copy of the right operand is kept;
     with `scratch`, one of that name is the memory to work in (`scratch.ProductScratch` bytes).
     `result` is the memory of a result of that type, where `store` does nothing but write there.
+    A block of a larger product says with `whole` how many batches, rows and columns that has: sums
+    are taken in the order that they have there.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Product:
     result: Operand | None = None
     kept: bool = False
     scratch: bool = False
+    whole: tuple[Size, ...] = ()
 
 
 class ProductText:
@@ -120,6 +123,9 @@ class ProductText:
         else:
             lines.append(f".result = {self.result.pointer},")
             lines.append(f".result_line = {product.length(self.result.line_step)},")
+        if product.whole:
+            whole = ", ".join(map(product.length, product.whole))
+            lines.append(f".whole = {{{whole}}},")
         if product.batch:
             lines.append(f".place = {self.place()},")
         if product.scratch:

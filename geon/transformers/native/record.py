@@ -20,6 +20,7 @@ from ...op_graph.dtypes import named_dtype
 from ...op_graph.dump_values import read_length, write_length
 from ...op_graph.lengths import Length
 from .. import disk_cache
+from ..kernels.blocked import Cut
 from ..lowering.memory import Buffer, Plan
 from ..lowering.schedule import bytes_of
 from ..lowering.scratch import PerThread
@@ -30,7 +31,7 @@ from .packed_copies import PackedCopy
 from .prefix import PartTotals
 from .product_shape import Shape
 from .scattering import Copies
-from .scratch import ProductScratch
+from .scratch import BlockedScratch, ProductScratch
 from .toolchain import Toolchain
 
 Size = int | Length
@@ -158,7 +159,8 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, Shape,
+    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch,
+    BlockedScratch, Cut, Shape,
 )  # fmt: skip
 NAMED = {kind.__name__: kind for kind in PARTS}
 

@@ -10,6 +10,7 @@ from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, evaluate, product
 from ...op_graph.op_graph import Op
+from ..kernels.blocked import Blocked, Cut
 from ..kernels.contraction import Contraction
 from ..kernels.lower import Work
 from ..kernels.types import Nest
@@ -38,6 +39,8 @@ def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
 def _of(work: Work) -> Scratch | None:
     if isinstance(work, Contraction):
         return product_scratch(work)
+    if isinstance(work, Blocked):
+        return blocked_scratch(work)
     if isinstance(work, Nest):
         return _of_rows(work)
     name = work.op.primitive.name
@@ -66,6 +69,44 @@ def _of_rows(nest: Nest) -> Scratch | None:
     each = scratch_each(nest)
     rows = product(loop.extent for loop in nest.rows)
     return None if isinstance(each, int) and each == 0 else PerThread(each, rows)
+
+
+# Chains -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedScratch:
+    """What each thread of a chain works in: what its steps hand on for one block, then the
+    ``packed`` bytes of its products, then the arrays of rows of its nests.
+    """
+
+    cut: Cut
+    packed: int
+    arrays: Size
+    lasting: bool = True
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all parts for a call on so many threads."""
+        each = self.cut.bytes(lengths) + self.packed + evaluate(self.arrays, lengths)
+        return each * max(1, min(threads, self.cut.blocks(lengths)))
+
+    def most(self, threads: int) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        return (self.cut.most() + self.packed + self.arrays) * threads
+
+
+def blocked_scratch(work: Blocked) -> BlockedScratch:
+    """The scratch memory of a chain."""
+    packed = 0
+    arrays: Size = 0
+    for step in work.steps:
+        if isinstance(step, Contraction):
+            most = lines(product_scratch(step).most(1))
+            assert isinstance(most, int)  # blocks of a product have a largest size
+            packed = max(packed, most)
+        elif isinstance(step, Nest):
+            arrays = arrays + scratch_each(step)
+    return BlockedScratch(work.cut, packed, arrays)
 
 
 # Products -----------------------------------------------------------------------------------------

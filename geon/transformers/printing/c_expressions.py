@@ -34,6 +34,7 @@ __all__ = [
     "cast",
     "expression",
     "literal",
+    "strip_function",
 ]
 
 HALVES = ("float16", "bfloat16")
@@ -331,6 +332,24 @@ def is_serial(name: str, dtypes: Sequence[str]) -> bool:
     if name == "sign" and dtypes[0].startswith("uint"):
         return True
     return name in SERIAL_FLOAT64 and dtypes[0] == "float64"
+
+
+# Rows with a function of all lanes of a strip, which has the bits of the row's expression. That of
+# a sum adds an array to a ``GEON_STRIP_<suffix>``.
+STRIP_FUNCTIONS = {
+    ("add", "float32"): "geon_add_strip_f32",
+    ("add", "float64"): "geon_add_strip_f64",
+    ("exp", "float32"): "geon_exp_strip_f32",
+    ("exp", "float64"): "geon_exp_strip_f64",
+    ("sigmoid", "float32"): "geon_sigmoid_strip_f32",
+    ("softplus", "float32"): "geon_softplus_strip_f32",
+    ("softplus", "float64"): "geon_softplus_strip_f64",
+}
+
+
+def strip_function(name: str, dtype: str) -> str | None:
+    """The function that computes a row of a dtype for all lanes of a strip, where there is one."""
+    return STRIP_FUNCTIONS.get((name, dtype))
 
 
 def random_bits(dtype: str) -> str:

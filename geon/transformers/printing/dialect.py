@@ -26,3 +26,21 @@ class Lanes(Protocol):
 
     def stored(self, statement: str, side_by_side: bool) -> str:
         """The statement that stores a value of the row, or of each of those side by side."""
+
+
+class Strips(Protocol):
+    """How a language holds the values of a strip: neighbouring elements that functions take at
+    once. Statements are run for each element, between calls for all of them.
+    """
+
+    def held(self, name: str) -> str:
+        """The value called ``name`` of the element that is at hand."""
+
+    def variable(self, name: str) -> str:
+        """The loop variable ``name`` at the element that is at hand."""
+
+    def declare(self, ctype: str, name: str) -> str:
+        """The statement that declares ``name``, which has a value for each element."""
+
+    def sums(self, name: str) -> str:
+        """What a function is given that adds to the sum called ``name``."""

@@ -129,13 +129,16 @@ GEON_INLINE float geon_sigmoid_f32(float x) {
     return x != x ? x : y;
 }
 
-GEON_INLINE float geon_softplus_f32(float x) {
-    float z = geon_exp_inside_f32(geon_exp_clamp_f32(-fabsf(x), 0));
+GEON_INLINE float geon_softplus_of_f32(float x, float z) {
     float s = z / (2.0f + z);
     float w = s * s;
     float p = ATANH_F32<w>;
     s = 2.0f * s;
-    float y = (x > 0.0f ? x : 0.0f) + GEON_FMA_F32(s * w, p, s);
+    return (x > 0.0f ? x : 0.0f) + GEON_FMA_F32(s * w, p, s);
+}
+
+GEON_INLINE float geon_softplus_f32(float x) {
+    float y = geon_softplus_of_f32(x, geon_exp_inside_f32(geon_exp_clamp_f32(-fabsf(x), 0)));
     return x != x ? x : y;
 }
 

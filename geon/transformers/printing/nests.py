@@ -10,11 +10,12 @@ from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
 from ..kernels.scalar import Code, Load, Running, walk
-from ..kernels.types import Loop, Nest, Pass, Reduction, RowArray, Store
+from ..kernels.types import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
-from .dialect import Lanes
-from .scalars import Block, Names, ScalarPrinter
+from .dialect import Lanes, Strips
+from .scalars import Block, Names, ScalarPrinter, StripCall
+from .strips import takes_strips
 
 
 @dataclass(eq=False, slots=True)
@@ -97,8 +98,9 @@ class PrintedWindow:
 class PrintedPass:
     """Loops, outermost first, with the statements of one element, what it reduces and stores.
 
-    ``weight`` is about how many statements of a processor one element takes. Where a pass over
-    lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles.
+    ``weight`` is about how many statements of a processor one element takes. ``strip`` is the same
+    for a strip of the innermost loop, where some of it is done for all elements at once. Where a
+    pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles.
     """
 
     loops: tuple[Loop, ...]
@@ -107,6 +109,7 @@ class PrintedPass:
     sums: list[Accumulator] = field(default_factory=list)
     states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
+    strip: Block | None = None
     crosses: bool = False
     turned: list[TurnedLoad] = field(default_factory=list)
     windows: list[PrintedWindow] = field(default_factory=list)
@@ -164,14 +167,14 @@ def is_direct(offset: Affine) -> bool:
     return all(isinstance(atom, str) for atom in offset.terms)
 
 
-def print_nest(nest: Nest, names: Names) -> PrintedNest:
-    """The statements of a nest."""
-    return _NestPrinter(nest, names).printed()
+def print_nest(nest: Nest, names: Names, strips: Strips | None = None) -> PrintedNest:
+    """The statements of a nest; with ``strips`` the machine has functions of strips."""
+    return _NestPrinter(nest, names, strips).printed()
 
 
 class _NestPrinter:
-    def __init__(self, nest: Nest, names: Names) -> None:
-        self.nest, self.names = nest, names
+    def __init__(self, nest: Nest, names: Names, strips: Strips | None) -> None:
+        self.nest, self.names, self.strips = nest, names, strips
         self.depths = Depths.of(nest)
         self.scalars = ScalarPrinter(names, self.depths)
         self.top = Block()
@@ -209,6 +212,9 @@ class _NestPrinter:
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""
         body = Block(row)
+        strips = self.strips if row.lanes is None and takes_strips(step, self.depths) else None
+        if strips is not None:
+            body.called = []
         made = PrintedPass(step.loops, body, weight(step, self.depths))
         ahead, across = self.names.lanes.ahead, self.nest.across
         if ahead and across is not None and crosses(step, across.name):
@@ -226,9 +232,42 @@ class _NestPrinter:
             made.stores.append(self.store(body, store))
         for keep in step.keeps:
             value = self.scalars.value(body, keep.value)
-            array = self.array(self.nest.arrays[keep.number])
-            body.lines.append(f"{array}[{self.scalars.index(body, keep.offset)}] = {value};")
+            self.array(self.nest.arrays[keep.number])
+            self.keep(body, keep, value)
+        if strips is not None:
+            assert not made.windows, "what strips take draws nothing"
+            made.strip = self.print_strip(row, strips, step, made)
         return made
+
+    def keep(self, body: Block, keep: Keep, value: str) -> None:
+        """The statement that puts a value into a row array."""
+        place = f"{self.scalars.kept[keep.number]}[{self.scalars.index(body, keep.offset)}]"
+        body.lines.append(f"{place} = {value};")
+
+    def print_strip(self, row: Block, strips: Strips, step: Pass, made: PrintedPass) -> Block:
+        """What a pass computes for each element of a strip; sums have one for each of these."""
+        body, inner = Block(row, strip=strips), step.loops[-1].name
+        self.scalars.spelled = {inner: strips.variable(inner)}
+        for reduction, total in zip(step.reductions, made.sums, strict=True):
+            term = self.scalars.fresh()
+            text = self.element(body, reduction, total.dtype)
+            self.scalars.put_in_strip(body, strips, total.ctype, term, text)
+            add = c_expressions.strip_function("add", total.dtype)
+            assert add is not None, "strips reduce sums of floats alone"
+            self.scalars.calls(body, [add])
+            body.lines.append(StripCall(add, strips.sums(total.name), term))
+        for keep in step.keeps:
+            self.keep(body, keep, self.scalars.value(body, keep.value))
+        body.lines += [str(self.store(body, store)) for store in step.stores]
+        self.scalars.spelled = {}
+        return body
+
+    def element(self, body: Block, reduction: Reduction, dtype: str) -> str:
+        """What a reduction that folds a row takes of one element."""
+        texts = [self.scalars.value(body, element) for element in reduction.elements]
+        if len(texts) == 2:
+            return self.scalars.expression(body, "multiply", [dtype] * 2, dtype, texts)
+        return self.scalars.cast(body, name_of(reduction.elements[0].dtype), dtype, texts[0])
 
     def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
         """Let a pass that crosses memory read what adjoins along lanes from tiles."""
@@ -259,11 +298,7 @@ class _NestPrinter:
     def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
         """The step of a reduction that folds a row."""
         dtype, row = name_of(reduction.states[0]), str(reduction.folds)
-        texts = [self.scalars.value(body, element) for element in reduction.elements]
-        if len(texts) == 2:
-            text = self.scalars.expression("multiply", [dtype] * 2, dtype, texts)
-        else:
-            text = self.scalars.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+        text = self.element(body, reduction, dtype)
         self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
         name = self.scalars.fresh("s")
         self.scalars.reduced[reduction.number, 0] = name if lanes is None else lanes.held(name)
@@ -309,10 +344,9 @@ class _NestPrinter:
             combine,
         )
 
-    def array(self, array: RowArray) -> str:
-        """The name of a row array."""
+    def array(self, array: RowArray) -> None:
+        """Names a row array."""
         name = self.scalars.fresh("w")
         ctype = c_expressions.C_TYPES[name_of(array.dtype)]
         self.arrays[array.number] = PrintedArray(name, ctype, array.size, array.dtype.itemsize)
         self.scalars.kept[array.number] = name
-        return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
@@ -28,7 +29,7 @@ from ..kernels.scalar import (
     below,
 )
 from . import c_expressions
-from .dialect import Lanes
+from .dialect import Lanes, Strips
 
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
@@ -48,19 +49,39 @@ class Names(Protocol):
         """Note that the kernel calls these helper functions."""
 
 
+@dataclass(frozen=True, slots=True)
+class StripCall:
+    """A function of all elements of a strip at once; ``result`` is what it writes to."""
+
+    function: str
+    result: str
+    operand: str
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.result}, {self.operand});"
+
+
 class Block:
     """Statements of one nesting depth: 0 once, 1 for each row, 2 for each element.
 
     Inner blocks see outer ones' names. Where ``lanes`` is set, rows are computed side by side, and
-    the block has a value of each.
+    the block has a value of each. Where ``strip`` is set, it has a value of each element of a
+    strip: ``arrays`` are the declarations of these, and some lines are a ``StripCall``.
     """
 
-    def __init__(self, outer: Block | None = None, lanes: Lanes | None = None) -> None:
-        self.outer, self.lanes = outer, lanes
+    def __init__(
+        self,
+        outer: Block | None = None,
+        lanes: Lanes | None = None,
+        strip: Strips | None = None,
+    ) -> None:
+        self.outer, self.lanes, self.strip = outer, lanes, strip
+        self.arrays: list[str] = []
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
         self.serial = False  # whether compilers may make no vectors of it
+        self.called: list[str] | None = None  # helpers that only this block calls, if it is written
 
     def find(self, key: Hashable) -> str | None:
         """The name of what was computed under ``key``, here or further out."""
@@ -106,7 +127,9 @@ class ScalarPrinter:
     def let(self, block: Block, key: Hashable, ctype: str, text: str) -> str:
         """The name of ``text`` computed once in ``block``."""
         name = self.fresh()
-        if block.lanes is None:
+        if block.strip is not None:
+            name = self.put_in_strip(block, block.strip, ctype, name, text)
+        elif block.lanes is None:
             block.lines.append(f"const {ctype} {name} = {text};")
         else:
             block.lines += block.lanes.let(ctype, name, text)
@@ -114,8 +137,22 @@ class ScalarPrinter:
         block.names[key] = name
         return name
 
+    def put_in_strip(self, block: Block, strip: Strips, ctype: str, name: str, text: str) -> str:
+        """Make ``name`` the value ``text`` of each element of a strip; that of the one at hand."""
+        block.arrays.append(strip.declare(ctype, name))
+        block.lines.append(f"{strip.held(name)} = {text};")
+        return strip.held(name)
+
+    def calls(self, block: Block, helpers: Iterable[str]) -> None:
+        """Note that a block calls these helper functions."""
+        if block.called is None:
+            self.names.calls(helpers)
+        else:
+            block.called += helpers
+
     def expression(
         self,
+        block: Block,
         row: str,
         dtypes: Sequence[str],
         result: str,
@@ -123,12 +160,12 @@ class ScalarPrinter:
         attrs: tuple[Any, ...] = (),
     ) -> str:
         """The expression of an elementwise row, as ``c_expressions`` has it."""
-        self.names.calls(c_expressions.calls(row, dtypes, result))
+        self.calls(block, c_expressions.calls(row, dtypes, result))
         return c_expressions.expression(row, dtypes, result, operands, attrs)
 
-    def cast(self, source: str, target: str, text: str) -> str:
+    def cast(self, block: Block, source: str, target: str, text: str) -> str:
         """A text of dtype ``source`` in ``target``."""
-        self.names.calls(c_expressions.cast_calls(source, target))
+        self.calls(block, c_expressions.cast_calls(source, target))
         return c_expressions.cast(source, target, text)
 
     # Indices ------------------------------------------------------------------------------------
@@ -231,7 +268,23 @@ class ScalarPrinter:
             return found
         block = block.at(self.depths.value(value))
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
+        function = strip_function(value)
+        if block.strip is not None and function is not None:
+            return self.call_strip(block, block.strip, value, function)
         return self.let(block, value, ctype, TEXTS[type(value)](self, block, value))
+
+    def call_strip(self, block: Block, strip: Strips, value: Scalar, function: str) -> str:
+        """The name of a value that a function of all elements of a strip computes."""
+        assert isinstance(value, Apply)
+        ctype = c_expressions.C_TYPES[name_of(value.dtype)]
+        text = self.value(block, value.args[0])
+        operand, result = self.fresh(), self.fresh()
+        self.put_in_strip(block, strip, ctype, operand, text)
+        block.arrays.append(strip.declare(ctype, result))
+        self.calls(block, [function])
+        block.lines.append(StripCall(function, result, operand))
+        block.names[value] = strip.held(result)
+        return strip.held(result)
 
     def direct(self, block: Block, value: Scalar) -> str | None:
         """The text of what needs no name of its own; None for all else."""
@@ -259,14 +312,15 @@ class ScalarPrinter:
         return f"{self.names.operand(value.operand)}[{offset}]{flag}"
 
     def _index(self, block: Block, value: IndexNumber) -> str:
-        return self.cast("int64", name_of(value.dtype), f"({self.index(block, value.index)})")
+        text = f"({self.index(block, value.index)})"
+        return self.cast(block, "int64", name_of(value.dtype), text)
 
     def _apply(self, block: Block, value: Apply) -> str:
         name = value.row.name
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
         block.serial |= c_expressions.is_serial(name, kinds)
-        return self.expression(name, kinds, name_of(value.dtype), operands, value.attrs)
+        return self.expression(block, name, kinds, name_of(value.dtype), operands, value.attrs)
 
     def _select(self, block: Block, value: Select) -> str:
         chosen = []
@@ -281,12 +335,19 @@ class ScalarPrinter:
         stream = [self.value(block, each) for each in (value.seed, value.draw, value.call)]
         position = self.index(block, value.position)
         name = c_expressions.random_bits(name_of(value.dtype))
-        self.names.calls([name])
+        self.calls(block, [name])
         return f"{name}({', '.join([*stream, position])})"
 
     def _wrapped(self, block: Block, value: Wrapped) -> str:
         wide = f"(int64_t){self.value(block, value.position)}"
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
+
+
+def strip_function(value: Scalar) -> str | None:
+    """The function of all elements of a strip that computes this value, where there is one."""
+    if not isinstance(value, Apply) or len(value.args) != 1:
+        return None
+    return c_expressions.strip_function(value.row.name, name_of(value.dtype))
 
 
 DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # these have no names

@@ -13,7 +13,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
 from ..kernels.contraction import Contraction
-from ..kernels.types import Call
+from ..kernels.types import Call, Nest
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
@@ -59,6 +59,7 @@ def kernel_parts(plan: Plan, kernel: Kernel, number: int, guarded: bool) -> list
         return library_parts(work.op, names, number)
     if isinstance(work, Contraction):
         return [contraction_function(work, names)]
+    assert isinstance(work, Nest), "no kernel goes over blocks of rows"
     return nest_parts(work, names)
 
 

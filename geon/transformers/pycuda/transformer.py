@@ -11,7 +11,7 @@ from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..linking import Linking
-from ..lowering.fusion import fusion_groups
+from ..lowering.fusion import loop_groups
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
@@ -44,7 +44,7 @@ TARGET = Target(
         **{row.name: tuple(range(8)) for row in PRIMITIVES.values() if row.cost == "kernel"},
         "print": (0,),
     },
-    group=fusion_groups,
+    group=loop_groups,
     last=LAST,
     scratch=scratch_of,
     lacks=lacks,

@@ -11,6 +11,7 @@ from ....op_graph.bound import is_bound
 from ....op_graph.op_graph import Op
 from ...kernels.elements import examined
 from ...kernels.types import Fused
+from ..blocks import by_blocks
 from ..groups import Apart, Group, single
 from ..layout import LaidOut, is_choice
 from ..target import Target
@@ -25,7 +26,13 @@ from .state import State, Use
 
 
 def fusion_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
-    """The kernels of a program: ``Target.group`` of targets that emit loops."""
+    """The kernels of a program: ``Target.group`` of targets that emit loops for a CPU's caches."""
+    groups = loop_groups(laid_out, target, ops, check)
+    return groups if check or len(ops) == 1 else by_blocks(laid_out, groups, ops)
+
+
+def loop_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
+    """The same of targets whose kernels go over all rows one after another."""
     return _Fusion(laid_out, target, ops, check).run()
 
 

@@ -158,8 +158,10 @@ static QUICK void geon_product_task(void *argument, int64_t index)
         ? sums * (int64_t)(sizeof(double) / sizeof(TYPE)) : 0;
     const int packs = product->left.pack || product->right.pack;
     const int64_t staged = geon_lines(packs ? deep * cut->depth_block + cut->column_block : 0);
+    /* A single task may be part of another kernel's, which has given it its own memory. */
+    const int64_t seat = cut->tasks == 1 ? 0 : geon_seat();
     TYPE *scratch = (TYPE *)product->scratch
-        + geon_seat() * (left + panels + sums + totals + staged);
+        + seat * (left + panels + sums + totals + staged);
     block.left = scratch;
     block.panels = scratch + left;
     block.sums = scratch + left + panels;
@@ -194,19 +196,28 @@ static QUICK void geon_add_parts(const struct geon_product_run *run, int64_t ele
     }
 }
 
-/* Few columns of many rows are few rows of many columns, which read the operand in place. */
+/* Few columns of many rows are few rows of many columns, which read the operand in place: in streams
+   at any depth, in vector lanes where they are deep. */
 static QUICK geon_product geon_turn(const geon_product *product)
 {
     geon_product turned = *product;
+    if (!product->whole[1]) {
+        turned.whole[0] = product->batches;
+        turned.whole[1] = product->rows;
+        turned.whole[2] = product->columns;
+    }
+    const int64_t rows = turned.whole[1], columns = turned.whole[2];
     const int can = product->result && !product->left.pack && !product->right.pack;
     const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
         : LEAST(FEW_DOTS, VECTOR);
-    if (can && product->columns <= most && product->rows >= 3 * VECTOR
-            && product->depth >= 8 * VECTOR) {
+    if (can && columns <= most && rows >= 3 * VECTOR
+            && (product->left.line == 1 || product->depth >= 8 * VECTOR)) {
         turned.left = product->right;
         turned.right = product->left;
         turned.rows = product->columns;
         turned.columns = product->rows;
+        turned.whole[1] = columns;
+        turned.whole[2] = rows;
         turned.kept = NULL;
         turned.turned = 1;
     }
@@ -223,12 +234,12 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     struct geon_product_run run;
     run.product = product;
     run.direct = 0;
-    if (in_place && product->right.line == 1 && rows <= FEW_STREAM
-            && columns >= 3 * VECTOR)
+    if (in_place && product->right.line == 1 && product->whole[1] <= FEW_STREAM
+            && product->whole[2] >= 3 * VECTOR)
         run.direct = 1;
-    else if (in_place && product->right.line != 1 && rows <= FEW_DOTS)
+    else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS)
         run.direct = 2;
-    run.cut = geon_cut(batches, rows, columns, product->depth, run.direct, threads);
+    run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct, threads);
     const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
     TYPE part_sums[elements > 0 ? run.cut.parts * elements : 1];
     run.part_sums = elements > 0 ? part_sums : NULL;

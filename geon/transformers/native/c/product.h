@@ -18,7 +18,9 @@ struct TAG(geon_operand) {
    it there is one batch. `result` is memory that has the sums as they are, rows `result_line`
    apart; else `store` does something with them. `kept` is a copy of the right operand, packed as
    a whole, or NULL. One that is `turned` has its operands exchanged, and the result is written
-   across. `scratch` is memory to work in, a part for each thread (`working.ProductScratch`). */
+   across. `scratch` is memory to work in, a part for each thread (`working.ProductScratch`). What is a
+   block of a larger product has that one's batches, rows and columns in `whole`, so that its sums
+   are taken in the same order. */
 struct TAG(geon_product) {
     int64_t batches, rows, columns, depth;
     struct TAG(geon_operand) left, right;
@@ -31,6 +33,7 @@ struct TAG(geon_product) {
     char *scratch;
     struct geon_kept *kept;
     int turned;
+    int64_t whole[3];
 };
 
 /* Any product: cut into tasks, packed, multiplied by tiles, and stored. */

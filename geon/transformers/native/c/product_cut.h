@@ -5,7 +5,7 @@
    that each thread reads and packs few of them, else of the same rows, since threads that write
    parts of the same rows take lines of cache from each other. Only `part_depth`, `depth_block` and
    `chain` enter results, and they follow from the sizes: what has few elements but long sums is
-   summed in parts. Where sums are long, `chain` terms are added in their own type, and the rest in
+   summed in parts. A block of a larger product goes by the sizes of the `whole` in this. Where sums are long, `chain` terms are added in their own type, and the rest in
    double. */
 struct geon_cut {
     int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
@@ -22,7 +22,8 @@ static QUICK int64_t geon_share(int64_t total, int64_t most, int64_t step)
 }
 
 static QUICK struct geon_cut geon_cut(
-    int64_t batches, int64_t rows, int64_t columns, int64_t depth, int direct, int32_t threads)
+    int64_t batches, int64_t rows, int64_t columns, int64_t depth, const int64_t *whole, int direct,
+    int32_t threads)
 {
     struct geon_cut s;
     const int few = direct != 0;
@@ -34,7 +35,7 @@ static QUICK struct geon_cut geon_cut(
     const int64_t wanted = threads > 1 && work > 1e5 ? 4 * (int64_t)threads : 1;
     int64_t row_block = geon_share(rows, MOST_ROWS, 12);
     int64_t column_block = geon_share(columns, wide, PANEL);
-    const double elements = (double)batches * (double)rows * (double)columns;
+    const double elements = (double)whole[0] * (double)whole[1] * (double)whole[2];
     s.parts = elements <= FEW_ELEMENTS && depth >= 16384 ? depth / 8192 : 1;
     s.parts = s.parts > 16 ? 16 : s.parts;
     s.part_depth = ((depth + s.parts - 1) / s.parts + 7) / 8 * 8;
@@ -55,7 +56,7 @@ static QUICK struct geon_cut geon_cut(
     s.row_block = row_block;
     s.column_block = column_block;
     const int64_t most = s.is_long && direct == 2 ? VECTOR * CHAIN
-        : few && rows <= 16 ? (rows <= 4 ? 32 : 10) * MOST_DEPTH : MOST_DEPTH;
+        : few && whole[1] <= 16 ? (whole[1] <= 4 ? 32 : 10) * MOST_DEPTH : MOST_DEPTH;
     s.depth_block = geon_share(s.parts > 1 ? s.part_depth : depth, most, 8);
     s.tasks = wanted > 1 ? 2 * wanted : 1;
     if (work < 2e5 * (double)s.tasks)

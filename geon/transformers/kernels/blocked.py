@@ -1,0 +1,266 @@
+"""Kernels that run one after another on one block of rows after the other, as data.
+
+What only they read, such as the square between two products, has memory for one block alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...op_graph.affine import Affine, Size, strides
+from ...op_graph.axes import Axis
+from ...op_graph.index_map import Index
+from ...op_graph.lengths import Length, evaluate, product
+from ...op_graph.op_graph import Op, among, same_ops
+from .contraction import Contraction, make_contraction
+from .elements import Operands
+from .pieces import make_nest
+from .types import Call, Chain, Fused, Nest
+
+# Open lengths of a block, which no axis of a user is called.
+ROWS, FIRST_ROW, BATCH = "<rows of a block>", "<first row of a block>", "<batch index {0}>"
+COUNT, FIRST = Length.of(ROWS), Length.of(FIRST_ROW)
+BLOCK = 1 << 19  # bytes of the values of one block: half of what stays in the second cache
+LEAST_ROWS = 96  # of a block, even where that is more bytes: an operand is packed for each block
+MOST_ROWS = 480
+LINE = 64  # bytes of a line of cache, at which each memory of a block begins
+BLOCKS = 16  # wanted of all, so that threads end together
+FEWEST_ROWS = 24  # of a block, for the sake of that
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Extremes:
+    """The position of the extreme of each of so many ``lines`` of a block, which adjoin, by the
+    library's function for ``op``; the first goes to ``offset`` of the result.
+
+    ``operands`` are the lines and the result.
+    """
+
+    op: Op
+    lines: Size
+    length: Size
+    offset: Size
+    operands: tuple[Op, ...]
+
+
+Step = Nest | Contraction | Extremes
+Whole = Nest | Contraction | Call
+
+
+def batch_index(number: int) -> Length:
+    """The index of the batch axis of this number that a block belongs to."""
+    return Length.of(BATCH.format(number))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """Where an operand of a step lies: operand ``number`` of all, or inner memory ``number``."""
+
+    number: int
+    inner: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How rows are cut into blocks: for each index over ``batch`` those of ``rows``.
+
+    ``memory`` has the bytes that each inner memory has for one row.
+    """
+
+    batch: tuple[Size, ...]
+    rows: Size
+    memory: tuple[Size, ...]
+
+    def parts(self, lengths: Mapping[str, int]) -> int:
+        """How many blocks the rows of a batch are cut into, each of as many rows or one more."""
+        rows, batches = evaluate(self.rows, lengths), evaluate(product(self.batch), lengths)
+        each = max(sum(evaluate(size, lengths) for size in self.memory), 1)
+        most = min(max(BLOCK // each, LEAST_ROWS), MOST_ROWS)
+        few = min(up(BLOCKS, max(batches, 1)), up(rows, FEWEST_ROWS))
+        return max(up(rows, most), few, 1)
+
+    def blocks(self, lengths: Mapping[str, int]) -> int:
+        """How many blocks there are of all batches."""
+        rows = evaluate(self.rows, lengths)
+        return evaluate(product(self.batch), lengths) * self.parts(lengths) if rows else 0
+
+    def bytes(self, lengths: Mapping[str, int]) -> int:
+        """The bytes of all inner memory, for the largest block."""
+        rows = up(evaluate(self.rows, lengths), self.parts(lengths))
+        return sum(up(rows * evaluate(size, lengths), LINE) * LINE for size in self.memory)
+
+    def most(self) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        each: Size = sum(self.memory)
+        return each * LEAST_ROWS + BLOCK + LINE * len(self.memory)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Blocked:
+    """The ``steps`` in order, for one block after the other of those that ``cut`` makes.
+
+    ``steps`` are those of one block: their lengths depend on ``COUNT``, ``FIRST`` and
+    ``batch_index``; ``whole`` are the same over all rows. ``places`` say for each step where its
+    operands lie.
+    """
+
+    cut: Cut
+    steps: tuple[Step, ...]
+    whole: tuple[Whole, ...]
+    places: tuple[tuple[Place, ...], ...]
+    operands: tuple[Op, ...]
+
+    def bindings(self, block: int, lengths: Mapping[str, int]) -> dict[str, int]:
+        """The lengths of the block of this number, among those of all batches."""
+        parts = self.cut.parts(lengths)
+        batch, part = divmod(block, parts)
+        rows = evaluate(self.cut.rows, lengths)
+        first, end = rows * part // parts, rows * (part + 1) // parts
+        found = {**lengths, FIRST_ROW: first, ROWS: end - first}
+        for number, size in reversed(list(enumerate(self.cut.batch))):
+            batch, found[BATCH.format(number)] = divmod(batch, evaluate(size, lengths))
+        return found
+
+
+def up(total: int, each: int) -> int:
+    """The quotient rounded up."""
+    return -(-total // each)
+
+
+class StepOperands(Operands):
+    """The operands of a step over all rows, what earlier steps computed among them."""
+
+    def __init__(self, operands: Operands, results: tuple[Op, ...], chain: Chain) -> None:
+        super().__init__(operands.layouts, operands.base, results, operands.computed)
+        self.chain, self.inner = chain, set(chain.inner)
+
+    def stored(self, op: Op) -> bool:
+        """Whether ``op`` is read from memory that an earlier step or kernel, or the user, wrote."""
+        return not among(op, self.results) if op in self.inner else super().stored(op)
+
+
+class BlockOperands(StepOperands):
+    """The operands of a step on one block: what is of the block alone lies in memory by itself.
+
+    ``aligned`` turns false where a step reads rows of a block at other indices than its own.
+    """
+
+    def __init__(self, operands: Operands, results: tuple[Op, ...], chain: Chain) -> None:
+        super().__init__(operands, results, chain)
+        axes = {axis.name: axis.expression for op in chain.inner for axis in op.axes}
+        lasts = [axes[name] - batch_index(k) - 1 for k, name in enumerate(chain.batch)]
+        self.known = (axes[chain.rows] - FIRST - COUNT, *lasts)
+        self.here: dict[str, Affine] = {}
+        self.aligned = True
+
+    def extent(self, axis: Axis) -> Size:
+        """The turns of a loop over an axis: those of one block."""
+        if axis.name == self.chain.rows:
+            return COUNT
+        return 1 if axis.name in self.chain.batch else axis.expression
+
+    def at(self, name: str, index: Affine) -> Affine:
+        """The index of an axis in the whole value where a loop over it is at ``index``."""
+        if name == self.chain.rows:
+            index = index + FIRST
+        elif name in self.chain.batch:
+            index = Affine((), batch_index(self.chain.batch.index(name)))
+        self.here[name] = index
+        return index
+
+    def offset(self, op: Op, index: Index) -> Affine:
+        """Where the element of ``op`` at ``index`` lies in its memory, which may be of a block."""
+        if op not in self.inner:
+            return super().offset(op, index)
+        order = self.order(op)
+        found = Affine()
+        steps = strides(tuple([self.extent(op.axes[name]) for name in order]))
+        for name, step in zip(order, steps, strict=True):
+            if name == self.chain.rows or name in self.chain.batch:
+                self.aligned = self.aligned and index[name] == self.here[name]
+            if name not in self.chain.batch:
+                local = index[name] - FIRST if name == self.chain.rows else index[name]
+                found = found + local * step
+        return found
+
+
+def make_step(fused: Fused, operands: Operands) -> Nest | Contraction:
+    """The work of one step."""
+    make = make_contraction if fused.kind == "contraction" else make_nest
+    return make(fused, operands)
+
+
+def finds_extremes(op: Op) -> bool:
+    """Whether ``op`` finds the extreme of each line along the innermost axis of its argument."""
+    if op.primitive.name not in ("argmax", "argmin"):
+        return False
+    reduced: tuple[str, ...] = op.attrs[0]
+    return reduced == op.args[0].axes.names[-1:]
+
+
+def make_extremes(op: Op, operands: BlockOperands) -> Extremes | None:
+    """The work of a step that finds extremes; None where a block's lines do not adjoin."""
+    x, chain = op.args[0], operands.chain
+    if x not in operands.inner or operands.order(op) != op.axes.names:
+        return None
+    if op.axes.names[: len(chain.batch) + 1] != (*chain.batch, chain.rows):
+        return None
+    at = operands.offset(op, {name: operands.at(name, Affine()) for name in op.axes.names})
+    count = product(operands.extent(axis) for axis in op.axes)
+    return Extremes(op, count, x.axes.lengths[-1], at.constant, (x, op))
+
+
+def make_blocked(chain: Chain, operands: Operands) -> Blocked | None:
+    """The work of a chain; None where a step reads other rows of a block than it computes, or
+    other values than it reads for all rows together.
+    """
+    steps: list[Step] = []
+    whole: list[Whole] = []
+    places: list[tuple[Place, ...]] = []
+    slots = dict(zip(chain.inner, chain.slots, strict=True))
+    for result in operands.results:
+        operands.number(result)
+    for fused, results in chain.steps:
+        own = BlockOperands(operands, results, chain)
+        if fused.kind == "call":
+            extremes = make_extremes(results[0], own)
+            if extremes is None:
+                return None
+            steps.append(extremes)
+            whole.append(Call(results[0]))
+        else:
+            made = make_step(fused, StepOperands(operands, results, chain))
+            steps.append(make_step(fused, own))
+            whole.append(made)
+            if not same_ops(steps[-1].operands, made.operands):
+                return None  # what is chosen is known for the whole, and for a block is not
+        if not own.aligned:
+            return None
+        places.append(tuple([
+            Place(slots[op], True) if op in slots else Place(operands.number(op), False)
+            for op in steps[-1].operands
+        ]))  # fmt: skip
+    axes = {axis.name: axis for op in chain.inner for axis in op.axes}
+    memory: dict[int, Size] = {}
+    for op, slot in slots.items():
+        others = op.axes.without([chain.rows, *chain.batch])
+        memory[slot] = others.size * op.dtype.itemsize
+    batch = tuple([axes[name].expression for name in chain.batch])
+    held = tuple([memory[slot] for slot in range(len(memory))])
+    return Blocked(
+        Cut(batch, axes[chain.rows].expression, held),
+        tuple(steps),
+        tuple(whole),
+        tuple(places),
+        tuple(operands.numbers),
+    )
+
+
+def whole_sizes(step: Whole) -> tuple[Size, ...]:
+    """The batches, rows and columns of a contraction, of all its blocks together; else none."""
+    if not isinstance(step, Contraction):
+        return ()
+    return tuple(
+        [product(p.extent for p in each) for each in (step.batch, step.rows, step.columns)]
+    )

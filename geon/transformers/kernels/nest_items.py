@@ -1,0 +1,108 @@
+"""What a nest stores and reduces, and in which of its passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...op_graph.dtypes import FLOAT32, HALVES, DType, name_of
+from ...op_graph.op_graph import Op
+from ...op_graph.reducers import SUM, Reducer
+from .elements import Operands
+from .types import Fused, folded_row
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Item:
+    """A store or reduction, with the pass it belongs to and the axes its loops go over."""
+
+    op: Op
+    reduces: bool
+    level: int
+    inner: tuple[str, ...]
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it is a reduction that is more than a row folded in vector lanes."""
+        return self.reduces and folded_row(reducer_of(self.op)) is None
+
+
+class Levels:
+    """The pass in which each op of a fused kernel is computed: the first to have its reductions."""
+
+    def __init__(self, fused: Fused, operands: Operands) -> None:
+        self.fused, self.operands = fused, operands
+        self.reduced = {op: number for number, op in enumerate(fused.reductions)}
+        self.levels: dict[Op, int] = {}
+
+    def level(self, root: Op) -> int:
+        """The pass in which ``root`` can be computed."""
+        stack = [(root, False)]
+        while stack:
+            op, ready = stack.pop()
+            if op in self.levels:
+                continue
+            if self.operands.stored(op):
+                self.levels[op] = 0
+            elif ready:
+                level = max((self.levels[arg] for arg in op.args), default=0)
+                self.levels[op] = level + (op in self.reduced)
+            else:
+                stack.append((op, True))
+                stack += [(arg, False) for arg in op.args]
+        return self.levels[root]
+
+    def items(self) -> list[Item]:
+        """What is reduced and stored, and in which pass."""
+        rows = self.fused.rows or frozenset()
+        found = []
+        for op in self.fused.reductions:
+            inner = tuple([n for n in loop_order(op, self.operands) if n not in rows])
+            self.level(op)
+            found.append(Item(op, True, max(self.level(arg) for arg in op.args), inner))
+        for op in self.operands.results:
+            if op not in self.reduced:
+                inner = tuple([n for n in self.operands.order(op) if n not in rows])
+                found.append(Item(op, False, self.level(op), inner))
+        return found
+
+    def later_needs(self, items: Sequence[Item], level: int) -> set[Op]:
+        """Costly ops, not in memory, that are computed at ``level`` and used in later passes."""
+        found: set[Op] = set()
+        for item in items:
+            if item.level <= level:
+                continue
+            stack = list(item.op.args) if item.reduces else [item.op]
+            seen = set(stack)
+            while stack:
+                op = stack.pop()
+                if self.operands.stored(op) or op in self.reduced:
+                    continue
+                if op.primitive.cost == "expensive" and self.level(op) <= level:
+                    found.add(op)
+                new = [arg for arg in op.args if arg not in seen]
+                seen.update(new)
+                stack += new
+        return found
+
+
+def loop_order(op: Op, operands: Operands) -> tuple[str, ...]:
+    """The axes a reduction goes over, kept ones included, in the order of memory."""
+    widest = max(op.args, key=lambda arg: len(arg.axes))
+    order = list(operands.order(widest))
+    for arg in op.args:
+        order = [n for n in arg.axes.names if n not in order] + order
+    return tuple(order)
+
+
+def reducer_of(op: Op) -> Reducer:
+    """The reducer of a reduction; a contraction's is that of a sum."""
+    reducer: Reducer | None = op.primitive.reducer
+    return SUM if reducer is None else reducer
+
+
+def states_of(op: Op) -> tuple[DType, ...]:
+    """The dtypes of a reduction's state: halves are computed on as float32."""
+    element = op.args[0].dtype
+    wide = FLOAT32 if name_of(element) in HALVES else element
+    return reducer_of(op).states(wide, op.dtype)

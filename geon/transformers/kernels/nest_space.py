@@ -1,0 +1,77 @@
+"""The axes that the loops of a nest go over: how far, by which names, and which are one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...op_graph.affine import Size
+from .digits import digits_of
+from .regions import Interval
+from .uses import Uses
+
+Groups = list[tuple[str, ...]]  # axes, those of one loop together
+
+
+class Space:
+    """Axes by name: how many indices are walked, from which on, and the digits of divided ones."""
+
+    def __init__(self, extents: dict[str, Size]) -> None:
+        self.extents = extents
+        self.low: dict[str, Size] = {}
+        self.variable = {name: k for k, name in enumerate(extents)}
+        self.digits: dict[str, tuple[str, ...]] = {}
+
+    def narrow(self, name: str, interval: Interval) -> None:
+        """Walk no more than an interval of an axis."""
+        self.extents[name], self.low[name] = interval.turns, interval.low
+
+    def name(self, axes: tuple[str, ...]) -> str:
+        """The variable of the loop over these axes."""
+        return f"{'i' if len(axes) == 1 else 'j'}_{self.variable[axes[0]]}"
+
+    def divided(self, order: Sequence[str]) -> tuple[str, ...]:
+        """The axes with the digits of divided ones in their places."""
+        return tuple([digit for name in order for digit in self.digits.get(name, (name,))])
+
+    def divide(self, order: Sequence[str], uses: Uses) -> bool:
+        """Walk axes that are divided by their digits; False where there are none."""
+        for name in order:
+            lengths = digits_of(uses.indices, self.name((name,)), self.extents[name])
+            digits = tuple([f"{name} digit {k}" for k in range(len(lengths))])
+            if digits:
+                self.digits[name] = digits
+                self.extents.update(zip(digits, lengths, strict=True))
+                self.variable.update({d: len(self.variable) + k for k, d in enumerate(digits)})
+        return bool(self.digits)
+
+    def across(self, order: tuple[str, ...], uses: Uses) -> str | None:
+        """The axis along which a load is adjacent where the last loop would jump through it.
+
+        Its indices are then taken side by side, so that each line of cache is used as a whole.
+        """
+        names = {self.name((n,)): n for n in order}
+        last = self.name((order[-1],))
+        for offset in uses.offsets:
+            if offset.step(last) not in (0, 1):
+                for atom, step in offset.terms.items():
+                    if step == 1 and isinstance(atom, str) and atom in names:
+                        return names[atom]
+        return None
+
+    def merged(self, order: Sequence[str], uses: Uses) -> Groups:
+        """Neighbouring axes that every offset walks as one."""
+        groups: Groups = []
+        for name in order:
+            if groups and self.mergeable(groups[-1][-1], name, uses):
+                groups[-1] = (*groups[-1], name)
+            else:
+                groups.append((name,))
+        return groups
+
+    def mergeable(self, outer: str, inner: str, uses: Uses) -> bool:
+        """Whether every offset walks two neighbouring axes as one."""
+        first, second = self.name((outer,)), self.name((inner,))
+        if first in uses.values or second in uses.values:
+            return False
+        extent = self.extents[inner]
+        return all(each.step(first) == each.step(second) * extent for each in uses.offsets)

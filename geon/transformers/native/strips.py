@@ -1,0 +1,60 @@
+"""The innermost loop of a pass in strips, as C: loops over their lanes, and calls between."""
+
+from __future__ import annotations
+
+from ..printing.c_functions import SUFFIXES
+from ..printing.nests import Accumulator, PrintedPass
+from ..printing.scalars import Block, StripCall
+from ..printing.strips import SHORT, STRIP
+from .dialect import strip_start, strip_sums
+from .loops import SIMD, for_loop, indented
+
+VECTOR_BYTES = 64  # of the instruction set that has functions of strips
+
+
+def strip_loop(made: PrintedPass, low: str, high: str, filled: bool, rest: list[str]) -> list[str]:
+    """The innermost loop of a pass from ``low`` to ``high``; all strips are ``filled``, or not.
+
+    Each sum begins anew in every lane; lanes are added in order. ``rest`` is the loop over what no
+    strip holds, from ``strip_start`` on.
+    """
+    assert made.strip is not None
+    start = strip_start(made.loops[-1].name)
+    kinds = [f"GEON_STRIP_{SUFFIXES[total.dtype].upper()}" for total in made.sums]
+    names = [strip_sums(total.name) for total in made.sums]
+    sums = [f"{kind} {name} = {{0}};" for kind, name in zip(kinds, names, strict=True)]
+    ends = [line for total in made.sums for line in _added(total)]
+    head = f"for (; {start} + {STRIP} <= {high}; {start} += {STRIP}) {{"
+    body = [*made.strip.arrays, *_lane_loops(made.strip)]
+    strips = [*sums, head, *indented(body), "}", *ends]
+    begin = f"int64_t {start} = {low};"
+    if filled:
+        return ["{", *indented([begin, *strips]), "}"]
+    strips = [f"if ({high} - {start} >= {SHORT}) {{", *indented(strips), "}"]
+    return ["{", *indented([begin, *strips, *rest]), "}"]
+
+
+def _added(total: Accumulator) -> list[str]:
+    """The statements that add the lanes of a sum."""
+    each = f"{total.name}_each"
+    return [
+        f"{total.ctype} {each}[{STRIP}];",
+        f"memcpy({each}, &{strip_sums(total.name)}, sizeof {each});",
+        *for_loop("lane", "0", str(STRIP), [f"{total.name} = {total.name} + {each}[lane];"]),
+    ]
+
+
+def _lane_loops(block: Block) -> list[str]:
+    """The statements of a strip: loops over its lanes, and calls for all of them between."""
+    found: list[str] = []
+    waiting: list[str] = []
+    for line in [*block.lines, None]:
+        if isinstance(line, str):
+            waiting.append(line)
+            continue
+        if waiting:
+            found += [SIMD, *for_loop("lane", "0", str(STRIP), waiting)]
+            waiting = []
+        if isinstance(line, StripCall):
+            found.append(str(line))
+    return found

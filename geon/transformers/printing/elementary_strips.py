@@ -1,0 +1,122 @@
+"""Elementary functions of all elements of a strip, as C text for AVX-512.
+
+Its instruction ``vscalef`` multiplies by a power of two, rounds once also where the result is
+subnormal, and knows infinities and NaN. It takes the place of exponent arithmetic and of bringing
+NaN back. In float32 it takes that of the upper clamp too: far above, the polynomial, whose degree
+is even, is large, infinite or NaN, and k is as large, which gives infinity. In float64 the degree
+is odd, and the sign could be wrong. Results have the bits of the functions of one element. The
+types of strips and the instructions are in the prelude.
+"""
+
+from __future__ import annotations
+
+from .elementary_f32 import _EXP as EXP_F32
+from .elementary_f64 import _EXP as EXP_F64
+from .elementary_text import definitions_of
+
+__all__ = ["STRIPS"]
+
+STRIPS = definitions_of(
+    """
+GEON_INLINE void geon_add_strip_f32(GEON_STRIP_F32 *sums, const float *x) {
+    GEON_STRIP_F32 terms;
+    memcpy(&terms, x, sizeof terms);
+    *sums += terms;
+}
+
+GEON_INLINE void geon_add_strip_f64(GEON_STRIP_F64 *sums, const double *x) {
+    GEON_HALF_STRIP_F64 low, high;
+    memcpy(&low, x, sizeof low);
+    memcpy(&high, x + 8, sizeof high);
+    sums->low += low;
+    sums->high += high;
+}
+
+GEON_INLINE void geon_scale_strip_f32(float *restrict y, const float *p, const float *k) {
+    GEON_STRIP_F32 scaled, powers;
+    memcpy(&scaled, p, sizeof scaled);
+    memcpy(&powers, k, sizeof powers);
+    scaled = GEON_SCALED_F32(scaled, powers);
+    memcpy(y, &scaled, sizeof scaled);
+}
+
+GEON_INLINE void geon_scale_half_strip_f64(double *restrict y, const double *p, const double *k) {
+    GEON_HALF_STRIP_F64 scaled, powers;
+    memcpy(&scaled, p, sizeof scaled);
+    memcpy(&powers, k, sizeof powers);
+    scaled = GEON_SCALED_F64(scaled, powers);
+    memcpy(y, &scaled, sizeof scaled);
+}
+
+GEON_INLINE void geon_clamp_strip_f32(float *restrict y, const float *x) {
+    GEON_STRIP_F32 clamped, lowest = -104.0f - (GEON_STRIP_F32){0};
+    memcpy(&clamped, x, sizeof clamped);
+    clamped = GEON_LARGER_F32(lowest, clamped);
+    memcpy(y, &clamped, sizeof clamped);
+}
+
+GEON_INLINE void geon_clamp_half_strip_f64(double *restrict y, const double *x) {
+    GEON_HALF_STRIP_F64 clamped, zero = {0}, lowest = -746.0 - zero, highest = 710.0 - zero;
+    memcpy(&clamped, x, sizeof clamped);
+    clamped = GEON_LARGER_F64(lowest, clamped);
+    clamped = GEON_SMALLER_F64(highest, clamped);
+    memcpy(y, &clamped, sizeof clamped);
+}
+
+GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
+    float a[16], p[16], k[16];
+    geon_clamp_strip_f32(a, x);
+    GEON_EACH_OF_STRIP(i) {
+        k[i] = GEON_FMA_F32(a[i], 1.44269502f, 12582912.0f) - 12582912.0f;
+        float r = GEON_FMA_F32(k[i], -0.693359375f, a[i]);
+        r = GEON_FMA_F32(k[i], 2.12194440e-4f, r);
+        float q = EXP_F32<r>;
+        p[i] = GEON_FMA_F32(GEON_FMA_F32(q, r, 1.0f), r, 1.0f);
+    }
+    geon_scale_strip_f32(y, p, k);
+}
+
+GEON_INLINE void geon_exp_strip_f64(double *restrict y, const double *x) {
+    double a[16], p[16], k[16];
+    geon_clamp_half_strip_f64(a, x);
+    geon_clamp_half_strip_f64(a + 8, x + 8);
+    GEON_EACH_OF_STRIP(i) {
+        double shifted = GEON_FMA_F64(a[i], 1.4426950408889634, 6755399441055744.0);
+        k[i] = shifted - 6755399441055744.0;
+        double r = GEON_FMA_F64(k[i], -0.6931471803691238, a[i]);
+        r = GEON_FMA_F64(k[i], -1.9082149292705877e-10, r);
+        double q = WIDE_EXP_F64<r>;
+        p[i] = GEON_FMA_F64(GEON_FMA_F64(q, r, 1.0), r, 1.0);
+    }
+    geon_scale_half_strip_f64(y, p, k);
+    geon_scale_half_strip_f64(y + 8, p + 8, k + 8);
+}
+
+GEON_INLINE void geon_sigmoid_strip_f32(float *restrict y, const float *x) {
+    GEON_STRIP_F32 clamped, highest = 40.0f - (GEON_STRIP_F32){0};
+    memcpy(&clamped, x, sizeof clamped);
+    clamped = GEON_SMALLER_F32(highest, clamped);
+    float a[16], z[16];
+    memcpy(a, &clamped, sizeof a);
+    geon_exp_strip_f32(z, a);
+    GEON_EACH_OF_STRIP(i) y[i] = z[i] / (1.0f + z[i]);
+}
+
+GEON_INLINE void geon_softplus_strip_f32(float *restrict y, const float *x) {
+    float a[16], z[16];
+    GEON_EACH_OF_STRIP(i) a[i] = -fabsf(x[i]);
+    geon_exp_strip_f32(z, a);
+    GEON_EACH_OF_STRIP(i) y[i] = geon_softplus_of_f32(x[i], z[i]);
+}
+
+GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
+    double a[16], z[16];
+    GEON_EACH_OF_STRIP(i) a[i] = -fabs(x[i]);
+    geon_exp_strip_f64(z, a);
+    GEON_EACH_OF_STRIP(i)
+        y[i] = (x[i] > 0.0 ? x[i] : 0.0) + geon_log1p_f64(z[i]);
+}
+""",
+    EXP=EXP_F32,
+    WIDE_EXP=EXP_F64,
+)

@@ -1,0 +1,58 @@
+"""Which passes are taken in strips, so that an instruction set's own instructions come into loops.
+
+Compilers make vectors of operators, but not of a processor's instruction that no operator stands
+for. A strip is some neighbouring elements, for all of which such an instruction is called at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...op_graph.affine import Affine
+from ...op_graph.dtypes import name_of
+from ..kernels.depths import ELEMENT, Depths
+from ..kernels.scalar import Apply, Kept, Load, Scalar, indices, walk
+from ..kernels.types import Keep, Pass, Store
+from .c_expressions import is_serial
+from .scalars import strip_function
+
+STRIP = 16  # elements that are taken at once: a vector of float32, or two of float64
+SHORT = 64  # elements in a row below which strips are not worth their sums over lanes
+MOST = 128  # nodes of a pass above which the values of a strip are no longer kept in registers
+
+
+def takes_strips(step: Pass, depths: Depths) -> bool:
+    """Whether a pass is printed for strips too: it calls a function of strips, and is plain floats.
+
+    Sums of floats are all that it may reduce; indices are those of loops alone.
+    """
+    if not step.loops or not all(each.folds == "add" for each in step.reductions):
+        return False
+    extent = step.loops[-1].extent
+    if isinstance(extent, int) and extent < SHORT:
+        return False
+    puts: list[Store | Keep] = [*step.stores, *step.keeps]
+    roots = [element for reduction in step.reductions for element in reduction.elements]
+    roots += [each.value for each in puts]
+    inner = [value for value in walk(*roots) if depths.value(value) == ELEMENT]
+    places = [each.offset for each in puts]
+    return (
+        len(inner) <= MOST
+        and all(_is_plain(value) for value in inner)
+        and _are_plain(places)
+        and any(strip_function(value) is not None for value in inner)
+    )
+
+
+def _is_plain(value: Scalar) -> bool:
+    """Whether a value is one of floats that compilers make vectors of."""
+    if name_of(value.dtype) not in ("float32", "float64"):
+        return False
+    if isinstance(value, Apply):
+        return not is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
+    return isinstance(value, (Load, Kept)) and _are_plain(indices(value))
+
+
+def _are_plain(places: Iterable[Affine]) -> bool:
+    """Whether indices have no atoms but loops' variables."""
+    return all(isinstance(atom, str) for index in places for atom in index.terms)

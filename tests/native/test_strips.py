@@ -1,0 +1,150 @@
+"""Strips: functions of all lanes have the bits of those of one element, and sums are right."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.printing.c_expressions import STRIP_FUNCTIONS
+from geon.transformers.printing.strips import MOST, SHORT, STRIP
+
+toolchain = find_toolchain()
+pytestmark = pytest.mark.skipif(
+    toolchain is None or toolchain.vector_bytes != 64, reason="strips need AVX-512"
+)
+LENGTHS = [1, SHORT - 1, SHORT, SHORT + 1, SHORT + STRIP - 1, 500, 511, 512, 513, 1021, 4099]
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 88.7228, 88.7229, -87.3, -103.9, -104.0, -150]
+EDGES += [709.78, 709.79, -708.4, -745.1, -746, 1e20, -1e20, 3e38, -3e38, 1e308, -1e308, 1e-310]
+
+
+def special(dtype, count):
+    """Random bits, numbers near the ends of the exponential, and edges."""
+    generator = np.random.default_rng(3)
+    bits = generator.integers(0, 256, size=count * dtype.itemsize, dtype=np.uint8).view(dtype)
+    end = 110 if dtype == np.float32 else 760
+    with np.errstate(over="ignore"):
+        edges = np.array(EDGES).astype(dtype)
+    return np.concatenate([bits, generator.uniform(-end, end, count).astype(dtype), edges])
+
+
+@pytest.mark.parametrize(("name", "dtype"), [key for key in STRIP_FUNCTIONS if key[0] != "add"])
+def test_strips_have_the_bits_of_single_elements(name, dtype):
+    function = getattr(geon, name)
+    data = special(np.dtype(dtype), 1 << 16)
+    data = np.resize(data, (len(data) // SHORT + 1) * SHORT).reshape(-1, SHORT)
+    rows, lane, parts = geon.Axis("rows", len(data)), geon.Axis("lane", SHORT), SHORT // STRIP
+    x = geon.placeholder([rows, lane], dtype=dtype)
+    part = geon.Axis("part", STRIP)
+    short = geon.placeholder([geon.Axis("many", len(data) * parts), part], dtype=dtype)
+    with geon.NativeTransformer(threads=1) as transformer:
+        # A sum beside the function keeps loops over rows apart from those along them.
+        strip = transformer.computation([function(x), geon.sum(function(x), lane)], x)
+        single = transformer.computation([function(short), geon.sum(function(short), part)], short)
+        assert STRIP_FUNCTIONS[name, dtype] in strip.source
+        assert STRIP_FUNCTIONS[name, dtype] not in single.source
+        found, wanted = strip(data)[0], single(data.reshape(-1, STRIP))[0].reshape(data.shape)
+    assert (np.isnan(found) == np.isnan(wanted)).all()
+    assert (np.isnan(found) == np.isnan(data)).all()
+    numbers = ~np.isnan(data)
+    assert found[numbers].tobytes() == wanted[numbers].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_softmax_in_strips_is_right_at_any_length(dtype, is_open):
+    generator = np.random.default_rng(5)
+    with geon.NativeTransformer(threads=1) as one, geon.NativeTransformer(threads=2) as two:
+        for length in LENGTHS:
+            n, c = geon.Axis("N", 5), geon.Axis("C") if is_open else geon.Axis("C", length)
+            x = geon.placeholder([n, c], dtype=dtype)
+            result = [geon.softmax(x, c), geon.logsumexp(x, c)]
+            data = (8 * generator.normal(size=(5, length))).astype(dtype)
+            data[1, length // 2], data[2, -1], data[3, 0] = np.nan, -np.inf, 300
+            found = one.computation(result, x)(data)
+            again = two.computation(result, x)(data)
+            plain = one.computation(result, x, plan=False)(data)
+            with np.errstate(invalid="ignore"):
+                wide = np.exp(data.astype(np.float64) - data.max(1, keepdims=True))
+            wanted = wide / wide.sum(1, keepdims=True)
+            bound = 3e-6 if dtype == "float32" else 1e-14
+            np.testing.assert_allclose(found[0], wanted, rtol=bound, atol=1e-45)
+            for other in (again, plain):
+                for a, b in zip(found, other, strict=True):
+                    assert a.tobytes() == b.tobytes()
+
+
+def test_functions_of_functions_and_of_two_dtypes_are_right():
+    n = geon.Axis("N", 1000)
+    x = geon.placeholder([n])
+    wide = geon.cast(x, "float64")
+    results = [geon.exp(geon.exp(x) - 2), geon.exp(wide) * wide, geon.sum(geon.exp(-geon.exp(x)))]
+    data = np.random.default_rng(7).normal(size=1000).astype(np.float32)
+    with geon.NativeTransformer(threads=1) as transformer:
+        found = transformer.computation(results, x)(data)
+    double = data.astype(np.float64)
+    np.testing.assert_allclose(found[0], np.exp(np.exp(double) - 2), rtol=3e-6)
+    np.testing.assert_allclose(found[1], np.exp(double) * double, rtol=1e-14)
+    np.testing.assert_allclose(found[2], np.exp(-np.exp(double)).sum(), rtol=1e-6)
+
+
+def test_a_long_chain_is_right_with_and_without_strips():
+    n = geon.Axis("N", 300)
+    x = geon.placeholder([n])
+    data = np.random.default_rng(9).uniform(-1, 1, 300).astype(np.float32)
+    with geon.NativeTransformer(threads=1) as transformer:
+        for count in (MOST // 4, MOST):
+            result, wanted = x, data.astype(np.float64)
+            for _ in range(count):
+                result, wanted = geon.exp(-result * result), np.exp(-wanted * wanted)
+            computation = transformer.computation(result, x)
+            np.testing.assert_allclose(computation(data), wanted, rtol=1e-5)
+
+
+def agree(result, *placeholders_and_data):
+    """The source, where one thread, two and no plan give the same bits; and what they give."""
+    placeholders, data = placeholders_and_data[::2], placeholders_and_data[1::2]
+    found = []
+    for threads, plan in ((1, True), (2, True), (2, False)):
+        with geon.NativeTransformer(threads=threads) as transformer:
+            computation = transformer.computation(result, *placeholders, plan=plan)
+            found.append((computation.source, computation(*data)))
+    for _, value in found[1:]:
+        assert value.tobytes() == found[0][1].tobytes()
+    return found[0]
+
+
+@pytest.mark.parametrize("over", ["N", "C"])
+def test_a_pass_that_draws_takes_no_strips_and_one_that_reads_a_draw_of_its_row_does(over):
+    n, c = geon.Axis("N", 33), geon.Axis("C", 3 * 1024 + 77)
+    x = geon.placeholder([n, c])
+    axes = [n, c] if over == "C" else [n]
+    noise = geon.Random(3).uniform(axes)
+    data = np.random.default_rng(11).normal(size=(33, c.length)).astype(np.float32)
+    source, found = agree(geon.sum(geon.exp(x) * noise, c), x, data)
+    assert ("geon_exp_strip_f32" in source) is (over == "N")
+    with geon.NumPyTransformer() as numpy:
+        drawn = numpy.computation(noise)()
+    wanted = (np.exp(data.astype(np.float64)) * drawn.reshape(33, -1)).sum(1)
+    np.testing.assert_allclose(found, wanted, rtol=3e-6)
+
+
+@pytest.mark.parametrize("size", [SHORT, SHORT + 1, 4096, 4096 + STRIP, 16 * 12_345, 16 * 65_537])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_loop_that_fills_strips_has_no_other_loop(size, dtype):
+    x = geon.placeholder([geon.Axis("N", size)], dtype=dtype)
+    data = np.random.default_rng(13).normal(size=size).astype(dtype)
+    source, found = agree(geon.exp(x) * 2, x, data)
+    assert STRIP_FUNCTIONS["exp", dtype] in source
+    single = "= geon_exp_f32(" if dtype == "float32" else "= geon_exp_f64("
+    assert (single in source) is (size % STRIP != 0)
+    np.testing.assert_allclose(found, 2 * np.exp(data.astype(np.float64)), rtol=3e-7)
+
+
+def test_pieces_of_a_join_are_taken_in_strips():
+    n, c = geon.Axis("N", 40), geon.Axis("C", 500)
+    x, y = geon.placeholder([n, c]), geon.placeholder([n, c.with_length(77)])
+    generator = np.random.default_rng(17)
+    a, b = (generator.normal(size=(40, k)).astype(np.float32) for k in (500, 77))
+    source, found = agree(geon.exp(geon.concat([x, y], c)), x, a, y, b)
+    assert "geon_exp_strip_f32" in source
+    np.testing.assert_allclose(found, np.exp(np.hstack([a, b])), rtol=3e-7)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from geon.transformers.pycuda.nvrtc import find_nvcc
+from geon.errors import DeviceError
+from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
 from tests.golden import registers
 from tests.golden.emitting import cuda
 from tests.golden.programs import PROGRAMS, WITHOUT_C
@@ -23,3 +24,9 @@ def test_golden_kernels_compile(name, architecture):
     if registers.version() in lines[0]:  # another one may take other registers
         expected = next(line for line in lines if line.startswith(f"{name}: "))
         assert registers.line(name, found) == expected
+
+
+def test_a_text_that_is_refused():
+    with pytest.raises(DeviceError, match="nvcc does not compile for sm_80"):
+        by_nvcc("__global__ void f( {", "sm_80")
+    assert by_nvcc('extern "C" __global__ void f() {}', "sm_80").startswith(b"\x7fELF")

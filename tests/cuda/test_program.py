@@ -1,5 +1,6 @@
 """Programs on a device: what they take of its memory, and what a second call does."""
 
+import dataclasses
 import gc
 
 import numpy as np
@@ -22,7 +23,7 @@ class CountingDevice(host.HostDevice):
 
     def __init__(self):
         super().__init__()
-        self.sizes, self.most, self.launches = {}, 0, 0
+        self.sizes, self.most, self.launches, self.grids = {}, 0, 0, []
 
     def allocate(self, size):
         address = super().allocate(size)
@@ -34,18 +35,16 @@ class CountingDevice(host.HostDevice):
         super().free(address)
         del self.sizes[address]
 
-    def launch(self, *args):
+    def launch(self, kernel, blocks, threads, words):
         self.launches += 1
-        super().launch(*args)
+        self.grids.append((blocks, threads))
+        super().launch(kernel, blocks, threads, words)
 
 
 @pytest.fixture
 def counting():
     with CudaTransformer(CountingDevice()) as made:
-        made.target = type(made).target.__class__(
-            **{f: getattr(made.target, f) for f in made.target.__dataclass_fields__}
-            | {"name": f"counting {id(made)}"}
-        )
+        made.target = dataclasses.replace(made.target, name=f"counting {id(made)}")
         yield made
 
 
@@ -96,6 +95,49 @@ def test_nothing_is_launched_for_nothing(counting):
     f = counting.computation(geon.exp(x), x)
     assert f(np.ones((0, 4), np.float32)).shape == (0, 4)
     assert counting.device.launches == 0
+
+
+def test_values_are_aligned(counting):
+    memory = counting.memory
+    values = [memory.allocate((n,), np.uint8) for n in (1, 7, 255, 256, 257)]
+    assert all(value.address and value.address % 256 == 0 for value in values)
+
+
+def test_a_module_is_compiled_once(monkeypatch):
+    text = 'extern "C" int geon_compiled_once() { return 1; }\n'
+    path = host.shared_object(text)
+
+    def refused(*args, **options):
+        raise AssertionError("it was compiled again")
+
+    monkeypatch.setattr(host.subprocess, "run", refused)
+    assert host.shared_object(text) == path
+
+
+def test_launches_follow_from_lengths(counting):
+    """Blocks are as many as lengths say, and the same call gives the same bits."""
+    f = counting.computation([geon.sum(geon.exp(x)), geon.softmax(x, normalization_axes=B)], x)
+    values = np.random.default_rng(0).normal(size=(40, 3000)).astype(np.float32)
+    seen = []
+    for _ in range(2):
+        counting.device.grids.clear()
+        results = f(values)
+        seen.append((list(counting.device.grids), [r.tobytes() for r in results]))
+    assert seen[0] == seen[1]
+    assert max(blocks for blocks, _ in seen[0][0]) <= 512
+
+
+def test_nothing_is_done_after_a_check_that_fails(counting):
+    at = geon.placeholder([geon.Axis("T")], "int64", name="at")
+    table = geon.Variable([geon.Axis("V", 9)], initial_value=1, name="table")
+    step = geon.assign(table, table * 2)
+    f = counting.computation([geon.gather(table, at, table.axes[0]), step], at)
+    f([0, 8])
+    with pytest.raises(geon.IndexRangeError):
+        f([0, 1 << 40])  # it would be read far away
+    assert np.array_equal(counting.get(table), np.full(9, 2))
+    f([0])
+    assert np.array_equal(counting.get(table), np.full(9, 4))
 
 
 KERNEL = """

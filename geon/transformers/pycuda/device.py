@@ -36,7 +36,7 @@ class Device(Protocol):
     name: str
 
     def allocate(self, size: int) -> int:
-        """The address of so many bytes; ``MemoryError`` where there is no room."""
+        """The address of so many bytes; ``DeviceError`` where there is no room."""
 
     def free(self, address: int) -> None:
         """Give memory back, once all that was begun is done."""

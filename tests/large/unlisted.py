@@ -82,6 +82,7 @@ FILES = {
     "transformers/pycuda/library.py": ON_DEVICES,
     "transformers/pycuda/nests.py": ON_DEVICES,
     "transformers/pycuda/teams.py": ON_DEVICES,
+    "transformers/pycuda/tiles.py": ON_DEVICES,
     "transformers/pycuda/launches.py": ADDRESS,
     "transformers/pycuda/host.py": "flags, an alignment, and how much of a message is shown",
     "transformers/pycuda/nvrtc.py": "flags, and how much of a message is shown",

@@ -8,12 +8,13 @@ from typing import Protocol
 class Lanes(Protocol):
     """How a language holds values of rows, where ``number`` of them are computed side by side.
 
-    Passes of some languages work ``ahead``: they bring what adjoins along lanes into tiles, and
-    make the random bits of a loop before it.
+    Passes that cross memory read what adjoins along lanes from ``tiles``, and random bits of a loop
+    are made in ``windows`` before it, where a language does so.
     """
 
     number: str
-    ahead: bool
+    tiles: bool
+    windows: bool
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""

@@ -216,12 +216,12 @@ class _NestPrinter:
         if strips is not None:
             body.called = []
         made = PrintedPass(step.loops, body, weight(step, self.depths))
-        ahead, across = self.names.lanes.ahead, self.nest.across
-        if ahead and across is not None and crosses(step, across.name):
+        lanes, across = self.names.lanes, self.nest.across
+        if lanes.tiles and across is not None and crosses(step, across.name):
             made.crosses = True
             self.turn(made, step, across.name)
         self.scalars.words = {}
-        if ahead and not made.crosses:  # tiles do not follow the order of positions
+        if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         for reduction in step.reductions:
             if reduction.folds is not None:

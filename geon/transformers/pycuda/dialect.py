@@ -21,10 +21,16 @@ class RowStore(str):
 
 
 class ThreadLanes:
-    """Rows side by side are those of neighbouring threads: each thread has one of them."""
+    """Rows side by side are those of neighbouring threads: each thread has one of them.
+
+    Passes by elements read what lies across from ``tiles`` in shared memory.
+    """
 
     number = "1"
-    ahead = False
+    windows = False
+
+    def __init__(self, tiles: bool = False) -> None:
+        self.tiles = tiles
 
     def held(self, name: str) -> str:
         """The value called ``name``, which each thread has of its row."""

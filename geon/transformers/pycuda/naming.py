@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ...op_graph.affine import Size
 from ...op_graph.op_graph import Op
-from ..kernels.types import Call
+from ..kernels.lower import Work
+from ..kernels.types import Call, Nest
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..lowering.schedule import Kernel
@@ -75,13 +76,14 @@ class KernelNames(Parameters):
     With ``guarded`` nothing is done once a kernel has failed.
     """
 
-    lanes: Lanes = ThreadLanes()
+    lanes: Lanes
 
     def __init__(self, plan: Plan, kernel: Kernel, guarded: bool) -> None:
         self.plan, self.kernel, self.guarded = plan, kernel, guarded
         operands = () if isinstance(kernel.work, Call) else kernel.work.operands
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
+        self.lanes = ThreadLanes(is_by_elements(kernel.work))
 
     def scratch(self) -> str:
         """The name of the memory that the kernel works in."""
@@ -117,6 +119,13 @@ class KernelNames(Parameters):
         lines = [head, "{", *guard, *indented(body), "}", ""]
         calls = tuple(self.called)
         return Function("\n".join(lines), tuple(parameters), grid, threads, meets, calls, files)
+
+
+def is_by_elements(work: Work) -> bool:
+    """Whether a nest does nothing but store elements, each by a thread."""
+    if not isinstance(work, Nest):
+        return False
+    return not work.ending and not any(step.reductions or step.keeps for step in work.passes)
 
 
 def declaration(parameter: Parameter, alone: bool) -> str:

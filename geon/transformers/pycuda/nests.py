@@ -16,8 +16,9 @@ from ..lowering.scratch import lines as up_to_lines
 from ..printing.nests import PrintedNest, PrintedPass, print_nest
 from .dialect import RowStore
 from .launches import Grid
-from .naming import Either, Function, KernelNames, Moved, Part, indented
+from .naming import Either, Function, KernelNames, Moved, Part, indented, is_by_elements
 from .teams import CHAIN, WARP, Lines, Team, ended, places, turns, values_of
+from .tiles import tiled_function
 
 THREADS = 256  # of a block
 FEW = 4  # elements of a row that one thread takes
@@ -100,9 +101,8 @@ class _Writer:
 
     def parts(self) -> list[Part]:
         """The functions."""
-        passes = self.nest.passes
-        if not any(step.reductions or step.keeps for step in passes) and not self.nest.ending:
-            return [self.by_elements()]
+        if is_by_elements(self.nest):
+            return self.by_elements()
         if is_divided(self.nest):
             return self.in_parts()
         return [self.by_rows()]
@@ -115,21 +115,27 @@ class _Writer:
 
     # Elements -----------------------------------------------------------------------------------
 
-    def by_elements(self) -> Function:
-        """A thread for each element of each pass."""
-        body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;"]
+    def by_elements(self) -> list[Part]:
+        """A thread for each element of each pass; what crosses memory goes by tiles."""
         before: list[str] = [*self.printed.top.lines]
-        units: Size = 0
-        lines = self.printed.row.lines
         cases: list[tuple[list[Loop], Lines]] = []
-        for line in lines:
-            if isinstance(line, PrintedPass):
+        found: list[Part] = []
+        for line in self.printed.row.lines:
+            if not isinstance(line, PrintedPass):
+                before.append(line)
+            elif line.turned:
+                found.append(tiled_function(self.nest, line, [*before], self.names))
+            else:
                 inner = [*map(str, line.body.lines), *map(str, line.stores)]
                 cases.append(([*self.loops, *line.loops], [*before, *inner]))
-            else:
-                before.append(line)
-        if not cases:  # nothing but values of rows
+        if not cases and not found:  # nothing but values of rows
             cases.append((self.loops, before))
+        return [*found, self.elements(cases)] if cases else found
+
+    def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> Function:
+        """A thread for each element of loops, one after the other, with its statements."""
+        body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;"]
+        units: Size = 0
         for loops, statements in cases:
             count = product(loop.extent for loop in loops)
             units = units + count

@@ -140,6 +140,18 @@ def test_nothing_is_done_after_a_check_that_fails(counting):
     assert np.array_equal(counting.get(table), np.full(9, 4))
 
 
+def test_more_than_is_free_is_refused_before_anything_is_allocated(counting, monkeypatch):
+    f = counting.computation(geon.sort(x, B), x)
+    values = np.ones((30, 40), np.float32)
+    needed = f.peak_bytes({A: 30, B: 40})
+    monkeypatch.setattr(counting.device, "room", lambda: needed - 1)
+    with pytest.raises(geon.SizeError, match=rf"needs {needed:,} bytes and the device .* has"):
+        f(values)
+    assert counting.device.most == 0
+    monkeypatch.setattr(counting.device, "room", lambda: needed)
+    f(values)
+
+
 KERNEL = """
 extern "C" __global__ void some_wait(float *x)
 {

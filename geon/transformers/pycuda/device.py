@@ -38,6 +38,9 @@ class Device(Protocol):
     def allocate(self, size: int) -> int:
         """The address of so many bytes; ``DeviceError`` where there is no room."""
 
+    def room(self) -> int:
+        """How many bytes are free."""
+
     def free(self, address: int) -> None:
         """Give memory back, once all that was begun is done."""
 

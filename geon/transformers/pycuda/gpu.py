@@ -115,6 +115,12 @@ class GpuDevice:
             self.allocations[address] = made
             return address
 
+    def room(self) -> int:
+        """What the driver has free, and what the pool holds for later."""
+        with self.entered("free memory is asked for"):
+            free, _ = self.driver.mem_get_info()
+            return int(free + self.pool.managed_bytes - self.pool.active_bytes)
+
     def free(self, address: int) -> None:
         """Give memory back to the pool: what is begun later on the stream may have it."""
         if self.lost is None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import DeviceError
 from .. import disk_cache
+from ..runtime.memory import HOST
 from .device import Array, Signature
 from .dialect import cuda_text
 
@@ -136,6 +137,10 @@ class HostDevice:
             sanitizer("poison", start, address - start)
             sanitizer("poison", address + size, start + ALIGNMENT - address)
         return address
+
+    def room(self) -> int:
+        """The memory of the machine."""
+        return HOST.room()[0]
 
     def free(self, address: int) -> None:
         """Give memory back."""

@@ -63,3 +63,8 @@ class DeviceMemory:
     def synchronise(self) -> None:
         """Wait for all that was begun."""
         self.device.synchronise()
+
+    def room(self) -> tuple[int, str]:
+        """What is free on the device."""
+        found = self.device.room()
+        return found, f"the device {self.device.name!r} has {found:,} free"

@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the marker of what needs a GPU; refuse a transformer that is not there or cannot be used here, saying what mends it."""
+    """Refuse a transformer that is not there or cannot be used here, saying what mends it."""
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU")
     name = config.getoption("--transformer")
     if name is not None:

@@ -199,9 +199,7 @@ class _NestPrinter:
     def store_row(self, block: Block, store: Store) -> None:
         """A store of a value of the row itself."""
         line = str(self.store(block, store))
-        if block.lanes is not None:
-            line = block.lanes.each(line)
-        block.lines.append(line)
+        block.lines.append(self.names.lanes.stored(line, block.lanes is not None))
 
     def store(self, block: Block, store: Store) -> PrintedStore:
         """A store, with what it needs written into ``block``."""
@@ -218,11 +216,12 @@ class _NestPrinter:
         if strips is not None:
             body.called = []
         made = PrintedPass(step.loops, body, weight(step, self.depths))
-        if self.nest.across is not None and crosses(step, self.nest.across.name):
+        lanes, across = self.names.lanes, self.nest.across
+        if lanes.tiles and across is not None and crosses(step, across.name):
             made.crosses = True
-            self.turn(made, step, self.nest.across.name)
+            self.turn(made, step, across.name)
         self.scalars.words = {}
-        if not made.crosses:  # tiles do not follow the order of positions
+        if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         for reduction in step.reductions:
             if reduction.folds is not None:
@@ -317,7 +316,7 @@ class _NestPrinter:
         names = tuple([f"{stem}_{k}" for k in range(len(states))])
         for k, name in enumerate(names):
             self.scalars.running[k, False] = lanes.held(name)
-            reduced = f"{name}[0]" if row.lanes is None else lanes.held(name)
+            reduced = lanes.alone(name) if row.lanes is None else lanes.held(name)
             self.scalars.reduced[reduction.number, k] = reduced
 
         def running(other: bool) -> tuple[Running, ...]:

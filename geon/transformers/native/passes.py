@@ -116,6 +116,7 @@ class Passes:
         """The innermost loop of a pass in strips, which are all ``filled`` or not."""
         name, (low, high) = made.loops[-1].name, bounds
         rest = [pragma, *for_loop(name, strip_start(name), high, body)]
+        self.names.calls([] if filled else made.body.called or [])
         return strip_loop(made, low, high, filled, rest)
 
     def flat(self, loop: Loop, bounds: tuple[str, str], body: list[str]) -> list[str]:

@@ -221,6 +221,9 @@ class _NestPrinter:
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""
         body = Block(row)
+        strips = self.strips if row.lanes is None and takes_strips(step, self.depths) else None
+        if strips is not None:
+            body.called = []
         made = PrintedPass(step.loops, body, weight(step, self.depths))
         if self.nest.across is not None and crosses(step, self.nest.across.name):
             made.crosses = True
@@ -239,9 +242,9 @@ class _NestPrinter:
             value = self.scalars.value(body, keep.value)
             self.array(self.nest.arrays[keep.number])
             self.keep(body, keep, value)
-        if self.strips is not None and row.lanes is None and takes_strips(step, self.depths):
+        if strips is not None:
             assert not made.windows, "what strips take draws nothing"
-            made.strip = self.print_strip(row, self.strips, step, made)
+            made.strip = self.print_strip(row, strips, step, made)
         return made
 
     def keep(self, body: Block, keep: Keep, value: str) -> None:
@@ -259,7 +262,7 @@ class _NestPrinter:
             self.scalars.put_in_strip(body, strips, total.ctype, term, text)
             add = c_expressions.strip_function("add", total.dtype, total.dtype)
             assert add is not None, "strips reduce sums of floats alone"
-            self.names.calls([add])
+            self.scalars.calls(body, [add])
             body.lines.append(StripCall(add, strips.sums(total.name), term))
         for keep in step.keeps:
             self.keep(body, keep, self.scalars.value(body, keep.value))
@@ -271,8 +274,8 @@ class _NestPrinter:
         """What a reduction that folds a row takes of one element."""
         texts = [self.scalars.value(body, element) for element in reduction.elements]
         if len(texts) == 2:
-            return self.scalars.expression("multiply", [dtype] * 2, dtype, texts)
-        return self.scalars.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+            return self.scalars.expression(body, "multiply", [dtype] * 2, dtype, texts)
+        return self.scalars.cast(body, name_of(reduction.elements[0].dtype), dtype, texts[0])
 
     def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
         """Let a pass that crosses memory read what adjoins along lanes from tiles."""

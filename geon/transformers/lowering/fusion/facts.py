@@ -9,7 +9,7 @@ from ....op_graph.op_graph import Leaf, Op
 from ...kernels.nests import SHORT
 from ..layout import LaidOut
 
-ELEMENTARY = 20  # statements of an elementary function
+ELEMENTARY = 100  # statements that an elementary function counts as: five of them fill a loop
 LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
 
 

@@ -20,6 +20,7 @@ test: $(VENV)/installed-test  ## Everything that must hold: format, lint, types,
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -n $(JOBS) --transformer cuda-on-host tests geon/testing
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 docs: $(VENV)/installed-test  ## Build the documentation into site/.

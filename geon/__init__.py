@@ -14,6 +14,7 @@ from .errors import (
     CheckpointError,
     ClosedError,
     DerivativeError,
+    DeviceError,
     DTypeError,
     DumpError,
     FeedError,

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from .version import __version__
 
-PLANNED = ("pycuda",)
-
 
 def transformers() -> Iterator[tuple[str, bool, str]]:
     """Each transformer's name, whether it is usable here, and if not what would make it so."""
@@ -20,9 +18,6 @@ def transformers() -> Iterator[tuple[str, bool, str]]:
         except Exception as error:  # another's package, which may fail in any way
             cure = f"does not load: {error}"
         yield name, cure is None, cure or "usable"
-    for name in PLANNED:
-        if name not in names:
-            yield name, False, "planned: not part of this version of geon"
 
 
 def longer_calls() -> str | None:

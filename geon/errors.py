@@ -88,5 +88,9 @@ class IncompleteError(UnavailableError, NotImplementedError):
     """A target lacks some or all of what a row needs; the message names the tables."""
 
 
+class DeviceError(UnavailableError):
+    """A device that is missing, full, lost, or failed at a kernel; the message says what to do."""
+
+
 class ClosedError(GeonError, RuntimeError):
     """A transformer that was closed, or whose state was lost, was used."""

@@ -51,3 +51,25 @@ def pytest_configure(config):
         folder = Path(tempfile.mkdtemp(prefix="geon-tests-"))
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ["GEON_CACHE"] = str(folder / "native")
+
+
+# What takes minutes where a CPU plays the threads of a GPU; ``tests/cuda`` does the same in small.
+LONG_ON_HOST = ("test_long_sums.py", "test_ctrl_c_during_a_call", "test_time_grows_as_the_graph")
+
+
+def pytest_collection_modifyitems(config, items):
+    """With ``--transformer`` only what runs on that one: each test of a transformer, once."""
+    if config.getoption("--transformer") is None:
+        return
+    kept = [item for item in items if "transformer_name" in getattr(item, "fixturenames", ())]
+    kept = [item for item in kept if "transformer_name" not in names_of_parameters(item)]
+    if config.getoption("--transformer") == "cuda-on-host":
+        kept = [item for item in kept if not any(part in item.nodeid for part in LONG_ON_HOST)]
+    chosen = set(map(id, kept))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
+
+
+def names_of_parameters(item):
+    """The names that a test has parameters for."""
+    return getattr(getattr(item, "callspec", None), "params", {})

@@ -16,8 +16,9 @@ CLASSES = {
     for name, value in vars(errors).items()
     if inspect.isclass(value) and issubclass(value, Exception)
 }
-# What only a defect of geon raises has no example.
+# What only a defect of geon raises has no example; nor has what machines with a GPU do not raise.
 DEFECTS = {"GeonError", "PlanError", "RewriteError"}
+OF_SOME_MACHINES = {"DeviceError"}
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -44,7 +45,7 @@ def test_every_row_says_when_and_the_cure(name):
     assert len(cells) == 4 and all(len(cell) > 5 for cell in cells)
 
 
-@pytest.mark.parametrize("name", sorted(set(CLASSES) - DEFECTS))
+@pytest.mark.parametrize("name", sorted(set(CLASSES) - DEFECTS - OF_SOME_MACHINES))
 def test_there_is_an_example_of_every_error(name):
     """``test_docs`` holds the examples to what is really printed."""
     assert re.search(rf"^{name}: \w", PAGE, re.MULTILINE)

@@ -29,10 +29,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _parameter(name: str) -> object:
+    marks = [pytest.mark.gpu] if name == "pycuda" else []
     missing = transformer_class(name).unavailable()
-    if missing is None:
-        return name
-    return pytest.param(name, marks=pytest.mark.skip(reason=f"{name}: {missing}"))
+    if missing is not None:
+        marks.append(pytest.mark.skip(reason=f"{name}: {missing}"))
+    return pytest.param(name, marks=marks)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a transformer that is not there or cannot be used here, saying what mends it."""
+    config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU")
     name = config.getoption("--transformer")
     if name is not None:
         from geon.errors import UnavailableError

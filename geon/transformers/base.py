@@ -31,7 +31,10 @@ GROUP = "geon.transformers"
 BUILT_IN = {
     "native": "geon.transformers.native.transformer:NativeTransformer",
     "numpy": "geon.transformers.numpy.transformer:NumPyTransformer",
+    "pycuda": "geon.transformers.pycuda.transformer:PyCudaTransformer",
 }
+# Found by name, and listed nowhere.
+FOR_TESTS = {"cuda-on-host": "geon.transformers.pycuda.transformer:CudaOnHost"}
 
 
 class Transformer:
@@ -311,8 +314,9 @@ def transformer_names() -> dict[str, str]:
 
 def transformer_class(name: str) -> type[Transformer]:
     """The class of the transformer called ``name``; ``UnavailableError`` when there is none."""
-    if isinstance(name, str) and name in BUILT_IN:
-        where = BUILT_IN[name]  # without the packages' metadata, which take longer than the module
+    own = BUILT_IN | FOR_TESTS
+    if isinstance(name, str) and name in own:
+        where = own[name]  # without the packages' metadata, which take longer than the module
     else:
         where = _entry_point(name)
     module, _, attribute = where.partition(":")

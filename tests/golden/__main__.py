@@ -5,7 +5,10 @@ import json
 import os
 import sys
 
-from .emitting import FOLDER, golden_files, golden_texts
+from geon.transformers.pycuda.nvrtc import find_nvcc
+
+from . import registers
+from .emitting import FOLDER, golden_files, golden_texts, whole_cuda
 
 
 def differences(texts: dict[str, str]) -> str:
@@ -33,6 +36,8 @@ def main(options: list[str]) -> None:
     sys.path.insert(0, str(FOLDER.parents[1] / "examples"))
     if options == ["--update"]:
         update(golden_texts())
+        if find_nvcc() is not None:
+            registers.FILE.write_text(registers.table(whole_cuda()), encoding="utf-8")
     elif options == ["--json"]:  # for the tests, which emit in a process of its own
         json.dump(golden_texts(), sys.stdout)
     elif not options:

@@ -12,6 +12,8 @@ from geon.transformers.linking import Linking
 from geon.transformers.lowering.memory import Plan
 from geon.transformers.native.emit import make_module
 from geon.transformers.native.transformer import TARGET
+from geon.transformers.pycuda.emit import make_module as make_cuda_module
+from geon.transformers.pycuda.transformer import CudaTransformer
 
 from .chunks import is_own, top_level
 from .programs import NUMPY_ONLY, PROGRAMS, WITHOUT_C, WITHOUT_NUMPY
@@ -36,6 +38,30 @@ class Native(Transformer):
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The C text of a plan, its kernels in one unit, without the units that are files."""
         return "\n".join(make_module(plan, linking, VECTOR_BYTES, annotate).units)
+
+
+class Cuda(CudaTransformer):
+    """The PyCUDA transformer without a device, which shows all of a module or its ``own`` part."""
+
+    def __init__(self, own: bool = True) -> None:
+        super().__init__(None)
+        self.own = own
+
+    def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
+        """The kernels of a plan and how they are launched, or all of the module."""
+        module = make_cuda_module(plan, linking, annotate)
+        return module.own if self.own else module.source
+
+
+def cuda(name: str, own: bool = True) -> Any:
+    """The computation of a program, for a GPU."""
+    results, placeholders = PROGRAMS[name]()
+    return Cuda(own).computation(results, *placeholders)
+
+
+def whole_cuda() -> dict[str, str]:
+    """The modules that have golden kernels, by program."""
+    return {name: cuda(name, own=False).source for name in PROGRAMS if name not in WITHOUT_C}
 
 
 def native(name: str) -> Any:
@@ -69,6 +95,9 @@ def golden_texts() -> dict[str, str]:
         if name not in WITHOUT_C:
             texts[f"{name}.c.txt"] = "\n".join(chunk for chunk in chunks if is_own(chunk))
         shared.update(dict.fromkeys(chunk for chunk in chunks if not is_own(chunk)))
+    for name in PROGRAMS:
+        if name not in WITHOUT_C:
+            texts[f"{name}.cu.txt"] = without_lines(cuda(name).source)
     texts["shared.c.txt"] = "\n".join(shared)
     for name in [*NUMPY_ONLY, *(name for name in PROGRAMS if name not in WITHOUT_NUMPY)]:
         texts[f"{name}.py.txt"] = numpy_source(name)
@@ -76,7 +105,7 @@ def golden_texts() -> dict[str, str]:
 
 
 def golden_files() -> Iterator[Path]:
-    """The golden files that are there; that of public signatures has a test of its own."""
+    """The golden files that are there, but for signatures and registers: these have own tests."""
     for path in sorted([*FOLDER.glob("*.txt"), *FOLDER.glob("*.md")]):
-        if path.name != "signatures.txt":
+        if path.name not in ("signatures.txt", "registers.txt"):
             yield path

@@ -4,6 +4,7 @@ By file where that holds for all of it, else by file and place; a place may name
 about, and a new number there is then unlisted.
 """
 
+ON_DEVICES = "tests/cuda/test_lengths.py goes below, at and above it"
 FORMULA = "coefficients of a formula, and where its branches meet"
 BITS = "widths of types in bits or bytes"
 NAMES = "names of types"
@@ -77,7 +78,18 @@ FILES = {
     "transformers/kernels/machine.py": PREDICTS,
     "transformers/lowering/predictions.py": PREDICTS,
     "transformers/printing/row_costs.py": PREDICTS,
-    "transformers/native/disk_cache.py": "files, not computations",
+    "transformers/disk_cache.py": "files, not computations",
+    "transformers/lowering/spaces.py": ADDRESS,
+    "transformers/pycuda/contractions.py": ON_DEVICES,
+    "transformers/pycuda/library.py": ON_DEVICES,
+    "transformers/pycuda/nests.py": ON_DEVICES,
+    "transformers/pycuda/teams.py": ON_DEVICES,
+    "transformers/pycuda/tiles.py": ON_DEVICES,
+    "transformers/pycuda/launches.py": ADDRESS,
+    "transformers/pycuda/host.py": "flags, an alignment, and how much of a message is shown",
+    "transformers/pycuda/nvrtc.py": "flags, and how much of a message is shown",
+    "transformers/pycuda/program.py": "numbers of a report",
+    "transformers/pycuda/transformer.py": ALIGNED,
     "transformers/native/objects.py": "how much memory a compiler may be asked for again",
     "transformers/native/profile.py": TEXT,
     "transformers/native/sanitizing.py": "gaps that only this fuzz and its like have",
@@ -195,7 +207,6 @@ PLACES = {
     ("transformers/native/result_pool.py", "ALIGNMENT"): ALIGNED,
     ("transformers/native/product_kernels.py", "product_unit"): CACHE,
     ("transformers/native/runtime.py", "_EMPTY"): ALIGNED,
-    ("transformers/native/runtime.py", "NativeProgram.sizes"): ADDRESS,
     ("transformers/native/runtime.py", "Bound.__init__"): "numbers of a report",
     ("transformers/native/c/pool.c", "SPIN_NANOSECONDS"): "when a thread that waits goes to sleep",
     ("transformers/native/c/pool.c", "PAUSES"): "when a thread that waits goes to sleep",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from geon.errors import ArgumentError, UnavailableError
-from geon.transformers.native import disk_cache
+from geon.transformers import disk_cache
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_one_that_cannot_be_made_is_replaced_for_this_process(monkeypatch, caplo
 def test_the_folder_of_a_process_ends_with_it_and_not_with_its_child(monkeypatch):
     program = (
         "import os, sys\n"
-        "from geon.transformers.native import disk_cache\n"
+        "from geon.transformers import disk_cache\n"
         "path = disk_cache.folder()\n"
         "print(path, flush=True)\n"
         "if os.fork() == 0:\n"
@@ -315,7 +315,7 @@ def test_readers_and_writers_at_once_see_whole_files(folder):
 def test_a_forked_child_finds_the_lock_free():
     program = (
         "import os, signal, threading\n"
-        "from geon.transformers.native import disk_cache\n"
+        "from geon.transformers import disk_cache\n"
         "lock = disk_cache.fork_safe_lock()\n"
         "end = False\n"
         "def hold():\n"

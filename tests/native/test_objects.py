@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from geon.errors import UnavailableError
-from geon.transformers.native import disk_cache, objects, toolchain
+from geon.transformers import disk_cache
+from geon.transformers.native import objects, toolchain
 
 if toolchain.find_toolchain() is None:
     pytest.skip(toolchain.missing_compiler(), allow_module_level=True)

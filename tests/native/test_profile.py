@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers import disk_cache
 from geon.transformers.kernels.costs import cost_of
 from geon.transformers.kernels.machine import MIXES, Ceilings
 from geon.transformers.lowering.predictions import operand_places, predictions
 from geon.transformers.native import ceilings as ceilings_module
-from geon.transformers.native import disk_cache
 from geon.transformers.native import speeds as speeds_module
 from geon.transformers.native.ceilings import ceilings
 from geon.transformers.native.emit import make_module

@@ -14,7 +14,8 @@ import types
 import pytest
 
 from geon.errors import UnavailableError
-from geon.transformers.native import disk_cache, objects, progress, toolchain
+from geon.transformers import disk_cache
+from geon.transformers.native import objects, progress, toolchain
 
 if toolchain.find_toolchain() is None:
     pytest.skip(toolchain.missing_compiler(), allow_module_level=True)

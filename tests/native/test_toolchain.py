@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from geon.errors import UnavailableError
-from geon.transformers.native import disk_cache, objects, toolchain
+from geon.transformers import disk_cache
+from geon.transformers.native import objects, toolchain
 
 REAL = toolchain.find_toolchain()
 if REAL is None:

@@ -103,7 +103,8 @@ PROGRAM = """
 import sys, threading
 import numpy as np
 import geon
-from geon.transformers.native import disk_cache, objects
+from geon.transformers import disk_cache
+from geon.transformers.native import objects
 from geon.transformers.native.emit import OWN, function_of, make_module
 from geon.transformers.native.library import library_text
 from geon.transformers.native.threads import load_pool, processors

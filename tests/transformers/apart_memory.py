@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from interpreter_transformer import InterpreterTransformer, Program
 
+from geon.transformers.runtime.memory import HOST
+
 GARBAGE = 0xA5
 
 
@@ -78,6 +80,9 @@ class ApartMemory:
             waiting, self.waiting = self.waiting, []
             for each in waiting:
                 each()
+
+    def room(self) -> tuple[int, str]:
+        return HOST.room()
 
     # What programs of this memory may do ---------------------------------------------------------
 

@@ -16,9 +16,7 @@ from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.testing.samples import SAMPLES
 from geon.transformers.kernels.types import FOLDED
 from geon.transformers.native import accumulate
-from geon.transformers.native.completeness import lacks as native_lacks
 from geon.transformers.numpy import kernels, operands, table
-from geon.transformers.numpy.completeness import lacks as numpy_lacks
 from geon.transformers.printing import c_expressions
 from tests.kinds import numpy_only
 from tests.places import here
@@ -192,7 +190,7 @@ def test_a_row_of_another_kind(transformer, row, kind):
 
 def test_every_row_has_all_that_its_kind_needs(transformer):
     """Every sample of every row, after the target's lowerings."""
-    lacks = {"native": native_lacks, "numpy": numpy_lacks}[transformer.target.name]
+    lacks = transformer.target.lacks
     assert transformer.target.lacks is lacks
     seen = set()
     graphs = [

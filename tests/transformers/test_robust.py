@@ -142,7 +142,7 @@ def test_odd_options(transformer):
         with pytest.raises(ArgumentError):
             attempt()
     with pytest.raises(geon.UnavailableError, match="make_transformer"):
-        type(transformer).__mro__[1]()
+        geon.Transformer()
     single = transformer.computation(x + 1, x, keep=x)
     assert single(2) == 3 and single.value(x) == 2
 

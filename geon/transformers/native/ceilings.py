@@ -15,8 +15,8 @@ import os
 import numpy as np
 
 from ...errors import UnavailableError
+from .. import disk_cache
 from ..kernels.machine import MIXES, Ceilings
-from . import disk_cache
 from .c_files import c_text
 from .objects import shared_object
 from .threads import default_threads, load_pool

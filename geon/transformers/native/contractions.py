@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ..kernels.contraction import Access, Contraction, access, stored, unit_of
-from ..kernels.depths import Depths
 from ..kernels.scalar import Scalar
 from ..printing.c_expressions import C_TYPES
-from ..printing.scalars import Block, ScalarPrinter
+from ..printing.contractions import ContractionPrinter
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text
 from .product_kernels import product_header, product_unit
@@ -33,18 +31,17 @@ def contraction_function(
     return Function(text, tuple(names.parameters), (header,), units=units)
 
 
-class _Printer:
-    """Writes the elements and stores of a contraction."""
+class _Printer(ContractionPrinter):
+    """Writes a contraction in the terms of ``product``."""
 
     def __init__(self, made: Contraction, names: KernelNames) -> None:
-        self.made, self.names = made, names
-        self.scalars = ScalarPrinter(names, Depths({}, 0))
-        self.loops = (*made.batch, *made.rows, *made.columns, *made.summed)
+        super().__init__(made, names)
+        self.parameters = names
         self.type = C_TYPES[name_of(made.dtype)]
 
     def product(self, name: str) -> Product:
         """The product in the terms of ``product``."""
-        made, names = self.made, self.names
+        made, names = self.made, self.parameters
         scratch = names.scratch()
         for loop in self.loops:
             names.length(loop.extent)
@@ -71,12 +68,7 @@ class _Printer:
 
     def operand(self, value: Scalar) -> Operand:
         """How the product reads an operand: a strided load, or any element computed."""
-
-        def element(texts: Mapping[str, str]) -> tuple[list[str], str]:
-            block = self.block(texts)
-            text = self.scalars.value(block, value)
-            return block.lines, text
-
+        element = self.element(value)
         element({})
         found, unit = access(value, self.loops), unit_of(value, self.loops)
         if found is None:
@@ -90,19 +82,3 @@ class _Printer:
         if found.start != 0:
             pointer = f"({pointer} + {self.names.length(found.start)})"
         return Operand(self.type, lambda texts: ([], ""), pointer, found.strides, unit)
-
-    def block(self, texts: Mapping[str, str]) -> Block:
-        """A block in which loops' indices are these texts."""
-        self.scalars.spelled = texts
-        return Block()
-
-    def store(self, texts: Mapping[str, str], value: str) -> list[str]:
-        """The statements that store all results at one element of the product."""
-        block = self.block(texts)
-        self.scalars.contracted = value
-        stores = []
-        for store in self.made.stores:
-            text = self.scalars.value(block, store.value)
-            offset = self.scalars.index(block, store.offset)
-            stores.append(f"{self.names.operand(store.operand)}[{offset}] = {text};")
-        return [*block.lines, *stores]

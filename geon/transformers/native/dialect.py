@@ -52,17 +52,24 @@ class ArrayLanes:
     """Rows side by side as arrays over them: their number is ``lanes``, that at hand ``lane``."""
 
     number = "lanes"
+    tiles = windows = True
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""
         return f"{name}[lane]"
 
+    def alone(self, name: str) -> str:
+        """An array of one, as states of lanes are arrays."""
+        return f"{name}[0]"
+
     def let(self, ctype: str, name: str, text: str) -> list[str]:
         """The statements that make ``name`` the value ``text`` of each row."""
-        return [f"{ctype} {name}[{LANES}];", self.each(f"{self.held(name)} = {text};")]
+        return [f"{ctype} {name}[{LANES}];", self.stored(f"{self.held(name)} = {text};", True)]
 
-    def each(self, statement: str) -> str:
+    def stored(self, statement: str, side_by_side: bool) -> str:
         """The statement, run for each row."""
+        if not side_by_side:
+            return statement
         return f"for (int64_t lane = 0; lane < lanes; lane++) {statement}"
 
 

@@ -15,9 +15,8 @@ from typing import cast
 from ...op_graph.attributes import Frozen
 from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import names_of
 from ...op_graph.nodes import shown_name
-from ...op_graph.op_graph import Op, Same, post_order
+from ...op_graph.op_graph import Op
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
 from ..kernels.lower import Work
@@ -25,15 +24,18 @@ from ..kernels.structure import structure
 from ..kernels.types import Call
 from ..linking import Linking
 from ..lowering.memory import Plan
+from ..lowering.places import open_lengths, place_of, pointer_table
 from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, literal
+from ..printing.comments import comment
 from ..printing.helpers import definitions
+from ..printing.parameters import Parameter, Place
 from .blocks import blocked_function
 from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
-from .naming import NAME, START, Function, KernelNames, Parameter, Place, begun, place_of
+from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
 from .past import passing
 from .starts import from_starts
@@ -74,7 +76,6 @@ static int64_t geon_now(void)
 }
 
 """
-KEPT: Place = ("kept", None)  # the table of copies that are kept, and of the variables' version
 RUN_LINES = 400
 REPORTED = 4  # numbers that a kernel's failure takes of a report; in a timed module times follow
 FLOOR_DIV = """\
@@ -84,6 +85,9 @@ GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 }
 """
 OWN = {"geon_floor_div": FLOOR_DIV, "geon_grain": GRAIN}  # small functions of kernels
+
+
+KEPT: Place = ("kept", None)  # the table of copies that are kept, and of the variables' version
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -102,33 +106,10 @@ class Module:
         return "\n".join((*self.units, *self.shared))
 
 
-def pointer_table(plan: Plan, linking: Linking) -> list[Place]:
+def native_pointers(plan: Plan, linking: Linking) -> list[Place]:
     """The places whose pointers ``geon_run`` takes, in order."""
-    table: list[Place] = [("leaf", Same(leaf)) for leaf in linking.inputs]
-    table += [("result", k) for k in range(len(plan.schedule.program.outputs))]
-    table += [("leaf", Same(leaf)) for leaf in linking.variables]
-    table += [("frozen", value) for value in linking.constants]
-    table += [("arena", k) for k in range(len(plan.buffers))]
-    if plan.kept or linking.written:
-        table.append(KEPT)
-    return table
-
-
-def open_lengths(plan: Plan) -> list[str]:
-    """The open names of a plan, sorted."""
-    found: set[str] = set()
-    for op in post_order(plan.schedule.program.roots):
-        for axis in op.axes:
-            found |= names_of(axis.expression)
-        if op.primitive.name in ("length", "slice", "update", "checked"):
-            found |= _named(op.attrs)
-    return sorted(found)
-
-
-def _named(value: object) -> set[str]:
-    if isinstance(value, tuple):
-        return {name for part in value for name in _named(part)}
-    return set() if isinstance(value, (str, bool)) or value is None else set(names_of(value))  # type: ignore[arg-type]
+    kept = [KEPT] if plan.kept or linking.written else []
+    return [*pointer_table(plan, linking.inputs, linking.variables, linking.constants), *kept]
 
 
 def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
@@ -199,7 +180,7 @@ class _Module:
         self.plan, self.linking, self.annotate = plan, linking, annotate
         self.vector_bytes, self.suffix, self.timed = vector_bytes, suffix, timed
         self.cores = cores
-        self.table = pointer_table(plan, linking)
+        self.table = native_pointers(plan, linking)
         self.where = {place: k for k, place in enumerate(self.table)}
         self.lengths = open_lengths(plan)
         self.constants: dict[Op, str] = {}
@@ -391,10 +372,3 @@ def transposes() -> dict[str, str]:
         name = f"geon_transpose_{itemsize}"
         found[name] = instance("transpose.h", name, macros)
     return found
-
-
-def comment(text: str) -> str:
-    """A text that may stand in a C comment: one line of plain characters."""
-    plain = text.encode("ascii", "backslashreplace").decode()
-    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in plain)
-    return plain.replace("*/", "*\\/").replace("/*", "/\\*").replace("??", "?\\?").rstrip("\\")

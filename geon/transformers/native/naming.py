@@ -6,51 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
-from ...op_graph.bound import is_bound
 from ...op_graph.dtypes import name_of
-from ...op_graph.lengths import names_of
-from ...op_graph.op_graph import Leaf, Op, Same
+from ...op_graph.op_graph import Op
 from ..kernels.types import Call
 from ..lowering.memory import Plan
+from ..lowering.places import place_of
 from ..lowering.schedule import Kernel
-from ..printing.c_expressions import C_TYPES
 from ..printing.dialect import Lanes
-from ..printing.lengths import c_length, divides
+from ..printing.parameters import Parameter, Parameters, Place
 from .dialect import ArrayLanes
 
-Place = tuple[str, object]  # what kind of memory, and its number or whose it is
 START = "start"  # what kind of memory begins inside of a place, and its number says where
 NAME = "KERNEL"  # stands for the name of a kernel's function until the module gives it one
-
-
-def place_of(plan: Plan, op: Op) -> Place:
-    """The memory in which ``op`` lies: two ops in one place share it."""
-    if isinstance(op, Leaf):
-        return "leaf", Same(op)
-    if is_bound(op):
-        return "constant", Same(op)
-    home = plan.homes[op]
-    return ("leaf", Same(home.leaf)) if home.leaf is not None else (home.kind, home.number)
 
 
 def begun(place: Place, starts: Mapping[Place, int]) -> Place:
     """A place from where on a kernel uses it: ``starts`` are in elements, by place."""
     return (START, (place, starts[place])) if place in starts else place
-
-
-@dataclass(slots=True)
-class Parameter:
-    """A parameter of a kernel's function: a pointer to ``place``, or the length ``place``."""
-
-    name: str
-    ctype: str
-    place: object
-    pointer: bool = True
-
-    def declared(self, restrict: bool = True) -> str:
-        """The declaration of the parameter."""
-        star = ("*restrict " if restrict else "*") if self.pointer else ""
-        return f"{self.ctype} {star}{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +60,8 @@ def head(parameters: Iterable[Parameter], fails: bool = False) -> str:
     return f"{'int' if fails else 'void'} {NAME}({', '.join(declared)})"
 
 
-class KernelNames:
-    """The parameters of one kernel, named ``x<n>`` (read), ``y<n>`` (written) and ``n<n>``.
+class KernelNames(Parameters):
+    """The parameters of one kernel, with what it keeps and works in.
 
     ``starts`` says by place how many elements lie before what the kernel uses of it; ``results``
     are what is written, those of the kernel where not given.
@@ -107,14 +79,14 @@ class KernelNames:
         results = kernel.results if results is None else results
         self.starts = starts
         self.plan, self.kernel = plan, kernel
-        self.pointers: dict[tuple[Place, str], Parameter] = {}
-        self.lengths: dict[str, str] = {}
-        self.called: dict[str, None] = {}
         self.kept = self.keep()
         self.works: Parameter | None = None
-        self.written = {self.place(op) for op in results}
-        for op in results:
-            self.pointer(op)
+        operands = () if isinstance(kernel.work, Call) else kernel.work.operands
+        super().__init__(self.place, operands, results)
+
+    def begun(self, place: Place) -> Place:
+        """A place from where on a kernel uses it."""
+        return begun(place, self.starts)
 
     def place(self, op: Op) -> Place:
         """The memory in which ``op`` lies."""
@@ -140,48 +112,16 @@ class KernelNames:
             "kept", "struct geon_kept", ("kept", self.plan.kept_numbers[self.kernel.op])
         )
 
-    def pointer(self, op: Op) -> str:
-        """The typed pointer to the memory of ``op``."""
-        place, dtype = self.place(op), name_of(op.dtype)
-        found = self.pointers.get((place, dtype))
-        if found is None:
-            written = place in self.written
-            count = sum(p.name[0] == "xy"[written] for p in self.pointers.values())
-            held = "uint8_t" if dtype == "bool" else C_TYPES[dtype]  # bytes load as vectors
-            ctype = held if written else f"const {held}"
-            begins = begun(place, self.starts)
-            found = Parameter(f"{'xy'[written]}{count}", ctype, begins)
-            self.pointers[place, dtype] = found
-        return found.name
-
-    def operand(self, number: int) -> str:
-        """The typed pointer to the memory of operand ``number`` of the kernel's work."""
-        assert not isinstance(self.kernel.work, Call)
-        return self.pointer(self.kernel.work.operands[number])
-
     def memory(self, op: Op) -> str:
         """The typed pointer to the memory that ``op`` looks at as a whole."""
         name = self.pointer(self.plan.schedule.base[op])
         return f"(_Bool *){name}" if name_of(op.dtype) == "bool" else name
 
-    def length(self, length: Size) -> str:
-        """A length as C over the kernel's parameters."""
-        for name in sorted(names_of(length)):
-            self.lengths.setdefault(name, f"n{len(self.lengths)}")
-        if divides(length):
-            self.calls(["geon_floor_div"])
-        return c_length(length, self.lengths)
-
-    def calls(self, helpers: Iterable[str]) -> None:
-        """Note that the kernel calls these helper functions."""
-        self.called.update(dict.fromkeys(helpers))
-
     @property
     def parameters(self) -> list[Parameter]:
         """All parameters, pointers first."""
-        lengths = [Parameter(text, "int64_t", name, False) for name, text in self.lengths.items()]
         further = [each for each in (self.kept, self.works) if each is not None]
-        return [*self.pointers.values(), *further, *lengths]
+        return [*self.pointers.values(), *further, *self.of_lengths]
 
     def declared(self) -> str:
         """The parameter list of the kernel's function."""

@@ -13,12 +13,13 @@ from ...op_graph.affine import Size
 from ..kernels.types import Nest, RowArray
 from ..lowering.scratch import lines
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
+from ..printing.parameters import Parameter
 from ..printing.scalars import LANES
 from .accumulate import is_float_sum, wide
 from .dialect import ArrayStrips
 from .draws import declared, words_function
 from .loops import for_loop, indented
-from .naming import NAME, Function, KernelNames, Parameter
+from .naming import NAME, Function, KernelNames
 from .passes import DIVIDED, TILE, Passes
 from .past import Passing, Past, may_pass
 from .strips import VECTOR_BYTES

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import UnavailableError
-from . import disk_cache
+from .. import disk_cache
 from .progress import Progress
 from .toolchain import CURE, Toolchain, run_compiler
 

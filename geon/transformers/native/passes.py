@@ -129,6 +129,7 @@ class Passes:
         assert made.strip is not None
         (*_, inner), chosen = made.loops, self.chosen(made)
         lines = self.past.statements(chosen, made.strip.lines)
+        self.names.calls([] if filled else made.body.called or [])
 
         def run(low: str, high: str) -> list[str]:
             rest = [pragma, *for_loop(inner.name, strip_start(inner.name), high, body)]

@@ -19,12 +19,13 @@ import numpy as np
 from ...op_graph.dtypes import named_dtype
 from ...op_graph.dump_values import read_length, write_length
 from ...op_graph.lengths import Length
+from .. import disk_cache
 from ..kernels.blocked import Cut
 from ..lowering.memory import Buffer, Plan
-from ..lowering.schedule import Kernel, bytes_of
+from ..lowering.schedule import bytes_of
 from ..lowering.scratch import PerThread
+from ..lowering.spaces import Space, space_of
 from ..printing import c_expressions
-from . import disk_cache
 from .emit import KEPT, Module
 from .packed_copies import PackedCopy
 from .prefix import PartTotals
@@ -34,7 +35,6 @@ from .scratch import BlockedScratch, ProductScratch
 from .toolchain import Toolchain
 
 Size = int | Length
-Space = frozenset[tuple[str, Size]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +100,6 @@ def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Recor
             if kernel.raises
         },
     )
-
-
-def space_of(kernel: Kernel) -> Space:
-    """The axes over which a kernel goes, by name and length."""
-    assert kernel.fused is not None
-    chain = kernel.fused.chain
-    parts = [kernel.fused] if chain is None else [fused for fused, _ in chain.steps]
-    within = [arg for fused in parts for op in fused.reductions for arg in op.args]
-    within += [arg for fused in parts if fused.dot is not None for arg in fused.dot.args]
-    ops = (*kernel.results, *kernel.reads, *within)
-    return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
 
 
 # On disk ------------------------------------------------------------------------------------------

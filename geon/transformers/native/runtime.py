@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import evaluate
+from ..lowering.spaces import beyond_counting
 from ..runtime.memory import HOST
 from .entry import Entry, extension
 from .machine import past_bytes
@@ -122,9 +123,8 @@ class NativeProgram:
         record = self.record
         sizes = [buffer.bytes(lengths, threads) for buffer in record.buffers]
         beside = sum(evaluate(size, lengths) for size in record.beside)
-        walks = [math.prod([evaluate(n, lengths) for _, n in space]) for space, _ in record.work]
-        walked = 4 * max(walks, default=0)
-        return sizes, list(record.lifetimes), beside + (walked if walked >= 2**63 else 0)
+        beside += beyond_counting([space for space, _ in record.work], lengths)
+        return sizes, list(record.lifetimes), beside
 
 
 class Bound:

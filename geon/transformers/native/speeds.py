@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import disk_cache
 from ..kernels.machine import Speeds
-from . import disk_cache
 from .c_files import c_text
 from .objects import shared_object
 from .threads import load_pool

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ...op_graph.affine import Affine
 from ..kernels.contraction import Contraction
 from ..kernels.scalar import Load, Scalar, walk
-from .naming import Place
+from ..printing.parameters import Place
 
 
 def from_starts(made: Contraction, places: Sequence[Place]) -> tuple[Contraction, dict[Place, int]]:

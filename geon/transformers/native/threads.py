@@ -12,9 +12,9 @@ from typing import Any
 
 from ...errors import ArgumentError, UnavailableError
 from ...version import __version__
+from ..disk_cache import fork_safe_lock
 from ..environment import THREADS, setting
 from .c_files import c_text
-from .disk_cache import fork_safe_lock
 from .objects import available, shared_object
 from .toolchain import find_toolchain, missing_compiler
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import UnavailableError
+from .. import disk_cache
 from ..environment import COMPILER, PROGRAMS, environment_of_child, setting
-from . import disk_cache
 
 CURE = "install gcc (apt install gcc) or pip install 'geon[native]'"
 

@@ -14,11 +14,11 @@ from ..compile import Stages
 from ..computation import Computation
 from ..linking import Linking
 from ..lowering.fusion import fusion_groups
+from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
 from .completeness import lacks
 from .emit import make_module
-from .lowering import LAST, RULES
 from .machine import MODEL, machine
 from .objects import shared_object
 from .packed_copies import packed_copies

@@ -6,18 +6,27 @@ from typing import Protocol
 
 
 class Lanes(Protocol):
-    """How a language holds values of rows that are computed side by side, ``number`` at a time."""
+    """How a language holds values of rows, where ``number`` of them are computed side by side.
+
+    Passes that cross memory read what adjoins along lanes from ``tiles``, and random bits of a loop
+    are made in ``windows`` before it, where a language does so.
+    """
 
     number: str
+    tiles: bool
+    windows: bool
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""
 
+    def alone(self, name: str) -> str:
+        """The value called ``name`` of a state, where no rows are side by side."""
+
     def let(self, ctype: str, name: str, text: str) -> list[str]:
         """The statements that make ``name`` the value ``text`` of each row."""
 
-    def each(self, statement: str) -> str:
-        """The statement, run for each row."""
+    def stored(self, statement: str, side_by_side: bool) -> str:
+        """The statement that stores a value of the row, or of each of those side by side."""
 
 
 class Strips(Protocol):

@@ -214,9 +214,7 @@ class _NestPrinter:
     def store_row(self, block: Block, store: Store) -> None:
         """A store of a value of the row itself."""
         line = str(self.store(block, store))
-        if block.lanes is not None:
-            line = block.lanes.each(line)
-        block.lines.append(line)
+        block.lines.append(self.names.lanes.stored(line, block.lanes is not None))
 
     def store(self, block: Block, store: Store, inner: Sequence[str] = ()) -> PrintedStore:
         """A store, with what it needs written into ``block``; ``inner`` are the variables of the
@@ -241,12 +239,16 @@ class _NestPrinter:
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""
         body = Block(row)
+        strips = self.strips if row.lanes is None and takes_strips(step, self.depths) else None
+        if strips is not None:
+            body.called = []
         made = PrintedPass(step.loops, body, weight(step, self.depths))
-        if self.nest.across is not None and crosses(step, self.nest.across.name):
+        lanes, across = self.names.lanes, self.nest.across
+        if lanes.tiles and across is not None and crosses(step, across.name):
             made.crosses = True
-            self.turn(made, step, self.nest.across.name)
+            self.turn(made, step, across.name)
         self.scalars.words = {}
-        if not made.crosses:  # tiles do not follow the order of positions
+        if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         for reduction in step.reductions:
             if reduction.folds is not None:
@@ -260,9 +262,9 @@ class _NestPrinter:
             value = self.scalars.value(body, keep.value)
             self.array(self.nest.arrays[keep.number])
             self.keep(body, keep, value)
-        if self.strips is not None and row.lanes is None and takes_strips(step, self.depths):
+        if strips is not None:
             assert not made.windows, "what strips take draws nothing"
-            made.strip = self.print_strip(row, self.strips, step, made)
+            made.strip = self.print_strip(row, strips, step, made)
         return made
 
     def innermost(self, step: Pass, crosses: bool) -> list[str]:
@@ -290,7 +292,7 @@ class _NestPrinter:
             self.scalars.put_in_strip(body, strips, total.ctype, term, text)
             add = c_expressions.strip_function("add", total.dtype)
             assert add is not None, "strips reduce sums of floats alone"
-            self.names.calls([add])
+            self.scalars.calls(body, [add])
             body.lines.append(StripCall(add, strips.sums(total.name), term))
         for keep in step.keeps:
             self.keep(body, keep, self.scalars.value(body, keep.value))
@@ -302,8 +304,8 @@ class _NestPrinter:
         """What a reduction that folds a row takes of one element."""
         texts = [self.scalars.value(body, element) for element in reduction.elements]
         if len(texts) == 2:
-            return self.scalars.expression("multiply", [dtype] * 2, dtype, texts)
-        return self.scalars.cast(name_of(reduction.elements[0].dtype), dtype, texts[0])
+            return self.scalars.expression(body, "multiply", [dtype] * 2, dtype, texts)
+        return self.scalars.cast(body, name_of(reduction.elements[0].dtype), dtype, texts[0])
 
     def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
         """Let a pass that crosses memory read what adjoins along lanes from tiles."""
@@ -352,7 +354,7 @@ class _NestPrinter:
         names = tuple([f"{stem}_{k}" for k in range(len(states))])
         for k, name in enumerate(names):
             self.scalars.running[k, False] = lanes.held(name)
-            reduced = f"{name}[0]" if row.lanes is None else lanes.held(name)
+            reduced = lanes.alone(name) if row.lanes is None else lanes.held(name)
             self.scalars.reduced[reduction.number, k] = reduced
 
         def running(other: bool) -> tuple[Running, ...]:

@@ -81,6 +81,7 @@ class Block:
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
         self.serial = False  # whether compilers may make no vectors of it
+        self.called: list[str] | None = None  # helpers that only this block calls, if it is written
 
     def find(self, key: Hashable) -> str | None:
         """The name of what was computed under ``key``, here or further out."""
@@ -142,8 +143,16 @@ class ScalarPrinter:
         block.lines.append(f"{strip.held(name)} = {text};")
         return strip.held(name)
 
+    def calls(self, block: Block, helpers: Iterable[str]) -> None:
+        """Note that a block calls these helper functions."""
+        if block.called is None:
+            self.names.calls(helpers)
+        else:
+            block.called += helpers
+
     def expression(
         self,
+        block: Block,
         row: str,
         dtypes: Sequence[str],
         result: str,
@@ -151,12 +160,12 @@ class ScalarPrinter:
         attrs: tuple[Any, ...] = (),
     ) -> str:
         """The expression of an elementwise row, as ``c_expressions`` has it."""
-        self.names.calls(c_expressions.calls(row, dtypes, result))
+        self.calls(block, c_expressions.calls(row, dtypes, result))
         return c_expressions.expression(row, dtypes, result, operands, attrs)
 
-    def cast(self, source: str, target: str, text: str) -> str:
+    def cast(self, block: Block, source: str, target: str, text: str) -> str:
         """A text of dtype ``source`` in ``target``."""
-        self.names.calls(c_expressions.cast_calls(source, target))
+        self.calls(block, c_expressions.cast_calls(source, target))
         return c_expressions.cast(source, target, text)
 
     # Indices ------------------------------------------------------------------------------------
@@ -272,7 +281,7 @@ class ScalarPrinter:
         operand, result = self.fresh(), self.fresh()
         self.put_in_strip(block, strip, ctype, operand, text)
         block.arrays.append(strip.declare(ctype, result))
-        self.names.calls([function])
+        self.calls(block, [function])
         block.lines.append(StripCall(function, result, operand))
         block.names[value] = strip.held(result)
         return strip.held(result)
@@ -303,14 +312,15 @@ class ScalarPrinter:
         return f"{self.names.operand(value.operand)}[{offset}]{flag}"
 
     def _index(self, block: Block, value: IndexNumber) -> str:
-        return self.cast("int64", name_of(value.dtype), f"({self.index(block, value.index)})")
+        text = f"({self.index(block, value.index)})"
+        return self.cast(block, "int64", name_of(value.dtype), text)
 
     def _apply(self, block: Block, value: Apply) -> str:
         name = value.row.name
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
         block.serial |= c_expressions.is_serial(name, kinds)
-        return self.expression(name, kinds, name_of(value.dtype), operands, value.attrs)
+        return self.expression(block, name, kinds, name_of(value.dtype), operands, value.attrs)
 
     def _select(self, block: Block, value: Select) -> str:
         chosen = []
@@ -325,7 +335,7 @@ class ScalarPrinter:
         stream = [self.value(block, each) for each in (value.seed, value.draw, value.call)]
         position = self.index(block, value.position)
         name = c_expressions.random_bits(name_of(value.dtype))
-        self.names.calls([name])
+        self.calls(block, [name])
         return f"{name}({', '.join([*stream, position])})"
 
     def _wrapped(self, block: Block, value: Wrapped) -> str:

@@ -299,7 +299,9 @@ class Call:
         sizes, lifetimes, rest = self.sizes(lengths)
         offsets, total = place(sizes, lifetimes, self.alignment)
         try:
-            check_size(total + rest, "this computation")
+            most, has = self.state.memory.room()
+            held = max([space.size for space in list(self.free)], default=0)  # is used again
+            check_size(total + rest, "this computation", (most + max(held, 0), has))
         except SizeError as error:
             error.lengths = lengths
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -52,16 +51,16 @@ def open_sizes(dims: Sequence[Any], shape: Sequence[int]) -> Iterator[tuple[str,
             yield dim.text, size
 
 
-def check_size(size: int, what: str) -> None:
-    """Raise ``SizeError`` for a size beyond 63 bits or beyond this machine's memory."""
+def check_size(size: int, what: str, room: tuple[int, str]) -> None:
+    """Raise ``SizeError`` for a size beyond 63 bits or beyond the room that a memory has."""
     if size > MAX_BYTES:
         raise SizeError(
             f"{what} needs {size:,} bytes, more than a 64-bit size can say; nothing was allocated. "
             "Use smaller lengths"
         )
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if size > memory:
+    most, has = room
+    if size > most:
         raise SizeError(
-            f"{what} needs {size:,} bytes and this machine has {memory:,}; nothing was allocated. "
-            "Use smaller lengths or a smaller batch"
+            f"{what} needs {size:,} bytes and {has}; nothing was allocated. Use smaller lengths or "
+            "a smaller batch"
         )

@@ -7,6 +7,7 @@ for it look into them; all else moves whole arrays in and out. What nothing refe
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -43,6 +44,9 @@ class Memory(Protocol):
     def synchronise(self) -> None:
         """Wait for all that was begun; raises where it failed."""
 
+    def room(self) -> tuple[int, str]:
+        """How many bytes may be asked for, and that in words: "this machine has ..."."""
+
 
 class HostMemory:
     """The memory that NumPy has."""
@@ -71,6 +75,11 @@ class HostMemory:
 
     def synchronise(self) -> None:
         """Nothing to wait for."""
+
+    def room(self) -> tuple[int, str]:
+        """All of the machine's memory: what others have of it may be given back, or swapped."""
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return found, f"this machine has {found:,}"
 
 
 HOST = HostMemory()

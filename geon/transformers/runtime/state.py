@@ -114,7 +114,7 @@ class State:
         """Give ``slot`` memory, its open lengths taken from ``lengths`` or what is known."""
         if slot.value is None:
             shape = self.shape(slot, lengths)
-            check_size(slot.dtype.itemsize * math.prod(shape), slot.label)
+            check_size(slot.dtype.itemsize * math.prod(shape), slot.label, self.memory.room())
             slot.value, slot.shape = self.memory.allocate(shape, slot.dtype), shape
             self.version += 1
             slot.lengths = self.chosen(slot, lengths)
@@ -128,14 +128,15 @@ class State:
                 if slot.value is None:
                     found.update(self.chosen(slot, {**lengths, **found}))
                     size = math.prod([resolve(dim, found) for dim in slot.dims])
-                    check_size(slot.dtype.itemsize * size, slot.label)
+                    check_size(slot.dtype.itemsize * size, slot.label, self.memory.room())
             return found
 
     def allocatable(self, slot: Slot) -> bool:
         """Whether ``slot`` has memory, or fits and has lengths that need no call's data."""
         try:
             if slot.value is None:
-                check_size(slot.dtype.itemsize * math.prod(self.shape(slot, {})), slot.label)
+                size = slot.dtype.itemsize * math.prod(self.shape(slot, {}))
+                check_size(size, slot.label, self.memory.room())
         except (AxisError, SizeError):
             return False
         return True

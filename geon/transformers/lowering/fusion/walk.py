@@ -26,9 +26,14 @@ from .state import State, Use
 
 
 def fusion_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
-    """The kernels of a program: ``Target.group`` of targets that emit loops."""
-    groups = _Fusion(laid_out, target, ops, check).run()
+    """The kernels of a program: ``Target.group`` of targets that emit loops for a CPU's caches."""
+    groups = loop_groups(laid_out, target, ops, check)
     return groups if check or len(ops) == 1 else by_blocks(laid_out, groups, ops)
+
+
+def loop_groups(laid_out: LaidOut, target: Target, ops: list[Op], check: bool) -> list[Group]:
+    """The same of targets whose kernels go over all rows one after another."""
+    return _Fusion(laid_out, target, ops, check).run()
 
 
 class _Fusion:

@@ -20,8 +20,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import ArgumentError, UnavailableError
-from ..environment import CACHE, CACHE_BYTES, USER_CACHES, setting
+from ..errors import ArgumentError, UnavailableError
+from .environment import CACHE, CACHE_BYTES, USER_CACHES, setting
 
 FORMAT = 1  # part of every key: a file of another format is never found
 DEFAULT_CACHE_BYTES = 1 << 30

@@ -1,4 +1,4 @@
-"""Lowerings for native code: those of all targets, less what C computes by itself."""
+"""Lowerings for targets that print loops: those of all, less what their text computes by itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ...op_graph.movement import broadcast
 from ...op_graph.op_graph import NO_AXES, ComputationOp, Op, Tensor, intern
 from ...op_graph.reductions import MAX, MIN, SUM
 from ...op_graph.rewrite import Rules
-from ..lowering import rules
+from . import rules
 
-lower = Rules("native lowering")
-last = Rules("native, last")
+lower = Rules("lowering for loops")
+last = Rules("last, for loops")
 
 
 @lower.on("update")
@@ -89,7 +89,7 @@ def _everywhere(op: Op) -> Tensor | None:
     return op if isinstance(op, Tensor) and scalar_value(op) is not None else None
 
 
-# What the C table has as a function of its own needs no formula.
+# What the tables of the C family have as a function of its own needs no formula.
 RULES = (
     rules.RULES.without(rules.erf, rules._through_formula, rules.position_over_several)
     | lower.done()

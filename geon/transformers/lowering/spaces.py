@@ -1,0 +1,29 @@
+"""Over what kernels go: the axes of their loops, and how many turns these have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from ...op_graph.lengths import Length, evaluate
+from .schedule import Kernel
+
+Space = frozenset[tuple[str, int | Length]]
+
+
+def space_of(kernel: Kernel) -> Space:
+    """The axes over which a kernel goes, by name and length."""
+    assert kernel.fused is not None
+    chain = kernel.fused.chain
+    parts = [kernel.fused] if chain is None else [fused for fused, _ in chain.steps]
+    within = [arg for fused in parts for op in fused.reductions for arg in op.args]
+    within += [arg for fused in parts if fused.dot is not None for arg in fused.dot.args]
+    ops = (*kernel.results, *kernel.reads, *within)
+    return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
+
+
+def beyond_counting(spaces: Iterable[Space], lengths: Mapping[str, int]) -> int:
+    """Bytes that stand for loops that cannot be counted in 64 bits, so that these are refused."""
+    walks = [math.prod([evaluate(n, lengths) for _, n in space]) for space in spaces]
+    walked = 4 * max(walks, default=0)
+    return walked if walked >= 2**63 else 0

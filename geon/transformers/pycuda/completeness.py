@@ -1,0 +1,12 @@
+"""Which entries of its tables CUDA has not, of those that an op needs."""
+
+from __future__ import annotations
+
+from ...op_graph.op_graph import Op
+from ..printing import completeness
+from .library import LIBRARY
+
+
+def lacks(op: Op) -> list[str]:
+    """The entries that an op of a lowered program needs and tables do not have."""
+    return completeness.lacks(op, LIBRARY, "LIBRARY of transformers/pycuda/library.py")

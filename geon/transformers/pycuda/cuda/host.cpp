@@ -1,0 +1,210 @@
+/* Runs kernels on a CPU: one block after another, the threads of a block as fibers that are
+   switched where they wait for one another. One launch at a time. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if !defined(__x86_64__) && !defined(__aarch64__)
+#error "fibers are written for x86-64 and aarch64"
+#endif
+
+struct geon_index {
+    unsigned x;
+};
+extern "C" {
+geon_index threadIdx, blockIdx, blockDim, gridDim;
+void geon_switch(void **left, void *entered);
+}
+
+/* Leaves a fiber, whose stack pointer is put at `left`, and goes on with the one `entered`. */
+#if defined(__x86_64__)
+__asm__(".text\n.globl geon_switch\n.hidden geon_switch\n.type geon_switch,@function\n"
+        "geon_switch:\n"
+        "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+        "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
+        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n");
+enum { SAVED = 6 };
+#else
+__asm__(".text\n.globl geon_switch\n.hidden geon_switch\n.type geon_switch,%function\n"
+        "geon_switch:\n"
+        "sub sp, sp, #160\n"
+        "stp x19, x20, [sp, #0]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
+        "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\nstp x29, x30, [sp, #80]\n"
+        "stp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\nstp d12, d13, [sp, #128]\n"
+        "stp d14, d15, [sp, #144]\n"
+        "mov x9, sp\nstr x9, [x0]\nmov sp, x1\n"
+        "ldp x19, x20, [sp, #0]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\n"
+        "ldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\nldp x29, x30, [sp, #80]\n"
+        "ldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\nldp d12, d13, [sp, #128]\n"
+        "ldp d14, d15, [sp, #144]\n"
+        "add sp, sp, #160\nret\n");
+#endif
+
+namespace {
+enum Wait : unsigned char { RUNS, AT_WARP, AT_BLOCK, ENDED };
+const unsigned WARP = 32, MOST = 1024;
+const size_t STACK = 64 << 10;
+
+typedef void (*Call)(const uint64_t *words);
+struct Fiber {
+    void *place;
+    Wait wait;
+    uint64_t exchanged[2];
+    unsigned turn, blocks_met, warps_met; /* how often it has passed a barrier of its block, warp */
+};
+Fiber fibers[MOST];
+char *stacks;
+void *outside;
+unsigned current, fiber_count;
+bool meets;
+Call called;
+const uint64_t *given;
+char problem[200];
+
+void entry()
+{
+    called(given);
+    fibers[current].wait = ENDED;
+    geon_switch(&fibers[current].place, outside);
+    abort();
+}
+
+void pause(Wait wait)
+{
+    if (!meets) {
+        fprintf(stderr, "a kernel whose threads should not meet has a barrier\n");
+        abort();
+    }
+    fibers[current].wait = wait;
+    geon_switch(&fibers[current].place, outside);
+}
+
+void begin(unsigned k)
+{
+    uint64_t *top = (uint64_t *)(stacks + (k + 1) * STACK);
+#if defined(__x86_64__)
+    *--top = 0; /* as after a call: the stack is 8 bytes off a multiple of 16 */
+    *--top = (uint64_t)(void *)entry;
+    for (int saved = 0; saved < SAVED; saved++)
+        *--top = 0;
+#else
+    top -= 20;
+    memset(top, 0, 160);
+    top[11] = (uint64_t)(void *)entry;
+#endif
+    fibers[k].place = top;
+    fibers[k].wait = RUNS;
+    fibers[k].turn = fibers[k].blocks_met = fibers[k].warps_met = 0;
+}
+
+/* Lets all threads from first to last go on if each waits so, or has ended; says whether any did. */
+bool release(unsigned first, unsigned last, Wait wait)
+{
+    bool any = false;
+    for (unsigned k = first; k < last; k++) {
+        if (fibers[k].wait != wait && fibers[k].wait != ENDED)
+            return false;
+        any |= fibers[k].wait == wait;
+    }
+    for (unsigned k = first; k < last; k++)
+        if (fibers[k].wait == wait)
+            fibers[k].wait = RUNS;
+    return any;
+}
+
+bool run_block(unsigned count)
+{
+    for (unsigned k = 0; k < count; k++)
+        begin(k);
+    for (;;) {
+        bool ran = false, alive = false;
+        for (unsigned k = 0; k < count; k++) {
+            if (fibers[k].wait != RUNS)
+                continue;
+            current = k;
+            threadIdx.x = k;
+            geon_switch(&outside, fibers[k].place);
+            ran = true;
+        }
+        for (unsigned w = 0; w < count; w += WARP)
+            ran |= release(w, w + WARP < count ? w + WARP : count, AT_WARP);
+        ran |= release(0, count, AT_BLOCK);
+        for (unsigned k = 0; k < count; k++)
+            alive |= fibers[k].wait != ENDED;
+        if (!alive)
+            return true;
+        if (!ran) {
+            unsigned k = 0;
+            while (fibers[k].wait == ENDED)
+                k++;
+            snprintf(problem, sizeof problem, "thread %u of block %u waits at a barrier of its %s "
+                     "that others never come to", k, blockIdx.x,
+                     fibers[k].wait == AT_WARP ? "warp" : "block");
+            return false;
+        }
+    }
+}
+}  // namespace
+
+#include "races.hpp"
+
+extern "C" {
+void __syncthreads(void)
+{
+    pause(AT_BLOCK);
+    threadIdx.x = current;
+    fibers[current].blocks_met++;
+}
+
+void __syncwarp(unsigned)
+{
+    pause(AT_WARP);
+    threadIdx.x = current;
+    fibers[current].warps_met++;
+}
+
+/* Two places in turn, so that a fast thread does not overwrite what a slow one has yet to read. An
+   exchange orders no other memory, so it is not counted as a barrier. */
+uint64_t geon_host_exchange(uint64_t value, int bits)
+{
+    const unsigned me = current, turn = fibers[me].turn++ & 1, other = me ^ (unsigned)bits;
+    fibers[me].exchanged[turn] = value;
+    pause(AT_WARP);
+    threadIdx.x = current;
+    return other < fiber_count ? fibers[other].exchanged[turn] : value;
+}
+
+/* Runs a kernel; gives what went wrong, or nothing. */
+const char *geon_host_launch(Call call, const uint64_t *words, unsigned blocks, unsigned threads,
+                             int meeting)
+{
+    if (threads == 0 || threads > MOST)
+        return "a block has from 1 to 1024 threads";
+    if (!stacks)
+        stacks = (char *)aligned_alloc(64, MOST * STACK);
+    if (!stacks)
+        return "no memory for the stacks of threads";
+    gridDim.x = blocks;
+    blockDim.x = threads;
+    called = call;
+    given = words;
+    meets = meeting;
+    fiber_count = threads;
+    races_begin(call, blocks);
+    for (unsigned b = 0; b < blocks; b++) {
+        blockIdx.x = b;
+        races_begin_block();
+        if (meeting) {
+            if (!run_block(threads))
+                return problem;
+            continue;
+        }
+        for (unsigned k = 0; k < threads; k++) {
+            threadIdx.x = current = k;
+            call(words);
+        }
+    }
+    return races_found() ? problem : NULL;
+}
+}

@@ -1,0 +1,69 @@
+"""What a device can do for programs: memory by address, modules of kernels, launches in order.
+
+PyCUDA does it on a GPU (``gpu``); ``host`` runs the same text on a CPU, where tests need no GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A kernel of a module: its name, the types of its parameters, and whether its threads meet.
+
+    Every parameter is a pointer or an ``int64_t``.
+    """
+
+    name: str
+    ctypes: tuple[str, ...]
+    meets: bool
+
+
+class Device(Protocol):
+    """A device; what is begun on it is done in the order in which it was begun.
+
+    All raise ``DeviceError`` where it fails, or has failed before. ``name`` tells devices apart
+    whose modules differ.
+    """
+
+    name: str
+
+    def allocate(self, size: int) -> int:
+        """The address of so many bytes; ``DeviceError`` where there is no room."""
+
+    def room(self) -> int:
+        """How many bytes are free."""
+
+    def free(self, address: int) -> None:
+        """Give memory back, once all that was begun is done."""
+
+    def copy_in(self, address: int, array: Array) -> None:
+        """Put the bytes of a contiguous array at an address; the array may change from then on."""
+
+    def copy_out(self, array: Array, address: int) -> None:
+        """Fill a contiguous array with the bytes at an address; ``synchronise`` waits for it."""
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy bytes from address to address; both may be the same."""
+
+    def clear(self, address: int, size: int) -> None:
+        """Set bytes to zero."""
+
+    def load(self, source: str, kernels: Sequence[Signature]) -> Mapping[str, Any]:
+        """The compiled kernels of a module, by name."""
+
+    def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
+        """Run a kernel; ``words`` are its arguments, addresses and lengths."""
+
+    def synchronise(self) -> None:
+        """Wait for all that was begun."""
+
+    def capture(self, run: Callable[[], None]) -> Callable[[], None]:
+        """What does again all that ``run`` begins, as fast as the device can begin it."""

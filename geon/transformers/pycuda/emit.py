@@ -1,0 +1,185 @@
+"""Stage 6 for CUDA: a plan as the text of a module of kernels, and the steps that launch them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...op_graph.attributes import Frozen
+from ...op_graph.constants import constant_value
+from ...op_graph.dtypes import name_of
+from ...op_graph.nodes import shown_name
+from ...op_graph.op_graph import Op
+from ..kernels.contraction import Contraction
+from ..kernels.types import Call, Nest
+from ..linking import Linking
+from ..lowering.memory import Plan
+from ..lowering.places import open_lengths, place_of, pointer_table
+from ..lowering.schedule import Kernel
+from ..printing.comments import comment
+from ..printing.helpers import definitions
+from ..printing.parameters import Parameter, Place
+from .contractions import contraction_function
+from .device import Array, Signature
+from .dialect import cuda_text
+from .launches import Argument, Choice, Copy, Launch, Rounds, Show, Step, described
+from .library import finite_parts, library_parts
+from .naming import NAME, Either, Function, KernelNames, Moved, Part
+from .nests import nest_parts
+
+PRELUDE = "prelude.cuh"
+REPORT = -1  # the number of the pointer to the report
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Module:
+    """A CUDA module and how a program runs it; its ``own`` text is that of its kernels alone.
+
+    Steps name pointers by their number in a table: inputs, results, variables, large constants,
+    buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
+    where any kernel ``raises``.
+    """
+
+    own: str
+    source: str
+    kernels: tuple[Signature, ...]
+    steps: tuple[Step, ...]
+    small: tuple[Array, ...]
+    lengths: tuple[str, ...]
+    raises: bool
+
+
+def kernel_parts(plan: Plan, kernel: Kernel, number: int, guarded: bool) -> list[Part]:
+    """The functions of kernel ``number`` of a plan, and what else it does, in order."""
+    names = KernelNames(plan, kernel, guarded)
+    work = kernel.work
+    if isinstance(work, Call):
+        return library_parts(work.op, names, number)
+    if isinstance(work, Contraction):
+        return [contraction_function(work, names)]
+    assert isinstance(work, Nest), "no kernel goes over blocks of rows"
+    return nest_parts(work, names)
+
+
+def make_module(plan: Plan, linking: Linking, annotate: bool) -> Module:
+    """The module of a plan; with the user's names and lines where ``annotate``."""
+    return _Module(plan, linking, annotate).make()
+
+
+class _Module:
+    def __init__(self, plan: Plan, linking: Linking, annotate: bool) -> None:
+        self.plan, self.annotate = plan, annotate
+        self.table = pointer_table(plan, linking.inputs, linking.variables, linking.constants)
+        self.numbers = {place: k for k, place in enumerate(self.table)}
+        self.small: list[Array] = []
+        self.guarded = any(kernel.raises for kernel in plan.schedule.kernels)
+        self.names: dict[str, str] = {}
+        self.kernels: list[Signature] = []
+        self.texts: list[str] = []
+        self.calls: dict[str, None] = {}
+        self.files: dict[str, None] = {}
+
+    def make(self) -> Module:
+        """All of it."""
+        steps: list[Step] = []
+        for number, kernel in enumerate(self.plan.schedule.kernels):
+            self.note(kernel)
+            steps += self.kernel(number, kernel)
+        own = "\n".join([*self.texts, *self.order(steps)])
+        files = [cuda_text(name) for name in self.files]
+        source = "\n".join([cuda_text(PRELUDE), definitions(self.calls), *files, own])
+        lengths = tuple(open_lengths(self.plan))
+        kernels, small = tuple(self.kernels), tuple(self.small)
+        return Module(own, source, kernels, tuple(steps), small, lengths, self.guarded)
+
+    def kernel(self, number: int, kernel: Kernel) -> list[Step]:
+        """The steps of a kernel."""
+        if kernel.op.primitive.name == "print":
+            value = self.pointer(place_of(self.plan, self.plan.schedule.base[kernel.op]))
+            op = kernel.op
+            return [Show(number, op.attrs[0], value, op.axes.lengths, op.dtype)]
+        parts = kernel_parts(self.plan, kernel, number, self.guarded)
+        if self.plan.schedule.check and kernel.raises and not kernel.acts:
+            names = KernelNames(self.plan, kernel, self.guarded)
+            parts += finite_parts(kernel.results[0], names, number)
+        return self.steps(parts)
+
+    def steps(self, parts: Sequence[Part]) -> list[Step]:
+        """Parts of kernels with numbers for places."""
+        found: list[Step] = []
+        for part in parts:
+            if isinstance(part, Function):
+                found.append(self.launch(part))
+            elif isinstance(part, Moved):
+                found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
+            elif isinstance(part, Either):
+                both = self.steps(part.parts), self.steps(part.others)
+                found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
+            else:
+                a, b = (self.launch(each) for each in part.functions)
+                c, d = (self.launch(each) for each in part.last)
+                found.append(Rounds((a, b), (c, d), part.first, part.until))
+        return found
+
+    def launch(self, function: Function) -> Launch:
+        """The launch of a function; equal ones are one."""
+        name = self.names.get(function.text)
+        if name is None:
+            name = self.names[function.text] = f"kernel_{len(self.names)}"
+            ctypes = tuple([f"{p.ctype} *" if p.pointer else p.ctype for p in function.parameters])
+            self.kernels.append(Signature(name, ctypes, function.meets))
+            self.texts.append(function.text.replace(NAME, name))
+            self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
+            self.files.update(dict.fromkeys(function.files))
+        arguments = [self.argument(p) for p in function.parameters if p.place != "width"]
+        return Launch(name, function.grid, function.threads, tuple(arguments))
+
+    def argument(self, parameter: Parameter) -> Argument:
+        """The number of a parameter's pointer, or the name of its length."""
+        if not parameter.pointer:
+            assert isinstance(parameter.place, str)
+            return parameter.place
+        return self.pointer(parameter.place)  # type: ignore[arg-type]
+
+    def pointer(self, place: Place) -> int:
+        """The number of a place in the table."""
+        if place[0] == "report":
+            return REPORT
+        if place[0] == "constant":
+            op: Op = place[1].op  # type: ignore[attr-defined]
+            value = op.attrs[0]
+            if isinstance(value, Frozen):
+                return self.numbers["frozen", value]
+            if place not in self.numbers:
+                self.numbers[place] = len(self.table) + len(self.small)
+                self.small.append(np.ascontiguousarray(constant_value(op), op.dtype))
+        return self.numbers[place]
+
+    def order(self, steps: Sequence[Step]) -> list[str]:
+        """A comment that says what runs, in order, where it is for people."""
+        if not self.annotate:
+            return []
+        names = [shown_place(place) for place in self.table]
+        names += [f"constant {k}" for k in range(len(self.small))]
+        return ["/*", *described(steps, [*names, "the report"]), "*/", ""]
+
+    def note(self, kernel: Kernel) -> None:
+        """Comments that say what a kernel computes."""
+        if not self.annotate:
+            return
+        for op in kernel.results or (kernel.op,):
+            named = f"{shown_name(op)}: " if op.name else ""
+            text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
+            self.texts.append(f"/* {comment(text)} */")
+
+
+def shown_place(place: Place) -> str:
+    """What a place is called in a comment."""
+    kind, whose = place
+    if kind == "leaf":
+        return comment(str(whose.op))  # type: ignore[attr-defined]
+    if kind == "frozen":
+        return "a constant"
+    return f"{'buffer' if kind == 'arena' else kind} {whose}"

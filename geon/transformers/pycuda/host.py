@@ -1,0 +1,199 @@
+"""A device that is the CPU: the text of kernels compiled as C++, with CUDA's names from a header.
+
+It is for tests and for looking at what a program does; the blocks of a launch run one after
+another. Two threads of Python launch one after another too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import DeviceError
+from .. import disk_cache
+from ..runtime.memory import HOST
+from .device import Array, Signature
+from .dialect import cuda_text
+
+COMPILERS = ("g++", "clang++", "c++")
+CURE = "install g++ (apt install g++)"
+FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
+         "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
+ALIGNMENT = 256  # of what a GPU allocates
+
+
+class Kernel(NamedTuple):
+    """A kernel in this process: where it begins, and whether its threads meet."""
+
+    address: int
+    meets: bool
+
+
+@cache
+def find_compiler() -> tuple[str, str] | None:
+    """The C++ compiler and what it says of itself; None where there is none."""
+    for name in COMPILERS:
+        path = shutil.which(name)
+        if path is not None:
+            done = subprocess.run([path, "--version"], capture_output=True, text=True)
+            if done.returncode == 0:
+                return path, done.stdout
+    return None
+
+
+def shared_object(source: str, flags: Sequence[str] = (), linked: Sequence[str] = ()) -> str:
+    """The path of the shared object of a C++ text; made once for all processes.
+
+    ``flags`` are for compiling, ``linked`` for linking.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        raise DeviceError(f"kernels run on a CPU need a C++ compiler: {CURE}")
+    path, version = compiler
+    name = f"cuda-{disk_cache.digest(path, version, *FLAGS, *flags, *linked, source)}.so"
+    found = disk_cache.find(name)
+    if found is not None:
+        return str(found)
+    with disk_cache.scratch_file(name) as made, disk_cache.scratch_file(".o") as object_file:
+        command = [path, *FLAGS, *flags, "-c", "-x", "c++", "-", "-o", str(object_file)]
+        link = [path, "-shared", *linked, str(object_file), "-o", str(made)]
+        for step in (command, link):
+            done = subprocess.run(step, input=source, capture_output=True, text=True)
+            if done.returncode != 0:
+                message = f"{path} does not compile a module of kernels:"
+                raise DeviceError(f"{message}\n{done.stderr[:4000]}")
+        return str(disk_cache.keep(name, made))
+
+
+@cache
+def runtime() -> Any:
+    """The library that runs kernels; their modules find its functions by name."""
+    text = cuda_text("host.cpp").replace('#include "races.hpp"\n', cuda_text("races.hpp"))
+    library = ctypes.CDLL(shared_object(text), ctypes.RTLD_GLOBAL)
+    library.geon_host_launch.restype = ctypes.c_char_p
+    library.geon_host_launch.argtypes = (
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_int,
+    )  # fmt: skip
+    return library
+
+
+def sanitizer(what: str, address: int, size: int) -> None:
+    """Let nobody, or everybody, use some memory."""
+    function = getattr(ctypes.CDLL(None), f"__asan_{what}_memory_region")
+    function(ctypes.c_void_p(address), ctypes.c_size_t(size))
+
+
+def entries(kernels: Sequence[Signature]) -> str:
+    """Functions that call kernels with words as arguments."""
+    lines = []
+    for kernel in kernels:
+        words = ", ".join(f"({ctype})words[{k}]" for k, ctype in enumerate(kernel.ctypes))
+        head = f'extern "C" void geon_call_{kernel.name}(const uint64_t *words)'
+        lines.append(f"{head} {{ {kernel.name}({words}); }}")
+    return "\n".join(lines) + "\n"
+
+
+# What ``checks`` of a host device are: flags for compiling a module, and for linking it.
+CHECKS = {
+    "": ((), ()),
+    "races": (("-fsanitize=thread",), ()),
+    "memory": (
+        ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"),
+        ("-fsanitize=address,undefined",),
+    ),
+}
+
+
+class HostDevice:
+    """The CPU behind the interface of a device.
+
+    With ``checks="races"`` a kernel fails where two threads use one place, one of them to write it,
+    without a barrier between them. With ``"memory"`` the process ends at the first access outside
+    of what was allocated, or undefined operation; it must have been started with the sanitizer.
+    """
+
+    def __init__(self, checks: str = "") -> None:
+        self.name = f"host {checks}".rstrip()
+        self.checks, self.flags = checks, CHECKS[checks]
+        if checks == "races":
+            runtime().geon_host_look()
+        self.blocks: dict[int, Array] = {}
+        self.lock = threading.Lock()
+
+    def allocate(self, size: int) -> int:
+        """The address of new memory."""
+        raw = np.empty(size + ALIGNMENT, np.uint8)
+        start = raw.ctypes.data
+        address = start + -start % ALIGNMENT
+        self.blocks[address] = raw
+        if self.checks == "memory":  # what lies before and behind is no one's
+            sanitizer("poison", start, address - start)
+            sanitizer("poison", address + size, start + ALIGNMENT - address)
+        return address
+
+    def room(self) -> int:
+        """The memory of the machine."""
+        return HOST.room()[0]
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        raw = self.blocks.pop(address)
+        if self.checks == "memory":
+            sanitizer("unpoison", raw.ctypes.data, raw.nbytes)
+
+    def copy_in(self, address: int, array: Array) -> None:
+        """Put the bytes of an array at an address."""
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def copy_out(self, array: Array, address: int) -> None:
+        """Fill an array with the bytes at an address."""
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy bytes."""
+        ctypes.memmove(target, source, size)
+
+    def clear(self, address: int, size: int) -> None:
+        """Set bytes to zero."""
+        ctypes.memset(address, 0, size)
+
+    def load(self, source: str, kernels: Sequence[Signature]) -> Mapping[str, Kernel]:
+        """The kernels of a module, compiled as C++."""
+        runtime()
+        text = cuda_text("host.hpp") + source + entries(kernels)
+        library = ctypes.CDLL(shared_object(text, *self.flags))
+        found = {}
+        for kernel in kernels:
+            entry = library[f"geon_call_{kernel.name}"]
+            address = ctypes.cast(entry, ctypes.c_void_p).value
+            assert address is not None
+            found[kernel.name] = Kernel(address, kernel.meets)
+        return found
+
+    def launch(self, kernel: Kernel, blocks: int, threads: int, words: Sequence[int]) -> None:
+        """Run a kernel to its end."""
+        given = (ctypes.c_uint64 * max(len(words), 1))(*words)
+        with self.lock:
+            wrong = runtime().geon_host_launch(kernel.address, given, blocks, threads, kernel.meets)
+        if wrong is not None:
+            raise DeviceError(f"a kernel failed: {wrong.decode()}")
+
+    def synchronise(self) -> None:
+        """Nothing to wait for."""
+
+    def capture(self, run: Callable[[], None]) -> Callable[[], None]:
+        """The same calls again."""
+        return run
+
+
+@cache
+def device(checks: str = "") -> HostDevice:
+    """The one host device of these checks."""
+    return HostDevice(checks)

@@ -1,0 +1,128 @@
+"""A program on a device as data: launches, copies and what is shown, in order.
+
+How many blocks a launch has follows from lengths alone, so that results have the same bits on
+every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...op_graph.affine import Size
+from ...op_graph.lengths import evaluate
+
+Argument = (
+    int | str
+)  # the number of a pointer in the program's table, or the name of an open length
+
+
+MOST = (1 << 31) - 1  # blocks of a launch
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A block for every ``each`` of ``units``, and no more than ``most`` blocks."""
+
+    units: Size
+    each: int = 1
+    most: int = MOST
+
+    def blocks(self, lengths: Mapping[str, int]) -> int:
+        """How many blocks there are; none where there are no units."""
+        return min(-(-evaluate(self.units, lengths) // self.each), self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel run by ``threads`` threads in each block; ``arguments`` are pointers and lengths."""
+
+    kernel: str
+    grid: Grid
+    threads: int
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Launches, one for each ``width`` from ``first`` on, doubled until it is ``until``.
+
+    The width is a further argument, the last one. The launches take turns, and the ``last`` one is
+    that of the launch whose turn it would be.
+    """
+
+    launches: tuple[Launch, Launch]
+    last: tuple[Launch, Launch]
+    first: int
+    until: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """``size`` bytes copied from one pointer to another."""
+
+    target: int
+    source: int
+    size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """A value that is printed under a label, by kernel ``number``."""
+
+    number: int
+    label: str
+    pointer: int
+    lengths: tuple[Size, ...]
+    dtype: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Steps that are taken where none of the sizes in ``holds`` is negative, else others."""
+
+    holds: tuple[Size, ...]
+    steps: tuple[Step, ...]
+    others: tuple[Step, ...]
+
+
+Step = Launch | Rounds | Copy | Show | Choice
+
+
+# As text ------------------------------------------------------------------------------------------
+
+
+def described(steps: Sequence[Step], names: Sequence[str], indent: str = "") -> list[str]:
+    """Steps as lines for people; ``names`` are those of pointers."""
+    found: list[str] = []
+    for step in steps:
+        if isinstance(step, Launch):
+            found.append(indent + launched(step, names))
+        elif isinstance(step, Rounds):
+            found.append(f"{indent}for width = {step.first}, twice that, ... below {step.until}:")
+            found += [f"{indent}    {launched(each, names)}" for each in step.launches]
+            found += [f"{indent}then {launched(each, names)}" for each in step.last]
+        elif isinstance(step, Copy):
+            found.append(f"{indent}{names[step.target]} = {names[step.source]}")
+        elif isinstance(step, Show):
+            found.append(f"{indent}print {names[step.pointer]}")
+        else:
+            holds = " and ".join([f"{size} >= 0" for size in step.holds])
+            found.append(f"{indent}where {holds}:")
+            found += described(step.steps, names, f"{indent}    ")
+            found.append(f"{indent}else:")
+            found += described(step.others, names, f"{indent}    ")
+    return found
+
+
+def launched(launch: Launch, names: Sequence[str]) -> str:
+    """A launch as CUDA writes it."""
+    grid = launch.grid
+    blocks = str(grid.units)
+    if grid.each > 1:
+        blocks = f"ceil(({blocks}) / {grid.each})"
+    if grid.most < MOST:
+        blocks = f"min({blocks}, {grid.most})"
+    arguments = [a if isinstance(a, str) else names[a] for a in launch.arguments]
+    return f"{launch.kernel}<<<{blocks}, {launch.threads}>>>({', '.join(arguments)})"

@@ -1,0 +1,362 @@
+"""Kernels that are no loop nests: sorting, prefix sums, scatter and checks.
+
+Values are contiguous and seen as (outer, n, inner), the work being along the middle one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...op_graph.affine import Size
+from ...op_graph.dtypes import FLOATS, HALVES, name_of
+from ...op_graph.lengths import product
+from ...op_graph.op_graph import Op
+from ...op_graph.reductions import positions
+from ..kernels.elements import examined
+from ..printing import c_expressions
+from ..printing.c_functions import C_TYPES, SUFFIXES
+from ..printing.parameters import Parameter
+from .launches import Grid
+from .naming import Doubled, Function, KernelNames, Moved, Part
+from .teams import Team, Value
+
+THREADS = 256
+CHUNK = 32  # neighbours that are put in order by comparing each with all
+WIDTH = Parameter("width", "int64_t", "width", False)
+POSITION = 4  # bytes of a position on its way through a sort
+
+
+def library_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """The functions of kernel ``number``, which is an op of the library."""
+    return LIBRARY[key_of(op)](op, names, number)
+
+
+def key_of(op: Op) -> str:
+    """What the library knows an op by."""
+    name = op.primitive.name
+    return f"{name}_{op.attrs[1]}" if name == "scatter" else name
+
+
+def around(op: Op, at: int) -> tuple[Size, Size, Size]:
+    """The lengths of a contiguous value seen as (outer, axis, inner)."""
+    lengths = op.axes.lengths
+    return product(lengths[:at]), lengths[at], product(lengths[at + 1 :])
+
+
+# Checks -------------------------------------------------------------------------------------------
+
+
+def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """Whether the smallest or the largest position lies outside."""
+    found = examined(op)
+    length = names.length(op.attrs[0])
+    low, high = names.memory(found[0]), names.memory(found[-1])
+    body = [
+        f"const int64_t low = (int64_t)*{low}, high = (int64_t)*{high};",
+        f"if (low >= -({length}) && high < {length}) return;",
+        "failed[1] = low;",
+        "failed[2] = high;",
+        f"failed[0] = {number + 1};",
+    ]
+    return [names.function(body, Grid(1), 1, False)]
+
+
+def finite_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """A check that a result of kernel ``number`` has finite elements alone."""
+    dtype, count = name_of(op.dtype), names.length(op.axes.size)
+    x = names.pointer(op)
+    if dtype in HALVES:
+        exponent = "0x7c00" if dtype == "float16" else "0x7f80"
+        finite = f"(x & {exponent}) != {exponent}"
+    else:
+        finite = c_expressions.expression("isfinite", (dtype,), "bool", ("x",))
+    names.calls(c_expressions.cast_calls(dtype, "float64"))
+    look = [
+        f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+        f"if (at >= {count}) return;",
+        f"const {C_TYPES[dtype]} x = {x}[at];",
+        f"if ({finite}) return;",
+        "atomicAdd((unsigned long long *)failed + 1, 1ull);",
+        "atomicMax((unsigned long long *)failed + 2, (unsigned long long)(INT64_MAX - at));",
+    ]
+    tell = [
+        "if (failed[1] == 0) return;",
+        f"const {C_TYPES[dtype]} x = {x}[INT64_MAX - failed[2]];",
+        f"const double value = {c_expressions.cast(dtype, 'float64', 'x')};",
+        "memcpy(failed + 3, &value, sizeof value);",
+        f"failed[4] = {count};",
+        f"failed[0] = {number + 1};",
+    ]
+    grid = Grid(op.axes.size, THREADS)
+    return [names.function(look, grid, THREADS, False), names.function(tell, Grid(1), 1, False)]
+
+
+# Scatter ------------------------------------------------------------------------------------------
+
+
+def _scatter(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """Values set or added in the order of positions, a thread for each column."""
+    x, index, value = op.args
+    outer, n, inner = around(x, x.axes.index(op.attrs[0]))
+    m = index.axes.size
+    base = names.plan.schedule.base
+    out = names.memory(op)
+    dtype = name_of(op.dtype)
+    stored = "element" if op.attrs[1] == "set" else _sum(dtype, names)
+    n_text, i_text, m_text = (names.length(each) for each in (n, inner, m))
+    body = [
+        f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+        f"if (at >= {names.length(outer * inner)}) return;",
+        f"const int64_t inner = {i_text}, before = at / inner, column = at % inner;",
+        f"for (int64_t k = 0; k < {m_text}; k++) {{",
+        f"    const int64_t position = (int64_t){names.memory(index)}[k];",
+        f"    const int64_t line = position < 0 ? position + {n_text} : position;",
+        f"    const int64_t place = (before * ({n_text}) + line) * inner + column;",
+        f"    const {_held(dtype)} element = "
+        f"{names.memory(value)}[(before * ({m_text}) + k) * inner + column];",
+        f"    const {_held(dtype)} old = {out}[place];",
+        f"    {out}[place] = {stored};",
+        "}",
+    ]
+    target, source = names.place_of(op), names.place_of(base[x])
+    found: list[Part] = []
+    if target != source:
+        found.append(Moved(target, source, op.axes.size * op.dtype.itemsize))
+    return [*found, names.function(body, Grid(outer * inner, THREADS), THREADS, False)]
+
+
+def _sum(dtype: str, names: KernelNames) -> str:
+    """``old`` and ``element`` added."""
+    if dtype == "bool":
+        return "old | element"
+    if dtype in HALVES:
+        names.calls([*c_expressions.cast_calls(dtype, "float32"),
+                     *c_expressions.cast_calls("float32", dtype)])  # fmt: skip
+        wide = [c_expressions.cast(dtype, "float32", each) for each in ("old", "element")]
+        return c_expressions.cast("float32", dtype, f"({wide[0]} + {wide[1]})")
+    return c_expressions.expression("add", (dtype, dtype), dtype, ("old", "element"))
+
+
+def _held(dtype: str) -> str:
+    """The C type of elements as they lie in memory."""
+    return "uint8_t" if dtype == "bool" else C_TYPES[dtype]
+
+
+# Prefix sums --------------------------------------------------------------------------------------
+
+
+def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """Running totals: a block scans a line, or one thread goes along it where order matters."""
+    x, name, result = op.args[0], op.primitive.name, name_of(op.dtype)
+    outer, n, inner = around(op, op.axes.names.index(op.attrs[0]))
+    exclusive, reverse = bool(op.attrs[1]), bool(op.attrs[2])
+    step = "add" if name == "cumsum" else "multiply"
+    reorders = name == "cumsum" or result not in FLOATS
+    first = c_expressions.literal(0 if name == "cumsum" else 1, result)
+    total = "double" if (name, result) == ("cumsum", "float32") else C_TYPES[result]
+    start = "-0.0" if name == "cumsum" and result in ("float32", "float64") else first
+    sign = c_expressions.ARITHMETIC[step].format("", "").strip()
+    x_name, out = names.memory(x), names.memory(op)
+    n_text, inner_text = names.length(n), names.length(inner)
+    place = f"(before * n + {'n - 1 - at' if reverse else 'at'}) * inner + column"
+    flag = " != 0" if name_of(x.dtype) == "bool" else ""
+    element = f"({total})({C_TYPES[result]})({x_name}[{place}]{flag})"
+    shown = "before_all" if exclusive else "all"
+    line = [
+        f"const int64_t n = {n_text}, inner = {inner_text};",
+        "const int64_t before = line / inner, column = line % inner;",
+    ]
+    if not reorders:
+        body = [
+            f"const int64_t line = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"if (line >= {names.length(outer * inner)}) return;",
+            *line,
+            f"{total} before_all = {start};",
+            "for (int64_t at = 0; at < n; at++) {",
+            f"    const {total} all = ({total})(before_all {sign} {element});",
+            f"    {out}[{place}] = ({C_TYPES[result]}){shown};",
+            "    before_all = all;",
+            "}",
+        ]
+        return [names.function(body, Grid(outer * inner, THREADS), THREADS, False)]
+    body = [
+        "const int64_t line = blockIdx.x;",
+        *line,
+        f"__shared__ {total} totals[{THREADS}];",
+        "const int rank = threadIdx.x;",
+        f"{total} before_tile = {start};",
+        f"for (int64_t tile = 0; tile < n; tile += {THREADS}) {{",
+        "    const int64_t at = tile + rank;",
+        f"    {total} mine = {start};",
+        f"    if (at < n) mine = {element};",
+        "    totals[rank] = mine;",
+        "    __syncthreads();",
+        f"    for (int apart = 1; apart < {THREADS}; apart *= 2) {{",
+        f"        if (rank >= apart) mine = ({total})(totals[rank - apart] {sign} mine);",
+        "        __syncthreads();",
+        "        totals[rank] = mine;",
+        "        __syncthreads();",
+        "    }",
+        f"    const {total} all = ({total})(before_tile {sign} mine);",
+        f"    const {total} before_all = rank == 0 ? before_tile : "
+        f"({total})(before_tile {sign} totals[rank - 1]);",
+        f"    if (at < n) {out}[{place}] = ({C_TYPES[result]}){shown};",
+        f"    before_tile = ({total})(before_tile {sign} totals[{THREADS - 1}]);",
+        "    __syncthreads();",
+        "}",
+    ]
+    return [names.function(body, Grid(outer * inner), THREADS, True)]
+
+
+# Order --------------------------------------------------------------------------------------------
+
+
+def _key(x: Op, names: KernelNames, text: str) -> tuple[str, str]:
+    """The type of an element's key, and its text."""
+    dtype = name_of(x.dtype)
+    helper = f"geon_key_{SUFFIXES[dtype]}"
+    names.calls([helper])
+    return f"uint{8 * x.dtype.itemsize}_t", f"{helper}({text})"
+
+
+def _sorted(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """Positions in the order of the elements there, merged run by run; equal ones as they lie.
+
+    Each element finds its place in a pair of runs by how many of the other run come before it.
+    """
+    x, name = op.args[0], op.primitive.name
+    at = x.axes.index(op.attrs[0])
+    outer, n, inner = around(x, at)
+    kept = op.axes.lengths[at] if name == "top_k" else n
+    x_name, out = names.memory(x), names.memory(op)
+    key_type, key = _key(x, names, f"{x_name}[line_start + (int64_t)(k) * inner]")
+    descending = "~" if name == "top_k" else ""
+    size = x.axes.size
+    works, half = names.scratch(), names.length(size * POSITION)
+    buffers = [f"((uint32_t *){works})", f"((uint32_t *)({works} + {half}))"]
+    head = [
+        f"const int64_t n = {names.length(n)}, inner = {names.length(inner)};",
+        "const int64_t column = at % inner, place = at / inner % n;",
+        "const int64_t line_start = at / inner / n * n * inner + column;",
+        f"#define KEY(k) (({key_type}){descending}{key})",
+    ]
+    at_line = [f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+               f"if (at >= {names.length(size)}) return;"]  # fmt: skip
+    chunks = [
+        *at_line,
+        *head,
+        f"const int64_t start = place / {CHUNK} * {CHUNK};",
+        f"const int64_t end = start + {CHUNK} < n ? start + {CHUNK} : n;",
+        f"const {key_type} mine = KEY(place);",
+        "int64_t before = 0;",
+        "for (int64_t other = start; other < end; other++) {",
+        f"    const {key_type} its = KEY(other);",
+        "    before += its < mine || (its == mine && other < place);",
+        "}",
+        f"{buffers[0]}[line_start + (start + before) * inner] = (uint32_t)place;",
+        "#undef KEY",
+    ]
+
+    def merge(source: str, target: str) -> list[str]:
+        return [
+            *at_line,
+            *head,
+            f"const uint32_t position = {source}[line_start + place * inner];",
+            f"const {key_type} mine = KEY(position);",
+            "const int64_t start = place / (2 * width) * (2 * width), middle = start + width;",
+            "const bool left = place < middle;",
+            "int64_t low = left ? middle : start;",
+            "int64_t high = left ? start + 2 * width : middle;",
+            "low = low < n ? low : n;",
+            "high = high < n ? high : n;",
+            "const int64_t first = low;",
+            "while (low < high) {",
+            "    const int64_t half = (low + high) / 2;",
+            f"    const uint32_t there = {source}[line_start + half * inner];",
+            f"    const {key_type} its = KEY(there);",
+            "    if (its < mine || (its == mine && !left)) low = half + 1;",
+            "    else high = half;",
+            "}",
+            "const int64_t own = left ? place - start : place - middle;",
+            f"{target}[line_start + (start + own + low - first) * inner] = position;",
+            "#undef KEY",
+        ]
+
+    def last(source: str) -> list[str]:
+        element = f"{source}[line_start + place * inner]"
+        value = f"{x_name}[line_start + (int64_t){element} * inner]" if name == "sort" else element
+        kept_text = names.length(kept)
+        start = f"at / inner / n * ({kept_text}) * inner + column"
+        return [
+            *at_line,
+            *head[:3],
+            f"if (place >= {kept_text}) return;",
+            f"{out}[{start} + place * inner] = {value};",
+        ]
+
+    grid = Grid(size, THREADS)
+    merges = [merge(*buffers), merge(*reversed(buffers))]
+    lasts = [last(buffer) for buffer in buffers]
+
+    def made(body: list[str], width: bool = False) -> Function:
+        return names.function(body, grid, THREADS, False, [WIDTH] if width else [])
+
+    return [
+        made(chunks),
+        Doubled(
+            (made(merges[0], True), made(merges[1], True)),
+            (made(lasts[0]), made(lasts[1])),
+            CHUNK,
+            n,
+        ),
+    ]
+
+
+def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
+    """The position of each line's extreme, the first of those equal: a block looks at a line."""
+    x, least = op.args[0], op.primitive.name == "argmin"
+    outer, n, inner = around(x, positions(op)[0])
+    x_name, out = names.memory(x), names.memory(op)
+    key_type, key = _key(x, names, "x")
+    flip = f"x != x ? {key} : ({key_type})~{key}" if least else key
+    team = Team(THREADS, THREADS)
+    best = Value(
+        (("best", key_type), ("found", "int64_t")),
+        lambda ending: [
+            f"if (best{ending} > best || (best{ending} == best && found{ending} < found)) {{",
+            f"    best = best{ending};",
+            f"    found = found{ending};",
+            "}",
+        ],
+        ("0", "INT64_MAX"),
+    )
+    body = [
+        *team.start(),
+        f"const int64_t n = {names.length(n)}, inner = {names.length(inner)};",
+        "const int64_t start = (int64_t)blockIdx.x / inner * n * inner + blockIdx.x % inner;",
+        *best.begun(),
+        f"for (int64_t at = rank; at < n; at += {THREADS}) {{",
+        f"    const {_held(name_of(x.dtype))} x = {x_name}[start + at * inner];",
+        f"    const {key_type} best_other = {flip};",
+        "    const int64_t found_other = at;",
+        *(f"    {line}" for line in best.combine("_other")),
+        "}",
+        *team.joined([best]),
+        f"if (rank == 0) {out}[blockIdx.x] = found;",
+    ]
+    return [names.function(body, Grid(outer * inner), THREADS, True)]
+
+
+LIBRARY: dict[str, Callable[[Op, KernelNames, int], list[Part]]] = {
+    "checked": _checked,
+    "sort": _sorted,
+    "argsort": _sorted,
+    "top_k": _sorted,
+    "argmax": _extreme,
+    "argmin": _extreme,
+    "cumsum": _prefix,
+    "cumprod": _prefix,
+    "scatter_set": _scatter,
+    "scatter_add": _scatter,
+}
+SORTS = frozenset(("sort", "argsort", "top_k"))

@@ -1,0 +1,140 @@
+"""What one kernel calls its memory and its lengths: the parameters of its CUDA functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...op_graph.affine import Size
+from ...op_graph.op_graph import Op
+from ..kernels.lower import Work
+from ..kernels.types import Call, Nest
+from ..lowering.memory import Plan
+from ..lowering.places import place_of
+from ..lowering.schedule import Kernel
+from ..printing.dialect import Lanes
+from ..printing.parameters import Parameter, Parameters, Place
+from .dialect import ThreadLanes
+from .launches import Grid
+
+NAME = "KERNEL"  # stands for the name of a function until the module gives it one
+FAILED = Parameter("failed", "int64_t", ("report", None))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A CUDA function, with ``NAME`` for its name, and how it is launched.
+
+    Its threads ``meet`` where they have barriers. ``calls`` are the helper functions that it calls,
+    ``files`` those of ``cuda/`` that it needs.
+    """
+
+    text: str
+    parameters: tuple[Parameter, ...]
+    grid: Grid
+    threads: int
+    meets: bool
+    calls: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Doubled:
+    """Two functions that take turns, each given a width as its last parameter, and for each of them
+    the function that goes on from there: see ``Rounds``."""
+
+    functions: tuple[Function, Function]
+    last: tuple[Function, Function]
+    first: int
+    until: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Parts that run where none of the sizes in ``holds`` is negative, else others."""
+
+    holds: tuple[Size, ...]
+    parts: tuple[Part, ...]
+    others: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """``size`` bytes copied from place to place."""
+
+    target: Place
+    source: Place
+    size: Size
+
+
+Part = Function | Doubled | Either | Moved
+
+
+class KernelNames(Parameters):
+    """The parameters of one kernel, its scratch memory, and what says that an earlier one failed.
+
+    With ``guarded`` nothing is done once a kernel has failed.
+    """
+
+    lanes: Lanes
+
+    def __init__(self, plan: Plan, kernel: Kernel, guarded: bool) -> None:
+        self.plan, self.kernel, self.guarded = plan, kernel, guarded
+        operands = () if isinstance(kernel.work, Call) else kernel.work.operands
+        super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
+        self.works: Parameter | None = None
+        self.lanes = ThreadLanes(is_by_elements(kernel.work))
+
+    def scratch(self) -> str:
+        """The name of the memory that the kernel works in."""
+        self.works = Parameter("scratch", "char", ("arena", self.plan.scratch[self.kernel.op]))
+        return self.works.name
+
+    def memory(self, op: Op) -> str:
+        """The typed pointer to the memory that ``op`` looks at as a whole."""
+        return self.pointer(self.plan.schedule.base[op])
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """All parameters, pointers first."""
+        further = [] if self.works is None else [self.works]
+        guard = [FAILED] if self.guarded else []
+        return [*guard, *self.pointers.values(), *further, *self.of_lengths]
+
+    def function(
+        self,
+        body: Sequence[str],
+        grid: Grid,
+        threads: int,
+        meets: bool,
+        further: Sequence[Parameter] = (),
+        files: tuple[str, ...] = (),
+    ) -> Function:
+        """The function that runs these statements."""
+        parameters = [*self.parameters, *further]
+        places = [p.place for p in parameters if p.pointer]
+        declared = ", ".join(declaration(p, places.count(p.place) == 1) for p in parameters)
+        head = f'extern "C" __global__ void __launch_bounds__({threads}) {NAME}({declared})'
+        guard = ["    if (*failed) return;"] if self.guarded else []
+        lines = [head, "{", *guard, *indented(body), "}", ""]
+        calls = tuple(self.called)
+        return Function("\n".join(lines), tuple(parameters), grid, threads, meets, calls, files)
+
+
+def is_by_elements(work: Work) -> bool:
+    """Whether a nest does nothing but store elements, each by a thread."""
+    if not isinstance(work, Nest):
+        return False
+    return not work.ending and not any(step.reductions or step.keeps for step in work.passes)
+
+
+def declaration(parameter: Parameter, alone: bool) -> str:
+    """The declaration of a parameter; ``alone`` where no other one is in its place."""
+    if not parameter.pointer:
+        return f"{parameter.ctype} {parameter.name}"
+    return f"{parameter.ctype} *{'__restrict__ ' if alone else ''}{parameter.name}"
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    """Lines of a block; those of the preprocessor stay at the margin."""
+    return ["    " + line if line[:1] != "#" else line for line in lines]

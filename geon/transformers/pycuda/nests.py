@@ -1,0 +1,338 @@
+"""A loop nest as CUDA: a thread for each element, or a team of threads for each row.
+
+What is reduced over all elements is found in two stages where there are many: parts by blocks, put
+together in their order by one block. How work is divided follows from lengths alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...op_graph.affine import Size
+from ...op_graph.lengths import product
+from ..kernels.types import Loop, Nest, Pass, RowArray
+from ..lowering.scratch import lines as up_to_lines
+from ..printing.nests import PrintedNest, PrintedPass, print_nest
+from .dialect import RowStore
+from .launches import Grid
+from .naming import Either, Function, KernelNames, Moved, Part, indented, is_by_elements
+from .teams import CHAIN, WARP, Lines, Team, ended, places, turns, values_of
+from .tiles import tiled_function
+
+THREADS = 256  # of a block
+FEW = 4  # elements of a row that one thread takes
+SHORT = 1024  # elements of a row that a warp takes
+PIECE = CHAIN * THREADS  # elements of a block's part of what is reduced over all
+PARTS = 512  # blocks that find parts, at most
+SHARED = 32 << 10  # bytes of a block's shared memory that arrays of rows may take
+SLOTS = 512  # blocks that have a part of scratch memory, at most
+
+
+def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
+    """The functions of a nest, in the order in which they run."""
+    if work.pieces:
+        pieces = [part for piece in work.pieces for part in nest_parts(piece, names)]
+        if not work.holds:
+            return pieces
+        whole = nest_parts(replace(work, pieces=()), names)
+        return [Either(work.holds, tuple(pieces), tuple(whole))]
+    found: list[Part] = []
+    if work.fill is not None:
+        target, source = (
+            names.place_of(work.operands[n]) for n in (work.fill.operand, work.fill.source)
+        )
+        whole_op = work.operands[work.fill.operand]
+        if target != source:
+            found.append(Moved(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
+    writer = _Writer(work, names)
+    return [*found, *writer.parts()]
+
+
+def parts_bytes(nest: Nest) -> Size:
+    """The bytes of the partial values of a nest without rows, one line of them for each state."""
+    if nest.rows or nest.across is not None or not is_divided(nest):
+        return 0
+    found = [r for step in nest.steps if isinstance(step, Pass) for r in step.reductions]
+    return sum(len(reduction.states) for reduction in found) * PARTS * 8
+
+
+def is_divided(nest: Nest) -> bool:
+    """Whether a nest without rows reduces so much that several blocks find parts."""
+    if nest.rows or nest.across is not None:
+        return False
+    passes = [step for step in nest.steps if isinstance(step, Pass)]
+    if not any(step.reductions for step in passes):
+        return False
+    return any(
+        not isinstance(n, int) or n > PIECE
+        for n in (product(loop.extent for loop in step.loops) for step in passes)
+    )
+
+
+def slot_bytes(arrays: Sequence[RowArray]) -> Size:
+    """The bytes of scratch memory that arrays of a row take, where they are not shared memory."""
+    if arrays_shared(arrays):
+        return 0
+    total: Size = 0
+    for array in arrays:
+        total = total + up_to_lines(array.size * array.dtype.itemsize)
+    return total
+
+
+def arrays_shared(arrays: Sequence[RowArray]) -> bool:
+    """Whether the arrays of a row lie in shared memory."""
+    total: Size = 0
+    for array in arrays:
+        total = total + array.size * array.dtype.itemsize
+    return isinstance(total, int) and total <= SHARED
+
+
+class _Writer:
+    def __init__(self, nest: Nest, names: KernelNames) -> None:
+        self.nest, self.names = nest, names
+        self.printed: PrintedNest = print_nest(nest, names)
+        self.extent = names.length
+        loops = [*nest.rows, *(loop for step in nest.passes for loop in step.loops)]
+        for loop in [*loops, nest.across] if nest.across is not None else loops:
+            self.extent(
+                loop.extent
+            )  # all lengths are parameters before the first function is written
+
+    def parts(self) -> list[Part]:
+        """The functions."""
+        if is_by_elements(self.nest):
+            return self.by_elements()
+        if is_divided(self.nest):
+            return self.in_parts()
+        return [self.by_rows()]
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops over rows, those side by side too."""
+        across = [] if self.nest.across is None else [self.nest.across]
+        return [*self.nest.rows, *across]
+
+    # Elements -----------------------------------------------------------------------------------
+
+    def by_elements(self) -> list[Part]:
+        """A thread for each element of each pass; what crosses memory goes by tiles."""
+        before: list[str] = [*self.printed.top.lines]
+        cases: list[tuple[list[Loop], Lines]] = []
+        found: list[Part] = []
+        for line in self.printed.row.lines:
+            if not isinstance(line, PrintedPass):
+                before.append(line)
+            elif line.turned:
+                found.append(tiled_function(self.nest, line, [*before], self.names))
+            else:
+                inner = [*map(str, line.body.lines), *map(str, line.stores)]
+                cases.append(([*self.loops, *line.loops], [*before, *inner]))
+        if not cases and not found:  # nothing but values of rows
+            cases.append((self.loops, before))
+        return [*found, self.elements(cases)] if cases else found
+
+    def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> Function:
+        """A thread for each element of loops, one after the other, with its statements."""
+        body: Lines = [f"int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;"]
+        units: Size = 0
+        for loops, statements in cases:
+            count = product(loop.extent for loop in loops)
+            units = units + count
+            size = self.extent(count)
+            inner = [*self.indices(loops, "at"), *self.first(statements), *statements, "return;"]
+            body += [f"if (at < {size}) {{", *indented(inner), "}", f"at -= {size};"]
+        return self.names.function(body[:-1], Grid(units, THREADS), THREADS, False)
+
+    def first(self, statements: Lines) -> Lines:
+        """What stores of rows ask: whether this thread is the one that does it."""
+        stored = any(isinstance(statement, RowStore) for statement in statements)
+        return ["const bool first = true;"] if stored else []
+
+    def indices(self, loops: Sequence[Loop], at: str) -> Lines:
+        """The loops' variables of element number ``at``."""
+        found = places(loops, at, self.extent)
+        if self.nest.across is not None:
+            found.append("const int64_t first_lane = 0;")
+        return found
+
+    # Rows ---------------------------------------------------------------------------------------
+
+    def by_rows(self) -> Part:
+        """A team for each row: open lengths decide when they are known."""
+        counts = [product(loop.extent for loop in step.loops) for step in self.nest.passes]
+        open_counts = [n for n in counts if not isinstance(n, int)]
+        known = max((n for n in counts if isinstance(n, int)), default=1)
+        if self.nest.across is not None:
+            many = bool(open_counts) or known > 2 * FEW
+            size = THREADS // WARP if many else 1
+            return self.side_by_side(Team(size, THREADS, THREADS // size))
+        threads = THREADS if self.nest.rows else 0
+        block = Team(THREADS, THREADS)
+        if self.nest.arrays or known > SHORT:
+            return self.each_row(block)
+        warp = Team(WARP, threads or WARP)
+        if open_counts:
+            short = tuple([SHORT - n for n in open_counts])
+            return Either(short, (self.each_row(warp),), (self.each_row(block),))
+        return self.each_row(Team(1, threads or 1) if known <= FEW else warp)
+
+    def each_row(self, team: Team) -> Function:
+        """A team for each row."""
+        nest = self.nest
+        rows = product(loop.extent for loop in nest.rows)
+        arrays, slots = self.arrays()
+        row = "blockIdx.x"
+        if team.rows > 1:
+            row = f"blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
+        first = "const bool first = rank == 0;"
+        lines = [*self.printed.row.lines, *self.printed.ending.lines]
+        inner = places(nest.rows, "row", self.extent)
+        inner += self.statements(team, lines, again=slots)
+        top = [*map(str, self.printed.top.lines)]
+        start = [*team.start(), first]
+        if slots:
+            size = self.extent(rows)
+            loop = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
+            body = [*start, *arrays, *top, loop, *indented(inner), "}"]
+            return self.names.function(body, Grid(rows, 1, SLOTS), THREADS, True)
+        body = [*start, *arrays]
+        if nest.rows:
+            body.append(f"const int64_t row = (int64_t){row};")
+            if team.rows > 1:
+                body.append(f"if (row >= {self.extent(rows)}) return;")
+        body += [*top, *inner]
+        return self.names.function(body, Grid(rows, team.rows), team.threads, team.meets)
+
+    def side_by_side(self, team: Team) -> Function:
+        """A block for some neighbouring rows."""
+        nest = self.nest
+        rows = product(loop.extent for loop in nest.rows)
+        assert nest.across is not None
+        lanes = nest.across.extent
+        blocks = (lanes + team.beside - 1) // team.beside
+        size, count = self.extent(lanes), self.extent(blocks)
+        body = [
+            *team.start(),
+            f"const int64_t first_lane = (int64_t)blockIdx.x % ({count}) * {team.beside};",
+            f"int64_t lane = threadIdx.x % {team.beside};",
+            f"const bool inside = first_lane + lane < {size};",
+            "const bool first = inside && rank == 0;",
+            "if (!inside) lane = 0;",
+        ]
+        if nest.rows:
+            body.append(f"const int64_t row = (int64_t)blockIdx.x / ({count});")
+            body += places(nest.rows, "row", self.extent)
+        body += [*map(str, self.printed.top.lines)]
+        body += self.statements(team, self.printed.row.lines, inside=True)
+        return self.names.function(body, Grid(rows * blocks), team.threads, team.meets)
+
+    def arrays(self) -> tuple[Lines, bool]:
+        """The arrays that a row fills, and whether they lie in scratch memory."""
+        if not self.nest.arrays:
+            return [], False
+        made = self.printed.arrays
+        if arrays_shared(self.nest.arrays):
+            return [
+                f"__shared__ {a.ctype} {a.name}[{max(int(str(a.size)), 1)}];" for a in made
+            ], False
+        each = self.extent(slot_bytes(self.nest.arrays))
+        lines = [f"char *const slot = {self.names.scratch()} + (int64_t)blockIdx.x * ({each});"]
+        offset: Size = 0
+        for a in made:
+            at = self.extent(offset)
+            lines.append(f"{a.ctype} *const {a.name} = ({a.ctype} *)(slot + {at});")
+            offset = offset + up_to_lines(a.size * a.itemsize)
+        return lines, True
+
+    def statements(
+        self, team: Team, lines: Sequence[object], inside: bool = False, again: bool = False
+    ) -> Lines:
+        """The statements of a row, its passes shared by the team; with ``again`` others follow.
+
+        The team meets where what one thread stores lies where others read, before and after.
+        """
+        found: Lines = []
+        met, stored = True, False
+        for number, line in enumerate(lines):
+            last = number == len(lines) - 1 and not again
+            if isinstance(line, PrintedPass):
+                found += team.meet() if stored else []
+                found += self.shared(team, line, inside, last)
+                met, stored = True, False
+                continue
+            if isinstance(line, RowStore):
+                found += [] if met else team.meet()
+                stored = True
+            met = isinstance(line, RowStore)
+            found.append(str(line))
+        return found + (team.meet() if again and stored else [])
+
+    def shared(self, team: Team, made: PrintedPass, inside: bool, last: bool) -> Lines:
+        """A pass shared by a team, which has met when it ends, unless it is the last one."""
+        count = product(loop.extent for loop in made.loops)
+        size = self.extent(count)
+        high = f"(inside ? {size} : 0)" if inside else size
+        values = values_of(made)
+        begun = [line for value in values for line in value.begun()]
+        few = isinstance(count, int) and count <= CHAIN * team.size
+        loop = turns(made, self.extent, ("rank", high), team.size, few)
+        joined = team.joined(values)
+        meets = [] if last or joined[-1:] == team.meet() else team.meet()
+        return [*begun, *loop, *joined, *ended(made), *meets]
+
+    # All elements -------------------------------------------------------------------------------
+
+    def in_parts(self) -> list[Part]:
+        """Parts of each pass by many blocks, then what comes of them by one."""
+        scratch = self.names.scratch()
+        team = Team(THREADS, THREADS)
+        top = [*map(str, self.printed.top.lines)]
+        start = [*team.start(), "const bool first = rank == 0;"]
+        found: list[Part] = []
+        end: Lines = [*start, *top]
+        offset = 0
+        for line in self.printed.row.lines:
+            if not isinstance(line, PrintedPass):
+                end.append(str(line))
+                continue
+            count = product(loop.extent for loop in line.loops)
+            size, grid = self.extent(count), Grid(count, PIECE, PARTS)
+            values = values_of(line)
+            held = [(name, ctype) for value in values for name, ctype in value.parts]
+            at = [
+                f"({ctype} *)({scratch} + {offset + 8 * PARTS * k})"
+                for k, (_, ctype) in enumerate(held)
+            ]
+            offset += 8 * PARTS * len(held)
+            body = [
+                *start,
+                f"const int64_t share = ({size} + gridDim.x - 1) / gridDim.x;",
+                "const int64_t begin = (int64_t)blockIdx.x * share;",
+                f"const int64_t end = begin + share < {size} ? begin + share : {size};",
+                *top,
+                *[text for value in values for text in value.begun()],
+                *turns(line, self.extent, ("begin + rank", "end"), THREADS, False),
+                *team.joined(values),
+            ]
+            body += [
+                f"if (first) ({place})[blockIdx.x] = {name};"
+                for (name, _), place in zip(held, at, strict=True)
+            ]
+            found.append(self.names.function(body, grid, THREADS, True))
+            blocks = f"({size} + {PIECE - 1}) / {PIECE}"
+            end += [text for value in values for text in value.begun()]
+            places_of = {name: place for (name, _), place in zip(held, at, strict=True)}
+            inner: Lines = []
+            for value in values:
+                inner += [f"const {t} {n}_other = ({places_of[n]})[part];" for n, t in value.parts]
+                inner += value.combine("_other")
+            if values:
+                end += ["{", f"    const int64_t blocks = {blocks};",
+                        f"    const int64_t parts = blocks < {PARTS} ? blocks : {PARTS};",
+                        f"    for (int64_t part = rank; part < parts; part += {THREADS}) {{",
+                        *indented(indented(inner)), "    }", "}"]  # fmt: skip
+                end += [*team.joined(values), *ended(line)]
+        end += self.statements(team, self.printed.ending.lines)
+        found.append(self.names.function(end, Grid(1), THREADS, True))
+        return found

@@ -1,0 +1,73 @@
+"""CUDA text as machine code for an architecture: by NVRTC, or by nvcc where that is missing."""
+
+from __future__ import annotations
+
+import shutil
+import site
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ...errors import DeviceError
+
+# A product and a sum round twice, as on every other target: so random numbers have the same bits.
+FLAGS = ("--fmad=false", "--std=c++17")
+CURE = "pip install 'geon[cuda]', or install the CUDA toolkit"
+
+
+def compiled(source: str, architecture: str) -> bytes:
+    """The cubin of a module; ``DeviceError`` where there is no compiler, or it refuses the text."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        return by_nvcc(source, architecture)
+    return by_nvrtc(nvrtc, source, architecture)
+
+
+def find_nvcc() -> str | None:
+    """Where nvcc is: on the path, or brought by NVIDIA's wheels; None where it is not."""
+    found = shutil.which("nvcc")
+    if found is None:
+        for folder in map(Path, site.getsitepackages()):
+            for path in sorted(folder.glob("nvidia/*/bin/nvcc")):
+                return str(path)
+    return found
+
+
+def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
+    """The cubin by NVRTC."""
+
+    def done(answer: Any) -> Any:
+        status, *values = answer
+        if int(status) != 0:
+            raise DeviceError(f"NVRTC failed: {status}")
+        return values[0] if values else None
+
+    program = done(nvrtc.nvrtcCreateProgram(source.encode(), b"geon.cu", 0, [], []))
+    options = [flag.encode() for flag in (*FLAGS, f"--gpu-architecture={architecture}")]
+    (status, *_) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    if int(status) != 0:
+        log = b" " * done(nvrtc.nvrtcGetProgramLogSize(program))
+        done(nvrtc.nvrtcGetProgramLog(program, log))
+        raise DeviceError(f"NVRTC does not compile for {architecture}:\n{log.decode()[:4000]}")
+    binary = b" " * done(nvrtc.nvrtcGetCUBINSize(program))
+    done(nvrtc.nvrtcGetCUBIN(program, binary))
+    done(nvrtc.nvrtcDestroyProgram(program))
+    return binary
+
+
+def by_nvcc(source: str, architecture: str, *flags: str) -> bytes:
+    """The cubin by nvcc."""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise DeviceError(f"there is no compiler for CUDA, neither NVRTC nor nvcc: {CURE}")
+    with tempfile.TemporaryDirectory(prefix="geon-") as folder:
+        text, made = Path(folder, "geon.cu"), Path(folder, "geon.cubin")
+        text.write_text(source, "utf-8")
+        command = [nvcc, "-cubin", f"-arch={architecture}", *FLAGS, *flags]
+        command += ["-o", str(made), str(text)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise DeviceError(f"nvcc does not compile for {architecture}:\n{done.stderr[:4000]}")
+        return made.read_bytes()

@@ -1,0 +1,80 @@
+"""What scratch memory CUDA kernels work in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...op_graph.affine import Size
+from ...op_graph.lengths import evaluate, product
+from ...op_graph.op_graph import Op
+from ..kernels.lower import Work
+from ..kernels.types import Call, Nest
+from ..lowering.schedule import Schedule
+from ..lowering.scratch import Scratch
+from .library import POSITION, SORTS
+from .nests import SLOTS, parts_bytes, slot_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """``each`` bytes for each block that works at one time: one for a row, and no more than
+    there are ``slots``."""
+
+    each: Size
+    rows: Size
+    slots: int
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all slots."""
+        return evaluate(self.each, lengths) * max(1, min(self.slots, evaluate(self.rows, lengths)))
+
+    def most(self, threads: int) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        rows = self.rows if isinstance(self.rows, int) else self.slots
+        return self.each * max(1, min(self.slots, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """So many bytes."""
+
+    size: Size
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """That many."""
+        return evaluate(self.size, lengths)
+
+    def most(self, threads: int) -> Size:
+        """That many."""
+        return self.size
+
+
+def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
+    """The scratch memory of a schedule's kernels, by their op."""
+    found: dict[Op, Scratch] = {}
+    for kernel in schedule.kernels:
+        scratch = _of(kernel.work)
+        if scratch is not None:
+            found[kernel.op] = scratch
+    return found
+
+
+def _of(work: Work) -> Scratch | None:
+    if isinstance(work, Nest):
+        return _of_nest(work)
+    if isinstance(work, Call) and work.op.primitive.name in SORTS:
+        return Bytes(2 * work.op.args[0].axes.size * POSITION)
+    return None
+
+
+def _of_nest(nest: Nest) -> Scratch | None:
+    """The arrays of rows that do not lie in shared memory, or the parts of what is reduced."""
+    each, parts = slot_bytes(nest.arrays), parts_bytes(nest)
+    if not (isinstance(each, int) and each == 0):
+        return Slots(each, product(loop.extent for loop in nest.rows), SLOTS)
+    if not (isinstance(parts, int) and parts == 0):
+        return Bytes(parts)
+    return None

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Checks the PyCUDA transformer on a machine with an NVIDIA GPU, a CUDA toolkit, Python 3.12 and no
+# network, from a folder that scripts/gpu_carry.sh has filled. Usage:
+#
+#     scripts/gpu_check.sh FOLDER REPORT [PART ...]
+#
+# Parts run in this order, each leaves REPORT/<part>.txt, and one that has passed is not run again:
+# build (PyCUDA, geon), suite (all numeric tests on the device), demo (the examples), sanitizer
+# (compute-sanitizer over a part of the suite), bench (figures). REPORT/summary.txt says how each
+# ended. All together take less than nine minutes on an H100 machine with 16 cores.
+set -uo pipefail
+carried=$(realpath "${1:?"usage: scripts/gpu_check.sh FOLDER REPORT [PART ...]"}")
+mkdir -p "${2:?"usage: scripts/gpu_check.sh FOLDER REPORT [PART ...]"}"
+report=$(realpath "$2")
+shift 2
+cd "$(dirname "$0")/.."
+parts=("$@")
+if [ ${#parts[@]} -eq 0 ]; then parts=(build suite demo sanitizer bench); fi
+venv=$report/venv
+python=$venv/bin/python
+cuda=${CUDA_ROOT:-/usr/local/cuda}
+export CUDA_ROOT=$cuda PATH=$cuda/bin:$PATH
+# The includes lie in one of these folders, libcuda or its stub in one of those.
+for include in "$cuda/include" "$cuda/targets/x86_64-linux/include"; do
+    [ -e "$include/cuda.h" ] && export CPATH=$include${CPATH:+:$CPATH}
+done
+for library in "$cuda/lib64" "$cuda/lib64/stubs" "$cuda/targets/x86_64-linux/lib/stubs"; do
+    [ -d "$library" ] && export LIBRARY_PATH=$library${LIBRARY_PATH:+:$LIBRARY_PATH}
+done
+export LD_LIBRARY_PATH=$cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export GEON_CACHE=$report/cache
+install=("$python" -m pip install --quiet --no-index --find-links "$carried")
+
+build() {
+    nvidia-smi
+    python3 -m venv "$venv" || python3 -m venv --without-pip "$venv" || return 1
+    "${install[@]}" setuptools wheel numpy pytools mako platformdirs || return 1
+    local sources=$report/sources
+    rm -rf "$sources" && mkdir -p "$sources" || return 1
+    tar -xzf "$carried"/pycuda-*.tar.gz -C "$sources" --strip-components 1 || return 1
+    local without=()
+    [ -e "$cuda/include/curand.h" ] || without=(--no-cuda-enable-curand)
+    (cd "$sources" && "$python" configure.py --cuda-root="$cuda" "${without[@]}" &&
+        MAKEFLAGS=-j8 "$python" -m pip install --quiet --no-index --no-deps --no-build-isolation .) || return 1
+    "${install[@]}" cuda-bindings sympy cachetools safetensors ml_dtypes pytest pytest-timeout \
+        pytest-xdist hypothesis scipy mpmath xarray threadpoolctl scikit-learn tqdm || return 1
+    "$python" -m pip install --quiet --no-index --no-deps --no-build-isolation --editable . || return 1
+    "$python" -m geon doctor | tee /dev/stderr | grep -q "^ok  pycuda"
+}
+
+suite() {
+    timeout 240 "$python" -m pytest -q -n 8 -p no:cacheprovider --transformer pycuda \
+        geon/testing tests
+}
+
+demo() {
+    GEON_TRANSFORMER=pycuda timeout 60 "$python" examples/digits.py train &&
+        GEON_TRANSFORMER=pycuda timeout 60 "$python" examples/digits.py predict
+}
+
+sanitizer() {
+    local tool
+    for tool in memcheck racecheck; do
+        timeout 60 compute-sanitizer --tool $tool --error-exitcode 9 \
+            "$python" -m tests.cuda.on_gpu kernels || return 1
+    done
+}
+
+bench() {
+    timeout 120 "$python" -m tests.cuda.on_gpu figures
+}
+
+for part in "${parts[@]}"; do
+    if [ -e "$report/$part.passed" ]; then continue; fi
+    start=$SECONDS
+    if "$part" > "$report/$part.txt" 2>&1; then
+        touch "$report/$part.passed"
+        end=passed
+    else
+        end="failed, see $report/$part.txt"
+    fi
+    echo "$part: $end, $((SECONDS - start)) s" | tee -a "$report/summary.txt"
+    [ "$part" = build ] && [ "$end" != passed ] && exit 1
+done
+! grep -q failed "$report/summary.txt"

@@ -1,0 +1,42 @@
+"""A process that runs kernels of every kind under the address and undefined-behaviour sanitizers.
+
+Started by ``test_sanitized`` with the sanitizer's library before all others.
+"""
+
+import sys
+
+import numpy as np
+
+import geon
+from geon.transformers.pycuda import host, nests
+from geon.transformers.pycuda.device import Signature
+from geon.transformers.pycuda.dialect import cuda_text
+from tests.cuda.test_lengths import GRAPHS, data, v, x
+
+OUTSIDE = 'extern "C" __global__ void tried(float *x) { x[threadIdx.x + 64] = 1; }\n'
+
+
+def everything():
+    with geon.make_transformer("cuda-on-host", checks="memory") as transformer:
+        for name, graph in GRAPHS.items():
+            inputs = [x, v] if name in ("elements", "vector") else [x]
+            f = transformer.computation(graph, *inputs, plan=False)
+            for n, c in ((1, 1), (3, 33), (65, 31), (2, nests.SHORT + 3)):
+                f(*data(n, c)[: len(inputs)])
+        table = geon.placeholder([geon.Axis("V", 9), geon.Axis("C")], name="table")
+        at = geon.placeholder([geon.Axis("T")], "int64", name="at")
+        rows = geon.gather(table, at, table.axes[0])
+        f = transformer.computation([rows, geon.deriv(geon.sum(rows * rows), table)], table, at)
+        f(np.ones((9, 5), np.float32), np.arange(-9, 9))
+
+
+def outside():
+    device = host.device("memory")
+    signature = Signature("tried", ("float *",), False)
+    kernels = device.load(cuda_text("prelude.cuh") + OUTSIDE, [signature])
+    device.launch(kernels["tried"], 1, 64, [device.allocate(4 * 64)])
+
+
+if __name__ == "__main__":
+    {"everything": everything, "outside": outside}[sys.argv[1]]()
+    print("done")

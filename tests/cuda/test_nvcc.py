@@ -1,0 +1,32 @@
+"""Every golden kernel compiles for two architectures, where there is nvcc; warnings are errors."""
+
+import pytest
+
+from geon.errors import DeviceError
+from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
+from tests.golden import registers
+from tests.golden.emitting import cuda
+from tests.golden.programs import PROGRAMS, WITHOUT_C
+
+pytestmark = pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
+NAMES = [name for name in PROGRAMS if name not in WITHOUT_C]
+
+
+@pytest.mark.parametrize("architecture", registers.ARCHITECTURES)
+@pytest.mark.parametrize("name", NAMES)
+def test_golden_kernels_compile(name, architecture):
+    found = registers.compiled(cuda(name, own=False).source, architecture)
+    assert found
+    assert all(used <= 255 for used, _ in found.values())
+    if architecture != registers.ARCHITECTURES[-1]:
+        return
+    lines = registers.FILE.read_text().splitlines()
+    if registers.version() in lines[0]:  # another one may take other registers
+        expected = next(line for line in lines if line.startswith(f"{name}: "))
+        assert registers.line(name, found) == expected
+
+
+def test_a_text_that_is_refused():
+    with pytest.raises(DeviceError, match="nvcc does not compile for sm_80"):
+        by_nvcc("__global__ void f( {", "sm_80")
+    assert by_nvcc('extern "C" __global__ void f() {}', "sm_80").startswith(b"\x7fELF")

@@ -89,8 +89,10 @@ def pieces_text(
         past = passing if passing is not None and may_pass(piece) else None
         return nest_text(printed, names, called, vector_bytes, past)
 
+    called = dict(names.called)
     for piece in (work, *work.pieces):
         text(piece, name)  # all are parameters now
+    names.called = called
     if len(work.pieces) == 1 and not work.holds:
         return text(work.pieces[0], name)
     parts = [text(piece, f"{name}_{k}") for k, piece in enumerate(work.pieces)]

@@ -363,7 +363,7 @@ class _Module:
 
 @cache
 def small_functions() -> dict[str, str]:
-    """The functions that only units of kernels have, by the name that kernels call."""
+    """Functions of units of kernels, by the name that kernels call."""
     return {**OWN, **transposes(), "geon_past_put": c_text("past.h")}
 
 

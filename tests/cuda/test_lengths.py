@@ -33,6 +33,13 @@ def softmax(x):
 
 GRAPHS = {
     "elements": geon.tanh(x) * v + 1,
+    "types": [
+        x > 0,
+        geon.cast(x, "int8"),
+        geon.cast(x, "float16"),
+        geon.cast(x, "float64") * 3,
+        geon.where(geon.cast(x, "int32") > 1, geon.cast(x, "bfloat16"), 0),
+    ],
     "softmax": softmax(x),
     "softmax_of_columns": geon.softmax(x, normalization_axes=N),
     "slope_of_softmax": geon.deriv(geon.sum(geon.square(softmax(x))), x),
@@ -79,7 +86,7 @@ def test_open_lengths(name, both):
     inputs = [x, v] if name in ("elements", "vector") else [x]
     f, g = (each.computation(graph, *inputs) for each in both)
     for n, c in shapes():
-        if 0 in (n, c) and name not in ("elements", "product", "prefixes"):
+        if 0 in (n, c) and name not in ("elements", "types", "product", "prefixes"):
             continue
         given = data(n, c)[: len(inputs)]
         compare(f(*given), g(*given), (name, n, c))
@@ -110,7 +117,8 @@ def compare(found, expected, where):
     found = found if isinstance(found, tuple) else (found,)
     expected = expected if isinstance(expected, tuple) else (expected,)
     for a, b in zip(found, expected, strict=True):
-        if np.asarray(b).dtype.kind == "f":
+        if np.asarray(b).dtype.kind in "fV":
+            a, b = (np.asarray(each).astype(np.float64) for each in (a, b))
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5, err_msg=str(where))
         else:
             np.testing.assert_array_equal(a, b, err_msg=str(where))

@@ -83,6 +83,7 @@ FILES = {
     "transformers/pycuda/nests.py": ON_DEVICES,
     "transformers/pycuda/teams.py": ON_DEVICES,
     "transformers/pycuda/tiles.py": ON_DEVICES,
+    "transformers/pycuda/vectors.py": ON_DEVICES,
     "transformers/pycuda/launches.py": ADDRESS,
     "transformers/pycuda/host.py": "flags, an alignment, and how much of a message is shown",
     "transformers/pycuda/nvrtc.py": "flags, and how much of a message is shown",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...op_graph.affine import Affine, Size
@@ -167,14 +167,24 @@ def is_direct(offset: Affine) -> bool:
     return all(isinstance(atom, str) for atom in offset.terms)
 
 
-def print_nest(nest: Nest, names: Names, strips: Strips | None = None) -> PrintedNest:
-    """The statements of a nest; with ``strips`` the machine has functions of strips."""
-    return _NestPrinter(nest, names, strips).printed()
+def print_nest(
+    nest: Nest,
+    names: Names,
+    strips: Strips | None = None,
+    loaded: Mapping[Load, str] | None = None,
+) -> PrintedNest:
+    """The statements of a nest; with ``strips`` the machine has functions of strips.
+
+    ``loaded`` has the texts of elements that were read before the statements of one element.
+    """
+    return _NestPrinter(nest, names, strips, loaded or {}).printed()
 
 
 class _NestPrinter:
-    def __init__(self, nest: Nest, names: Names, strips: Strips | None) -> None:
-        self.nest, self.names, self.strips = nest, names, strips
+    def __init__(
+        self, nest: Nest, names: Names, strips: Strips | None, loaded: Mapping[Load, str]
+    ) -> None:
+        self.nest, self.names, self.strips, self.loaded = nest, names, strips, loaded
         self.depths = Depths.of(nest)
         self.scalars = ScalarPrinter(names, self.depths)
         self.top = Block()
@@ -215,6 +225,8 @@ class _NestPrinter:
         strips = self.strips if row.lanes is None and takes_strips(step, self.depths) else None
         if strips is not None:
             body.called = []
+        for load, name in self.loaded.items():
+            body.names[load] = name
         made = PrintedPass(step.loops, body, weight(step, self.depths))
         lanes, across = self.names.lanes, self.nest.across
         if lanes.tiles and across is not None and crosses(step, across.name):

@@ -19,6 +19,7 @@ from .launches import Grid
 from .naming import Either, Function, KernelNames, Moved, Part, indented, is_by_elements
 from .teams import CHAIN, WARP, Lines, Team, ended, places, turns, values_of
 from .tiles import tiled_function
+from .vectors import vector_function
 
 THREADS = 256  # of a block
 FEW = 4  # elements of a row that one thread takes
@@ -45,8 +46,10 @@ def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
         whole_op = work.operands[work.fill.operand]
         if target != source:
             found.append(Moved(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
-    writer = _Writer(work, names)
-    return [*found, *writer.parts()]
+    together = vector_function(work, names)
+    if together is not None:
+        return [*found, together]
+    return [*found, *_Writer(work, names).parts()]
 
 
 def parts_bytes(nest: Nest) -> Size:

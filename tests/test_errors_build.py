@@ -1,7 +1,9 @@
 """What building a graph refuses: each message says what, both values, both places and the cure."""
 
 import copy
+import inspect
 import pickle
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -401,3 +403,31 @@ def test_a_new_name_of_another_length_is_refused():
     axis = geon.Axis("A", 3)
     with pytest.raises(geon.AxisError, match="4"):
         geon.rename(geon.placeholder([axis]), {axis: geon.Axis("Q", 4)})
+
+
+NO_AXES = ("D", 3, 2.5, [geon.Axis("A"), "B"], {"A": 1}, object(), b"A", np.int64(2), [None])
+
+
+def functions_of_axes():
+    """Public functions that take an axis or several, with the name of that parameter."""
+    for name in dir(geon):
+        function = getattr(geon, name)
+        if inspect.isfunction(function) and not name.startswith("_"):
+            for parameter in inspect.signature(function).parameters:
+                if parameter in ("axis", "axes", "over", "along", "normalization_axes"):
+                    yield pytest.param(function, parameter, id=f"{name}-{parameter}")
+
+
+@pytest.mark.parametrize(("function", "parameter"), list(functions_of_axes()))
+def test_what_is_no_axis_is_refused_as_such(function, parameter):
+    a, b = geon.Axis("A", 3), geon.Axis("B", 4)
+    x, index = geon.placeholder([a, b]), geon.placeholder([b], "int64")
+    known = {"tensors": [x, x], "index": index, "axis": a, "axes": a, "normalization_axes": a}
+    given = {}
+    for name, each in inspect.signature(function).parameters.items():
+        several = each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        if each.default is inspect.Parameter.empty and not several:
+            given[name] = known.get(name, x)
+    for value in NO_AXES:
+        with suppress(geon.GeonError):  # no other error
+            function(**{**given, parameter: value})

@@ -6,6 +6,7 @@ import re
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..errors import AxisError
 from .lengths import Length, may_equal, product
@@ -280,3 +281,10 @@ def axes_may_equal(left: Axes, right: Axes) -> bool:
         left.same_set(right)
         and all(may_equal(axis.expression, right[axis.name].expression) for axis in left)
     )
+
+
+def new_axis(axis: Any, what: str) -> Axis:
+    """``axis``, which a result of ``what`` gets; ``AxisError`` where it is none."""
+    if not isinstance(axis, Axis):
+        raise AxisError(f"{what}: {axis!r} is no axis; give a new one, geon.Axis(name)")
+    return axis

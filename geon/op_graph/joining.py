@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ArgumentError, AxisError
 from .affine import Size
 from .attributes import is_name, is_widths
-from .axes import Axes, Axis, axes_of
+from .axes import Axes, Axis, axes_of, new_axis
 from .build import has_axes, meet, own_axis
 from .constants import as_tensor, number
 from .dtypes import is_number
@@ -99,7 +99,7 @@ def concat(
         raise AxisError("concat needs at least one tensor")
     first = xs[0]
     if not isinstance(axis, Axis):
-        own_axis(first, axis, "concat")
+        axis = own_axis(first, axis, "concat")
     for x in xs:
         if axis not in x.axes or not x.axes.same_set(first.axes):
             raise AxisError(
@@ -150,6 +150,7 @@ def stack(
     An open ``axis`` takes that length.
     """
     xs = [x if is_number(x) else as_tensor(x) for x in tensors]
+    axis = new_axis(axis, "stack")
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
             f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors"

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError
 from .attributes import is_axis, is_dtype, is_length
-from .axes import Axes, Axis, as_axes
+from .axes import Axes, Axis, as_axes, new_axis
 from .constants import constant, fit_axes, number, to_array
 from .dtypes import INT64, as_dtype, named_dtype
 from .effects import assign
@@ -184,7 +184,7 @@ def iota(
     axis: Axis, dtype: Any = "int64", *, name: str | None = None, tags: Any = (), follows: Any = ()
 ) -> Tensor:
     """0, 1, 2, ... along ``axis``, over just that axis."""
-    made: Tensor = make(IOTA, (), (axis, as_dtype(dtype).name))
+    made: Tensor = make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))
     return annotate(made, name, tags, follows)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ArgumentError, AxisError
 from .affine import flattened, split
 from .attributes import is_axes, is_axis, is_name, is_names
-from .axes import Axes, Axis, as_axes, axes_of
+from .axes import Axes, Axis, as_axes, axes_of, new_axis
 from .build import has_axes, meet, over, own_axis
 from .constants import as_tensor
 from .elementwise import same
@@ -321,6 +321,7 @@ def flatten(
     group = x.axes if axes is None else Axes(*(own_axis(x, a, "flatten") for a in as_axes(axes)))
     merged = Axis("_".join(group.names) or "flat", group.size)
     if axis is not None:
+        axis = new_axis(axis, "flatten")
         meet("flatten", axis.name, (merged.expression, x), (axis.expression, x))
         merged = axis
     if not len(group):

@@ -110,7 +110,7 @@ CONSTANTS = (
     # Fusion: how many ops, and how long rows.
     _shared("lowering/fusion/fits", "BODY", "chain", many=2),
     _shared("lowering/fusion/fits", "EPILOGUE", "stored", many=2),
-    _shared("lowering/fusion/facts", "ELEMENTARY", "heavy", many=2),
+    _shared("lowering/fusion/facts", "ELEMENTARY", "heavy", each=(20,), many=4),
     _shared("lowering/fusion/repeats", "CHEAP_CHAIN", "cheap"),
     _shared("lowering/fusion/fits", "ROW", "row"),
     _shared("lowering/fusion/fits", "FEW_ROWS", "lane", "row"),

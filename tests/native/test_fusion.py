@@ -174,3 +174,12 @@ def test_a_reduction_over_no_axes_beside_elements():
     least, _, doubled = f(values)
     assert not least.any()
     assert (doubled == 2 * values.cumsum()).all()
+
+
+@pytest.mark.parametrize(("count", "loops"), [(5, 1), (6, 2), (10, 2), (11, 3)])
+def test_five_elementary_functions_fill_a_loop(count, loops):
+    x, values = matrix(5, N, M)
+    y = x
+    for k in range(count):
+        y = (geon.tanh(y) if k % 2 else geon.sin(y)) * 1.5
+    assert len(kernels(check([y], (x, values)))) == loops

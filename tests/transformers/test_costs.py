@@ -58,6 +58,18 @@ def test_pieces_cost_what_they_do():
     assert len(long.stages) == 3 and [stage.piece for stage in short.stages] == [False]
 
 
+def test_each_part_of_a_row_is_counted_at_its_own_length():
+    m, n = geon.Axis("M", 40), geon.Axis("N", 500)
+    x = geon.placeholder([m, n])
+    inner = x[:, 1:-1]
+    slope = geon.deriv(geon.sum(geon.square(x[:, 2:] - 2 * inner + x[:, :-2])), x)
+    costs_of = [cost for cost in costs(slope, x) if any(stage.piece for stage in cost.stages)]
+    (cost,) = costs_of
+    turns = [stage.turns // 40 for stage in cost.stages]
+    assert sum(turns) == 500 and max(turns) >= 496
+    assert [stage.inner for stage in cost.stages] == turns
+
+
 def test_a_reducer_with_a_state_counts_its_steps():
     code = Code()
     element, position = (

@@ -233,6 +233,12 @@ class _NestCost:
             total *= self.reaches.extents[loop.name]
         return total
 
+    def enter(self, loops: Iterable[Loop]) -> None:
+        """Come to the loops of a pass, which may be other parts of an axis than another pass's."""
+        for loop in loops:
+            extent = self.reaches.number(loop.extent)
+            self.reaches.extents[loop.name] = self.in_row.extents[loop.name] = extent
+
     def cost(self, places: Sequence[Hashable] | None) -> Cost:
         """What the nest does, its operands in these places; None where each has its own."""
         stages = tuple([self.stage(step) for step in (*self.nest.steps, *self.nest.ending)])
@@ -275,6 +281,7 @@ class _NestCost:
         kept: int,
     ) -> Stage:
         """What the loops do for these values: their rows, by how often each is computed."""
+        self.enter(loops)
         innermost = self.lanes or (loops[-1].name if loops else None)
         turns = self.row_count * self.turns(loops)
         rows: Rows = {}

@@ -8,7 +8,7 @@ from ....op_graph.lengths import product
 from ....op_graph.op_graph import Leaf, Op
 from ..layout import LaidOut
 
-ELEMENTARY = 20  # statements of an elementary function
+ELEMENTARY = 100  # statements that an elementary function counts as: five of them fill a loop
 LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
 
 

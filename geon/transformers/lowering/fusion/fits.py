@@ -9,7 +9,7 @@ from .fusion_group import FusionGroup
 from .state import State, Use
 
 BODY = 512  # statements of one nest: a longer body is no faster, and compiles longer
-EPILOGUE = 256  # statements of one that runs on each sum of a product
+EPILOGUE = 512  # statements of one that runs on each sum of a product
 ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
 FEW_ROWS = 8
 

@@ -5,7 +5,8 @@
    that each thread reads and packs few of them, else of the same rows, since threads that write
    parts of the same rows take lines of cache from each other. Only `part_depth`, `depth_block` and
    `chain` enter results, and they follow from the sizes: what has few elements but long sums is
-   summed in parts. A block of a larger product goes by the sizes of the `whole` in this. Where sums are long, `chain` terms are added in their own type, and the rest in
+   summed in parts. A block of a larger product goes by the sizes of the `whole` in this. Where sums
+   are long, `chain` terms are added in their own type, and the rest in
    double. */
 struct geon_cut {
     int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import contractions, library, nests, teams
+from geon.transformers.pycuda import contractions, launches, library, nests, teams
 from geon.transformers.pycuda.host import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++
 NUMBERS = sorted({
     1, nests.FEW, 2 * nests.FEW, contractions.DEPTH, contractions.TILE, teams.CHAIN, teams.WARP,
     teams.CHAIN * teams.WARP, nests.SHORT, nests.THREADS, library.CHUNK, 2 * library.CHUNK,
-    library.THREADS, contractions.LONG,
+    library.THREADS, contractions.LONG, launches.LEAST, 2 * launches.LEAST,
 })  # fmt: skip
 LENGTHS = sorted({length for n in NUMBERS for length in (n - 1, n, n + 1)})
 LONG = (nests.PIECE - 1, nests.PIECE, nests.PIECE + 1, 3 * nests.PIECE + 5)
@@ -46,6 +46,7 @@ GRAPHS = {
     "normalized": (x - geon.mean(x, C)) * geon.rsqrt(geon.variance(x, C) + 1e-5),
     "rows": [geon.sum(x, reduction_axes=C), geon.max(x, reduction_axes=C)],
     "columns": [geon.sum(x, reduction_axes=N), geon.argmin(x, reduction_axes=N)],
+    "shares_of_columns": geon.mean(geon.square(x), N) * 2 + geon.max(x, reduction_axes=N),
     "everything": [geon.sum(x), geon.min(x), geon.any(x > 2), geon.mean(geon.exp(x))],
     "reordered": geon.reorder(x, [C, N]),
     "product": geon.relu(geon.dot(x, geon.rename(x, {"N": "M"})) + 1),
@@ -72,6 +73,7 @@ def shapes():
         yield length, 2
     yield 33, 65
     yield 65, 33
+    yield 3 * launches.LEAST + 1, 70
 
 
 @pytest.fixture(scope="module")

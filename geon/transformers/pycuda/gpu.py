@@ -179,6 +179,11 @@ class GpuDevice:
         with self.entered("kernels run"):
             self.stream.synchronize()
 
+    def wait_for(self, stream: int) -> None:
+        """Wait for all of the context: whose a stream is cannot be told from its number."""
+        with self.entered("another stream is waited for"):
+            self.context.synchronize()
+
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
         """All that ``run`` begins as one CUDA graph, which is launched as a whole."""
         from cuda.bindings import driver as bindings

@@ -156,6 +156,7 @@ PLACES = {
     ("transformers/native/strips.py", "VECTOR_BYTES"): BITS,
     ("transformers/native/nests.py", "_Writer.__init__", 4): BITS,
     ("transformers/native/passes.py", "Passes.accumulation", 4): BITS,
+    ("transformers/printing/nests.py", "truth_word", 8): BITS,
     ("transformers/native/passes.py", "Passes.flat", 4): BITS,
     ("transformers/native/passes.py", "Passes.state_lanes", 4): BITS,
     (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import contractions, library, nests, teams
+from geon.transformers.pycuda import contractions, launches, library, nests, teams
 from geon.transformers.pycuda.host import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++
 NUMBERS = sorted({
     1, nests.FEW, 2 * nests.FEW, contractions.DEPTH, contractions.TILE, teams.CHAIN, teams.WARP,
     teams.CHAIN * teams.WARP, nests.SHORT, nests.THREADS, library.CHUNK, 2 * library.CHUNK,
-    library.THREADS, contractions.LONG,
+    library.THREADS, contractions.LONG, launches.LEAST, 2 * launches.LEAST,
 })  # fmt: skip
 LENGTHS = sorted({length for n in NUMBERS for length in (n - 1, n, n + 1)})
 LONG = (nests.PIECE - 1, nests.PIECE, nests.PIECE + 1, 3 * nests.PIECE + 5)
@@ -33,12 +33,20 @@ def softmax(x):
 
 GRAPHS = {
     "elements": geon.tanh(x) * v + 1,
+    "types": [
+        x > 0,
+        geon.cast(x, "int8"),
+        geon.cast(x, "float16"),
+        geon.cast(x, "float64") * 3,
+        geon.where(geon.cast(x, "int32") > 1, geon.cast(x, "bfloat16"), 0),
+    ],
     "softmax": softmax(x),
     "softmax_of_columns": geon.softmax(x, normalization_axes=N),
     "slope_of_softmax": geon.deriv(geon.sum(geon.square(softmax(x))), x),
     "normalized": (x - geon.mean(x, C)) * geon.rsqrt(geon.variance(x, C) + 1e-5),
     "rows": [geon.sum(x, reduction_axes=C), geon.max(x, reduction_axes=C)],
     "columns": [geon.sum(x, reduction_axes=N), geon.argmin(x, reduction_axes=N)],
+    "shares_of_columns": geon.mean(geon.square(x), N) * 2 + geon.max(x, reduction_axes=N),
     "everything": [geon.sum(x), geon.min(x), geon.any(x > 2), geon.mean(geon.exp(x))],
     "reordered": geon.reorder(x, [C, N]),
     "product": geon.relu(geon.dot(x, geon.rename(x, {"N": "M"})) + 1),
@@ -65,6 +73,7 @@ def shapes():
         yield length, 2
     yield 33, 65
     yield 65, 33
+    yield 3 * launches.LEAST + 1, 70
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +88,7 @@ def test_open_lengths(name, both):
     inputs = [x, v] if name in ("elements", "vector") else [x]
     f, g = (each.computation(graph, *inputs) for each in both)
     for n, c in shapes():
-        if 0 in (n, c) and name not in ("elements", "product", "prefixes"):
+        if 0 in (n, c) and name not in ("elements", "types", "product", "prefixes"):
             continue
         given = data(n, c)[: len(inputs)]
         compare(f(*given), g(*given), (name, n, c))
@@ -110,7 +119,8 @@ def compare(found, expected, where):
     found = found if isinstance(found, tuple) else (found,)
     expected = expected if isinstance(expected, tuple) else (expected,)
     for a, b in zip(found, expected, strict=True):
-        if np.asarray(b).dtype.kind == "f":
+        if np.asarray(b).dtype.kind in "fV":
+            a, b = (np.asarray(each).astype(np.float64) for each in (a, b))
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5, err_msg=str(where))
         else:
             np.testing.assert_array_equal(a, b, err_msg=str(where))

@@ -81,6 +81,9 @@ class ApartMemory:
             for each in waiting:
                 each()
 
+    def shown(self, value: Any) -> None:
+        return None
+
     def room(self) -> tuple[int, str]:
         return HOST.room()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...op_graph.affine import Affine, Size
@@ -189,14 +189,24 @@ def truth_word(reduction: Reduction) -> str:
     return f"uint{8 * max([load.dtype.itemsize for load in loads], default=1)}_t"
 
 
-def print_nest(nest: Nest, names: Names, strips: Strips | None = None) -> PrintedNest:
-    """The statements of a nest; with ``strips`` the machine has functions of strips."""
-    return _NestPrinter(nest, names, strips).printed()
+def print_nest(
+    nest: Nest,
+    names: Names,
+    strips: Strips | None = None,
+    loaded: Mapping[Load, str] | None = None,
+) -> PrintedNest:
+    """The statements of a nest; with ``strips`` the machine has functions of strips.
+
+    ``loaded`` has the texts of elements that were read before the statements of one element.
+    """
+    return _NestPrinter(nest, names, strips, loaded or {}).printed()
 
 
 class _NestPrinter:
-    def __init__(self, nest: Nest, names: Names, strips: Strips | None) -> None:
-        self.nest, self.names, self.strips = nest, names, strips
+    def __init__(
+        self, nest: Nest, names: Names, strips: Strips | None, loaded: Mapping[Load, str]
+    ) -> None:
+        self.nest, self.names, self.strips, self.loaded = nest, names, strips, loaded
         self.depths = Depths.of(nest)
         self.scalars = ScalarPrinter(names, self.depths)
         self.top = Block()
@@ -249,6 +259,8 @@ class _NestPrinter:
         strips = self.strips if row.lanes is None and takes_strips(step, self.depths) else None
         if strips is not None:
             body.called = []
+        for load, name in self.loaded.items():
+            body.names[load] = name
         made = PrintedPass(step.loops, body, weight(step, self.depths))
         lanes, across = self.names.lanes, self.nest.across
         if lanes.tiles and across is not None and crosses(step, across.name):

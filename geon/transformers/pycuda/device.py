@@ -65,5 +65,8 @@ class Device(Protocol):
     def synchronise(self) -> None:
         """Wait for all that was begun."""
 
+    def wait_for(self, stream: int) -> None:
+        """Wait for what others have begun on a stream of this number."""
+
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
         """What does again all that ``run`` begins, as fast as the device can begin it."""

@@ -24,7 +24,7 @@ from ..printing.parameters import Parameter, Place
 from .contractions import contraction_function
 from .device import Array, Signature
 from .dialect import cuda_text
-from .launches import Argument, Choice, Copy, Launch, Rounds, Show, Step, described
+from .launches import Argument, Choice, Copy, Launch, Parts, Rounds, Show, Step, described
 from .library import finite_parts, library_parts
 from .naming import NAME, Either, Function, KernelNames, Moved, Part
 from .nests import nest_parts
@@ -139,7 +139,7 @@ class _Module:
     def argument(self, parameter: Parameter) -> Argument:
         """The number of a parameter's pointer, or the name of its length."""
         if not parameter.pointer:
-            assert isinstance(parameter.place, str)
+            assert isinstance(parameter.place, (str, Parts))
             return parameter.place
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from ...errors import DeviceError
 from .. import disk_cache
 from .device import Array, Signature
@@ -130,12 +132,12 @@ class GpuDevice:
     def copy_in(self, address: int, array: Array) -> None:
         """Put the bytes of an array at an address; those were read when this returns."""
         with self.entered(f"{array.nbytes} bytes are copied in"):
-            self.driver.memcpy_htod_async(address, array, self.stream)
+            self.driver.memcpy_htod_async(address, bytes_of(array), self.stream)
 
     def copy_out(self, array: Array, address: int) -> None:
         """Fill an array with the bytes at an address."""
         with self.entered(f"{array.nbytes} bytes are copied out"):
-            self.driver.memcpy_dtoh_async(array, address, self.stream)
+            self.driver.memcpy_dtoh_async(bytes_of(array), address, self.stream)
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes."""
@@ -177,6 +179,11 @@ class GpuDevice:
         with self.entered("kernels run"):
             self.stream.synchronize()
 
+    def wait_for(self, stream: int) -> None:
+        """Wait for all of the context: whose a stream is cannot be told from its number."""
+        with self.entered("another stream is waited for"):
+            self.context.synchronize()
+
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
         """All that ``run`` begins as one CUDA graph, which is launched as a whole."""
         from cuda.bindings import driver as bindings
@@ -204,3 +211,8 @@ class GpuDevice:
         if int(status) != 0:
             raise DeviceError(f"{self.name} failed: {status}")
         return tuple(values)
+
+
+def bytes_of(array: Array) -> Array:
+    """The memory of a contiguous array: not every dtype can be handed over as it is."""
+    return array.reshape(-1).view(np.uint8)

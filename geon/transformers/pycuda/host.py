@@ -188,6 +188,9 @@ class HostDevice:
     def synchronise(self) -> None:
         """Nothing to wait for."""
 
+    def wait_for(self, stream: int) -> None:
+        """Nothing to wait for."""
+
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
         """The same calls again."""
         return run

@@ -13,25 +13,48 @@ from typing import Any
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 
-Argument = (
-    int | str
-)  # the number of a pointer in the program's table, or the name of an open length
-
-
 MOST = (1 << 31) - 1  # blocks of a launch
+
+
+WANTED = 512  # blocks that fill a device
+LEAST = 256  # turns of a loop that are worth a part of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How many parts ``count`` turns are cut into where there are so many ``blocks`` of them: as
+    many as fill a device, of ``LEAST`` turns at least.
+    """
+
+    count: Size
+    blocks: Size
+
+    def number(self, lengths: Mapping[str, int]) -> int:
+        """The number of parts, from lengths alone."""
+        blocks = max(evaluate(self.blocks, lengths), 1)
+        return max(min(-(-evaluate(self.count, lengths) // LEAST), WANTED // blocks), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A block for every ``each`` of ``units``, and no more than ``most`` blocks."""
+    """A block for every ``each`` of ``units``, and no more than ``most`` blocks.
+
+    Where work is cut into ``parts``, there are as many for each of them.
+    """
 
     units: Size
     each: int = 1
     most: int = MOST
+    parts: Parts | None = None
 
     def blocks(self, lengths: Mapping[str, int]) -> int:
         """How many blocks there are; none where there are no units."""
-        return min(-(-evaluate(self.units, lengths) // self.each), self.most)
+        found = min(-(-evaluate(self.units, lengths) // self.each), self.most)
+        return found if self.parts is None else found * self.parts.number(lengths)
+
+
+# The number of a pointer in the program's table, the name of an open length, or a count of parts.
+Argument = int | str | Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,5 +147,14 @@ def launched(launch: Launch, names: Sequence[str]) -> str:
         blocks = f"ceil(({blocks}) / {grid.each})"
     if grid.most < MOST:
         blocks = f"min({blocks}, {grid.most})"
-    arguments = [a if isinstance(a, str) else names[a] for a in launch.arguments]
+    if grid.parts is not None:
+        blocks = f"{blocks} * parts"
+    arguments = [shown_argument(a, names) for a in launch.arguments]
     return f"{launch.kernel}<<<{blocks}, {launch.threads}>>>({', '.join(arguments)})"
+
+
+def shown_argument(argument: Argument, names: Sequence[str]) -> str:
+    """An argument for people."""
+    if isinstance(argument, Parts):
+        return f"parts of {argument.count}"
+    return argument if isinstance(argument, str) else names[argument]

@@ -34,6 +34,14 @@ class DeviceArray:
         return self.size * self.dtype.itemsize
 
 
+class Shown:
+    """What another library has in the memory of a device, which ``owner`` keeps there."""
+
+    def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self.owner, self.address = owner, address
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+
+
 class DeviceMemory:
     """The memory of one device, whose values begin at multiples of 256 bytes."""
 
@@ -46,10 +54,14 @@ class DeviceMemory:
         """A value of any contents."""
         return DeviceArray(self.device, shape, dtype)
 
-    def copy_in(self, array: Array, value: DeviceArray | None = None) -> DeviceArray:
-        """``value`` with the elements of the array, or a new one."""
+    def copy_in(self, array: Array | Shown, value: DeviceArray | None = None) -> DeviceArray:
+        """``value`` with the elements of an array, of the host or shown, or a new one."""
         into = self.allocate(array.shape, array.dtype) if value is None else value
-        if into.nbytes:
+        if not into.nbytes:
+            return into
+        if isinstance(array, Shown):
+            self.device.copy(into.address, array.address, into.nbytes)
+        else:
             self.device.copy_in(into.address, array)
         return into
 
@@ -63,6 +75,25 @@ class DeviceMemory:
     def synchronise(self) -> None:
         """Wait for all that was begun."""
         self.device.synchronise()
+
+    def shown(self, value: Any) -> Shown | None:
+        """What ``__cuda_array_interface__`` shows; None for what has none, or lies not in order.
+
+        What its owner has begun on a stream is waited for.
+        """
+        told = getattr(value, "__cuda_array_interface__", None)
+        if told is None:
+            return None
+        dtype = np.dtype(told["typestr"])
+        strides = told.get("strides")
+        if strides is not None and 0 not in told["shape"]:
+            if tuple(strides) != np.empty(told["shape"], dtype).strides:
+                return None
+        if told.get("mask") is not None:
+            return None
+        if told.get("stream") is not None:
+            self.device.wait_for(told["stream"])
+        return Shown(value, told["data"][0], told["shape"], dtype)
 
     def room(self) -> tuple[int, str]:
         """What is free on the device."""

@@ -14,11 +14,13 @@ from ...op_graph.lengths import product
 from ..kernels.types import Loop, Nest, Pass, RowArray
 from ..lowering.scratch import lines as up_to_lines
 from ..printing.nests import PrintedNest, PrintedPass, print_nest
+from .columns import column_functions, cut
 from .dialect import RowStore
-from .launches import Grid
+from .launches import LEAST, Grid
 from .naming import Either, Function, KernelNames, Moved, Part, indented, is_by_elements
 from .teams import CHAIN, WARP, Lines, Team, ended, places, turns, values_of
 from .tiles import tiled_function
+from .vectors import vector_function
 
 THREADS = 256  # of a block
 FEW = 4  # elements of a row that one thread takes
@@ -45,8 +47,10 @@ def nest_parts(work: Nest, names: KernelNames) -> list[Part]:
         whole_op = work.operands[work.fill.operand]
         if target != source:
             found.append(Moved(target, source, whole_op.axes.size * whole_op.dtype.itemsize))
-    writer = _Writer(work, names)
-    return [*found, *writer.parts()]
+    together = vector_function(work, names)
+    if together is not None:
+        return [*found, together]
+    return [*found, *_Writer(work, names).parts()]
 
 
 def parts_bytes(nest: Nest) -> Size:
@@ -105,7 +109,7 @@ class _Writer:
             return self.by_elements()
         if is_divided(self.nest):
             return self.in_parts()
-        return [self.by_rows()]
+        return self.by_rows()
 
     @property
     def loops(self) -> list[Loop]:
@@ -158,7 +162,7 @@ class _Writer:
 
     # Rows ---------------------------------------------------------------------------------------
 
-    def by_rows(self) -> Part:
+    def by_rows(self) -> list[Part]:
         """A team for each row: open lengths decide when they are known."""
         counts = [product(loop.extent for loop in step.loops) for step in self.nest.passes]
         open_counts = [n for n in counts if not isinstance(n, int)]
@@ -166,16 +170,23 @@ class _Writer:
         if self.nest.across is not None:
             many = bool(open_counts) or known > 2 * FEW
             size = THREADS // WARP if many else 1
-            return self.side_by_side(Team(size, THREADS, THREADS // size))
+            whole = self.side_by_side(Team(size, THREADS, THREADS // size))
+            parts = cut(self.nest)
+            if parts is None:
+                return [whole]
+            apart = column_functions(self.nest, self.printed, parts, self.names)
+            if isinstance(parts.count, int):
+                return [*apart]
+            return [Either((LEAST - parts.count,), (whole,), apart)]
         threads = THREADS if self.nest.rows else 0
         block = Team(THREADS, THREADS)
         if self.nest.arrays or known > SHORT:
-            return self.each_row(block)
+            return [self.each_row(block)]
         warp = Team(WARP, threads or WARP)
         if open_counts:
             short = tuple([SHORT - n for n in open_counts])
-            return Either(short, (self.each_row(warp),), (self.each_row(block),))
-        return self.each_row(Team(1, threads or 1) if known <= FEW else warp)
+            return [Either(short, (self.each_row(warp),), (self.each_row(block),))]
+        return [self.each_row(Team(1, threads or 1) if known <= FEW else warp)]
 
     def each_row(self, team: Team) -> Function:
         """A team for each row."""

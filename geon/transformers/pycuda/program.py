@@ -16,7 +16,7 @@ from ..lowering.schedule import bytes_of
 from ..lowering.spaces import beyond_counting, space_of
 from .device import Array, Device
 from .emit import REPORT, Module
-from .launches import Choice, Copy, Launch, Rounds, Show, Step
+from .launches import Argument, Choice, Copy, Launch, Parts, Rounds, Show, Step
 from .memory import DeviceArray, DeviceMemory
 
 WORDS = 8  # of a report
@@ -151,11 +151,17 @@ class Bound:
 
     def begun(self, launch: Launch, *further: int) -> Begun:
         """A launch with the words that are known."""
-        words = [self.lengths[a] if isinstance(a, str) else 0 for a in launch.arguments]
+        words = [self.word(a) for a in launch.arguments]
         at = [(k, a) for k, a in enumerate(launch.arguments) if isinstance(a, int)]
         kernel = self.program.loaded[launch.kernel]
         blocks = launch.grid.blocks(self.lengths)
         return Begun(kernel, blocks, launch.threads, [*words, *further], tuple(at))
+
+    def word(self, argument: Argument) -> int:
+        """The word of an argument that is known, else 0."""
+        if isinstance(argument, Parts):
+            return argument.number(self.lengths)
+        return self.lengths[argument] if isinstance(argument, str) else 0
 
     def rounds(self, step: Rounds) -> Iterator[Begun]:
         """Launches of doubled widths, then the last one."""

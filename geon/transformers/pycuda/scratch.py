@@ -12,6 +12,8 @@ from ..kernels.lower import Work
 from ..kernels.types import Call, Nest
 from ..lowering.schedule import Schedule
 from ..lowering.scratch import Scratch
+from .columns import STATE, TEAM, blocks_of, cut, most_bytes, states
+from .launches import LEAST, Parts
 from .library import POSITION, SORTS
 from .nests import SLOTS, parts_bytes, slot_bytes
 
@@ -52,6 +54,27 @@ class Bytes:
         return self.size
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A line of scalars for each of the ``parts`` and scalars of states."""
+
+    parts: Parts
+    lines: Size
+    states: int
+    bound: int
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all lines; none where the rows are not cut."""
+        if evaluate(self.parts.count, lengths) <= LEAST:
+            return 0
+        return self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * STATE
+
+    def most(self, threads: int) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        return self.states * self.lines * STATE + self.bound
+
+
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """The scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
@@ -72,6 +95,10 @@ def _of(work: Work) -> Scratch | None:
 
 def _of_nest(nest: Nest) -> Scratch | None:
     """The arrays of rows that do not lie in shared memory, or the parts of what is reduced."""
+    columns = cut(nest) if not nest.pieces else None
+    if columns is not None:
+        lines = blocks_of(nest) * TEAM.beside
+        return Columns(columns, lines, states(nest), most_bytes(nest))
     each, parts = slot_bytes(nest.arrays), parts_bytes(nest)
     if not (isinstance(each, int) and each == 0):
         return Slots(each, product(loop.extent for loop in nest.rows), SLOTS)

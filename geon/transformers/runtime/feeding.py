@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import FeedError
 from ...op_graph.labelled import by_name
+from .memory import Memory
 
 Array = np.ndarray[Any, np.dtype[Any]]
 READABLE = 0x0001 | 0x0100  # NumPy's flags of an array that is contiguous and aligned
@@ -61,6 +62,35 @@ def make_feed(
         return made
 
     return feed
+
+
+def make_device_feed(
+    memory: Memory,
+    feed: Callable[[Any], Array],
+    dtype: np.dtype[Any],
+    dims: Sequence[Any],
+    label: str,
+) -> Callable[[Any], Any]:
+    """The same for a memory that is not the host's: what lies there already is taken as it is.
+
+    ``FeedError`` where that has another dtype or shape.
+    """
+
+    def fed(value: Any) -> Any:
+        found = memory.shown(value)
+        if found is None:
+            return feed(value)
+        fits = len(found.shape) == len(dims) and all(
+            n == size or not isinstance(n, int) for n, size in zip(dims, found.shape, strict=True)
+        )
+        if found.dtype != dtype or not fits:
+            raise FeedError(
+                f"{label} was given {found.dtype} values of shape {found.shape} on a device; it "
+                f"needs {dtype} of shape {shown(dims)}: convert them first"
+            )
+        return found
+
+    return fed
 
 
 def shown(dims: Sequence[Any]) -> str:

@@ -44,6 +44,12 @@ class Memory(Protocol):
     def synchronise(self) -> None:
         """Wait for all that was begun; raises where it failed."""
 
+    def shown(self, value: Any) -> Any:
+        """What a user feeds, as a value with ``shape`` and ``dtype``, where it lies here already.
+
+        None where it does not: then it is fed as an array.
+        """
+
     def room(self) -> tuple[int, str]:
         """How many bytes may be asked for, and that in words: "this machine has ..."."""
 
@@ -75,6 +81,9 @@ class HostMemory:
 
     def synchronise(self) -> None:
         """Nothing to wait for."""
+
+    def shown(self, value: Any) -> None:
+        """Arrays are fed as they are."""
 
     def room(self) -> tuple[int, str]:
         """All of the machine's memory: what others have of it may be given back, or swapped."""

@@ -67,6 +67,11 @@ template <class T> GEON_INLINE T geon_exchanged(T x, int bits)
     return x;
 }
 
+/* Neighbouring elements that are read or written at once. */
+template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) geon_four {
+    T at[4];
+};
+
 GEON_INLINE float geon_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 GEON_INLINE double geon_multiply_add(double a, double b, double c) { return fma(a, b, c); }
 template <class T> GEON_INLINE T geon_multiply_add(T a, T b, T c) { return (T)(a * b + c); }

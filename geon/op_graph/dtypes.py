@@ -20,6 +20,7 @@ DType = np.dtype[Any]
 
 BOOL = np.dtype("bool")
 INT64 = np.dtype("int64")
+INT32 = np.dtype("int32")
 UINT32 = np.dtype("uint32")
 UINT64 = np.dtype("uint64")
 FLOAT32 = np.dtype("float32")

@@ -60,8 +60,10 @@ class Reducer:
     ``combine(code, state, other)`` joins two states, and ``finish(code, state)`` gives the results,
     the value of a row first, in dtypes that need not be the row's. ``position`` is that of the
     element, row-major over the reduced axes as int64, and None where the reducer does not have
-    ``positions``. ``empty`` tells whether nothing has a value. ``folds`` is the elementwise row
-    that both step and combine are, where one is.
+    ``positions``. ``place`` is the number of the part of the state that is one of these positions
+    or above all: where they are few, loops hold that part, and positions, in int32. ``empty`` tells
+    whether nothing has a value. ``folds`` is the elementwise row that both step and combine are,
+    where one is.
     """
 
     states: Callable[[DType, DType], tuple[DType, ...]]
@@ -70,6 +72,7 @@ class Reducer:
     combine: Callable[[Code, State, State], State]
     finish: Callable[[Code, State], State]
     positions: bool = False
+    place: int | None = None
     empty: bool = True
     folds: Any = None  # the elementwise row that is both step and combine, where one is
 
@@ -154,11 +157,12 @@ def _extreme(first: Any, identity: Callable[[DType], Any]) -> Reducer:
 
     return Reducer(
         lambda element, result: (element, INT64),
-        lambda dtypes: (identity(dtypes[0]), np.iinfo(np.int64).max),
+        lambda dtypes: (identity(dtypes[0]), np.iinfo(dtypes[1]).max),
         step,
         chosen,
         lambda code, state: (state[1],),
         positions=True,
+        place=1,
         empty=False,
     )
 

@@ -104,6 +104,8 @@ CONSTANTS = (
     _shared("printing/strips", "STRIP", "size", "row", many=10),
     _shared("printing/strips", "SHORT", "size", "row", many=10),
     _shared("printing/strips", "MOST", "heavy", many=2),
+    _shared("kernels/nests", "SHORT", "short_row"),
+    _shared("kernels/nests", "BESIDE", "short_rows", many=20),
     _shared("kernels/nests", "BUFFERED", "row"),
     # Joins: what is taken apart.
     _shared("kernels/pieces", "SMALL", "joined", "bordered"),

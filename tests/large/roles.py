@@ -110,6 +110,38 @@ def lane(b, length):
         b.add(geon.reorder(z - geon.broadcast(total, z.axes), [axis, other]))
 
 
+def short_row(b, length):
+    """Short rows, enough of which adjoin to be taken side by side, or not enough."""
+    _short(b, b.choice([5, 63, 64, 513, 2000]), length)
+
+
+def short_rows(b, length):
+    """So many neighbouring rows of a few elements."""
+    _short(b, length, b.choice([1, 2, 3, 7, 8, 12]))
+
+
+def _short(b, rows, length):
+    """Reductions of rows of this length, of floats, halves and truths."""
+    axes = [b.axis(rows), b.axis(length)]
+    if b.flag():
+        axes.insert(b.choice([0, 1]), b.axis(b.choice([2, 3])))
+    inner = axes[-1]
+    x = _leaf(b, axes, b.choice(["float32", "float32", "float64", "float16", "bool", "int8"]))
+    which = b.choice(["max", "sum", "any", "all", "argmax", "argmin", "soft", "log", "several"])
+    if kind(x.dtype) != "f" and which in ("soft", "log", "several"):
+        which = "any"
+    if which == "soft":
+        b.add(geon.softmax(x, normalization_axes=inner))
+    elif which == "log":
+        b.add(geon.logsumexp(x, reduction_axes=inner))
+    elif which == "several":
+        mean = geon.mean(x, inner)
+        b.add(geon.max(x, inner) + mean)
+        b.add(b.turned(x - geon.broadcast(mean, x.axes)))
+    else:
+        b.add(getattr(geon, which)(x, inner))
+
+
 def across(b, length):
     """What is read along one axis and written along another."""
     axis = b.axis(length)
@@ -575,8 +607,9 @@ def together(b, length):
 ROLES = {
     function.__name__: function
     for function in (
-        size, row, lane, across, flat, together, rows, columns, depth, batch, depth64, columns64,
-        parts, near, deep_rows,
+        size, row, lane, short_row, short_rows, across, flat, together,
+        rows, columns, depth, batch, depth64, columns64, parts, near,
+        deep_rows,
         products, matrix_vector, reduced_product, reduced_batch, line, line8, line16, line32,
         line64, extreme, positions, most,
         running,

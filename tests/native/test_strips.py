@@ -49,6 +49,33 @@ def test_strips_have_the_bits_of_single_elements(name, dtype):
     assert found[numbers].tobytes() == wanted[numbers].tobytes()
 
 
+@pytest.mark.parametrize(("source", "target"), [("float16", "float32"), ("float32", "float16")])
+def test_casts_of_halves_in_strips_have_the_bits_of_single_elements(source, target):
+    """Every float16, signalling NaN too; random bits, and what lies beside each float16 and beside
+    the middles between two; and there and back."""
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    data = halves
+    if source == "float32":
+        near = np.arange(-2, 3, dtype=np.int64)[:, None]
+        bits = halves.astype(np.float32).view(np.uint32).astype(np.int64)
+        random = np.random.default_rng(4).integers(0, 1 << 32, 1 << 16)
+        data = np.concatenate([(bits + near).ravel(), (bits + 0x1000 + near).ravel(), random])
+        data = (data & 0xFFFFFFFF).astype(np.uint32).view(np.float32)
+    flat, rows = geon.Axis("flat", len(data)), geon.Axis("rows", len(data) // STRIP)
+    part = geon.Axis("part", STRIP)
+    x, short = geon.placeholder([flat], dtype=source), geon.placeholder([rows, part], dtype=source)
+    with geon.NativeTransformer(threads=1) as transformer:
+        one = geon.cast(x, target)
+        strip = transformer.computation([one, geon.cast(one, source)], x)
+        turned = geon.reorder(geon.cast(short, target), [part, rows])  # along which no strips are
+        single = transformer.computation([turned, geon.cast(turned, source)], short)
+        assert "_to_half_strip" in strip.source
+        assert "_strip(" not in single.source
+        found, wanted = strip(data), single(data.reshape(-1, STRIP))
+    for a, b in zip(found, wanted, strict=True):
+        assert a.tobytes() == np.ascontiguousarray(b.T).tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("is_open", [False, True])
 def test_a_softmax_in_strips_is_right_at_any_length(dtype, is_open):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...op_graph.dtypes import FLOAT32, HALVES, DType, name_of
+import numpy as np
+
+from ...op_graph.dtypes import FLOAT32, HALVES, INT32, DType, name_of
+from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ...op_graph.reducers import SUM, Reducer
 from .elements import Operands
@@ -102,7 +105,15 @@ def reducer_of(op: Op) -> Reducer:
 
 
 def states_of(op: Op) -> tuple[DType, ...]:
-    """The dtypes of a reduction's state: halves are computed on as float32."""
-    element = op.args[0].dtype
+    """The dtypes of a reduction's state: halves are computed on as float32, and positions are
+    held in int32 where that is as wide as the elements and holds them all, so that vectors of
+    both have as many lanes."""
+    element, reducer = op.args[0].dtype, reducer_of(op)
     wide = FLOAT32 if name_of(element) in HALVES else element
-    return reducer_of(op).states(wide, op.dtype)
+    states = reducer.states(wide, op.dtype)
+    count = product(axis.expression for axis in op.args[0].axes if axis.name not in op.axes)
+    if reducer.place is None or wide.itemsize > INT32.itemsize:
+        return states
+    if not isinstance(count, int) or count >= np.iinfo(np.int32).max:
+        return states
+    return tuple([INT32 if k == reducer.place else each for k, each in enumerate(states)])

@@ -30,6 +30,8 @@ from .scalar import IndexNumber, Kept, Reduced, Scalar
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from .uses import Uses, depends_on, divides_rows
 
+SHORT = 15  # elements of a row up to which rows are taken side by side,
+BESIDE = 64  # where so many adjoin
 BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
 
 
@@ -78,12 +80,24 @@ class NestMaker:
         order = self.row_order()
         across = None
         reads = loop_order(self.reductions[0], self.operands) if self.reductions else ()
-        if self.wants_across and reads and reads[-1] in self.rows:
-            across = reads[-1]
+        if self.wants_across and reads:
+            across = reads[-1] if reads[-1] in self.rows else self.beside(order)
         rows: Groups = [(n,) for n in order if n != across]
         first = self.build(rows, across, {})
         merged = self.merged_inner(first)
         return self.build(rows, across, merged) if merged else first
+
+    def beside(self, order: list[str]) -> str | None:
+        """The axis along which short rows are taken side by side; None where rows are not short."""
+        inner = {n for item in self.items if item.reduces for n in item.inner}
+        size = product(self.space.extents[n] for n in inner)
+        if not isinstance(size, int) or not 0 < size <= SHORT:
+            return None
+        for name in reversed(order):
+            extent = self.space.extents[name]
+            if not isinstance(extent, int) or extent >= BESIDE:
+                return name
+        return None
 
     def row_order(self) -> list[str]:
         """The axes of the rows, in the order of memory."""
@@ -292,13 +306,13 @@ class NestMaker:
         args = [self.elements.value(arg, self.index_of(arg)) for arg in op.args]
         elements = tuple([self.widened(arg) for arg in args])
         reducer = reducer_of(op)
-        position = None
+        position, states = None, states_of(op)
         if reducer.positions:
             over = [axis for axis in op.args[0].axes if axis.name not in op.axes]
             at = [self.index[axis.name] for axis in over]
             place = flattened(at, [axis.expression for axis in over])
-            position = self.elements.code(IndexNumber, place, INT64)
-        states = states_of(op)
+            narrow = INT64 if reducer.place is None else states[reducer.place]
+            position = self.elements.code(IndexNumber, place, narrow)
         return Reduction(self.levels.reduced[op], reducer, states, elements, position)
 
     def widened(self, element: Scalar) -> Scalar:

@@ -31,6 +31,14 @@ typedef float GEON_STRIP_F32 __attribute__((vector_size(64)));
 typedef double GEON_HALF_STRIP_F64 __attribute__((vector_size(64)));
 typedef struct { GEON_HALF_STRIP_F64 low, high; } GEON_STRIP_F64;
 #define GEON_EACH_OF_STRIP(k) _Pragma("omp simd") for (int64_t k = 0; k < 16; k++)
+typedef uint16_t GEON_STRIP_U16 __attribute__((vector_size(32)));
+typedef int16_t GEON_STRIP_I16 __attribute__((vector_size(32)));
+typedef uint32_t GEON_STRIP_U32 __attribute__((vector_size(64)));
+#define GEON_ROUNDED_HALF(a) \\
+    (GEON_STRIP_U16)__builtin_ia32_vcvtps2ph512_mask(a, 8, (GEON_STRIP_I16){0}, 0xffff)
+#define GEON_WIDE_U16(h) __builtin_convertvector(h, GEON_STRIP_U32)
+#define GEON_OF_HALF(h) \\
+    __builtin_ia32_vcvtph2ps512_mask((GEON_STRIP_I16)(h), (GEON_STRIP_F32){0}, 0xffff, 4)
 #define GEON_SCALED_F32(a, k) __builtin_ia32_scalefps512_mask(a, k, a, 0xffff, 4)
 #define GEON_SCALED_F64(a, k) __builtin_ia32_scalefpd512_mask(a, k, a, 0xff, 4)
 #ifdef __clang__ /* one instruction each; of two that have no order, the second */

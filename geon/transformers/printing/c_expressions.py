@@ -347,8 +347,15 @@ STRIP_FUNCTIONS = {
 }
 
 
-def strip_function(name: str, dtype: str) -> str | None:
-    """The function that computes a row of a dtype for all lanes of a strip, where there is one."""
+def strip_function(name: str, dtype: str, source: str, rounded: bool = False) -> str | None:
+    """The function that computes a row of a dtype for all lanes of a strip, where there is one.
+
+    ``source`` is the dtype of what it takes, which is ``rounded`` where it is itself a cast.
+    """
+    if name == "cast":
+        known = "rounded_" if rounded and source == "float16" else ""
+        casts = f"geon_{known}{SUFFIXES[source]}_to_{SUFFIXES[dtype]}_strip"
+        return casts if {source, dtype} == {"float16", "float32"} else None
     return STRIP_FUNCTIONS.get((name, dtype))
 
 

@@ -6,6 +6,11 @@ NaN back. In float32 it takes that of the upper clamp too: far above, the polyno
 is even, is large, infinite or NaN, and k is as large, which gives infinity. In float64 the degree
 is odd, and the sign could be wrong. Results have the bits of the functions of one element. The
 types of strips and the instructions are in the prelude.
+
+``vcvtps2ph`` rounds to float16, but keeps what a NaN carries, which is taken from it; ``vcvtph2ps``
+changes signalling NaN alone, which no rounding gives. Compilers make a loop over numbers of two
+widths of vectors of half the size, and reading these as whole ones would wait for memory: casts are
+functions of strips for that too.
 """
 
 from __future__ import annotations
@@ -30,6 +35,35 @@ GEON_INLINE void geon_add_strip_f64(GEON_STRIP_F64 *sums, const double *x) {
     memcpy(&high, x + 8, sizeof high);
     sums->low += low;
     sums->high += high;
+}
+
+GEON_INLINE void geon_half_to_f32_strip(float *restrict y, const geon_half *x) {
+    GEON_STRIP_U16 narrow;
+    memcpy(&narrow, x, sizeof narrow);
+    const GEON_STRIP_U32 wide = GEON_WIDE_U16(narrow);
+    uint32_t h[16];
+    memcpy(h, &wide, sizeof h);
+    GEON_EACH_OF_STRIP(i) {
+        uint32_t sign = (h[i] & 0x8000) << 16, rest = (h[i] & 0x7fff) << 13;
+        uint32_t moved = geon_bits_f32(geon_of_bits_f32(rest) * 0x1p112f);
+        y[i] = geon_of_bits_f32(sign | (rest >= 0x0f800000 ? rest | 0x7f800000 : moved));
+    }
+}
+
+GEON_INLINE void geon_rounded_half_to_f32_strip(float *restrict y, const geon_half *x) {
+    GEON_STRIP_U16 narrow;
+    memcpy(&narrow, x, sizeof narrow);
+    const GEON_STRIP_F32 wide = GEON_OF_HALF(narrow);
+    memcpy(y, &wide, sizeof wide);
+}
+
+GEON_INLINE void geon_f32_to_half_strip(geon_half *restrict y, const float *x) {
+    GEON_STRIP_F32 exact;
+    memcpy(&exact, x, sizeof exact);
+    const GEON_STRIP_U16 rounded = GEON_ROUNDED_HALF(exact);
+    geon_half h[16];
+    memcpy(h, &rounded, sizeof h);
+    GEON_EACH_OF_STRIP(i) y[i] = (geon_half)((h[i] & 0x7fff) > 0x7c00 ? h[i] & 0xfe00 : h[i]);
 }
 
 GEON_INLINE void geon_scale_strip_f32(float *restrict y, const float *p, const float *k) {

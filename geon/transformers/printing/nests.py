@@ -182,6 +182,13 @@ def is_direct(offset: Affine) -> bool:
     return all(isinstance(atom, str) for atom in offset.terms)
 
 
+def truth_word(reduction: Reduction) -> str:
+    """The type that a fold of truths keeps them in: as wide as the widest value that is loaded for
+    them, since compilers fold no ``_Bool`` in vectors, and narrow no mask without cost."""
+    loads = [value for value in walk(*reduction.elements) if isinstance(value, Load)]
+    return f"uint{8 * max([load.dtype.itemsize for load in loads], default=1)}_t"
+
+
 def print_nest(nest: Nest, names: Names, strips: Strips | None = None) -> PrintedNest:
     """The statements of a nest; with ``strips`` the machine has functions of strips."""
     return _NestPrinter(nest, names, strips).printed()
@@ -290,7 +297,7 @@ class _NestPrinter:
             term = self.scalars.fresh()
             text = self.element(body, reduction, total.dtype)
             self.scalars.put_in_strip(body, strips, total.ctype, term, text)
-            add = c_expressions.strip_function("add", total.dtype)
+            add = c_expressions.strip_function("add", total.dtype, total.dtype)
             assert add is not None, "strips reduce sums of floats alone"
             self.scalars.calls(body, [add])
             body.lines.append(StripCall(add, strips.sums(total.name), term))
@@ -343,7 +350,8 @@ class _NestPrinter:
         nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
         first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
         spoiled = f"{name}_nan" if nan else None
-        return Accumulator(name, c_expressions.C_TYPES[dtype], row, dtype, text, first, spoiled)
+        ctype = truth_word(reduction) if dtype == "bool" else c_expressions.C_TYPES[dtype]
+        return Accumulator(name, ctype, row, dtype, text, first, spoiled)
 
     def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
         """The step of any other reduction, which its reducer says in scalar code."""

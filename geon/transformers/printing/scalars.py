@@ -277,9 +277,11 @@ class ScalarPrinter:
         """The name of a value that a function of all elements of a strip computes."""
         assert isinstance(value, Apply)
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
-        text = self.value(block, value.args[0])
+        argument = value.args[0]
+        text = self.value(block, argument)
         operand, result = self.fresh(), self.fresh()
-        self.put_in_strip(block, strip, ctype, operand, text)
+        taken = c_expressions.C_TYPES[name_of(argument.dtype)]
+        self.put_in_strip(block, strip, taken, operand, text)
         block.arrays.append(strip.declare(ctype, result))
         self.calls(block, [function])
         block.lines.append(StripCall(function, result, operand))
@@ -347,7 +349,9 @@ def strip_function(value: Scalar) -> str | None:
     """The function of all elements of a strip that computes this value, where there is one."""
     if not isinstance(value, Apply) or len(value.args) != 1:
         return None
-    return c_expressions.strip_function(value.row.name, name_of(value.dtype))
+    source = name_of(value.args[0].dtype)
+    rounded = isinstance(value.args[0], Apply) and value.args[0].row.name == "cast"
+    return c_expressions.strip_function(value.row.name, name_of(value.dtype), source, rounded)
 
 
 DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # these have no names

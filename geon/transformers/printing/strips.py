@@ -46,7 +46,7 @@ def takes_strips(step: Pass, depths: Depths) -> bool:
 
 def _is_plain(value: Scalar) -> bool:
     """Whether a value is one of floats that compilers make vectors of."""
-    if name_of(value.dtype) not in ("float32", "float64"):
+    if name_of(value.dtype) not in ("float16", "float32", "float64"):
         return False
     if isinstance(value, Apply):
         return not is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])

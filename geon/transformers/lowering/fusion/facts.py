@@ -6,6 +6,7 @@ from ....op_graph.axes import Axis
 from ....op_graph.bound import is_bound
 from ....op_graph.lengths import product
 from ....op_graph.op_graph import Leaf, Op
+from ...kernels.nests import SHORT
 from ..layout import LaidOut
 
 ELEMENTARY = 100  # statements that an elementary function counts as: five of them fill a loop
@@ -22,11 +23,15 @@ def reduces(op: Op) -> bool:
 
     A row that libraries have a way of their own for is left to them along the innermost axis: they
     find the position of an extreme in vectors, while a state of a value and a position branches.
+    Short rows are not: there the vectors are of neighbouring rows.
     """
     if op.primitive.kind != "reduction":
         return False
     innermost = op.args[0].axes.names[-1:]
-    return op.primitive.cost != "kernel" or op.attrs[0] == () or op.attrs[0] != innermost
+    if op.primitive.cost != "kernel" or op.attrs[0] == () or op.attrs[0] != innermost:
+        return True
+    length = op.args[0].axes[innermost[0]].expression
+    return isinstance(length, int) and length <= SHORT and len(op.axes) > 0
 
 
 def is_product(op: Op) -> bool:

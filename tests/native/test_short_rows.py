@@ -1,0 +1,103 @@
+"""Short rows side by side, truths in words and positions in 32 bits: the results of NumPy."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.kernels.nests import BESIDE, SHORT
+
+REDUCTIONS = ["sum", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax"]
+ROWS = [1, BESIDE - 1, BESIDE, 513, 1031]
+LENGTHS = [1, 2, 3, 7, 8, SHORT - 1, SHORT, SHORT + 1]
+
+
+def values(dtype, *shape):
+    """Few different numbers, so that some tie; some not finite and of either zero."""
+    generator = np.random.default_rng(7)
+    data = generator.integers(-2, 3, size=shape).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        odd = generator.choice([np.nan, np.inf, -np.inf, -0.0, 1.5], size=shape)
+        data = np.where(generator.random(shape) < 0.1, odd, data).astype(dtype)
+    return data
+
+
+def compare(results, *feeds):
+    """Hold native code, on one thread and two and without a plan, to NumPy; its source.
+
+    ``feeds`` are placeholders, each with its data.
+    """
+    given, data = feeds[::2], feeds[1::2]
+    wanted = geon.NumPyTransformer().computation(results, *given)(*data)
+    one, two = geon.NativeTransformer(threads=1), geon.NativeTransformer(threads=2)
+    f = one.computation(results, *given)
+    found = f(*data)
+    others = [
+        two.computation(results, *given)(*data),
+        one.computation(results, *given, plan=False)(*data),
+    ]
+    for number, want in enumerate(wanted):
+        if want.dtype.kind == "f":
+            np.testing.assert_allclose(found[number], want, rtol=3e-6)
+        else:
+            np.testing.assert_array_equal(found[number], want)
+        for other in others:
+            assert found[number].tobytes() == other[number].tobytes()
+    one.close()
+    two.close()
+    return f.source
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
+def test_short_rows_give_what_numpy_gives(rows, dtype):
+    """Of all lengths around the one from which rows are taken one after another."""
+    names = {"f": REDUCTIONS, "i": REDUCTIONS[:7], "b": ["any", "all", "argmax", "argmin"]}
+    results, feeds = [], []
+    for length in LENGTHS:
+        n, c = geon.Axis("N", rows), geon.Axis("C", length)
+        x = geon.placeholder([n, c], dtype=dtype)
+        feeds += [x, values(dtype, rows, length)]
+        results += [getattr(geon, name)(x, c) for name in names[np.dtype(dtype).kind]]
+    compare(results, *feeds)
+
+
+@pytest.mark.parametrize("name", ["max", "argmax", "logsumexp", "all"])
+def test_rows_side_by_side_are_short_and_many(name):
+    def source(rows, length):
+        n, c = geon.Axis("N", rows), geon.Axis("C", length)
+        x = geon.placeholder([n, c])
+        return compare([getattr(geon, name)(x, c)], x, values("float32", rows, length))
+
+    assert "first_lane" in source(BESIDE, SHORT)
+    assert "first_lane" not in source(BESIDE - 1, SHORT)
+    assert "first_lane" not in source(BESIDE, SHORT + 1)
+
+
+def test_many_rows_may_be_along_an_outer_axis():
+    """Where the last axis of the rows is short too."""
+    n, m, c = geon.Axis("N", 700), geon.Axis("M", 2), geon.Axis("C", 4)
+    x = geon.placeholder([n, m, c])
+    results = [geon.logsumexp(x, c), geon.argmin(x, c), geon.max(x, c)]
+    assert "first_lane" in compare(results, x, values("float32", 700, 2, 4))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "word"), [("bool", 8), ("float16", 16), ("float32", 32), ("int64", 64)]
+)
+def test_truths_are_folded_in_words_as_wide_as_what_is_loaded(dtype, word):
+    n = geon.Axis("N", 1000)
+    x = geon.placeholder([n], dtype=dtype)
+    source = compare([geon.any(x), geon.all(x)], x, values(dtype, 1000))
+    assert source.count(f"uint{word}_t s") >= 2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ctype"), [("int8", "int32_t"), ("float32", "int32_t"), ("float64", "int64_t")]
+)
+def test_positions_are_as_wide_as_vectors_of_elements_allow(dtype, ctype):
+    """In int64 where elements are of 64 bits or the length is open, else in int32."""
+    for length, held in ((300, ctype), (None, "int64_t")):
+        n, c = geon.Axis("N", length) if length else geon.Axis("N"), geon.Axis("C", 130)
+        x = geon.placeholder([n, c], dtype=dtype)
+        source = compare([geon.argmax(x, n), geon.argmin(x)], x, values(dtype, 300, 130))
+        assert f"{held} s1_1[" in source

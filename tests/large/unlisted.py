@@ -106,6 +106,7 @@ FILES = {
 
 PLACES = {
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
+    ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,
     (
         "transformers/lowering/fusion/merging.py",

@@ -129,6 +129,7 @@ from .op_graph.movement import (
     unflatten,
 )
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
+from .op_graph.operators import SYNTAX as _SYNTAX
 from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
 from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
@@ -169,6 +170,15 @@ if _TYPE_CHECKING:
     from .transformers.numpy.transformer import NumPyTransformer
 
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
+
+
+def _html(op: Tensor) -> str:
+    """A tensor as HTML; HTML's table of names is read for the first notebook that asks."""
+    found: str = _importlib.import_module(".op_graph.pictures", __name__).tensor_html(op)
+    return found
+
+
+_SYNTAX["html"] = _html
 
 
 # What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.

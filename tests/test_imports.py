@@ -43,6 +43,12 @@ def test_building_and_deriving_load_nothing_more() -> None:
     assert not loaded(program) & set(LAZY)
 
 
+def test_a_tensor_is_shown_in_a_notebook_that_has_shown_nothing_else() -> None:
+    program = "import geon; print(geon.iota(geon.Axis('N', 3))._repr_html_())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "iota" in done.stdout, done.stderr
+
+
 def test_logging_is_quiet_unless_asked_for() -> None:
     logger = logging.getLogger("geon")
     assert any(isinstance(handler, logging.NullHandler) for handler in logger.handlers)

@@ -283,15 +283,16 @@ class _Writer:
         assert isinstance(made, PrintedPass)
         indices = [Parameter(loop.name, "int64_t", None, False) for loop in nest.rows]
         extra = self.partial(made) + indices
+        top = self.top()
+        body = self.part(made, top)  # before what takes its parameters
         lines = [*self.divide(made, task, [p.name for p in indices])]
         lines += self.passes.statements(nest.row.lines[1:])
         for loop in reversed(nest.rows):
             head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
             lines = [head, *indented(lines), "}"]
-        top = self.top()
         return self.whole([
             self.structure(task, extra),
-            self.function(task, self.part(made, top), extra),
+            self.function(task, body, extra),
             [self.head(), "{", *indented([*top, *lines]), "}"],
         ])  # fmt: skip
 
@@ -381,8 +382,9 @@ class _Writer:
             if isinstance(line, PrintedPass):
                 task = f"{self.name}_part{len(functions) // 2 or ''}"
                 extra = self.partial(line)
+                body = self.part(line, top)  # before what takes its parameters
                 functions.append(self.structure(task, extra))
-                functions.append(self.function(task, self.part(line, top), extra))
+                functions.append(self.function(task, body, extra))
                 main += self.divide(line, task)
         ending = self.windows(nest.ending.lines) + self.passes.statements(nest.ending.lines)
         return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])

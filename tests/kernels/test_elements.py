@@ -110,6 +110,16 @@ def test_rows_that_adjoin_are_taken_side_by_side_but_where_each_needs_a_division
     assert nest(geon.sum(weights * turned, N), x, weights).across is None
 
 
+def test_loops_go_along_what_is_read_and_not_along_axes_of_what_is_computed_on_the_way():
+    c = geon.Axis("C", 200)
+    x, bias = geon.placeholder([N, c]), geon.placeholder([c])
+    assert (bias + x).axes.names == ("C", "N")
+    for reduce in (geon.max, geon.argmax):
+        by_rows = nest(reduce(bias + x * 2, c), x, bias)
+        assert by_rows.across is None and [loop.axes for loop in by_rows.rows] == [("N",)]
+    assert nest(geon.max(bias + x * 2, N), x, bias).across.axes == ("C",)
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
 def test_nothing_is_read_outside_an_axis_that_is_too_short_for_its_slices(length):
     """The slope of differences along an axis of one, whose slices are empty."""

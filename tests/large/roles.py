@@ -596,10 +596,18 @@ def results(b, length):
         b.add(geon.sort(x * float(k + 1), axis))
 
 
+def together(b, length):
+    """So many values of one loop, each a result."""
+    axis = b.axis(b.choice([33, 700, 3000]))
+    x = b.placeholder(b.float(), [axis])
+    for k in range(length):
+        b.add(x * float(k + 1))
+
+
 ROLES = {
     function.__name__: function
     for function in (
-        size, row, lane, short_row, short_rows, across, flat,
+        size, row, lane, short_row, short_rows, across, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near,
         deep_rows,
         products, matrix_vector, reduced_product, reduced_batch, line, line8, line16, line32,

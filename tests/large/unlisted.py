@@ -62,6 +62,8 @@ FILES = {
     "transformers/lowering/target.py": ALIGNED,
     "transformers/lowering/verify.py": "lengths that plans are verified with",
     "transformers/native/c/ceilings.c": MEASURES,
+    "transformers/native/c/past.h": "bytes of a line of cache",
+    "transformers/native/c/past_store.h": BITS,
     "transformers/native/c/product_vector.h": BITS,
     "transformers/native/c/repeat.h": "how often a text is repeated, which a caller says",
     "transformers/native/c/transpose.h": "which elements of two vectors a shuffle takes",
@@ -104,6 +106,7 @@ FILES = {
 
 PLACES = {
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
+    ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,
     (
         "transformers/lowering/fusion/merging.py",
@@ -157,7 +160,8 @@ PLACES = {
     ("transformers/native/nests.py", "_Writer.__init__", 4): BITS,
     ("transformers/native/passes.py", "Passes.accumulation", 4): BITS,
     ("transformers/printing/nests.py", "truth_word", 8): BITS,
-    ("transformers/native/passes.py", "Passes.flat", 4): BITS,
+    ("transformers/native/passes.py", "Passes.flat.run", 4): BITS,
+    ("transformers/native/past.py", "LINE"): ALIGNED,
     ("transformers/native/passes.py", "Passes.state_lanes", 4): BITS,
     (
         "transformers/native/product_shape.py",

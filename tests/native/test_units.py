@@ -9,7 +9,7 @@ import pytest
 
 from geon.transformers.kernels.types import Nest
 from geon.transformers.native import units
-from geon.transformers.native.emit import OWN, function_of, make_module
+from geon.transformers.native.emit import function_of, make_module, small_functions
 from geon.transformers.native.library import library_text
 from geon.transformers.native.product_kernels import product_unit
 from geon.transformers.native.toolchain import find_toolchain
@@ -105,7 +105,7 @@ import numpy as np
 import geon
 from geon.transformers import disk_cache
 from geon.transformers.native import objects
-from geon.transformers.native.emit import OWN, function_of, make_module
+from geon.transformers.native.emit import function_of, make_module, small_functions
 from geon.transformers.native.library import library_text
 from geon.transformers.native.threads import load_pool, processors
 
@@ -195,7 +195,7 @@ def test_a_kernel_says_what_its_text_calls_and_how_it_begins(name):
             continue
         made = function_of(f.plan, kernel, VECTOR_BYTES)
         own = made.text + "".join(made.shared)
-        called = {*mentioned(own), *(each for each in OWN if f"{each}(" in own)}
+        called = {*mentioned(own), *(each for each in small_functions() if f"{each}(" in own)}
         if isinstance(kernel.work, Nest):  # whether or not it is divided
             called.add("geon_grain")
         assert set(made.calls) == called

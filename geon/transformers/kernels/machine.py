@@ -54,6 +54,13 @@ class Ceilings:
         part = min(max((share - low) / (high - low), 0.0), 1.0)
         return 1 / ((1 - part) / slow + part / fast)
 
+    def passes(self) -> bool:
+        """Whether stores that bypass the caches are the faster ones in the most memory that was
+        measured, for a copy and for a sum of two arrays."""
+        if not self.plain:
+            return False
+        return all(self.rates[k][-1] > self.plain[k][-1] for k in (2, 3))
+
     def _at(self, size: float, rates: tuple[float, ...]) -> float:
         logarithms = [math.log(each) for each in self.sizes]
         return float(np.interp(math.log(max(size, 1)), logarithms, rates))

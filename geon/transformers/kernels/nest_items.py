@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from ...op_graph.dtypes import FLOAT32, HALVES, INT32, DType, name_of
 from ...op_graph.lengths import product
-from ...op_graph.op_graph import Op
+from ...op_graph.op_graph import Op, among
 from ...op_graph.reducers import SUM, Reducer
 from .elements import Operands
 from .types import Fused, folded_row
+
+NEAR = 64  # values below one that are looked at for the order of its axes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,10 +95,27 @@ class Levels:
 def loop_order(op: Op, operands: Operands) -> tuple[str, ...]:
     """The axes a reduction goes over, kept ones included, in the order of memory."""
     widest = max(op.args, key=lambda arg: len(arg.axes))
-    order = list(operands.order(widest))
+    order = list(memory_order(widest, operands))
     for arg in op.args:
         order = [n for n in arg.axes.names if n not in order] + order
     return tuple(order)
+
+
+def memory_order(op: Op, operands: Operands) -> tuple[str, ...]:
+    """The axes of ``op`` as they are nested in memory.
+
+    What is computed on the way is nested as the nearest value below it that is read and has all
+    its axes: by its own axes, loops would jump through the memory of that one.
+    """
+    names = set(op.axes.names)
+    waiting, seen = deque([op]), 0
+    while waiting and seen < NEAR:
+        each, seen = waiting.popleft(), seen + 1
+        if operands.stored(each) or among(each, operands.results):
+            return operands.order(each)
+        if each.primitive.kind == "elementwise" or each.primitive.index_map is not None:
+            waiting += [arg for arg in each.args if set(arg.axes.names) == names]
+    return operands.order(op)
 
 
 def reducer_of(op: Op) -> Reducer:

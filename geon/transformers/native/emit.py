@@ -37,6 +37,7 @@ from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
+from .past import passing
 from .starts import from_starts
 from .units import CALL, cost, divided
 
@@ -44,12 +45,14 @@ LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
                       int32_t threads);
 int32_t (*geon_seat)(void);
+int64_t geon_past_bytes;
 
-void geon_link(void *run, void *seat);
-void geon_link(void *run, void *seat)
+void geon_link(void *run, void *seat, int64_t past_bytes);
+void geon_link(void *run, void *seat, int64_t past_bytes)
 {
     __builtin_memcpy(&geon_pool_run, &run, sizeof run);
     __builtin_memcpy(&geon_seat, &seat, sizeof seat);
+    geon_past_bytes = past_bytes;
 }
 """
 RUN = """\
@@ -120,7 +123,7 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     if isinstance(work, Contraction):
         made = contraction_function(work, names, vector_bytes)
     else:
-        made = nest_function(work, names, vector_bytes)
+        made = nest_function(work, names, vector_bytes, passing=passing(work, names))
         names.calls(["geon_grain"])
     return replace(made, calls=tuple(names.called))
 
@@ -343,10 +346,10 @@ class _Module:
             written.append(made)
         kernels = "\n".join(written)
         body = "\n".join([*shared, kernels])
-        small = {**OWN, **transposes()}
+        small = small_functions()
         own = [text for name, text in small.items() if name in calls]
         helpers = definitions([name for name in calls if name not in small])
-        return "\n".join([PRELUDE, helpers, *own, c_text("module.h"), body])
+        return "\n".join([PRELUDE, helpers, c_text("module.h"), *own, body])
 
     def exported(self, text: str, made: str, name: str) -> str:
         """A kernel whose function other units may call."""
@@ -356,6 +359,12 @@ class _Module:
         static = f"static {head}"
         assert made.count(static) == 1, f"no function {static} in {made}"
         return made.replace(static, f"{declared};\n{head}")
+
+
+@cache
+def small_functions() -> dict[str, str]:
+    """Functions of units of kernels, by the name that kernels call."""
+    return {**OWN, **transposes(), "geon_past_put": c_text("past.h")}
 
 
 @cache

@@ -8,11 +8,13 @@ from ..kernels.machine import MIXES, Ceilings, Machine, Speeds, Tile
 from ..printing.row_costs import ROW_COSTS
 from ..printing.scalars import LANES
 from .ceilings import ceilings, kept_ceilings
+from .past import LEAST
 from .product_shape import FEW, MOST_ROWS, shape
 from .speeds import kept_speeds, speeds
 from .threads import processors
 from .toolchain import Toolchain, find_toolchain
 
+NEVER = (1 << 63) - 1
 CACHES = (32 << 10, 1 << 20, 32 << 20)  # where the system does not say
 # A processor with vectors of 32 bytes at 3 GHz: what is predicted with before anything is measured.
 _SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
@@ -55,6 +57,18 @@ def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool =
         rows=ROW_COSTS,
         side_by_side=LANES,
     )
+
+
+def past_bytes() -> int:
+    """The bytes that a kernel may store and read before it stores them past the caches.
+
+    Those of the last cache: of more, what was stored first is gone when the next kernel reads it.
+    Never so many where it was measured that such stores are not the faster ones.
+    """
+    known = kept_ceilings(1)
+    if known is not None and not known.passes():
+        return NEVER
+    return max(_caches()[-1], 4 * LEAST)
 
 
 def _measured(

@@ -20,7 +20,8 @@ from .dialect import ArrayStrips
 from .draws import declared, words_function
 from .loops import for_loop, indented
 from .naming import NAME, Function, KernelNames
-from .passes import TILE, Passes
+from .passes import DIVIDED, TILE, Passes
+from .past import Passing, Past, may_pass
 from .strips import VECTOR_BYTES
 from .whole import whole
 
@@ -43,22 +44,29 @@ LONG_ROW = 1 << 16
 ON_STACK = 4096  # elements of an array that a task has on its stack
 
 
-def nest_function(work: Nest, names: KernelNames, vector_bytes: int, name: str = NAME) -> Function:
-    """The C function of a nest."""
+def nest_function(
+    work: Nest,
+    names: KernelNames,
+    vector_bytes: int,
+    name: str = NAME,
+    passing: Passing | None = None,
+) -> Function:
+    """The C function of a nest, with what it stores past the caches where that is much."""
     if work.pieces:
-        return Function(pieces_text(work, names, vector_bytes, name), tuple(names.parameters))
+        text = pieces_text(work, names, vector_bytes, name, passing)
+        return Function(text, tuple(names.parameters))
     printed = printed_nest(work, names, vector_bytes)
     shared: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     if any(made.windows for made in printed_passes(printed)):
         shared, units = (words_function().header,), words_function().units
     if work.fill is None:
-        text = nest_text(printed, names, name, vector_bytes)
+        text = nest_text(printed, names, name, vector_bytes, passing)
         return Function(text, tuple(names.parameters), shared, units=units)
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
     whole = work.operands[work.fill.operand]
     size = f"(size_t)({names.length(whole.axes.size)}) * sizeof *{out}"
-    part = nest_text(printed, names, f"{name}_part", vector_bytes)
+    part = nest_text(printed, names, f"{name}_part", vector_bytes, passing)
     copy = "" if out == old else f"    memcpy({out}, {old}, {size});\n"
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     head = f"static void {name}(int32_t threads, {names.declared()})"
@@ -71,14 +79,20 @@ def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNe
     return print_nest(work, names, ArrayStrips() if vector_bytes == VECTOR_BYTES else None)
 
 
-def pieces_text(work: Nest, names: KernelNames, vector_bytes: int, name: str) -> str:
+def pieces_text(
+    work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
+) -> str:
     """The C functions of a nest that is computed by its pieces where lengths allow it."""
 
     def text(piece: Nest, called: str) -> str:
-        return nest_text(printed_nest(piece, names, vector_bytes), names, called, vector_bytes)
+        printed = printed_nest(piece, names, vector_bytes)
+        past = passing if passing is not None and may_pass(piece) else None
+        return nest_text(printed, names, called, vector_bytes, past)
 
+    called = dict(names.called)
     for piece in (work, *work.pieces):
         text(piece, name)  # all are parameters now
+    names.called = called
     if len(work.pieces) == 1 and not work.holds:
         return text(work.pieces[0], name)
     parts = [text(piece, f"{name}_{k}") for k, piece in enumerate(work.pieces)]
@@ -92,9 +106,15 @@ def pieces_text(work: Nest, names: KernelNames, vector_bytes: int, name: str) ->
     return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
 
 
-def nest_text(nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> str:
+def nest_text(
+    nest: PrintedNest,
+    names: KernelNames,
+    name: str,
+    vector_bytes: int,
+    passing: Passing | None = None,
+) -> str:
     """The C functions of a nest; ``name`` is that of the one to call."""
-    work = _Writer(nest, names, name, vector_bytes)
+    work = _Writer(nest, names, name, vector_bytes, passing)
     if work.is_few_long_rows():
         return work.row_after_row()
     if nest.rows or nest.lanes is not None:
@@ -123,8 +143,15 @@ def printed_passes(nest: PrintedNest) -> list[PrintedPass]:
 
 
 class _Writer:
-    def __init__(self, nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int) -> None:
-        self.nest, self.names, self.name = nest, names, name
+    def __init__(
+        self,
+        nest: PrintedNest,
+        names: KernelNames,
+        name: str,
+        vector_bytes: int,
+        passing: Passing | None,
+    ) -> None:
+        self.nest, self.names, self.name, self.passing = nest, names, name, passing
         self.passes, self.lanes = Passes(nest, names, vector_bytes), vector_bytes // 4
         loops = [*nest.rows, *(loop for made in printed_passes(nest) for loop in made.loops)]
         for loop in [*loops, nest.lanes] if nest.lanes is not None else loops:
@@ -182,6 +209,7 @@ class _Writer:
     def by_rows(self) -> str:
         """Tasks of neighbouring rows."""
         nest, task = self.nest, f"{self.name}_rows"
+        past = self.passes.past = Past(self.passing, self.names)
         row = self.passes.statements(nest.row.lines)
         top = self.top()
         inner = self.row_work()
@@ -193,10 +221,12 @@ class _Writer:
             "const int64_t end = begin + grain < rows ? begin + grain : rows;",
             *top,
             *self.buffers(),
-            "for (int64_t row = begin; row < end; row++) {",
-            *indented([*self.row_indices(), *row]),
-            "}",
-        ]
+            *past.task([
+                "for (int64_t row = begin; row < end; row++) {",
+                *indented([*self.row_indices(), *row]),
+                "}",
+            ]),
+        ]  # fmt: skip
         extra = [Parameter(name, "int64_t", None, False) for name in self.divisors()]
         main = [
             *self.block_size(),
@@ -365,10 +395,12 @@ class _Writer:
             size = self.passes.extent(made.loops[0])
             end = f"begin + grain < {size} ? begin + grain : {size}"
             lines += ["const int64_t begin = task * grain;", f"const int64_t end = {end};"]
-            bounds = ("begin", "end")
+            bounds = DIVIDED
         else:
             lines.append("(void)grain;")
-        lines += self.passes.text(made, bounds, partial=True, flat=self.is_flat(made))
+        past = self.passes.past = Past(self.passing if bounds else None, self.names)
+        lines += past.task(self.passes.text(made, bounds, partial=True, flat=self.is_flat(made)))
+        self.passes.past = Past(None, self.names)
         blocked = self.passes.accumulation(made).blocked
         for t in made.sums:
             lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")

@@ -7,7 +7,7 @@ import functools
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop
-from ..printing.nests import PrintedNest, PrintedPass
+from ..printing.nests import PrintedNest, PrintedPass, PrintedStore
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
@@ -15,11 +15,13 @@ from .dialect import strip_start
 from .draws import with_words
 from .loops import SIMD, for_loop, indented
 from .naming import KernelNames
+from .past import Past
 from .strips import strip_loop
 from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
+DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
 APART = 8  # elements between the rows of a tile
 
 
@@ -36,6 +38,7 @@ class Passes:
 
     def __init__(self, nest: PrintedNest, names: KernelNames, vector_bytes: int) -> None:
         self.nest, self.names, self.vector_bytes = nest, names, vector_bytes
+        self.past = Past(None, names)  # of the task that is written
 
     def extent(self, loop: Loop) -> str:
         """The number of turns of a loop, as C."""
@@ -66,13 +69,13 @@ class Passes:
         if made.crosses:
             return self.tiled(made)
         work = self.accumulation(made)
-        body = [str(line) for line in [*made.body.lines, *made.stores]]
+        body = self.elements(made)
         body += work.steps()
         pragma = f"#pragma omp simd{work.clause()}"
         if flat and bounds is not None and made.strip is not None:
             return self.by_strips(made, bounds, True, pragma, body)
         if flat and bounds is not None:
-            return self.flat(made.loops[0], bounds, body)
+            return self.flat(made, bounds, body)
         if lanes:
             body = self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)
         for k in range(len(made.loops) - 1, -1, -1):
@@ -105,8 +108,17 @@ class Passes:
     ) -> list[str]:
         """The innermost loop of a pass, of ``extent`` turns or fewer, and the words it needs."""
 
-        def run(low: str, high: str) -> list[str]:
+        lanes, divided = self.nest.lanes is not None, bounds == DIVIDED
+        chosen = self.chosen(made)
+
+        def plain(low: str, high: str) -> list[str]:
             return [pragma, *for_loop(variable, low, high, body)]
+
+        def run(low: str, high: str) -> list[str]:
+            if not chosen:
+                return plain(low, high)
+            inner, ends = self.inner(made), (low, high)
+            return self.past.loop(chosen, inner, ends, plain, divided=divided, apart=lanes)
 
         return with_words(made.windows, variable, bounds, extent, run)
 
@@ -114,18 +126,44 @@ class Passes:
         self, made: PrintedPass, bounds: tuple[str, str], filled: bool, pragma: str, body: list[str]
     ) -> list[str]:
         """The innermost loop of a pass in strips, which are all ``filled`` or not."""
-        name, (low, high) = made.loops[-1].name, bounds
-        rest = [pragma, *for_loop(name, strip_start(name), high, body)]
+        assert made.strip is not None
+        (*_, inner), chosen = made.loops, self.chosen(made)
+        lines = self.past.statements(chosen, made.strip.lines)
         self.names.calls([] if filled else made.body.called or [])
-        return strip_loop(made, low, high, filled, rest)
 
-    def flat(self, loop: Loop, bounds: tuple[str, str], body: list[str]) -> list[str]:
+        def run(low: str, high: str) -> list[str]:
+            rest = [pragma, *for_loop(inner.name, strip_start(inner.name), high, body)]
+            return strip_loop(made, lines, low, high, filled, rest)
+
+        return self.past.loop(chosen, inner, bounds, run, divided=bounds == DIVIDED, whole=filled)
+
+    def flat(self, made: PrintedPass, bounds: tuple[str, str], body: list[str]) -> list[str]:
         """A part of one loop, which fills vectors."""
-        low, high = bounds
-        count = whole(f"{high} - {low}", loop.extent, self.vector_bytes // 4)
-        index = f"const int64_t {loop.name} = {low} + turn;"
-        run = for_loop("turn", "0", "turns", [index, *body])
-        return [f"const int64_t turns = {count};", SIMD, *run]
+        (loop,) = made.loops
+
+        def run(low: str, high: str) -> list[str]:
+            count = whole(f"{high} - {low}", loop.extent, self.vector_bytes // 4)
+            index = f"const int64_t {loop.name} = {low} + turn;"
+            turns = for_loop("turn", "0", "turns", [index, *body])
+            return [f"const int64_t turns = {count};", SIMD, *turns]
+
+        return self.past.loop(self.chosen(made), loop, bounds, run, divided=True, whole=True)
+
+    def inner(self, made: PrintedPass) -> Loop:
+        """The innermost loop of a pass, which has one."""
+        lanes = None if made.crosses else self.nest.lanes
+        return made.loops[-1] if lanes is None else lanes
+
+    def chosen(self, made: PrintedPass) -> list[PrintedStore]:
+        """The stores of a pass that may pass by the caches."""
+        if self.nest.lanes is None and not made.loops:
+            return []
+        return self.past.chosen(made, self.inner(made))
+
+    def elements(self, made: PrintedPass) -> list[str]:
+        """The statements of one element."""
+        chosen = self.chosen(made)
+        return [str(x) for x in self.past.statements(chosen, [*made.body.lines, *made.stores])]
 
     def stateful(
         self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
@@ -216,8 +254,13 @@ class Passes:
             sides = "tile_end - tile, lane_end - lane_tile"
             lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, "
                          f"{TILE + APART}, {sides});")  # fmt: skip
-        each = [str(line) for line in [*made.body.lines, *made.stores]]
-        along = [SIMD, *for_loop(last.name, "tile", "tile_end", each)]
+        each = self.elements(made)
+
+        def run(low: str, high: str) -> list[str]:
+            return [SIMD, *for_loop(last.name, low, high, each)]
+
+        bounds = ("tile", "tile_end")
+        along = self.past.loop(self.chosen(made), last, bounds, run, apart=True)
         lines += for_loop("lane", "lane_tile", "lane_end", along)
         body = tiles("tile", self.extent(last), lines)
         for turns in reversed(outer):

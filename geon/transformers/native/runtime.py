@@ -18,6 +18,7 @@ from ...op_graph.lengths import evaluate
 from ..lowering.spaces import beyond_counting
 from ..runtime.memory import HOST
 from .entry import Entry, extension
+from .machine import past_bytes
 from .record import Record
 from .result_pool import maker, new_result
 from .threads import load_pool
@@ -68,9 +69,9 @@ class NativeProgram:
         self.record = record
         self.library = ctypes.CDLL(str(path))
         pool = load_pool()
-        self.library.geon_link.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+        self.library.geon_link.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
         self.library.geon_link.restype = None
-        self.library.geon_link(pool.run_address, pool.seat_address)
+        self.library.geon_link(pool.run_address, pool.seat_address, past_bytes())
         self.run = self.library[f"geon_run{record.suffix}"]
         self.run.restype = ctypes.c_int64
         self.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p,

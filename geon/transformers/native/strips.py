@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..printing.c_functions import SUFFIXES
 from ..printing.nests import Accumulator, PrintedPass
-from ..printing.scalars import Block, StripCall
+from ..printing.scalars import StripCall
 from ..printing.strips import SHORT, STRIP
 from .dialect import strip_start, strip_sums
 from .loops import SIMD, for_loop, indented
@@ -12,11 +12,13 @@ from .loops import SIMD, for_loop, indented
 VECTOR_BYTES = 64  # of the instruction set that has functions of strips
 
 
-def strip_loop(made: PrintedPass, low: str, high: str, filled: bool, rest: list[str]) -> list[str]:
+def strip_loop(
+    made: PrintedPass, lines: list[object], low: str, high: str, filled: bool, rest: list[str]
+) -> list[str]:
     """The innermost loop of a pass from ``low`` to ``high``; all strips are ``filled``, or not.
 
-    Each sum begins anew in every lane; lanes are added in order. ``rest`` is the loop over what no
-    strip holds, from ``strip_start`` on.
+    ``lines`` are the statements of a strip. Each sum begins anew in every lane; lanes are added in
+    order. ``rest`` is the loop over what no strip holds, from ``strip_start`` on.
     """
     assert made.strip is not None
     start = strip_start(made.loops[-1].name)
@@ -25,7 +27,7 @@ def strip_loop(made: PrintedPass, low: str, high: str, filled: bool, rest: list[
     sums = [f"{kind} {name} = {{0}};" for kind, name in zip(kinds, names, strict=True)]
     ends = [line for total in made.sums for line in _added(total)]
     head = f"for (; {start} + {STRIP} <= {high}; {start} += {STRIP}) {{"
-    body = [*made.strip.arrays, *_lane_loops(made.strip)]
+    body = [*made.strip.arrays, *_lane_loops(lines)]
     strips = [*sums, head, *indented(body), "}", *ends]
     begin = f"int64_t {start} = {low};"
     if filled:
@@ -44,11 +46,11 @@ def _added(total: Accumulator) -> list[str]:
     ]
 
 
-def _lane_loops(block: Block) -> list[str]:
+def _lane_loops(lines: list[object]) -> list[str]:
     """The statements of a strip: loops over its lanes, and calls for all of them between."""
     found: list[str] = []
     waiting: list[str] = []
-    for line in [*block.lines, None]:
+    for line in [*lines, None]:
         if isinstance(line, str):
             waiting.append(line)
             continue

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import kind, name_of
@@ -52,11 +52,21 @@ class StateAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class PrintedStore:
-    """``value`` put at ``place``."""
+    """``value`` put at ``place``, which is memory of operand number ``operand``.
+
+    Where the elements of the innermost loop adjoin, ``start`` is the pointer to that of the turn
+    ``first_turn`` of the loop's variable, and ``index`` the place of the one at hand behind it.
+    Where rows are taken side by side, such elements lie ``apart`` elements from the next.
+    """
 
     place: str
     value: str
     ctype: str
+    operand: int
+    itemsize: int
+    start: str | None = None
+    index: str = ""
+    apart: Size = 0
 
     def __str__(self) -> str:
         return f"{self.place} = {self.value};"
@@ -162,6 +172,11 @@ def across_loads(step: Pass, lane: str) -> list[Load]:
     ]
 
 
+def first_turn(variable: str) -> str:
+    """The name of the first of some turns of an innermost loop."""
+    return f"{variable}_from"
+
+
 def is_direct(offset: Affine) -> bool:
     """Whether an offset is of loops' variables alone."""
     return all(isinstance(atom, str) for atom in offset.terms)
@@ -218,13 +233,25 @@ class _NestPrinter:
         line = str(self.store(block, store))
         block.lines.append(self.names.lanes.stored(line, block.lanes is not None))
 
-    def store(self, block: Block, store: Store) -> PrintedStore:
-        """A store, with what it needs written into ``block``."""
+    def store(self, block: Block, store: Store, inner: Sequence[str] = ()) -> PrintedStore:
+        """A store, with what it needs written into ``block``; ``inner`` are the variables of the
+        innermost loops, the last one first.
+        """
         value = self.scalars.value(block, store.value)
         offset = self.scalars.index(block, store.offset)
-        ctype = c_expressions.C_TYPES[name_of(store.dtype)]
-        place = f"{self.names.operand(store.operand)}[{offset}]"
-        return PrintedStore(place, value, ctype)
+        dtype, operand = name_of(store.dtype), self.names.operand(store.operand)
+        ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
+        size = store.dtype.itemsize
+        plain = PrintedStore(f"{operand}[{offset}]", value, ctype, store.operand, size)
+        if not inner or store.offset.step(inner[0]) != 1 or not is_direct(store.offset):
+            return plain
+        first, spelled = first_turn(inner[0]), self.scalars.spelled
+        index = f"{self.scalars.variable(inner[0])} - {first}"
+        apart = store.offset.step(inner[1]) if len(inner) > 1 else 0
+        self.scalars.spelled = {inner[0]: first}
+        start = f"{operand} + {self.scalars.index(block, store.offset)}"
+        self.scalars.spelled = spelled
+        return replace(plain, start=start, index=index, apart=apart)
 
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""
@@ -247,8 +274,9 @@ class _NestPrinter:
                 made.sums.append(self.accumulator(body, reduction, row.lanes))
             else:
                 made.states.append(self.state(body, reduction, row))
+        inner = self.innermost(step, made.crosses)
         for store in step.stores:
-            made.stores.append(self.store(body, store))
+            made.stores.append(self.store(body, store, inner))
         for keep in step.keeps:
             value = self.scalars.value(body, keep.value)
             self.array(self.nest.arrays[keep.number])
@@ -257,6 +285,16 @@ class _NestPrinter:
             assert not made.windows, "what strips take draws nothing"
             made.strip = self.print_strip(row, strips, step, made)
         return made
+
+    def innermost(self, step: Pass, crosses: bool) -> list[str]:
+        """The variables of the innermost loops of a pass, the last one first: two where rows are
+        taken side by side.
+        """
+        last = [loop.name for loop in step.loops[-1:]]
+        if self.nest.across is None:
+            return last
+        lane = [self.nest.across.name]
+        return [*last, *lane] if crosses else [*lane, *last]
 
     def keep(self, body: Block, keep: Keep, value: str) -> None:
         """The statement that puts a value into a row array."""
@@ -277,7 +315,7 @@ class _NestPrinter:
             body.lines.append(StripCall(add, strips.sums(total.name), term))
         for keep in step.keeps:
             self.keep(body, keep, self.scalars.value(body, keep.value))
-        body.lines += [str(self.store(body, store)) for store in step.stores]
+        body.lines += [self.store(body, store, [inner]) for store in step.stores]
         self.scalars.spelled = {}
         return body
 

@@ -10,13 +10,9 @@
 #include <stdint.h>
 #include <time.h>
 
-#if defined(__AVX512F__)
-#define WIDTH 64
-#elif defined(__AVX__)
-#define WIDTH 32
-#else
-#define WIDTH 16
-#endif
+#include "past_store.h"
+
+#define WIDTH PAST_WIDTH
 #define SUMS 12      /* independent chains: two units times the five or so turns that one takes */
 #define TURNS 20000  /* multiply-adds of each chain in one task */
 #define LEAST_RUNS 1
@@ -27,24 +23,6 @@ typedef float floats __attribute__((vector_size(WIDTH), aligned(WIDTH), may_alia
 typedef double doubles __attribute__((vector_size(WIDTH), aligned(WIDTH), may_alias));
 typedef void pool_run(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
                       int32_t threads);
-
-/* Stores that pass by the caches: a line that is written as a whole need not be read first. */
-#if defined(__clang__)
-#define STREAM(place, value) __builtin_nontemporal_store(value, place)
-#define FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
-#elif defined(__AVX512F__)
-#define STREAM(place, value) __builtin_ia32_movntps512((float *)(place), value)
-#define FENCE() __builtin_ia32_sfence()
-#elif defined(__AVX__)
-#define STREAM(place, value) __builtin_ia32_movntps256((float *)(place), value)
-#define FENCE() __builtin_ia32_sfence()
-#elif defined(__SSE__)
-#define STREAM(place, value) __builtin_ia32_movntps((float *)(place), value)
-#define FENCE() __builtin_ia32_sfence()
-#else
-#define STREAM(place, value) (*(place) = (value))
-#define FENCE() (void)0
-#endif
 
 /* Keeps a vector in a register, where the compiler cannot know what is in it. */
 #if defined(__x86_64__)
@@ -138,10 +116,10 @@ WALK(write_task, 1, x0[i] = sums[j], (void)0)
 WALK(copy_task, 2, x0[i] = x1[i], (void)0)
 WALK(add_task, 3, x0[i] = x1[i] + x2[i], (void)0)
 WALK(add_three_task, 4, x0[i] = x1[i] + x2[i] + x3[i], (void)0)
-WALK(stream_write_task, 1, STREAM(x0 + i, sums[j]), FENCE())
-WALK(stream_copy_task, 2, STREAM(x0 + i, x1[i]), FENCE())
-WALK(stream_add_task, 3, STREAM(x0 + i, x1[i] + x2[i]), FENCE())
-WALK(stream_add_three_task, 4, STREAM(x0 + i, x1[i] + x2[i] + x3[i]), FENCE())
+WALK(stream_write_task, 1, PAST_STORE(x0 + i, sums[j]), PAST_DONE())
+WALK(stream_copy_task, 2, PAST_STORE(x0 + i, x1[i]), PAST_DONE())
+WALK(stream_add_task, 3, PAST_STORE(x0 + i, x1[i] + x2[i]), PAST_DONE())
+WALK(stream_add_three_task, 4, PAST_STORE(x0 + i, x1[i] + x2[i] + x3[i]), PAST_DONE())
 
 /* By reads for each write, or 1:0, in the order of MIXES in ceilings.py; then bypassing caches. */
 static void (*const tasks[2][5])(void *argument, int64_t index) = {

@@ -1,0 +1,249 @@
+"""Stores of a nest that pass by the caches, as C: where results are more than caches hold.
+
+A line of cache that is written as a whole past the caches need not be read first, so that a sum of
+two arrays moves three of them and not four. The elements of some turns of an innermost loop are
+computed into the nearest cache and copied from there; whether that is done is known in each call,
+by the bytes that the nest stores and reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ...op_graph.affine import Size
+from ...op_graph.lengths import product
+from ..kernels.scalar import Load, Scalar, walk
+from ..kernels.types import Loop, Nest, Pass, Store
+from ..printing.nests import PrintedPass, PrintedStore, first_turn
+from .loops import indented
+from .naming import KernelNames
+
+LINE = 64  # bytes of a line of cache
+LEAST = 1 << 22  # bytes that stay in some cache of every machine
+STAGE = 1 << 10  # bytes of each store that are computed before they are copied
+SHORT = 64  # turns of a loop below which it is not worth it
+LONG = 256  # turns of a loop from which on one text does for both ways
+PIECE = 1 << 16  # bytes of a piece below which it is not, however much others store
+MOST = 8  # stores of a loop that have such memory: 8 KiB
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """What a nest may store past the caches: the numbers of operands.
+
+    ``stored`` are the bytes that it stores, ``touched`` these and those of what it reads.
+    """
+
+    operands: frozenset[int]
+    stored: Size
+    touched: Size
+
+
+def passing(work: Nest, names: KernelNames) -> Passing | None:
+    """What a nest may store past the caches; None where it stores too little for that.
+
+    What it also reads is not among it: its lines are in the cache when they are written.
+    """
+    nests = work.pieces or (work,)
+    size: Size = 0
+    for nest in nests:
+        size = size + stored(nest)
+    if isinstance(size, int) and size < LEAST:
+        return None
+    nodes = [node for nest in (work, *nests) for node in walk(*values(nest))]
+    read = {x.operand: work.operands[x.operand] for x in nodes if isinstance(x, Load)}
+    places = {names.place(op) for op in read.values()}
+    written = {store.operand for nest in (work, *nests) for store in stores(nest)}
+    free = [k for k in written if names.place(work.operands[k]) not in places]
+    touched = size
+    for op in read.values():
+        touched = touched + op.axes.size * op.dtype.itemsize
+    return Passing(frozenset(free), size, touched) if free else None
+
+
+def may_pass(piece: Nest) -> bool:
+    """Whether a piece of a nest stores enough to do so past the caches."""
+    size = stored(piece)
+    return not isinstance(size, int) or size >= PIECE
+
+
+def may_begin(store: PrintedStore) -> bool:
+    """Whether elements that lie apart may all begin with a line."""
+    return not isinstance(store.apart, int) or store.apart * store.itemsize % LINE == 0
+
+
+def stores(nest: Nest) -> list[Store]:
+    """All stores of a nest."""
+    steps = (*nest.steps, *nest.ending)
+    return [x for each in steps for x in (each.stores if isinstance(each, Pass) else (each,))]
+
+
+def values(nest: Nest) -> list[Scalar]:
+    """All that a nest reduces, stores and keeps."""
+    found = [store.value for store in stores(nest)]
+    for step in nest.passes:
+        found += [x for reduction in step.reductions for x in reduction.elements]
+        found += [keep.value for keep in step.keeps]
+    return found
+
+
+def stored(nest: Nest) -> Size:
+    """The bytes that the passes of a nest store."""
+    rows = product([loop.extent for loop in nest.rows])
+    if nest.across is not None:
+        rows = rows * nest.across.extent
+    size: Size = 0
+    for step in nest.passes:
+        each = sum(store.dtype.itemsize for store in step.stores)
+        size = size + rows * product([loop.extent for loop in step.loops]) * each
+    return size
+
+
+class Past:
+    """Writes what one task needs to store past the caches, and notes what that is."""
+
+    def __init__(self, passing: Passing | None, names: KernelNames) -> None:
+        self.passing, self.names = passing, names
+        self.used: dict[str, None] = {}
+
+    def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:
+        """The stores of a pass, whose innermost loop is ``inner``, that may pass by the caches.
+
+        Those beside sums stay as they are: terms are added in blocks of their own.
+        """
+        short = isinstance(inner.extent, int) and inner.extent < SHORT
+        if self.passing is None or made.sums or made.states or short:
+            return []
+        if made.crosses and not isinstance(self.passing.stored, int):
+            return []  # small ones would be a tenth slower
+        free = self.passing.operands
+        found = [x for x in made.stores if x.start is not None and x.operand in free]
+        found = [
+            x for x in found if not isinstance(x.apart, int) or not x.apart * x.itemsize % LINE
+        ]
+        return found if len(found) <= MOST else []
+
+    def statements(self, chosen: list[PrintedStore], lines: Iterable[object]) -> list[object]:
+        """Statements where the stores that are ``chosen`` go into memory to be copied from."""
+        numbers = {store.start: k for k, store in enumerate(chosen)}
+
+        def put(line: object) -> object:
+            if not isinstance(line, PrintedStore):
+                return line
+            k = numbers.get(line.start)
+            return str(line) if k is None else f"near_{k}[{line.index}] = {line.value};"
+
+        return [put(line) for line in lines]
+
+    def loop(
+        self,
+        chosen: list[PrintedStore],
+        inner: Loop,
+        bounds: tuple[str, str],
+        run: Callable[[str, str], list[str]],
+        *,
+        divided: bool = False,
+        whole: bool = False,
+        apart: bool = False,
+    ) -> list[str]:
+        """The loop ``run`` between bounds, block by block where its stores are copied.
+
+        Where much is stored in any case, or by each turn of the loop around it, as by a ``divided``
+        loop and by one whose length is known to be ``LONG``, what is not copied is one block of the
+        same text. Others are there for each way, since a block would cost too much. Blocks are of
+        ``whole`` vectors, or end at lines. Of stores that lie ``apart`` from those of the run
+        before, those are copied that all begin with a line: else two lines of each run would be
+        written in parts.
+        """
+        if not chosen:
+            return run(*bounds)
+        assert self.passing is not None
+        first, size, (low, high) = first_turn(inner.name), inner.extent, bounds
+        flags = []
+        if not isinstance(size, int):
+            flags.append(f"{high} - {low} >= {SHORT}")
+        if apart:
+            step = self.names.length(chosen[0].apart * chosen[0].itemsize)
+            flags.append(f"(((uintptr_t)({chosen[0].start}) | ({step})) & {LINE - 1}) == 0")
+        flag = "passes" if flags else "past"
+        begin = [f"const int64_t {first} = {low};"] if apart else []
+        if flags:
+            begin.append(f"const _Bool passes = {' && '.join(['past', *flags])};")
+        known = isinstance(self.passing.stored, int) or (isinstance(size, int) and size >= LONG)
+        if divided or known:
+            lines = self.blocks(chosen, inner, bounds, run, flag, whole)
+        else:
+            start = [] if apart else [f"const int64_t {first} = {low};"]
+            lines = [
+                f"if ({flag}) {{",
+                *indented(self.blocks(chosen, inner, bounds, run, "", whole)),
+                "} else {",
+                *indented([*start, *_near(chosen, "false"), *run(low, high)]),
+                "}",
+            ]
+        return ["{", *indented([*begin, *lines]), "}"] if begin else lines
+
+    def blocks(
+        self,
+        chosen: list[PrintedStore],
+        inner: Loop,
+        bounds: tuple[str, str],
+        run: Callable[[str, str], list[str]],
+        flag: str,
+        whole: bool,
+    ) -> list[str]:
+        """The loop over blocks of turns that are copied, where ``flag`` does not say otherwise."""
+        first, stop, (low, high) = first_turn(inner.name), f"{inner.name}_to", bounds
+        start, each = chosen[0].start, chosen[0].itemsize
+        turns = STAGE // max(store.itemsize for store in chosen)
+        place = "NULL" if whole else start
+        part = f"{first} + geon_past_turns({place}, {each}, {high} - {first}, {turns})"
+        copies = []
+        for k, (store, stream) in enumerate(zip(chosen, self.streams(chosen), strict=True)):
+            count = f"({stop} - {first}) * {store.itemsize}"
+            copies.append(f"geon_past_put(&{stream}, {store.start}, held_{k}, {count});")
+        lines = [
+            f"{stop} = {flag} ? {part} : {high};" if flag else f"{stop} = {part};",
+            *[f"{x.ctype} held_{k}[{turns}] GEON_LINES;" for k, x in enumerate(chosen)],
+            *["{", *indented([*_near(chosen, flag), *run(first, stop)]), "}"],
+            *([f"if ({flag}) {{", *indented(copies), "}"] if flag else copies),
+        ]
+        head = f"for (int64_t {first} = {low}, {stop}; {first} < {high}; {first} = {stop}) {{"
+        return [head, *indented(lines), "}"]
+
+    def streams(self, chosen: list[PrintedStore]) -> list[str]:
+        """The names of what these stores are written through.
+
+        Passes of a row share those of an operand: what they store one after another adjoins.
+        """
+        found: list[str] = []
+        for store in chosen:
+            beside = sum(name.startswith(f"past_{store.operand}_") for name in found)
+            found.append(f"past_{store.operand}_{beside}")
+        self.used.update(dict.fromkeys(found))
+        self.names.calls(["geon_past_put"])
+        return found
+
+    def task(self, lines: list[str]) -> list[str]:
+        """The statements of a task, with what they are written through."""
+        if not self.used:
+            return lines
+        assert self.passing is not None
+        stored, touched = map(self.names.length, (self.passing.stored, self.passing.touched))
+        begin = [f"const _Bool past = geon_is_past({stored}, {touched});"]
+        begin += [f"struct geon_past {name} = {{.held = 0}};" for name in self.used]
+        ends = [f"geon_past_end(&{name});" for name in self.used]
+        return [*begin, *lines, *ends]
+
+
+def _near(chosen: list[PrintedStore], flag: str) -> list[str]:
+    """The pointers that a block's stores are made through, by whether ``flag`` is set: to what is
+    copied, or to its place.
+    """
+    found = []
+    for k, store in enumerate(chosen):
+        places = {"": f"held_{k}", "false": store.start}
+        place = places.get(flag, f"{flag} ? held_{k} : {store.start}")
+        found.append(f"{store.ctype} *const restrict near_{k} = {place};")
+    return found

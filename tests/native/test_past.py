@@ -1,0 +1,229 @@
+"""Stores past the caches: results of any length and place are those that the caches hold."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.kernels.machine import Ceilings
+from geon.transformers.native import machine, past, runtime
+from geon.transformers.native.toolchain import find_toolchain
+
+from .ways import store_past
+
+pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+
+N, R, C = (geon.Axis(name) for name in "NRC")
+LINE = 16  # float32 of a line of cache
+# Around a line, what is too few, a block of float64 and of float32, and several of them.
+LENGTHS = [1, 2, LINE - 1, LINE, LINE + 1, past.SHORT - 1, past.SHORT, past.SHORT + 1]
+LENGTHS += [48, 49, 127, 128, 129, 143, past.LONG - 1, past.LONG, past.LONG + 1, 271, 512, 1009]
+
+
+def stores_past(computation):
+    """Whether a computation has a way past the caches."""
+    return "geon_past_put(&" in computation.source
+
+
+def listed(found):
+    return list(found) if isinstance(found, (tuple, list)) else [found]
+
+
+def values(shape, dtype="float32", seed=0):
+    """Numbers, some of which are no numbers or not finite."""
+    x = np.random.default_rng(seed).normal(size=shape) * 3
+    if np.dtype(dtype).kind == "f":
+        x.reshape(-1)[::7] = np.resize([np.nan, np.inf, -np.inf, -0.0], x.reshape(-1)[::7].shape)
+    return x.astype(dtype)
+
+
+def flat(function, dtype="float32"):
+    """Elements of one axis, of two operands."""
+    x, y = geon.placeholder([N], dtype), geon.placeholder([N], dtype)
+    return listed(function(x, y)), [x, y], lambda n: [values(n, dtype), values(n, dtype, 1)]
+
+
+def rows(function, dtype="float32"):
+    """Rows of one operand, and a row."""
+    x, b = geon.placeholder([R, C], dtype), geon.placeholder([C], dtype)
+
+    def arrays(n):
+        return [values((5, n), dtype), values(n, dtype, 1)]
+
+    return listed(function(x, b)), [x, b], arrays
+
+
+def normal(x):
+    mean = geon.broadcast(geon.mean(x, C), x.axes)
+    return (x - mean) / geon.broadcast(geon.sqrt(geon.variance(x, C) + 1e-5), x.axes)
+
+
+PROGRAMS = {
+    "sum": lambda: flat(lambda x, y: x + y),
+    "sum64": lambda: flat(lambda x, y: x + y, "float64"),
+    "sum8": lambda: flat(lambda x, y: x + y, "int8"),
+    "half": lambda: flat(lambda x, y: x * y, "float16"),
+    "bool": lambda: flat(lambda x, y: x < y),
+    "several": lambda: flat(lambda x, y: [x + y, geon.cast(x, "float64"), x < y, y * 2]),
+    "many": lambda: flat(lambda x, y: [x + y * k for k in range(past.MOST)]),
+    "exp": lambda: flat(lambda x, y: geon.exp(x)),
+    "exp64": lambda: flat(lambda x, y: geon.exp(x), "float64"),
+    "join": lambda: flat(lambda x, y: geon.concat([x * 2, y + 1, x], N)),
+    "pad": lambda: flat(lambda x, y: geon.pad(x * 2, {N: (3, 40)}, value=1)),
+    "slice": lambda: flat(lambda x, y: geon.concat([x, y], N)[1:] * 2),
+    "steps": lambda: flat(lambda x, y: geon.concat([x, y], N)[::2] + 1),
+    "bias": lambda: rows(lambda x, b: x + b),
+    "softmax": lambda: rows(lambda x, b: geon.softmax(x, normalization_axes=C)),
+    "softmax64": lambda: rows(lambda x, b: geon.softmax(x, normalization_axes=C), "float64"),
+    "first_axis": lambda: rows(lambda x, b: geon.softmax(x, normalization_axes=R)),
+    "normal": lambda: rows(lambda x, b: normal(x)),
+    "joined_rows": lambda: rows(lambda x, b: geon.concat([x * 2, x + b, x], C)),
+    "joined_first": lambda: rows(lambda x, b: geon.concat([x * 2, x + b], R)),
+    "bordered": lambda: rows(lambda x, b: geon.pad(x + b, {R: (1, 2), C: (2, 1)})),
+    "update": lambda: rows(lambda x, b: geon.concat([x, x], R)[2:] + b),
+    "noise": lambda: rows(lambda x, b: x + geon.Random(3).uniform(x.axes)),
+}
+
+
+def bits(program, least, threads=1, plan=True, lengths=LENGTHS):
+    """The bits of results of all lengths, which are stored past the caches from ``least`` on."""
+    results, inputs, arrays = program()
+    with geon.make_transformer("native", threads=threads) as transformer:
+        f = transformer.computation(results, *inputs, plan=plan)
+        assert stores_past(f)
+        store_past(f, least)
+        return [[x.tobytes() for x in listed(f(*arrays(n)))] for n in lengths]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits_are_those_of_ordinary_stores(name):
+    wanted = bits(PROGRAMS[name], machine.NEVER)
+    for threads, plan in [(1, True), (2, True), (2, False)]:
+        assert bits(PROGRAMS[name], 1, threads, plan) == wanted
+
+
+@pytest.mark.parametrize("name", ["sum", "exp", "softmax", "joined_rows", "first_axis"])
+def test_many_rows_and_long_ones(name):
+    """Each task then writes many lines, and tasks' parts adjoin inside of lines."""
+    lengths = [4096, 100_003] if name in ("sum", "exp") else [4096, 20_011]
+    wanted = bits(PROGRAMS[name], machine.NEVER, 2, lengths=lengths)
+    assert bits(PROGRAMS[name], 1, 2, lengths=lengths) == wanted
+
+
+@pytest.mark.parametrize("length", [(1 << 20) + 16, (1 << 20) + 5])
+def test_results_and_operands_begin_anywhere(length):
+    """Also where lengths are known, so that loops are of whole vectors."""
+    n = geon.Axis("N", length)
+    x, y = geon.placeholder([n]), geon.placeholder([n])
+    results = [x + y, geon.exp(x), geon.cast(x, "float64")]
+    a, b = values(length), values(length, seed=1)
+    with geon.make_transformer("native", threads=2) as transformer:
+        f = transformer.computation(results, x, y)
+        assert stores_past(f)
+        store_past(f, machine.NEVER)
+        wanted = f(a, b)
+        store_past(f, 1)
+        for before in [0, 1, 3, 15]:
+            rooms = [np.full(length + 40, 7, each.dtype) for each in wanted]
+            out = [room[before : before + length] for room in rooms]
+            given = [np.concatenate([values(before), each])[before:] for each in (a, b)]
+            f(*given, out=out)
+            for room, part, each in zip(rooms, out, wanted, strict=True):
+                assert part.tobytes() == each.tobytes()
+                assert (room[:before] == 7).all() and (room[before + length :] == 7).all()
+
+
+@pytest.mark.parametrize(("rows", "columns", "passes"), [(1024, 1040, True), (1025, 1031, False)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiles(rows, columns, passes, dtype):
+    """Where rows begin at lines; the last tiles are parts of one."""
+    r, c = R.with_length(rows + 16), C.with_length(columns)
+    x = geon.placeholder([c, r], dtype)
+    a = values((columns, rows + 16), dtype)
+    with geon.make_transformer("native", threads=2) as transformer:
+        f = transformer.computation(geon.reorder(x, [r, c]) * 2, x)
+        assert stores_past(f) == passes
+        store_past(f, 1)
+        np.testing.assert_array_equal(f(a), a.T * 2)
+
+
+def made_of(results, inputs):
+    with geon.make_transformer("native", threads=1) as transformer:
+        return stores_past(transformer.computation(results, *inputs))
+
+
+def test_what_stores_past_the_caches():
+    """What is open or large, but no results that caches hold and nothing that is read as well."""
+    x = geon.placeholder([N])
+    assert made_of(x + 1, [x])
+    for length, far in [(past.LEAST // 4 - 1, False), (past.LEAST // 4, True)]:
+        y = geon.placeholder([N.with_length(length)])
+        assert made_of(y + 1, [y]) == far
+        assert not made_of(geon.sum(y), [y])
+    for columns, far in [(past.SHORT - 1, False), (past.SHORT, True)]:
+        c = C.with_length(columns)
+        y, b = geon.placeholder([R, c]), geon.placeholder([c])
+        assert made_of(y + b, [y, b]) == far
+    v = geon.variable([N.with_length(1 << 22)], initial_value=0.0)
+    assert not made_of(geon.assign(v, v * 2 + 1), [])
+    y = geon.placeholder([N])
+    for count, far in [(past.MOST, True), (past.MOST + 1, False)]:
+        assert made_of([y * k for k in range(2, count + 2)], [y]) == far
+
+
+def test_pieces_that_are_short():
+    c, far = C.with_length(64), past.PIECE // 256
+    x = geon.placeholder([R.with_length(1 << 14), c])
+    for length, ways in [(far - 1, 1), (far, 2)]:
+        y = geon.placeholder([R.with_length(length), c])
+        b = geon.placeholder([c])
+        with geon.make_transformer("native", threads=1) as transformer:
+            f = transformer.computation(geon.concat([x + b, y - b], R), x, y, b)
+            assert f.source.count("geon_past_put(&") == ways
+
+
+def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
+    monkeypatch.setattr(machine, "kept_ceilings", lambda threads: None)
+    for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * past.LEAST)]:
+        monkeypatch.setattr(machine, "_caches", lambda cache=cache: (1 << 15, 1 << 20, cache))
+        assert machine.past_bytes() == least
+
+
+def test_what_is_counted():
+    """A sum stores a third of what it touches; a row that is added counts once."""
+    x, y = geon.placeholder([N]), geon.placeholder([N])
+    r, c = R.with_length(4096), C.with_length(1024)
+    z, b = geon.placeholder([r, c]), geon.placeholder([c])
+    for result, inputs, counted in [
+        (x + y, [x, y], "4 * n0, 12 * n0"),
+        (x * x + 1, [x], "4 * n0, 8 * n0"),
+        (z + b, [z, b], f"{4 << 22}, {(8 << 22) + 4096}"),
+    ]:
+        with geon.make_transformer("native", threads=1) as transformer:
+            assert f"geon_is_past({counted})" in transformer.computation(result, *inputs).source
+
+
+def test_measured_ceilings_say_whether_it_is_faster(monkeypatch):
+    for faster, least in [(1.5, machine.past_bytes()), (1.0, machine.NEVER)]:
+        plain = ((10e9, 5e9),) * 5
+        rates = tuple((a, b * faster) for a, b in plain)
+        found = Ceilings(1, (1 << 20, 1 << 30), rates, {4: 1e9, 8: 1e9}, plain)
+        monkeypatch.setattr(machine, "kept_ceilings", lambda threads, found=found: found)
+        assert machine.past_bytes() == least
+
+
+def test_a_program_is_told_when_it_is_loaded(monkeypatch):
+    """Whatever it is told gives the same numbers."""
+    told = []
+
+    def least():
+        told.append(64)
+        return 64
+
+    monkeypatch.setattr(runtime, "past_bytes", least)
+    x = geon.placeholder([N])
+    with geon.make_transformer("native", threads=1) as transformer:
+        f = transformer.computation(x * 3 - 1, x)
+        for n in (0, 15, 16, 17, 1000):
+            a = np.arange(n, dtype="float32")
+            np.testing.assert_array_equal(f(a), a * 3 - 1)
+    assert told

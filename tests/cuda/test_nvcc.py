@@ -1,7 +1,11 @@
 """Every golden kernel compiles for two architectures, where there is nvcc; warnings are errors."""
 
+import re
+import subprocess
+
 import pytest
 
+import geon
 from geon.errors import DeviceError
 from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
 from tests.golden import registers
@@ -30,3 +34,15 @@ def test_a_text_that_is_refused():
     with pytest.raises(DeviceError, match="nvcc does not compile for sm_80"):
         by_nvcc("__global__ void f( {", "sm_80")
     assert by_nvcc('extern "C" __global__ void f() {}', "sm_80").startswith(b"\x7fELF")
+
+
+def test_integers_wrap_around(tmp_path):
+    """Compilers of CUDA take it that signed integers do not overflow."""
+    x = geon.placeholder([geon.Axis("N")], "int32", name="x")
+    with geon.make_transformer("cuda-on-host") as transformer:
+        f = transformer.computation((x + 1) > x, x)
+        assert list(f([1, 2**31 - 1])) == [True, False]
+        (tmp_path / "module.cu").write_text(f.source)
+    command = [find_nvcc(), "-ptx", "-arch=sm_90", "-w", "module.cu", "-o", "module.ptx"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert re.search(r"setp\.\w+\.s32", (tmp_path / "module.ptx").read_text())

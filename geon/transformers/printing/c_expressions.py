@@ -134,6 +134,16 @@ BOOL_ROWS = {
     "isinf": "0",
     "isfinite": "1",
 }
+# For languages whose signed integers have no overflow: they wrap around as unsigned ones do.
+WRAPPING_ROWS = {
+    **{
+        row: f"(u{{type}}){{0}} {sign} (u{{type}}){{1}}"
+        for row, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"))
+    },
+    "negative": "0 - (u{type}){0}",
+    "square": "(u{type}){0} * (u{type}){0}",
+    "absolute": "{0} < 0 ? 0 - (u{type}){0} : (u{type}){0}",
+}
 # Results of the integer rows that C computes in int or unsigned need no narrowing here.
 WITHIN_RANGE = ("maximum", "minimum", "floor", "ceil", "trunc", "round", "sign", "isnan", "isinf",
                 "isfinite", "floordivide", "mod", "power")  # fmt: skip
@@ -177,12 +187,14 @@ def expression(
     result: str,
     operands: Sequence[str],
     attrs: tuple[Any, ...] = (),
+    wraps: bool = True,
 ) -> str:
     """The C expression of an elementwise row.
 
     ``dtypes`` are those of the operands, which are identifiers or literals and may be repeated in
     the expression; ``result`` is the row's dtype. A row with attributes reads none of ``attrs``: a
-    cast's target is ``result``. Raises ``UnavailableError`` where there is no such row.
+    cast's target is ``result``. Signed integers wrap around by themselves where the language
+    ``wraps``. Raises ``UnavailableError`` where there is no such row.
     """
     dtype = dtypes[-1]
     if not accepts(name, dtype):
@@ -205,6 +217,8 @@ def expression(
     if name in LOGICAL:
         truths = [x if dtype == "bool" else f"({x} != 0)" for x in operands]
         return f" {LOGICAL[name]} ".join(truths)
+    if not wraps and dtype in ("int32", "int64") and name in WRAPPING_ROWS:
+        return f"({C_TYPES[dtype]})({WRAPPING_ROWS[name].format(*operands, **_words(dtype))})"
     text = _rows(dtype)[name].format(*operands, **_words(dtype))
     narrow = dtype in INTEGERS and named_dtype(dtype).itemsize < 4
     if (narrow or name == "left_shift") and dtype == result and name not in WITHIN_RANGE:

@@ -161,7 +161,8 @@ class ScalarPrinter:
     ) -> str:
         """The expression of an elementwise row, as ``c_expressions`` has it."""
         self.calls(block, c_expressions.calls(row, dtypes, result))
-        return c_expressions.expression(row, dtypes, result, operands, attrs)
+        wraps = self.names.lanes.wraps
+        return c_expressions.expression(row, dtypes, result, operands, attrs, wraps)
 
     def cast(self, block: Block, source: str, target: str, text: str) -> str:
         """A text of dtype ``source`` in ``target``."""

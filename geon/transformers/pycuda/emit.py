@@ -39,13 +39,14 @@ class Module:
 
     Steps name pointers by their number in a table: inputs, results, variables, large constants,
     buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
-    where any kernel ``raises``.
+    where any kernel ``raises``. ``origins`` has the number of each step's kernel in the plan.
     """
 
     own: str
     source: str
     kernels: tuple[Signature, ...]
     steps: tuple[Step, ...]
+    origins: tuple[int, ...]
     small: tuple[Array, ...]
     lengths: tuple[str, ...]
     raises: bool
@@ -84,15 +85,18 @@ class _Module:
     def make(self) -> Module:
         """All of it."""
         steps: list[Step] = []
+        origins: list[int] = []
         for number, kernel in enumerate(self.plan.schedule.kernels):
             self.note(kernel)
             steps += self.kernel(number, kernel)
+            origins += [number] * (len(steps) - len(origins))
         own = "\n".join([*self.texts, *self.order(steps)])
         files = [cuda_text(name) for name in self.files]
         source = "\n".join([cuda_text(PRELUDE), definitions(self.calls), *files, own])
         lengths = tuple(open_lengths(self.plan))
         kernels, small = tuple(self.kernels), tuple(self.small)
-        return Module(own, source, kernels, tuple(steps), small, lengths, self.guarded)
+        all_steps, by = tuple(steps), tuple(origins)
+        return Module(own, source, kernels, all_steps, by, small, lengths, self.guarded)
 
     def kernel(self, number: int, kernel: Kernel) -> list[Step]:
         """The steps of a kernel."""

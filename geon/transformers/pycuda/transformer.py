@@ -16,6 +16,7 @@ from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
 from . import gpu, host
+from .calls import CudaCall
 from .completeness import lacks
 from .device import Device
 from .emit import make_module
@@ -75,7 +76,10 @@ class CudaTransformer(Transformer):
 
     def make_call(self, stages: Stages) -> Any:
         """A callable from arrays to arrays, which the program moves to the device and back."""
-        return self.link(stages.compiled.functions, stages)
+        call = self.link(stages.compiled.functions, stages, kind=CudaCall)
+        assert isinstance(call, CudaCall)
+        call.on_device = stages.request.on_device
+        return call
 
 
 class PyCudaTransformer(CudaTransformer):

@@ -13,9 +13,9 @@ from geon.transformers.pycuda.transformer import CudaTransformer
 numbers = itertools.count()
 
 
-def transformer_on(device):
+def transformer_on(device, **options):
     """A transformer of a device of its own: programs of others are not taken for it."""
-    made = CudaTransformer(device)
+    made = CudaTransformer(device, **options)
     made.target = dataclasses.replace(made.target, name=f"{type(device).__name__} {next(numbers)}")
     return made
 

@@ -4,6 +4,10 @@ Names, arguments and results are those that the documents of both packages give;
 not allow fails here too. ``fails`` has errors that calls raise next, by the name of the function.
 """
 
+import ctypes
+import enum
+import importlib.machinery
+import itertools
 import re
 import sys
 import threading
@@ -11,11 +15,13 @@ import types
 
 import numpy as np
 
+from geon.op_graph.dtypes import named_dtype
 from geon.transformers.pycuda.device import Signature
 
 from .devices import LateDevice
 
 HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\(([^)]*)\)')
+DATA = {0: "float32", 1: "float64", 2: "float16", 14: "bfloat16"}  # cudaDataType
 current = threading.local()
 
 
@@ -288,8 +294,6 @@ class Driver:
         def nvrtcGetCUBIN(program, binary):
             np.frombuffer(binary, np.uint8)  # of memory, which it fills in place
             address = id(binary) + bytes.__basicsize__ - 1
-            import ctypes
-
             ctypes.memmove(address, program["source"], len(program["source"]))
             return (0,)
 
@@ -299,6 +303,139 @@ class Driver:
         for each in (nvrtcVersion, nvrtcCreateProgram, nvrtcCompileProgram, nvrtcGetProgramLogSize,
                      nvrtcGetProgramLog, nvrtcGetCUBINSize, nvrtcGetCUBIN,
                      nvrtcDestroyProgram):  # fmt: skip
+            setattr(made, each.__name__, each)
+        return made
+
+    def cublas_lt(self):
+        """cuBLASLt, whose matrices lie by columns."""
+        fake = self
+        fake.descriptions, fake.multiplied = 0, 0
+        made = types.ModuleType("nvmath.bindings.cublasLt")
+        known, numbers = {}, itertools.count(1)
+
+        class cuBLASLtError(Exception):
+            pass
+
+        names = ["TRANSA", "TRANSB", "EPILOGUE", "BIAS_POINTER"]
+        made.MatmulDescAttribute = enum.IntEnum("MatmulDescAttribute", names)
+        names = ["BATCH_COUNT", "STRIDED_BATCH_OFFSET"]
+        made.MatrixLayoutAttribute = enum.IntEnum("MatrixLayoutAttribute", names)
+        made.MatmulPreferenceAttribute = enum.IntEnum("Preference", ["MAX_WORKSPACE_BYTES"])
+        made.Epilogue = types.SimpleNamespace(DEFAULT=1, BIAS=4)
+
+        def put(**facts):
+            number = next(numbers)
+            known[number] = facts
+            fake.descriptions += 1
+            return number
+
+        def drop(number):
+            del known[number]
+            fake.descriptions -= 1
+
+        def create():
+            assert current.stack
+            return 99
+
+        def matmul_desc_create(compute, scale):
+            assert (compute, scale) in ((68, 0), (70, 1))
+            return put(scale=scale, TRANSA=0, TRANSB=0, EPILOGUE=1)
+
+        def set_in(enumeration, dtypes):
+            def set_attribute(number, attribute, buffer, size):
+                name = enumeration(attribute).name
+                dtype = np.dtype(dtypes(attribute))
+                assert size == dtype.itemsize
+                content = (ctypes.c_uint8 * size).from_address(buffer)
+                known[number][name] = int(np.frombuffer(content, dtype)[0])
+
+            return set_attribute
+
+        def get_matmul_desc_attribute_dtype(attribute):
+            return [np.int32, np.int32, np.uint32, np.intp][attribute - 1]
+
+        def get_matrix_layout_attribute_dtype(attribute):
+            return [np.int32, np.int64][attribute - 1]
+
+        def get_matmul_preference_attribute_dtype(attribute):
+            return np.uint64
+
+        def matrix_layout_create(dtype, rows, columns, step):
+            assert step >= rows > 0 and columns > 0
+            return put(
+                dtype=dtype, rows=rows, columns=columns, step=step, BATCH_COUNT=1,
+                STRIDED_BATCH_OFFSET=0,
+            )  # fmt: skip
+
+        def matmul_algo_get_heuristic(handle, desc, a, b, c, d, preference, wanted, results, count):
+            assert handle == 99 and wanted == 1 and c == d
+            found = fake.fails.pop("matmul_algo_get_heuristic", 1)
+            (ctypes.c_int32 * 1).from_address(count)[0] = found
+
+        def matrix(number, address):
+            facts = known[number]
+            dtype = named_dtype(DATA[facts["dtype"]])
+            batch, rows, columns, step = (
+                facts[name] for name in ("BATCH_COUNT", "rows", "columns", "step")
+            )
+            apart = facts["STRIDED_BATCH_OFFSET"]
+            count = (batch - 1) * apart + (columns - 1) * step + rows
+            raw = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(address)
+            flat = np.frombuffer(memoryview(raw), np.uint8).view(dtype)
+            strides = [n * dtype.itemsize for n in (apart, 1, step)]
+            return np.lib.stride_tricks.as_strided(flat, (batch, rows, columns), strides)
+
+        def matmul(
+            handle, desc, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
+            algo, works, size, stream,
+        ):  # fmt: skip
+            fake.check("matmul")
+            assert (handle, stream) == (99, 4711) and c == d and c_layout == d_layout
+            assert works % 256 == 0 and size and algo
+            facts = dict(known[desc])
+            layouts = {k: dict(known[k]) for k in (a_layout, b_layout, d_layout)}
+            scalar = np.float64 if facts["scale"] else np.float32
+            for place, value in ((alpha, 1), (beta, 0)):
+                content = (ctypes.c_uint8 * np.dtype(scalar).itemsize).from_address(place)
+                assert np.frombuffer(content, scalar)[0] == value
+            fake.multiplied += 1
+
+            def multiply():
+                saved = {k: known.get(k) for k in layouts}
+                known.update(layouts)
+                left, right, out = matrix(a_layout, a), matrix(b_layout, b), matrix(d_layout, d)
+                known.update({k: v for k, v in saved.items() if v is not None})
+                left = left.astype(scalar)
+                right = right.astype(scalar)
+                left = left.swapaxes(1, 2) if facts["TRANSA"] else left
+                right = right.swapaxes(1, 2) if facts["TRANSB"] else right
+                sums = left @ right
+                if facts["EPILOGUE"] == 4:
+                    rows = sums.shape[1]
+                    raw = (ctypes.c_uint8 * (rows * out.dtype.itemsize)).from_address(
+                        facts["BIAS_POINTER"]
+                    )
+                    line = np.frombuffer(memoryview(raw), np.uint8).view(out.dtype)
+                    sums = sums + line[:, None].astype(scalar)
+                out[...] = sums.astype(out.dtype)
+
+            fake.device.do(multiply)
+
+        made.matmul_desc_set_attribute = set_in(
+            made.MatmulDescAttribute, get_matmul_desc_attribute_dtype
+        )
+        made.matrix_layout_set_attribute = set_in(
+            made.MatrixLayoutAttribute, get_matrix_layout_attribute_dtype
+        )
+        made.matmul_preference_create = lambda: put()
+        made.matmul_preference_set_attribute = set_in(
+            made.MatmulPreferenceAttribute, get_matmul_preference_attribute_dtype
+        )
+        made.matmul_preference_destroy = drop
+        made.matrix_layout_destroy = made.matmul_desc_destroy = drop
+        for each in (cuBLASLtError, create, matmul_desc_create, get_matmul_desc_attribute_dtype,
+                     get_matrix_layout_attribute_dtype, get_matmul_preference_attribute_dtype,
+                     matrix_layout_create, matmul_algo_get_heuristic, matmul):  # fmt: skip
             setattr(made, each.__name__, each)
         return made
 
@@ -315,6 +452,18 @@ class Driver:
             "cuda.bindings": bindings,
             "cuda.bindings.driver": bindings.driver,
             "cuda.bindings.nvrtc": bindings.nvrtc,
+        }
+        nvmath, of_nvmath = types.ModuleType("nvmath"), types.ModuleType("nvmath.bindings")
+        cublas = types.ModuleType("nvmath.bindings.cublas")
+        cublas.ComputeType = types.SimpleNamespace(COMPUTE_32F=68, COMPUTE_64F=70)
+        cublas.Operation = types.SimpleNamespace(N=0, T=1)
+        nvmath.bindings, of_nvmath.cublas, of_nvmath.cublasLt = of_nvmath, cublas, self.cublas_lt()
+        nvmath.__spec__ = importlib.machinery.ModuleSpec("nvmath", None)
+        found |= {
+            "nvmath": nvmath,
+            "nvmath.bindings": of_nvmath,
+            "nvmath.bindings.cublas": cublas,
+            "nvmath.bindings.cublasLt": of_nvmath.cublasLt,
         }
         for name, module in found.items():
             monkeypatch.setitem(sys.modules, name, module)

@@ -64,21 +64,25 @@ def machine(monkeypatch):
 
 def test_a_machine_that_has_nothing(machine):
     rows = machine()
-    assert [row.there for row in rows] == [False] * 4
+    assert [row.there for row in rows] == [False] * 5
     assert [row.name for row in rows] == [
-        "PyCUDA", "cuda-bindings", "CUDA compiler", "NVIDIA driver"
+        "PyCUDA", "cuda-bindings", "nvmath-python", "CUDA compiler", "NVIDIA driver"
     ]  # fmt: skip
     assert rows[0].status == "not installed: pip install 'geon[cuda]'"
-    assert rows[2].status.startswith("neither NVRTC nor nvcc: pip install 'geon[cuda]'")
-    assert rows[3].status.endswith("install the NVIDIA driver: nvidia-smi must list a device")
+    assert (
+        rows[2].status == "not installed: pip install 'geon[cublaslt]', for products=\"cublaslt\""
+    )
+    assert rows[3].status.startswith("neither NVRTC nor nvcc: pip install 'geon[cuda]'")
+    assert rows[4].status.endswith("install the NVIDIA driver: nvidia-smi must list a device")
 
 
 def test_a_machine_that_has_all(machine):
     devices = Library(("NVIDIA H100", 80 * 2**30, (9, 0)), ("Old", 2**30, (6, 1)))
-    rows = machine(("pycuda", "cuda-bindings"), "NVRTC 12.8", devices)
+    rows = machine(("pycuda", "cuda-bindings", "nvmath-python"), "NVRTC 12.8", devices)
     assert [tuple(row) for row in rows] == [
         (True, "PyCUDA", "2026.1"),
         (True, "cuda-bindings", "2026.1"),
+        (True, "nvmath-python", "2026.1"),
         (True, "CUDA compiler", "NVRTC 12.8"),
         (True, "NVIDIA driver", "for CUDA 12.8"),
         (True, "device 0", "NVIDIA H100, 80.0 GiB, compute capability 9.0"),
@@ -101,7 +105,7 @@ def test_it_is_printed_below_the_transformers(capsys):
     lines = capsys.readouterr().out.splitlines()
     below = lines[lines.index("for NVIDIA GPUs:") + 1 :]
     assert [line[4:].split("  ")[0] for line in below[:3]] == [
-        "PyCUDA", "cuda-bindings", "CUDA compiler"
+        "PyCUDA", "cuda-bindings", "nvmath-python"
     ]  # fmt: skip
 
 

@@ -17,10 +17,11 @@ from ...errors import DeviceError, GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..environment import debugging
-from .device import Array, Device
+from .device import Array, Device, Multiplication
 from .emit import REPORT, Module
-from .launches import Argument, Choice, Copy, Launch, Parts, Rounds, Show, Step
+from .launches import Argument, Choice, Copy, Launch, Multiply, Parts, Rounds, Show, Step
 from .memory import ALIGNMENT, DeviceArray, DeviceMemory, Pinned, Shown
+from .products import WORKSPACE
 
 WORDS = 8  # of a report
 GRAPHS = 4  # that are kept of a binding, for calls with other addresses
@@ -60,6 +61,17 @@ class Begun(NamedTuple):
     words: list[int]
     pointers: tuple[tuple[int, int], ...]
     origin: int
+
+
+class Multiplying(NamedTuple):
+    """A product for given lengths, whose addresses ``step`` says; ``origin`` is its kernel."""
+
+    made: Multiplication
+    step: Multiply
+    origin: int
+
+
+Bare = Begun | Multiplying | Copy | Show  # what is left of a step under given lengths
 
 
 class Bound:
@@ -196,7 +208,7 @@ class Bound:
                 place = self.staged(("out", value.address), value.shape, value.dtype)
                 self.device.copy_out(place, value.address)
 
-    def bound(self, steps: Iterable[Step], origin: int) -> Iterator[Begun | Copy | Show]:
+    def bound(self, steps: Iterable[Step], origin: int) -> Iterator[Bare]:
         """Steps under the lengths; what has nothing to do is left out."""
         for step in steps:
             if isinstance(step, Launch):
@@ -207,9 +219,9 @@ class Bound:
             elif isinstance(step, Choice):
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 yield from self.bound(step.steps if holds else step.others, origin)
-            elif isinstance(step, Show):
-                yield step
-            elif evaluate(step.size, self.lengths):
+            elif isinstance(step, Multiply):
+                yield Multiplying(self.multiplication(step), step, origin)
+            elif isinstance(step, Show) or evaluate(step.size, self.lengths):
                 yield step
 
     def begun(self, launch: Launch, origin: int, *further: int) -> Begun:
@@ -236,14 +248,32 @@ class Bound:
             width, turn = 2 * width, 1 - turn
         yield self.begun(step.last[turn], origin)
 
-    def take(self, step: Begun | Copy | Show, table: Sequence[int]) -> None:
+    def multiplication(self, step: Multiply) -> Multiplication:
+        """A product under the lengths, without addresses."""
+        product, lengths = step.product, self.lengths
+        return Multiplication(
+            left=0,
+            right=0,
+            out=0,
+            bias=0,
+            works=evaluate(step.after, lengths),
+            size=WORKSPACE,
+            batch=evaluate(product.batch, lengths),
+            rows=evaluate(product.rows, lengths),
+            columns=evaluate(product.columns, lengths),
+            deep=evaluate(product.deep, lengths),
+            left_strides=product.left_strides.under(lengths),
+            right_strides=product.right_strides.under(lengths),
+            out_strides=product.out_strides.under(lengths),
+            dtype=product.dtype,
+            result=product.result,
+        )
+
+    def take(self, step: Bare, table: Sequence[int]) -> None:
         """Begin a step."""
-        if isinstance(step, Begun):
-            words = step.words.copy()
-            for at, number in step.pointers:
-                words[at] = table[number]
+        if isinstance(step, (Begun, Multiplying)):
             try:
-                self.device.launch(step.kernel, step.blocks, step.threads, words)
+                self.launch(step, table)
                 if debugging("launches"):
                     self.device.synchronise()
             except DeviceError as error:
@@ -254,6 +284,25 @@ class Bound:
             self.device.copy(table[step.target], table[step.source], size)
         else:
             self.show(step, table)
+
+    def launch(self, step: Begun | Multiplying, table: Sequence[int]) -> None:
+        """Begin a kernel, or a product by a library."""
+        if isinstance(step, Begun):
+            words = step.words.copy()
+            for at, number in step.pointers:
+                words[at] = table[number]
+            self.device.launch(step.kernel, step.blocks, step.threads, words)
+            return
+        put, made = step.step, step.made
+        self.device.multiply(
+            made._replace(
+                left=table[put.left],
+                right=table[put.right],
+                out=table[put.works if put.product.apart else put.out],
+                bias=0 if put.bias is None else table[put.bias],
+                works=table[put.works] + made.works,
+            )
+        )
 
     def show(self, step: Show, table: Sequence[int]) -> None:
         """Print a value, unless a kernel has failed."""
@@ -272,7 +321,7 @@ class Bound:
 
     def blamed(self, error: DeviceError) -> DeviceError:
         """An error of the device while kernels ran, with the number of the only one there is."""
-        origins = {step.origin for step in self.steps if isinstance(step, Begun)}
+        origins = {step.origin for step in self.steps if isinstance(step, (Begun, Multiplying))}
         if error.lost and error.kernel is None and len(origins) == 1:
             (error.kernel,) = origins
         return error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +24,31 @@ class Signature:
     name: str
     ctypes: tuple[str, ...]
     meets: bool
+
+
+class Multiplication(NamedTuple):
+    """A product of matrices: addresses, lengths, and steps from batch to batch, down and across.
+
+    ``dtype`` is that of both factors, ``result`` that of ``out`` and of ``bias``, which is added
+    along columns (0 where there is none). Sums of halves are made in float32. The library works in
+    ``size`` bytes at ``works``.
+    """
+
+    left: int
+    right: int
+    out: int
+    bias: int
+    works: int
+    size: int
+    batch: int
+    rows: int
+    columns: int
+    deep: int
+    left_strides: tuple[int, int, int]
+    right_strides: tuple[int, int, int]
+    out_strides: tuple[int, int, int]
+    dtype: str
+    result: str
 
 
 class Device(Protocol):
@@ -74,6 +99,9 @@ class Device(Protocol):
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Run a kernel; ``words`` are its arguments, addresses and lengths."""
+
+    def multiply(self, product: Multiplication) -> None:
+        """Begin a product of matrices by a library."""
 
     def synchronise(self) -> None:
         """Wait for all that was begun."""

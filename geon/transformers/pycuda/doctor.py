@@ -7,11 +7,18 @@ import importlib.metadata
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from .cublaslt import PACKAGE
 from .gpu import DRIVER, OLDEST, PACKAGES
 from .nvrtc import CURE, compiler
 
 MAJOR, MINOR = 75, 76  # CUDA's numbers of the attributes of a device that are its architecture
 NAME_BYTES = 256
+# What each package is called for people, and by pip, and how to get it.
+NEEDED = (
+    ("PyCUDA", "pycuda", PACKAGES),
+    ("cuda-bindings", "cuda-bindings", PACKAGES),
+    ("nvmath-python", "nvmath-python", f'{PACKAGE}, for products="cublaslt"'),
+)
 
 
 class Finding(NamedTuple):
@@ -24,11 +31,11 @@ class Finding(NamedTuple):
 
 def findings() -> Iterator[Finding]:
     """Packages, compiler, driver and devices, each there or with what mends it."""
-    for name, package in (("PyCUDA", "pycuda"), ("cuda-bindings", "cuda-bindings")):
+    for name, package, cure in NEEDED:
         try:
             yield Finding(True, name, importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(False, name, f"not installed: {PACKAGES}")
+            yield Finding(False, name, f"not installed: {cure}")
     found = compiler()
     yield Finding(bool(found), "CUDA compiler", found or f"neither NVRTC nor nvcc: {CURE}")
     try:

@@ -21,7 +21,8 @@ import numpy as np
 
 from ...errors import DeviceError, DeviceMemoryError
 from .. import disk_cache
-from .device import Array, Signature
+from .cublaslt import CublasLt
+from .device import Array, Multiplication, Signature
 from .dlpack import CUDA
 from .nvrtc import compiled, identity
 from .spare import Spares
@@ -79,6 +80,7 @@ class GpuDevice:
         self.depth = 0
         self.capturing = False
         self.lost: str | None = None
+        self.products: CublasLt | None = None
         self.memory = Spares(driver.mem_alloc, driver.MemoryError)
         self.pinned = Spares(
             lambda size: PinnedBlock(driver.pagelocked_empty(size, np.uint8)), driver.MemoryError
@@ -215,6 +217,22 @@ class GpuDevice:
         with self.entered(f"{name} is launched"):
             grid, block = (blocks, 1), (threads, 1, 1)
             function.prepared_async_call(grid, block, self.stream, *words)
+
+    def load_products(self) -> CublasLt:
+        """The library that multiplies matrices; ``DeviceError`` where it is missing."""
+        with self.entered("cuBLASLt is loaded"):
+            if self.products is None:
+                self.products = CublasLt(self.name)
+            return self.products
+
+    def multiply(self, product: Multiplication) -> None:
+        """Begin a product of matrices by cuBLASLt."""
+        library = self.load_products()
+        with self.entered("cuBLASLt multiplies matrices"):
+            try:
+                library.multiply(product, int(self.stream.handle))
+            except library.lt.cuBLASLtError as error:
+                raise self.failure("cuBLASLt multiplies matrices", error) from None
 
     # Order --------------------------------------------------------------------------------------
 

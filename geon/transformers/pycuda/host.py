@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DeviceError
+from ...op_graph.dtypes import named_dtype
 from .. import disk_cache
 from ..runtime.memory import HOST
-from .device import Array, Signature
+from .device import Array, Multiplication, Signature
 from .dialect import cuda_text
 
 COMPILERS = ("g++", "clang++", "c++")
@@ -183,7 +184,8 @@ class HostDevice:
     def is_pinned(self, array: Array) -> bool:
         """Whether an array is of pinned memory."""
         at = array.ctypes.data
-        return any(start <= at < start + made.nbytes for start, made in self.pinned.items())
+        blocks = list(self.pinned.items())  # which other threads change meanwhile
+        return any(start <= at < start + made.nbytes for start, made in blocks)
 
     def copy_in(self, address: int, array: Array) -> None:
         """Put the bytes of an array at an address."""
@@ -233,6 +235,10 @@ class HostDevice:
             error.lost = True
             raise error
 
+    def multiply(self, product: Multiplication) -> None:
+        """Multiply by NumPy."""
+        self.do(lambda: multiplied(product))
+
     def synchronise(self) -> None:
         """Nothing to wait for."""
         self.not_captured("waiting")
@@ -266,6 +272,28 @@ class HostDevice:
                 self.do(each)
 
         return replay
+
+
+def multiplied(product: Multiplication) -> None:
+    """Compute a product where its matrices lie."""
+    p = product
+    wide = np.float64 if p.dtype == "float64" else np.float32
+    left = matrices(p.left, p.dtype, (p.batch, p.rows, p.deep), p.left_strides)
+    right = matrices(p.right, p.dtype, (p.batch, p.deep, p.columns), p.right_strides)
+    out = matrices(p.out, p.result, (p.batch, p.rows, p.columns), p.out_strides)
+    sums = np.matmul(left.astype(wide), right.astype(wide))
+    if p.bias:
+        sums += matrices(p.bias, p.result, (p.columns,), (1,)).astype(wide)
+    np.copyto(out, sums.astype(out.dtype))
+
+
+def matrices(address: int, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """What lies at an address, with strides in elements."""
+    found = named_dtype(dtype)
+    last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    raw = (ctypes.c_uint8 * ((last + 1) * found.itemsize)).from_address(address)
+    flat = np.frombuffer(memoryview(raw), np.uint8).view(found)
+    return np.lib.stride_tricks.as_strided(flat, shape, [n * found.itemsize for n in strides])
 
 
 @cache

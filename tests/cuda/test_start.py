@@ -7,6 +7,7 @@ import pytest
 
 import geon
 from geon.transformers.pycuda import bound, calls, host
+from geon.transformers.runtime.calls import BINDINGS_KEPT
 
 from .devices import LateDevice, transformer_on
 
@@ -155,3 +156,33 @@ def test_variables_that_are_set_keep_their_graph(late):
         late.set(w, np.full(3, k))
         np.testing.assert_array_equal(f(rows(2, 5)), rows(2, 5 * k))
     assert late.device.captured == 1
+
+
+def test_lengths_share_places_and_the_oldest_binding_goes(late):
+    """What calls of many lengths hold is what the longest takes."""
+    device = late.device
+    f = late.computation([geon.softmax(x, normalization_axes=N), x * 2], x)
+    sizes = [*range(1, BINDINGS_KEPT + 20), 7, *range(30, 50)]
+    for n in sizes:
+        np.testing.assert_array_equal(f(rows(n, n))[1], rows(n, 2 * n))
+    longest = max(sizes)
+    held = sum(raw.nbytes - host.ALIGNMENT for raw in device.blocks.values())
+    assert held <= f.peak_bytes({N: longest}) + rows(longest, 0).nbytes
+    (space,) = f._calls[()].free
+    assert len(space.bound) <= BINDINGS_KEPT
+    captured = device.captured
+    for n in (49, 48, 47):  # used twice by now
+        f(rows(n, n))
+        f(rows(n, n))
+    assert device.captured == captured + 3
+    for n in (49, 48, 47):
+        f(rows(n, n))
+    assert device.captured == captured + 3
+
+
+def test_places_that_grow_are_captured_anew(late):
+    f = late.computation([geon.sum(x, reduction_axes=N), x + 1], x)
+    for n in (4, 4, 4, 9, 9, 4, 4, 9, 30, 4, 9, 30, 30, 4, 9):
+        total, more = f(rows(n, n))
+        np.testing.assert_array_equal(total, np.full(3, n * n))
+        np.testing.assert_array_equal(more, rows(n, n + 1))

@@ -7,8 +7,9 @@ one graph from then on: the copies, the kernels, and the report of what failed.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,17 +18,16 @@ from ...errors import DeviceError, GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..environment import debugging
-from .device import Array, Device, Multiplication
+from .bare import Bare, Begun, Multiplying, bare_steps
+from .device import Array, Device
 from .emit import REPORT, Module
-from .launches import Argument, Choice, Copy, Launch, Multiply, Parts, Rounds, Show, Step
-from .memory import ALIGNMENT, DeviceArray, DeviceMemory, Pinned, Shown
-from .products import WORKSPACE
+from .launches import Copy, Show
+from .memory import ALIGNMENT, DeviceArray, DeviceMemory, Shown
+from .staging import Staging
 
 WORDS = 8  # of a report
 GRAPHS = 4  # that are kept of a binding, for calls with other addresses
 STAGED = 1 << 26  # bytes of an input or result from which on none are kept pinned for it
-# Where the elements of an input are, if not at an address of their own.
-PINNED, FILLED = 0, -1
 
 
 class Program(Protocol):
@@ -47,31 +47,24 @@ class Program(Protocol):
     def small(self) -> list[DeviceArray]:
         """The small constants on the device."""
 
-
-class Begun(NamedTuple):
-    """A launch for given lengths: arguments that are known, and the numbers of those that are not.
-
-    ``pointers`` has for some of the ``words`` the number of the pointer that is put there;
-    ``origin`` is the number of the kernel in the plan.
-    """
-
-    kernel: Any
-    blocks: int
-    threads: int
-    words: list[int]
-    pointers: tuple[tuple[int, int], ...]
-    origin: int
+    def staging(self, arena: DeviceArray) -> Staging:
+        """The places of inputs and results of calls in an arena."""
 
 
-class Multiplying(NamedTuple):
-    """A product for given lengths, whose addresses ``step`` says; ``origin`` is its kernel."""
+class Source(NamedTuple):
+    """Where an input is read, and the pinned memory from which it is brought there, if it is."""
 
-    made: Multiplication
-    step: Multiply
-    origin: int
+    address: int
+    pinned: Array | None
 
 
-Bare = Begun | Multiplying | Copy | Show  # what is left of a step under given lengths
+class Result(NamedTuple):
+    """A result of a call: where it lies, and the pinned memory by which it leaves, if it does."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: Any
+    pinned: Array | None
 
 
 class Bound:
@@ -88,25 +81,17 @@ class Bound:
     ) -> None:
         self.program, self.lengths, self.device = program, lengths, program.device
         self.memory = DeviceMemory(self.device)
+        self.staging = program.staging(arena)
         self.held = (arena, *variables, *constants)
         self.shapes = [
             (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in program.results
         ]
-        tail = [value.address for value in (*variables, *constants)]
-        tail += [arena.address + offset for offset in offsets]
-        tail += [value.address for value in program.small]
-        words = WORDS if program.module.raises else 0
-        self.report = self.memory.allocate((words,), np.int64)
-        self.tail = [*tail, self.report.address]
-        self.steps = [
-            begun
-            for step, origin in zip(program.module.steps, program.module.origins, strict=True)
-            for begun in self.bound([step], origin)
-        ]
+        module = program.module
+        self.tail = [value.address for value in (*variables, *constants)]
+        self.tail += [arena.address + offset for offset in offsets]
+        self.tail += [value.address for value in program.small]
+        self.steps = bare_steps(module.steps, module.origins, program.loaded, lengths)
         self.shows = any(isinstance(step, Show) for step in self.steps)
-        self.inputs: dict[int, DeviceArray] = {}
-        self.results: list[DeviceArray] = []  # once they are to be brought to the host
-        self.pinned: dict[object, Array] = {}
         self.graphs: OrderedDict[tuple[int, ...], Callable[[], None] | None] = OrderedDict()
 
     def run(self, *arrays: Any) -> tuple[Any, ...]:
@@ -115,26 +100,29 @@ class Bound:
 
     def start(self, arrays: Sequence[Any], on_device: bool) -> Run:
         """Begin a call; its results are left on the device, or brought to the host."""
-        sources = [self.source(k, array) for k, array in enumerate(arrays)]
+        inputs = [self.source(k, array) for k, array in enumerate(arrays)]
+        left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
         if on_device:
-            results = [self.memory.allocate(shape, dtype) for shape, dtype in self.shapes]
+            results = [Result(each.address, each.shape, each.dtype, None) for each in left]
         else:
-            results = self.results = self.results or [
-                self.memory.allocate(shape, dtype) for shape, dtype in self.shapes
-            ]
-        leaving = [] if on_device else results
-        key = (*sources, *[value.address for value in results])
+            results = [self.leaving(k, *each) for k, each in enumerate(self.shapes)]
+        report = 0
+        if self.program.module.raises:
+            report = self.staging.place("report", WORDS * 8)
+            self.staging.pinned("report", (WORDS,), np.int64)
+        addresses = [source.address for source in inputs] + [each.address for each in results]
+        table = [*addresses, *self.tail, report]
+        staged = [source.pinned is not None for source in inputs]
+        key = (self.staging.generation, *addresses, *staged)
 
         def begin() -> None:
-            self.begin(sources, results, leaving)
+            self.begin(inputs, results, table)
 
-        run = Run(self, arrays, results, leaving)
         if self.shows or debugging("launches"):
             begin()
         else:
             self.again(key, begin)
-        run.mark = self.device.mark()
-        return run
+        return Run(self, arrays, left, results, self.device.mark())
 
     def again(self, key: tuple[int, ...], begin: Callable[[], None]) -> None:
         """Begin what was begun with these addresses before as a graph; the first time, begin."""
@@ -153,121 +141,57 @@ class Bound:
 
     # Inputs and results -------------------------------------------------------------------------
 
-    def source(self, number: int, array: Any) -> int:
-        """Where an input is: its address, or that it is in pinned memory, or was brought already.
+    def source(self, number: int, array: Any) -> Source:
+        """Where an input is read; what is of the host is in pinned memory, or on its way already.
 
         What lies on the device at an aligned address is read there.
         """
         if isinstance(array, Shown) and array.address % ALIGNMENT == 0:
-            return array.address
-        if number not in self.inputs:
-            self.inputs[number] = self.memory.allocate(array.shape, array.dtype)
-        value = self.inputs[number]
-        if isinstance(array, Shown) or value.nbytes >= STAGED:
-            self.memory.copy_in(array, value)
-            return FILLED
-        if value.nbytes:
-            np.copyto(self.staged(number, array.shape, array.dtype), array)
-        return PINNED
+            return Source(array.address, None)
+        size = math.prod(array.shape) * array.dtype.itemsize
+        address = self.staging.place(("input", number), size)
+        if size and isinstance(array, Shown):
+            self.device.copy(address, array.address, size)
+        elif size >= STAGED:
+            self.device.copy_in(address, array)
+        elif size:
+            pinned = self.staging.pinned(("input", number), array.shape, array.dtype)
+            np.copyto(pinned, array)
+            return Source(address, pinned)
+        return Source(address, None)
 
-    def staged(self, place: object, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Pinned memory of a place, which stays."""
-        found = self.pinned.get(place)
-        if found is None:
-            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-            found = Pinned(self.device, size).bytes.view(dtype).reshape(shape)
-            self.pinned[place] = found
-        return found
+    def leaving(self, number: int, shape: tuple[int, ...], dtype: Any) -> Result:
+        """Where a result is computed that is brought to the host."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        address = self.staging.place(("result", number), size)
+        pinned = None
+        if 0 < size < STAGED:
+            pinned = self.staging.pinned(("result", number), shape, dtype)
+        return Result(address, shape, dtype, pinned)
 
     # Steps --------------------------------------------------------------------------------------
 
     def begin(
-        self, sources: Sequence[int], results: Sequence[DeviceArray], leaving: Sequence[DeviceArray]
+        self, inputs: Sequence[Source], results: Sequence[Result], table: Sequence[int]
     ) -> None:
         """Begin the copies of inputs, all steps, and the copies of what leaves the device."""
-        table = []
-        for number, source in enumerate(sources):
-            value = self.inputs.get(number)
-            if value is None or source not in (PINNED, FILLED):
-                table.append(source)
-                continue
-            table.append(value.address)
-            if source == PINNED and value.nbytes:
-                self.device.copy_in(value.address, self.pinned[number])
-        table += [value.address for value in results]
-        table += self.tail
-        raises = self.program.module.raises
+        device, raises = self.device, self.program.module.raises
+        for source in inputs:
+            if source.pinned is not None:
+                device.copy_in(source.address, source.pinned)
         if raises:
-            self.device.clear(self.report.address, self.report.nbytes)
+            device.clear(table[REPORT], WORDS * 8)
         for step in self.steps:
             self.take(step, table)
         if raises:
-            self.device.copy_out(self.staged("report", (WORDS,), np.int64), self.report.address)
-        for value in leaving:
-            if 0 < value.nbytes < STAGED:
-                place = self.staged(("out", value.address), value.shape, value.dtype)
-                self.device.copy_out(place, value.address)
+            device.copy_out(self.report(), table[REPORT])
+        for result in results:
+            if result.pinned is not None:
+                device.copy_out(result.pinned, result.address)
 
-    def bound(self, steps: Iterable[Step], origin: int) -> Iterator[Bare]:
-        """Steps under the lengths; what has nothing to do is left out."""
-        for step in steps:
-            if isinstance(step, Launch):
-                if step.grid.blocks(self.lengths):
-                    yield self.begun(step, origin)
-            elif isinstance(step, Rounds):
-                yield from self.rounds(step, origin)
-            elif isinstance(step, Choice):
-                holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
-                yield from self.bound(step.steps if holds else step.others, origin)
-            elif isinstance(step, Multiply):
-                yield Multiplying(self.multiplication(step), step, origin)
-            elif isinstance(step, Show) or evaluate(step.size, self.lengths):
-                yield step
-
-    def begun(self, launch: Launch, origin: int, *further: int) -> Begun:
-        """A launch with the words that are known."""
-        words = [self.word(a) for a in launch.arguments]
-        at = [(k, a) for k, a in enumerate(launch.arguments) if isinstance(a, int)]
-        kernel = self.program.loaded[launch.kernel]
-        blocks = launch.grid.blocks(self.lengths)
-        return Begun(kernel, blocks, launch.threads, [*words, *further], tuple(at), origin)
-
-    def word(self, argument: Argument) -> int:
-        """The word of an argument that is known, else 0."""
-        if isinstance(argument, Parts):
-            return argument.number(self.lengths)
-        return self.lengths[argument] if isinstance(argument, str) else 0
-
-    def rounds(self, step: Rounds, origin: int) -> Iterator[Begun]:
-        """Launches of doubled widths, then the last one."""
-        if not step.last[0].grid.blocks(self.lengths):
-            return
-        width, turn = step.first, 0
-        while width < evaluate(step.until, self.lengths):
-            yield self.begun(step.launches[turn], origin, width)
-            width, turn = 2 * width, 1 - turn
-        yield self.begun(step.last[turn], origin)
-
-    def multiplication(self, step: Multiply) -> Multiplication:
-        """A product under the lengths, without addresses."""
-        product, lengths = step.product, self.lengths
-        return Multiplication(
-            left=0,
-            right=0,
-            out=0,
-            bias=0,
-            works=evaluate(step.after, lengths),
-            size=WORKSPACE,
-            batch=evaluate(product.batch, lengths),
-            rows=evaluate(product.rows, lengths),
-            columns=evaluate(product.columns, lengths),
-            deep=evaluate(product.deep, lengths),
-            left_strides=product.left_strides.under(lengths),
-            right_strides=product.right_strides.under(lengths),
-            out_strides=product.out_strides.under(lengths),
-            dtype=product.dtype,
-            result=product.result,
-        )
+    def report(self) -> Array:
+        """The pinned memory that has what a kernel has reported, once a call is done."""
+        return self.staging.pinned("report", (WORDS,), np.int64)
 
     def take(self, step: Bare, table: Sequence[int]) -> None:
         """Begin a step."""
@@ -307,9 +231,9 @@ class Bound:
     def show(self, step: Show, table: Sequence[int]) -> None:
         """Print a value, unless a kernel has failed."""
         if self.program.module.raises:
-            report = self.memory.copy_out(self.report)
+            self.device.copy_out(self.report(), table[REPORT])
             self.device.synchronise()
-            self.look(report)
+            self.look(self.report())
         shape = tuple(evaluate(n, self.lengths) for n in step.lengths)
         found = np.empty(shape, step.dtype)
         if found.size:
@@ -354,18 +278,22 @@ class Bound:
 
 
 class Run:
-    """A call that a bound program has begun: ``finish`` waits for it, once."""
+    """A call that a bound program has begun: ``finish`` waits for it, once.
+
+    What ``inputs`` are of others is read until then. ``left`` are results on the device, where they
+    stay there.
+    """
 
     def __init__(
         self,
         bound: Bound,
         inputs: Sequence[Any],
-        results: Sequence[DeviceArray],
-        leaving: Sequence[DeviceArray],
+        left: Sequence[DeviceArray],
+        results: Sequence[Result],
+        mark: Any,
     ) -> None:
-        self.bound, self.inputs = bound, inputs  # the memory of others among them is read
-        self.results, self.leaving = results, leaving
-        self.mark: Any = None
+        self.bound, self.inputs, self.left, self.results = bound, inputs, left, results
+        self.mark = mark
 
     def done(self) -> bool:
         """Whether it has ended; does not wait."""
@@ -379,16 +307,19 @@ class Run:
         except DeviceError as error:
             raise bound.blamed(error) from None
         if bound.program.module.raises:
-            bound.look(bound.pinned["report"])
-        if not self.leaving:
-            return tuple(self.results)
-        found = []
-        for value in self.leaving:
-            if 0 < value.nbytes < STAGED:
-                found.append(bound.pinned["out", value.address].copy())
-            else:
-                found.append(bound.memory.copy_out(value))
-        if any(value.nbytes >= STAGED for value in self.leaving):
+            bound.look(bound.report())
+        if self.left:
+            return tuple(self.left)
+        found, waits = [], False
+        for result in self.results:
+            if result.pinned is not None:
+                found.append(result.pinned.copy())
+                continue
+            found.append(np.empty(result.shape, result.dtype))
+            if found[-1].size:
+                device.copy_out(found[-1], result.address)
+                waits = True
+        if waits:
             device.synchronise()
         return tuple(found)
 

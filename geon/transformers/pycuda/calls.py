@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import DeviceError
-from ..runtime.calls import Binding, Call, Workspace
+from ..runtime.calls import BINDINGS_KEPT, Binding, Call, Workspace
 from ..runtime.readers_writer import Reading, Writing
 from ..runtime.state import State
 from ..started import Ended, Pending
@@ -101,6 +101,11 @@ class CudaCall(Call):
                 return pending
         return Ended(lambda: self(*values, out=out))
 
+    def reusable(self, space: Workspace) -> int:
+        """The bytes of an arena, and of the places of inputs and results beside it."""
+        staged = max([bound.staging.bytes for bound in space.bound.values()], default=0)
+        return space.size + staged
+
     def make_room(self) -> None:
         """Wait for the oldest calls that were started, where as many are on their way as may be."""
         while len(self.in_flight) >= IN_FLIGHT:
@@ -117,9 +122,12 @@ class CudaCall(Call):
             out.check(binding.lengths)
         space = self.claimed()
         try:
-            bound = space.bound.get(binding)
+            bound = space.bound.pop(binding, None)
             if bound is None:
+                if len(space.bound) >= BINDINGS_KEPT - 1:
+                    del space.bound[next(iter(space.bound))]  # the one not used for longest
                 bound = self.bind_in(space, binding)
+            space.bound[binding] = bound
             run = space.context.run(bound.start, arrays, self.on_device)
         except BaseException as error:
             lose(self.state, error)

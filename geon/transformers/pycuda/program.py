@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ...op_graph.lengths import evaluate
 from ..lowering.memory import Plan
@@ -15,6 +16,7 @@ from .bound import Bound
 from .device import Device
 from .emit import Module
 from .memory import DeviceArray, DeviceMemory
+from .staging import Staging
 
 
 class CudaProgram:
@@ -35,6 +37,11 @@ class CudaProgram:
         self.loaded = device.load(module.source, module.kernels)
         self.functions = (self.bind, Bound.run, self.sizes)
         self.lock = threading.Lock()
+        self.stagings: WeakKeyDictionary[DeviceArray, Staging] = WeakKeyDictionary()
+
+    def staging(self, arena: DeviceArray) -> Staging:
+        """The places of inputs and results of calls in an arena, for all lengths together."""
+        return self.stagings.setdefault(arena, Staging(self.device))
 
     @cached_property
     def small(self) -> list[DeviceArray]:

@@ -307,7 +307,7 @@ class Call:
         offsets, total = place(sizes, lifetimes, self.alignment)
         try:
             room = self.state.memory.room()
-            held = max([space.size for space in list(self.free)], default=0)  # is used again
+            held = max([self.reusable(space) for space in list(self.free)], default=0)
             if not self.state.memory.on_host:  # where inputs of the host are copied to
                 rest += sum([array.nbytes for array in arrays if isinstance(array, np.ndarray)])
             room = room._replace(most=room.most + max(held, 0))
@@ -316,6 +316,10 @@ class Call:
             error.lengths = lengths
             raise
         return offsets, total
+
+    def reusable(self, space: Workspace) -> int:
+        """The bytes that a call in this workspace need not ask for again."""
+        return space.size
 
     def bind_lengths(self, arrays: Sequence[Array]) -> dict[str, int]:
         """The integer of every open name; ``FeedError`` where two places disagree."""

@@ -66,10 +66,27 @@ class NestMaker:
         self.phases = 1
         for name, interval in region.spans:
             self.space.narrow(name, interval)
+        self.single = self.of_one_turn()
         self.levels = Levels(fused, operands)
-        self.items = self.levels.items()
+        self.items = [
+            Item(i.op, i.reduces, i.level, self.several(i.inner)) for i in self.levels.items()
+        ]
         for op in self.results:
             operands.number(op)
+
+    def of_one_turn(self) -> frozenset[str]:
+        """The axes that need no loop, of one element each.
+
+        The innermost one is cut into intervals where there are cuts, some of one turn.
+        """
+        found = {name for name, extent in self.space.extents.items() if extent == 1}
+        if self.region.cuts:
+            found.discard(self.operands.order(self.results[0])[-1])
+        return frozenset(found)
+
+    def several(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The axes that have loops."""
+        return tuple([name for name in names if name not in self.single])
 
     # Loops --------------------------------------------------------------------------------------
 
@@ -79,7 +96,9 @@ class NestMaker:
             return self.map_nest()
         order = self.row_order()
         across = None
-        reads = loop_order(self.reductions[0], self.operands) if self.reductions else ()
+        reads: tuple[str, ...] = ()
+        if self.reductions:
+            reads = self.several(loop_order(self.reductions[0], self.operands))
         if self.wants_across and reads:
             across = reads[-1] if reads[-1] in self.rows else self.beside(order)
         rows: Groups = [(n,) for n in order if n != across]
@@ -106,7 +125,7 @@ class NestMaker:
         else:
             order = self.operands.order(self.results[0])
         rows = self.rows or frozenset()
-        return [n for n in order if n in rows]
+        return [n for n in self.several(order) if n in rows]
 
     def by_element(self) -> Nest:
         """One pass with a loop for each axis."""
@@ -122,8 +141,8 @@ class NestMaker:
         """The axes that have loops, in the order of memory."""
         order = self.operands.order(self.results[0])
         if self.region.unrolled:
-            return order[:-1]
-        return self.space.divided(order)
+            return self.several(order[:-1])
+        return self.space.divided(self.several(order))
 
     def take_apart(self, uses: Uses) -> bool:
         """Walk axes that are divided by their digits; False where there are none."""
@@ -168,11 +187,11 @@ class NestMaker:
     ) -> Nest:
         """A nest with these loops."""
         self.ranges: dict[Hashable, Size] = {}
-        decide = self.facts.decide
+        decide, low = self.facts.decide, self.space.low
         self.elements = Elements(
             self.operands, lambda guard: decide(guard, self.ranges), self.ranges
         )
-        self.index: dict[str, Affine] = {}
+        self.index = {n: self.operands.at(n, Affine((), low.get(n, 0))) for n in self.single}
         self.arrays: list[RowArray] = []
         self.kept: list[tuple[Op, tuple[Affine, ...], Kept]] = []
         self.keeps = bool(self.rows) and across is None

@@ -178,10 +178,10 @@ def sum_of_negative(op: Op) -> Op | None:
 
 @simpler.on("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 def reduction_of_one(op: Op) -> Op | None:
-    """A reduction over axes of length 1 is one without them."""
+    """A reduction over axes of length 1 is one without them; over no axis, it is its argument."""
     x, names = tensor(op.args[0]), op.attrs[0]
     gone = {x.axes[name]: 0 for name in names if x.axes[name].expression == 1}
-    if not gone:
+    if names and not gone:
         return None
     if len(gone) < len(names):
         rest = tuple([name for name in names if x.axes[name] not in gone])

@@ -113,7 +113,8 @@ def _reduced_of_one(make):
     reduce = make.chosen(
         geon.sum, geon.prod, geon.max, geon.min, geon.any, geon.all, geon.argmax, geon.argmin
     )
-    return reduce(x, make.chosen([short], [short, AXES[1]], [AXES[0], short, AXES[2]]))
+    over = make.chosen([short], [short, AXES[1]], [AXES[0], short, AXES[2]])
+    return make.chosen(reduce(x, over), geon.argmax(x, []))
 
 
 MATCHES["reduction_of_one"] = _reduced_of_one

@@ -9,6 +9,7 @@ along its outermost loop; its reductions end in partial values that are combined
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 
 from ...op_graph.affine import (
     Affine,
@@ -56,7 +57,6 @@ class NestMaker:
         self.operands, self.wants_across = operands, across
         self.region, self.facts = region, facts
         self.results = operands.results
-        self.rows = fused.rows
         self.reductions = fused.reductions
         extents: dict[str, Size] = {}
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
@@ -67,6 +67,7 @@ class NestMaker:
         for name, interval in region.spans:
             self.space.narrow(name, interval)
         self.single = self.of_one_turn()
+        self.rows = None if fused.rows is None else fused.rows - self.single
         self.levels = Levels(fused, operands)
         self.items = [
             Item(i.op, i.reduces, i.level, self.several(i.inner)) for i in self.levels.items()
@@ -125,7 +126,7 @@ class NestMaker:
         else:
             order = self.operands.order(self.results[0])
         rows = self.rows or frozenset()
-        return [n for n in self.several(order) if n in rows]
+        return [n for n in order if n in rows]
 
     def by_element(self) -> Nest:
         """One pass with a loop for each axis."""
@@ -163,11 +164,16 @@ class NestMaker:
         if len(groups) == 1:
             self.go_over(order)
             return self.build([], None, {order: groups})
-        inner, across = groups[-1], self.space.across(order, uses)
+        inner, (across, nearer) = groups[-1], self.space.across(order, uses)
+        if across is not None and across not in inner and self.wants_across:
+            self.go_over(inner)
+            rows = [n for group in groups[:-1] for n in group]
+            nearer |= set(rows[rows.index(across) + 1 :])
+            around = [n for n in rows if n != across and n not in nearer]
+            inside = [n for n in rows if n in nearer]
+            loops: Groups = [(n,) for n in (*around, *inside)]
+            return replace(self.build(loops, across, {inner: [inner]}), inside=len(inside))
         self.go_over(inner)
-        if across is not None and self.wants_across:
-            rows: Groups = [(n,) for group in groups[:-1] for n in group if n != across]
-            return self.build(rows, across, {inner: [inner]})
         return self.build(groups[:-1], None, {inner: [inner]})
 
     def merged_inner(self, nest: Nest) -> dict[tuple[str, ...], Groups]:

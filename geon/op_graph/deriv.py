@@ -20,8 +20,8 @@ from .leaves import placeholder
 from .movement import broadcast, sum_to
 from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order, with_args
 from .rewrite import rewrite
-from .simplify import STABLE
 from .sites import remarked
+from .stabilise import STABLE
 from .weak import strengthen, without_effect
 
 

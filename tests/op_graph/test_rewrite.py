@@ -10,7 +10,8 @@ from geon.op_graph.build import Elementwise
 from geon.op_graph.op_graph import find, post_order, same_ops
 from geon.op_graph.registry import PRIMITIVES
 from geon.op_graph.rewrite import LOOP_GUARD, RuleSet, rewrite
-from geon.op_graph.simplify import STABLE, simplify_rules, stabilise
+from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.stabilise import STABLE, stabilise
 
 from .computing import compute, shape
 
@@ -104,6 +105,19 @@ MATCHES = {
         geon.constant(1.5, dtype="float64"), geon.constant(m.random.normal(), dtype="float64")
     ),
 }
+
+
+def _reduced_of_one(make):
+    short = geon.Axis("Short", 1)
+    x = make.leaf(make.chosen([short, *AXES], [*AXES, short]))
+    reduce = make.chosen(
+        geon.sum, geon.prod, geon.max, geon.min, geon.any, geon.all, geon.argmax, geon.argmin
+    )
+    over = make.chosen([short], [short, AXES[1]], [AXES[0], short, AXES[2]])
+    return make.chosen(reduce(x, over), geon.argmax(x, []))
+
+
+MATCHES["reduction_of_one"] = _reduced_of_one
 
 
 def alone(name):

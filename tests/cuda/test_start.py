@@ -1,6 +1,7 @@
 """Calls that are begun and waited for later: the device is behind, and Python goes on."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -186,3 +187,31 @@ def test_places_that_grow_are_captured_anew(late):
         total, more = f(rows(n, n))
         np.testing.assert_array_equal(total, np.full(3, n * n))
         np.testing.assert_array_equal(more, rows(n, n + 1))
+
+
+def test_threads_start_and_wait_side_by_side(late):
+    """Each sees its own values, whichever of them waits for whose call."""
+    f = late.computation([geon.sum(x, reduction_axes=N), x * 2], x)
+    w = geon.Variable([C], initial_value=0, name="w")
+    g = late.computation(geon.assign(w, w + geon.sum(x, reduction_axes=N)), x)
+    g(rows(1, 0))
+    wrong = []
+
+    def work(n):
+        for k in range(15):
+            started = [f.start(rows(n, k + j)) for j in range(3)]
+            effect = g.start(rows(1, 1))
+            for j, each in reversed(list(enumerate(started))):
+                total, double = each.result()
+                if not (np.all(total == n * (k + j)) and np.all(double == 2 * (k + j))):
+                    wrong.append((n, k, j))
+            if effect.result() is not None:
+                wrong.append((n, k))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    np.testing.assert_array_equal(late.get(w), np.full(3, 75))

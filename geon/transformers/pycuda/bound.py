@@ -40,7 +40,7 @@ class Program(Protocol):
     device: Device
     module: Module
     loaded: Mapping[str, Any]
-    results: list[tuple[tuple[Size, ...], Any]]
+    results: tuple[tuple[tuple[Size, ...], Any], ...]
     checks: dict[int, Any]
 
     @property

@@ -108,8 +108,12 @@ class CudaCall(Call):
 
     def make_room(self) -> None:
         """Wait for the oldest calls that were started, where as many are on their way as may be."""
-        while len(self.in_flight) >= IN_FLIGHT:
-            self.in_flight.popleft().settle()
+        while True:
+            with self.lock:
+                if len(self.in_flight) < IN_FLIGHT:
+                    return
+                oldest = self.in_flight.popleft()
+            oldest.settle()
 
     def execute(self, binding: Binding, arrays: Sequence[Any], out: Any = None) -> Any:
         """Run the program in an arena that no other call is using."""

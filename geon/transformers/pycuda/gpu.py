@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import gc
 import importlib.util
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -310,7 +311,7 @@ class Graph:
             self.device.done(self.bindings.cuGraphLaunch(self.made, self.device.stream.handle))
 
     def __del__(self) -> None:
-        if self.device.lost is None:
+        if self.device.lost is None and not sys.is_finalizing():
             with self.device.entered("a graph is given back"):
                 self.bindings.cuGraphExecDestroy(self.made)
 

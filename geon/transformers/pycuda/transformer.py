@@ -24,6 +24,7 @@ from .library import SORTS
 from .memory import DeviceMemory
 from .products import with_library
 from .program import CudaProgram
+from .record import load, record_of, save
 from .scratch import scratch_of
 
 PRODUCTS = ("generated", "cublaslt")  # what computes large products of matrices
@@ -81,7 +82,16 @@ class CudaTransformer(Transformer):
     def compile(self, plan: Plan, linking: Linking) -> CudaProgram:
         """The module of a plan, compiled and loaded."""
         module = make_module(plan, linking, annotate=False, library=self.library)
-        return CudaProgram(plan, module, self.device)
+        return CudaProgram(record_of(plan, module), self.device)
+
+    def recall(self, key: str) -> CudaProgram | None:
+        """The program that some process compiled under this key."""
+        found = load(key)
+        return None if found is None else CudaProgram(found, self.device)
+
+    def keep(self, key: str, program: CudaProgram) -> None:
+        """Let other processes have the program."""
+        save(key, program.record)
 
     def make_call(self, stages: Stages) -> Any:
         """A callable from arrays to arrays, which the program moves to the device and back."""

@@ -20,6 +20,16 @@ def transformer_on(device, **options):
     return made
 
 
+class Moved:
+    """A copy from or to pinned memory, which must be there until it is done."""
+
+    def __init__(self, target, source, size, pinned):
+        self.target, self.source, self.size, self.pinned = target, source, size, pinned
+
+    def __call__(self):
+        ctypes.memmove(self.target, self.source, self.size)
+
+
 class LateDevice(host.HostDevice):
     """Does what was begun when somebody waits, as a GPU may: until then nothing has happened.
 
@@ -50,14 +60,14 @@ class LateDevice(host.HostDevice):
             held = np.array(array)
             self.do(lambda: ctypes.memmove(address, held.ctypes.data, held.nbytes))
         else:
-            super().copy_in(address, array)
+            self.do(Moved(address, array.ctypes.data, array.nbytes, array.ctypes.data))
 
     def copy_out(self, array, address):
         if not self.is_pinned(array):
             self.not_captured("a copy to memory that is not pinned")
             self.do(lambda: ctypes.memmove(array.ctypes.data, address, array.nbytes))
         else:
-            super().copy_out(array, address)
+            self.do(Moved(array.ctypes.data, address, array.nbytes, array.ctypes.data))
 
     def launch(self, kernel, blocks, threads, words):
         self.launched += 1
@@ -68,7 +78,10 @@ class LateDevice(host.HostDevice):
         super().free(address)
 
     def unpin(self, address):
-        assert not self.waiting, "pinned memory is given back while copies are on their way"
+        end = address + self.pinned[address].nbytes
+        for each in self.waiting:
+            used = getattr(each, "pinned", 0)
+            assert not address <= used < end, "it is given back while a copy is on its way"
         super().unpin(address)
 
     def synchronise(self):

@@ -113,6 +113,24 @@ def test_what_was_started_ends_with_its_transformer():
     assert not device.blocks and not device.pinned
 
 
+def test_waiting_may_be_interrupted(late, monkeypatch):
+    """What is on its way keeps its memory until it is done."""
+    f = late.computation([x + 1, geon.sum(x)], x)
+    f(rows(5, 0))
+    wait = late.device.wait
+
+    def interrupted(mark):
+        monkeypatch.setattr(late.device, "wait", wait)
+        raise KeyboardInterrupt
+
+    for _ in range(3):
+        monkeypatch.setattr(late.device, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            f(rows(5, 1))
+        np.testing.assert_array_equal(f(rows(5, 2))[0], rows(5, 3))
+    assert len(f._calls[()].free) <= 2
+
+
 # Graphs -------------------------------------------------------------------------------------------
 
 

@@ -67,6 +67,16 @@ class Result(NamedTuple):
     pinned: Array | None
 
 
+class Steady(NamedTuple):
+    """A graph for inputs of the host, which are put into pinned memory first, where they have any
+    elements; it is right while the places are of this ``generation``."""
+
+    generation: int
+    inputs: Sequence[Array | None]
+    graph: Callable[[], None]
+    results: Sequence[Result]
+
+
 class Bound:
     """A program with its table of pointers, for one call at a time."""
 
@@ -92,6 +102,7 @@ class Bound:
         self.tail += [value.address for value in program.small]
         self.steps = bare_steps(module.steps, module.origins, program.loaded, lengths)
         self.shows = any(isinstance(step, Show) for step in self.steps)
+        self.steady: Steady | None = None
         self.graphs: OrderedDict[tuple[int, ...], Callable[[], None] | None] = OrderedDict()
 
     def run(self, *arrays: Any) -> tuple[Any, ...]:
@@ -100,6 +111,18 @@ class Bound:
 
     def start(self, arrays: Sequence[Any], on_device: bool) -> Run:
         """Begin a call; its results are left on the device, or brought to the host."""
+        steady = self.steady
+        if steady is not None and steady.generation == self.staging.generation:
+            if not any(isinstance(array, Shown) for array in arrays):
+                for pinned, array in zip(steady.inputs, arrays, strict=True):
+                    if pinned is not None:
+                        np.copyto(pinned, array)
+                self.replay(steady.graph)
+                return Run(self, arrays, (), steady.results, self.device.mark())
+        return self.first(arrays, on_device)
+
+    def first(self, arrays: Sequence[Any], on_device: bool) -> Run:
+        """Begin a call whose addresses are to be found out."""
         inputs = [self.source(k, array) for k, array in enumerate(arrays)]
         left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
         if on_device:
@@ -118,22 +141,35 @@ class Bound:
         def begin() -> None:
             self.begin(inputs, results, table)
 
+        graph = None
         if self.shows or debugging("launches"):
             begin()
         else:
-            self.again(key, begin)
+            graph = self.again(key, begin)
+        apart = any(each.address and each.pinned is None for each in inputs)
+        if graph is not None and not (apart or on_device):
+            pins = [each.pinned for each in inputs]
+            self.steady = Steady(self.staging.generation, pins, graph, results)
         return Run(self, arrays, left, results, self.device.mark())
 
-    def again(self, key: tuple[int, ...], begin: Callable[[], None]) -> None:
-        """Begin what was begun with these addresses before as a graph; the first time, begin."""
+    def again(self, key: tuple[int, ...], begin: Callable[[], None]) -> Callable[[], None] | None:
+        """Begin what was begun with these addresses before as a graph, which it gives.
+
+        The first time it is just begun.
+        """
         if key not in self.graphs:
             begin()
             self.graphs[key] = None
             while len(self.graphs) > GRAPHS:
                 self.graphs.popitem(last=False)
-            return
+            return None
         graph = self.graphs.pop(key) or self.device.capture(begin)
         self.graphs[key] = graph  # the last that goes
+        self.replay(graph)
+        return graph
+
+    def replay(self, graph: Callable[[], None]) -> None:
+        """Begin what was captured."""
         try:
             graph()
         except DeviceError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 import weakref
@@ -60,6 +61,8 @@ class PendingRun:
         return self.values
 
     def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.settle()  # where waiting was interrupted
         if self.error is not None and not self.asked:
             warnings.warn(
                 f"a call that was started failed, and nobody asked for its result: {self.error}",

@@ -224,3 +224,21 @@ def test_addresses_between_lines_are_copied_on_the_device(on_cpu, offset):
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(found, np.tanh(given) + given, rtol=1e-5)
     assert on_cpu.device.copied == 0
+
+
+def test_variables_are_set_from_what_lies_on_the_device(on_cpu):
+    w = geon.Variable([N, C], initial_value=0, name="w")
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    on_cpu.set(w, Packed(given))
+    np.testing.assert_array_equal(on_cpu.get(w), given)
+    double = on_cpu.computation(w * 2, on_device=True)
+    on_cpu.set(w, double())
+    given[...] = 0  # it was copied
+    np.testing.assert_array_equal(on_cpu.get(w), 2 * np.arange(6).reshape(2, 3))
+    assert on_cpu.device.copied == 0
+    for wrong in (np.ones((3, 3), np.float32), np.ones((2, 3))):
+        with pytest.raises(geon.FeedError, match="variable w.* on a device; it needs float32 of"):
+            on_cpu.set(w, Packed(wrong))
+    v = geon.Variable([C, C.prime], initial_value=0, name="v")
+    with pytest.raises(geon.FeedError, match="variable v"):
+        on_cpu.set(v, Packed(given))

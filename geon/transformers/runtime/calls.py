@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import AxisError, FeedError, GuardError, SizeError
 from .dims import Lengths, check_size, known, open_sizes, resolve
-from .feeding import make_device_feed, make_feed
+from .feeding import make_feed_of
 from .place import place
 from .readers_writer import Reading, Writing
 from .state import Slot, State
@@ -98,13 +98,9 @@ class Call:
         self.constants, self.guards, self.fixed, self.state = constants, guards, fixed, state
         self.alignment = alignment
         self.feeds = [
-            make_feed(np.dtype(dtype), axes, dims, label) for label, dtype, axes, dims in inputs
+            make_feed_of(state.memory, np.dtype(dtype), axes, dims, label)
+            for label, dtype, axes, dims in inputs
         ]
-        if not state.memory.on_host:
-            self.feeds = [
-                make_device_feed(state.memory, feed, np.dtype(dtype), dims, label)
-                for feed, (label, dtype, _, dims) in zip(self.feeds, inputs, strict=True)
-            ]
         self.open = any(not isinstance(d, int) for *_, dims in inputs for d in dims)
         self.lock = threading.Lock()
         self.defaults: dict[str, int] | None = None

@@ -64,17 +64,16 @@ def make_feed(
     return feed
 
 
-def make_device_feed(
-    memory: Memory,
-    feed: Callable[[Any], Array],
-    dtype: np.dtype[Any],
-    dims: Sequence[Any],
-    label: str,
+def make_feed_of(
+    memory: Memory, dtype: np.dtype[Any], names: Sequence[str], dims: Sequence[Any], label: str
 ) -> Callable[[Any], Any]:
-    """The same for a memory that is not the host's: what lies there already is taken as it is.
+    """The same for any memory: what lies already in one that is not the host's is taken as it is.
 
     ``FeedError`` where that has another dtype or shape.
     """
+    feed = make_feed(dtype, names, dims, label)
+    if memory.on_host:
+        return feed
 
     def fed(value: Any) -> Any:
         found = memory.shown(value)

@@ -20,7 +20,7 @@ from ...errors import (
 )
 from .checkpoint import Entry, keys_for, load, save
 from .dims import check_size, known, open_sizes, resolve
-from .feeding import make_feed
+from .feeding import make_feed_of
 from .memory import HOST, Memory
 from .readers_writer import ReadersWriterLock, Reading, Writing
 from .slot import Slot as Slot
@@ -289,7 +289,7 @@ class State:
         with self.lock:
             self.usable()
             dims = slot.dims if slot.value is None else slot.shape
-            array = make_feed(slot.dtype, slot.axes, dims, slot.label)(value)
+            array = make_feed_of(self.memory, slot.dtype, slot.axes, dims, slot.label)(value)
             if slot.value is None:
                 given = dict(open_sizes(slot.dims, array.shape))
                 try:
@@ -298,7 +298,7 @@ class State:
                     raise FeedError(
                         f"{slot.label} was given an array of shape {array.shape}: {error}"
                     ) from None
-                make_feed(slot.dtype, slot.axes, shape, slot.label)(array)
+                make_feed_of(self.memory, slot.dtype, slot.axes, shape, slot.label)(value)
                 self.allocate(slot, given)
             with Writing(self.access):
                 self.tentative = []

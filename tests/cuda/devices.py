@@ -88,7 +88,7 @@ class LateDevice(host.HostDevice):
         self.not_captured("waiting")
         self.run_until(self.number)
 
-    def mark(self):
+    def mark(self, again=None):
         self.not_captured("a mark")
         return self.number
 

@@ -274,6 +274,9 @@ class Driver:
         def nvrtcVersion():
             return 0, 13, 0
 
+        def nvrtcGetSupportedArchs():
+            return 0, [80, 86, 90]
+
         def nvrtcCreateProgram(source, name, count, headers, names):
             return 0, {"source": source}
 
@@ -286,23 +289,22 @@ class Driver:
             return 0, len(made.log)
 
         def nvrtcGetProgramLog(program, log):
+            filled(log, made.log)
             return (0,)
 
         def nvrtcGetCUBINSize(program):
             return 0, len(program["source"])
 
         def nvrtcGetCUBIN(program, binary):
-            np.frombuffer(binary, np.uint8)  # of memory, which it fills in place
-            address = id(binary) + bytes.__basicsize__ - 1
-            ctypes.memmove(address, program["source"], len(program["source"]))
+            filled(binary, program["source"])
             return (0,)
 
         def nvrtcDestroyProgram(program):
             return (0,)
 
-        for each in (nvrtcVersion, nvrtcCreateProgram, nvrtcCompileProgram, nvrtcGetProgramLogSize,
-                     nvrtcGetProgramLog, nvrtcGetCUBINSize, nvrtcGetCUBIN,
-                     nvrtcDestroyProgram):  # fmt: skip
+        for each in (nvrtcVersion, nvrtcGetSupportedArchs, nvrtcCreateProgram,
+                     nvrtcCompileProgram, nvrtcGetProgramLogSize, nvrtcGetProgramLog,
+                     nvrtcGetCUBINSize, nvrtcGetCUBIN, nvrtcDestroyProgram):  # fmt: skip
             setattr(made, each.__name__, each)
         return made
 
@@ -468,3 +470,9 @@ class Driver:
         for name, module in found.items():
             monkeypatch.setitem(sys.modules, name, module)
         return self
+
+
+def filled(buffer, content):
+    """Put content into a ``bytes``, as the bindings do with those that they are given."""
+    assert len(buffer) == len(content)
+    ctypes.memmove(id(buffer) + bytes.__basicsize__ - 1, content, len(content))

@@ -134,8 +134,27 @@ def test_an_architecture_that_is_too_old(driver):
 def test_an_architecture_that_the_compiler_does_not_know(driver, transformer):
     driver.fails["nvrtcCompileProgram"] = 5
     f = transformer.computation(geon.tanh(x) * 7.125, x)
-    with pytest.raises(DeviceError, match="NVRTC .*does not compile for sm_90"):
+    with pytest.raises(
+        DeviceError, match=r"NVRTC does not compile for sm_90:\ngeon.cu\(1\): error"
+    ):
         f(np.ones((2, 3)))
+    f(np.ones((2, 3)))
+    driver.capability = (12, 0)
+    driver.fails["nvrtcCompileProgram"] = 5
+    message = r"does not compile for sm_120, it knows sm_80, sm_86, sm_90: pip install -U 'geon"
+    with transformer_on(gpu.GpuDevice(0)) as newer, pytest.raises(DeviceError, match=message):
+        newer.computation(geon.tanh(x) * 7.25, x)(np.ones((2, 3)))
+
+
+def test_what_fails_while_it_is_captured_leaves_the_stream(driver, transformer):
+    f = transformer.computation(geon.tanh(x) * 9.5, x)
+    f(np.ones((2, 3)))
+    driver.fails["memcpy_htod_async"] = fake_cuda.LogicError("no")
+    with pytest.raises(DeviceError, match="bytes are copied in: no"):
+        f(np.ones((2, 3)))
+    for _ in range(3):
+        f(np.ones((2, 3)))
+    assert driver.captured_graphs == 1
 
 
 def test_no_room_says_what_is_asked_and_what_is_free(driver, transformer):

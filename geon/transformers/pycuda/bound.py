@@ -103,6 +103,7 @@ class Bound:
         self.steps = bare_steps(module.steps, module.origins, program.loaded, lengths)
         self.shows = any(isinstance(step, Show) for step in self.steps)
         self.steady: Steady | None = None
+        self.marked: Any = None
         self.graphs: OrderedDict[tuple[int, ...], Callable[[], None] | None] = OrderedDict()
 
     def run(self, *arrays: Any) -> tuple[Any, ...]:
@@ -118,8 +119,13 @@ class Bound:
                     if pinned is not None:
                         np.copyto(pinned, array)
                 self.replay(steady.graph)
-                return Run(self, arrays, (), steady.results, self.device.mark())
+                return Run(self, arrays, (), steady.results, self.mark())
         return self.first(arrays, on_device)
+
+    def mark(self) -> Any:
+        """What is passed when the call is done; calls here are one after another."""
+        self.marked = self.device.mark(self.marked)
+        return self.marked
 
     def first(self, arrays: Sequence[Any], on_device: bool) -> Run:
         """Begin a call whose addresses are to be found out."""
@@ -150,7 +156,7 @@ class Bound:
         if graph is not None and not (apart or on_device):
             pins = [each.pinned for each in inputs]
             self.steady = Steady(self.staging.generation, pins, graph, results)
-        return Run(self, arrays, left, results, self.device.mark())
+        return Run(self, arrays, left, results, self.mark())
 
     def again(self, key: tuple[int, ...], begin: Callable[[], None]) -> Callable[[], None] | None:
         """Begin what was begun with these addresses before as a graph, which it gives.

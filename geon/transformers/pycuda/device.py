@@ -106,8 +106,11 @@ class Device(Protocol):
     def synchronise(self) -> None:
         """Wait for all that was begun."""
 
-    def mark(self) -> Any:
-        """What is passed when all that was begun until now is done."""
+    def mark(self, again: Any = None) -> Any:
+        """What is passed when all that was begun until now is done.
+
+        It may be ``again`` the one of before, which nobody waits for any more.
+        """
 
     def passed(self, mark: Any) -> bool:
         """Whether a mark is passed; does not wait."""

@@ -242,10 +242,10 @@ class GpuDevice:
         with self.entered("kernels run"):
             self.stream.synchronize()
 
-    def mark(self) -> Any:
+    def mark(self, again: Any = None) -> Any:
         """An event on the stream."""
         with self.entered("an event is recorded"):
-            made = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
+            made = again or self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
             return made.record(self.stream)
 
     def passed(self, mark: Any) -> bool:
@@ -282,9 +282,12 @@ class GpuDevice:
             self.capturing = True
             try:
                 run()
+            except BaseException:
+                bindings.cuStreamEndCapture(handle)  # what it gives is of no use
+                raise
             finally:
                 self.capturing = False
-                (graph,) = self.done(bindings.cuStreamEndCapture(handle))
+            (graph,) = self.done(bindings.cuStreamEndCapture(handle))
             (made,) = self.done(bindings.cuGraphInstantiate(graph, 0))
             self.done(bindings.cuGraphDestroy(graph))
         return Graph(self, bindings, made)

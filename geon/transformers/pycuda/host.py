@@ -243,7 +243,7 @@ class HostDevice:
         """Nothing to wait for."""
         self.not_captured("waiting")
 
-    def mark(self) -> None:
+    def mark(self, again: Any = None) -> None:
         """All is done at once."""
         self.not_captured("a mark")
 

@@ -80,6 +80,13 @@ def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
     if int(status) != 0:
         log = b" " * done(nvrtc.nvrtcGetProgramLogSize(program))
         done(nvrtc.nvrtcGetProgramLog(program, log))
+        known = done(nvrtc.nvrtcGetSupportedArchs())
+        if architecture not in [f"sm_{number}" for number in known]:
+            raise DeviceError(
+                f"NVRTC does not compile for {architecture}, it knows "
+                f"{', '.join(f'sm_{number}' for number in known)}: pip install -U 'geon[cuda]', or "
+                "choose another device"
+            )
         raise DeviceError(f"NVRTC does not compile for {architecture}:\n{log.decode()[:4000]}")
     binary = b" " * done(nvrtc.nvrtcGetCUBINSize(program))
     done(nvrtc.nvrtcGetCUBIN(program, binary))

@@ -49,6 +49,8 @@ FILES = {
     "op_graph/lengths.py": "how a length is written, and what of it a key holds",
     "op_graph/tails.py": FORMULA,
     "transformers/printing/c_functions.py": BITS,
+    "transformers/printing/c_types.py": BITS,
+    "transformers/printing/remainders.py": FORMULA,
     "transformers/printing/c_expressions.py": BITS,
     "transformers/cache.py": CACHE,
     "transformers/runtime/calls.py": CACHE,

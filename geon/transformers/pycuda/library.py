@@ -14,7 +14,7 @@ from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
 from ..kernels.elements import examined
 from ..printing import c_expressions
-from ..printing.c_functions import C_TYPES, SUFFIXES
+from ..printing.c_types import C_TYPES, SUFFIXES
 from ..printing.parameters import Parameter
 from .launches import Grid
 from .naming import Doubled, Function, KernelNames, Moved, Part

@@ -159,5 +159,5 @@ def test_rows_that_adjoin_more_closely_are_inside_of_blocks():
         nest = kernel.work
         assert nest.across.axes == (m.name,)
         assert nest.inside == 1 and nest.rows[-1].axes == (inside.name,)
-        data = values("float32", *(axis.length for axis in leaf.axes))
-        compare([op], leaf, data)
+        data = values([axis.length for axis in leaf.axes], "float32")
+        compare([op], [leaf], [data])

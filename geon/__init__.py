@@ -15,6 +15,7 @@ from .errors import (
     ClosedError,
     DerivativeError,
     DeviceError,
+    DeviceMemoryError,
     DTypeError,
     DumpError,
     FeedError,

@@ -129,7 +129,9 @@ class Transformer:
             'geon.make_transformer("native") does'
         )
 
-    def link(self, functions: Any, stages: Stages, *, writes: bool = True) -> Call:
+    def link(
+        self, functions: Any, stages: Stages, *, writes: bool = True, kind: type[Call] = Call
+    ) -> Call:
         """A callable that feeds, binds lengths, checks guards and runs ``functions``.
 
         ``sizes(lengths)`` gives the bytes of arena buffers, the first and last kernel of each, and
@@ -137,7 +139,8 @@ class Transformer:
         once for each binding, what ``run`` needs; ``run(bound, *inputs)`` the tuple of results. It
         puts new values into those of variables, unless ``writes`` is False. ``arena``,
         ``variables`` and ``constants`` are values of ``memory``; inputs and results are arrays,
-        which ``memory.carried`` moves for a program that takes and gives such values.
+        which ``memory.carried`` moves for a program that takes and gives such values. A ``kind`` of
+        call that has ``start`` begins calls that are waited for later.
         """
         request, linking = stages.request, stages.linking
         with self.lock:
@@ -147,7 +150,7 @@ class Transformer:
                 leaf: self.variables.slot(owner)
                 for leaf, owner in zip(linking.variables, owners, strict=True)
             }
-        return Call(
+        return kind(
             functions,
             [input_of(leaf) for leaf in linking.inputs],
             list(slots.values()),
@@ -173,6 +176,7 @@ class Transformer:
         lengths: Mapping[Axis, int] | None = None,
         specialize: Mapping[Axis, int] | None = None,
         name: str | None = None,
+        on_device: bool = False,
     ) -> Computation:
         """A callable from values of ``placeholders`` to the values of ``results``.
 
@@ -182,7 +186,9 @@ class Transformer:
         ``plan=False`` gives each value memory of its own. ``lengths`` say what open axes are in
         every call of the same program. ``specialize`` makes the program for these lengths alone:
         they are numbers in its text, and its peak is an integer where none is left open. ``name``,
-        a Python identifier, is that of the function in the module that ``write`` makes. Raises
+        a Python identifier, is that of the function in the module that ``write`` makes. With
+        ``on_device`` results stay where they were computed: a GPU gives arrays that other libraries
+        take by DLPack or CUDA's array interface and NumPy by a copy, a CPU NumPy's arrays. Raises
         ``ArgumentError`` for a placeholder that is needed but not listed, and ``GuardError`` for a
         length in ``specialize`` that the graph excludes.
         """
@@ -197,6 +203,7 @@ class Transformer:
             lengths=lengths,
             specialize=specialize,
             name=name,
+            on_device=on_device,
         )
         with self.lock:
             self.computations.append(made)

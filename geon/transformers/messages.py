@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..errors import ArgumentError, AxisError, GeonError, SizeError
+from ..errors import ArgumentError, AxisError, DeviceError, GeonError, SizeError
 from ..op_graph.indexing import before_int64
 from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.nodes import made_at, sites_of
@@ -16,6 +16,7 @@ from .runtime.calls import explained
 
 # Ops whose values a kernel may compute without memory for them, beside those that have a home.
 COMPUTED = ("elementwise", "reduction", "contraction")
+KERNELS_SHOWN = 5  # in a message about one of them, which is not known
 
 
 def described(op: Op) -> str:
@@ -42,6 +43,8 @@ def about_ops(error: GeonError, stages: Stages) -> Exception:
         return with_open_axis(error, [*stages.request.results, *stages.request.pure.roots])
     if isinstance(error, SizeError) and error.lengths is not None:
         return with_largest(error, stages.plan)
+    if isinstance(error, DeviceError) and error.lost:
+        return with_kernels(error, stages.plan)
     return explained(error, lambda kernel: described(stages.plan.schedule.kernels[kernel].op))
 
 
@@ -63,6 +66,24 @@ def with_largest(error: SizeError, plan: Plan) -> SizeError:
     if not sizes:
         return error
     op = max(sizes, key=lambda op: sizes[op])
-    return SizeError(
+    return type(error)(
         f"{error}\n  its largest value is {op} of {sizes[op]:,} bytes, made at {made_at(op)}"
     )
+
+
+def with_kernels(error: DeviceError, plan: Plan) -> DeviceError:
+    """An error of a device that failed, with the kernel that did, or those that may have."""
+    kernels = plan.schedule.kernels
+    if error.kernel is not None:
+        made = type(error)(f"{described(kernels[error.kernel].op)}: {error}")
+    else:
+        lines = [f"    {described(kernel.op)}" for kernel in kernels[:KERNELS_SHOWN]]
+        if len(kernels) > KERNELS_SHOWN:
+            lines.append(f"    and {len(kernels) - KERNELS_SHOWN} more")
+        listed = "\n".join(lines)
+        made = type(error)(
+            f"{error}\n  one of the kernels of this computation failed, which compute\n{listed}\n"
+            "  with GEON_DEBUG=launches in the environment, the error says which"
+        )
+    made.lost, made.kernel = error.lost, error.kernel
+    return made

@@ -43,12 +43,14 @@ class Request:
         plan: bool = True,
         lengths: Mapping[Axis, int] | None = None,
         specialize: Mapping[Axis, int] | None = None,
+        on_device: bool = False,
     ) -> None:
         self.single = isinstance(results, Op) or not isinstance(results, (list, tuple))
         listed = [results] if self.single else list(results)
         self.results = tuple(op if isinstance(op, Op) else as_tensor(op) for op in listed)
         self.placeholders = tuple(map(_placeholder, placeholders))
         self.check, self.planned = _checked_option(check), plan
+        self.on_device = on_device
         self.keep = _kept(keep)
         self.lock = threading.RLock()
         self._open, self.own = OwnTable(open=True), OwnTable()

@@ -92,7 +92,16 @@ FILES = {
     "transformers/pycuda/launches.py": ON_DEVICES,
     "transformers/pycuda/host.py": "flags, an alignment, and how much of a message is shown",
     "transformers/pycuda/nvrtc.py": "flags, and how much of a message is shown",
-    "transformers/pycuda/program.py": "numbers of a report",
+    "transformers/pycuda/bound.py": "numbers of a report, graphs that are kept, and the bytes from "
+    "which on none are pinned, at which tests/cuda/test_failing.py goes below, at and above it",
+    "transformers/pycuda/cublaslt.py": "the library's numbers, and how much is remembered",
+    "transformers/pycuda/products.py": "tests/cuda/test_products.py goes below, at and above them; "
+    "the memory that a library works in, and threads of a block",
+    "transformers/pycuda/dlpack.py": "DLPack's numbers",
+    "transformers/pycuda/doctor.py": "CUDA's numbers, and how sizes are shown",
+    "transformers/pycuda/gpu.py": "an architecture, and how often it is asked for an event",
+    "transformers/pycuda/memory.py": ALIGNED,
+    "transformers/messages.py": TEXT,
     "transformers/pycuda/transformer.py": ALIGNED,
     "transformers/native/objects.py": "how much memory a compiler may be asked for again",
     "transformers/native/profile.py": TEXT,

@@ -91,6 +91,66 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class Strides:
+    """How far apart elements of a matrix are: from batch to batch, down, and across."""
+
+    batch: Size
+    down: Size
+    across: Size
+
+    def under(self, lengths: Mapping[str, int]) -> tuple[int, int, int]:
+        """The three as integers."""
+        return (
+            evaluate(self.batch, lengths),
+            evaluate(self.down, lengths),
+            evaluate(self.across, lengths),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``rows`` times ``columns`` sums of ``deep`` products, ``batch`` times.
+
+    ``left``, ``right``, ``out`` and ``bias``, which is added along columns, are operands of a
+    contraction. ``dtype`` is that of both factors, ``result`` that of what is stored. ``ends`` says
+    that this is all; else a pass over the sums follows, which lie in scratch memory where they are
+    put ``apart``.
+    """
+
+    batch: Size
+    rows: Size
+    columns: Size
+    deep: Size
+    left: int
+    right: int
+    out: int
+    bias: int | None
+    left_strides: Strides
+    right_strides: Strides
+    out_strides: Strides
+    dtype: str
+    result: str
+    ends: bool
+    apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """A product that a library computes; its matrices are pointers, and so is where it works.
+
+    The sums are at ``works`` where they are put apart, and its working memory ``after`` them.
+    """
+
+    product: Product
+    left: int
+    right: int
+    out: int
+    bias: int | None
+    works: int
+    after: Size
+
+
+@dataclass(frozen=True, slots=True)
 class Show:
     """A value that is printed under a label, by kernel ``number``."""
 
@@ -110,7 +170,7 @@ class Choice:
     others: tuple[Step, ...]
 
 
-Step = Launch | Rounds | Copy | Show | Choice
+Step = Launch | Rounds | Copy | Show | Choice | Multiply
 
 
 # As text ------------------------------------------------------------------------------------------
@@ -130,6 +190,11 @@ def described(steps: Sequence[Step], names: Sequence[str], indent: str = "") -> 
             found.append(f"{indent}{names[step.target]} = {names[step.source]}")
         elif isinstance(step, Show):
             found.append(f"{indent}print {names[step.pointer]}")
+        elif isinstance(step, Multiply):
+            bias = "" if step.bias is None else f" + {names[step.bias]}"
+            into = names[step.works if step.product.apart else step.out]
+            factors = f"{names[step.left]} times {names[step.right]}"
+            found.append(f"{indent}{into} = {factors}{bias}, by a library")
         else:
             holds = " and ".join([f"{size} >= 0" for size in step.holds])
             found.append(f"{indent}where {holds}:")

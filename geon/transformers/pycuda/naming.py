@@ -15,7 +15,7 @@ from ..lowering.schedule import Kernel
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
 from .dialect import ThreadLanes
-from .launches import Grid
+from .launches import Grid, Product
 
 NAME = "KERNEL"  # stands for the name of a function until the module gives it one
 FAILED = Parameter("failed", "int64_t", ("report", None))
@@ -67,7 +67,20 @@ class Moved:
     size: Size
 
 
-Part = Function | Doubled | Either | Moved
+@dataclass(frozen=True, slots=True)
+class Multiplied:
+    """A product that a library computes, with the places of its matrices: see ``Multiply``."""
+
+    product: Product
+    left: Place
+    right: Place
+    out: Place
+    bias: Place | None
+    works: Place
+    after: Size
+
+
+Part = Function | Doubled | Either | Moved | Multiplied
 
 
 class KernelNames(Parameters):

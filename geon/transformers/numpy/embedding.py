@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import ModuleType
 
 from ... import errors
-from ...op_graph import labelled, philox
+from ...op_graph import arrays, labelled, philox
 from ..runtime import (
     arguments,
     calls,
@@ -31,6 +31,7 @@ LIBRARY = (
     place,
     philox,
     dims,
+    arrays,
     labelled,
     memory,
     feeding,

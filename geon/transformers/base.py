@@ -176,7 +176,8 @@ class Transformer:
     ) -> Computation:
         """A callable from values of ``placeholders`` to the values of ``results``.
 
-        ``results`` is an op or a list of them; an effect among them is run and gives None. ``keep``
+        ``results`` is an op or a structure of them: a list, a tuple, a dictionary, a dataclass, and
+        these in each other; an effect among them is run and gives None. ``keep``
         lists tensors whose values can be read, and overridden, after a call. ``check="nan"`` stops
         at the first value that is not finite, naming its op and line, with variables as they were.
         ``plan=False`` gives each value memory of its own. ``lengths`` say what open axes are in

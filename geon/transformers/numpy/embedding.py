@@ -21,6 +21,7 @@ from ..runtime import (
     readers_writer,
     slot,
     state,
+    structure,
     written,
 )
 from . import long_sums, runtime
@@ -42,6 +43,7 @@ LIBRARY = (
     state,
     calls,
     arguments,
+    structure,
     long_sums,
     runtime,
     written,

@@ -6,9 +6,11 @@ geon's own files that feed, call, store and save; so it runs the same code as th
 
 from __future__ import annotations
 
+import ast
 import base64
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from ..plain import input_label
 from ..request import RESERVED
 from ..runtime import dims, feeding
 from ..runtime.files import path_text, replace, writable
+from ..runtime.structure import Fields, Items, Layout, Table
 from .embedding import WIDTH, comment, indented, library, section, trimmed
 from .operands import dtype_text, length_text
 
@@ -173,6 +176,7 @@ class _Module:
             "        {  # kernels that can raise",
             *indented(raising, 3),
             "        },",
+            *([] if computation.layout is None else [f"        {_layout(computation.layout)},"]),
             "    )",
             "",
             "",
@@ -328,6 +332,30 @@ def _listed(items: Sequence[str], what: str) -> list[str]:
     if not items:
         return [f"    [],  # {what}"]
     return [f"    [  # {what}", *indented(items, 2), "    ],"]
+
+
+def _layout(layout: Layout | None) -> str:
+    """The structure of results as text; objects of the user's classes are plain namespaces."""
+    if layout is None:
+        return "None"
+    parts = f"[{', '.join(map(_layout, layout.parts))}]"
+    if isinstance(layout, Table):
+        return f"rt.Table({_keys(layout.keys)}, {parts})"
+    names = layout.names if isinstance(layout, (Fields, Items)) else ()
+    return f"rt.Fields({names!r}, {parts})" if names else f"rt.Items({parts})"
+
+
+def _keys(keys: Sequence[Any]) -> str:
+    text = repr(list(keys))
+    try:
+        same = ast.literal_eval(text) == list(keys)
+    except (ValueError, SyntaxError):
+        same = False
+    if not same:
+        raise ArgumentError(
+            f"the keys {text} of results cannot be written to a file; give texts or numbers"
+        )
+    return text
 
 
 def _dim(length: int | Length) -> str:

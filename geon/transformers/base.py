@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ from .open_lengths import named_lengths
 from .plain import guard_of, input_of
 from .runtime.calls import Call
 from .runtime.memory import HOST, Memory, carried
+from .runtime.selection import Choice, Restored
 from .runtime.state import Slot, State
+from .runtime.stored import restore_state, save_state, slot_named, values_of
 from .storage import Variables
 
 GROUP = "geon.transformers"
@@ -217,13 +219,30 @@ class Transformer:
         """
         self.state.initialize(self._lengths(lengths), force)
 
-    def get(self, variable: Leaf) -> np.ndarray[Any, Any]:
-        """A copy of a variable's value, over its axes; initializes it where it is not yet set."""
+    def get(self, variable: Leaf | str) -> np.ndarray[Any, Any]:
+        """A copy of a variable's value, over its axes; initializes it where it is not yet set.
+
+        The variable may be given by its name, or the name that it has in checkpoints.
+        """
         return self.state.get(self._slot(variable))
 
-    def set(self, variable: Leaf, value: Any) -> None:
-        """Put an array over a variable's axes into it; ``FeedError`` where it does not fit."""
+    def set(self, variable: Leaf | str, value: Any) -> None:
+        """Put an array over a variable's axes into it; ``FeedError`` where it does not fit.
+
+        The variable may be given by its name, or the name that it has in checkpoints.
+        """
         self.state.put(self._slot(variable), value)
+
+    def values(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of all persistent variables by name, those that ``save`` writes, at one instant.
+
+        Variables not yet set are initialized first; those without a name have the one that they
+        have in checkpoints, such as ``variable(C,N).0``.
+        """
+        with self.lock:
+            self.variables.rename()
+            entries, arrays = values_of(self.state)
+        return {entry.key: array for entry, array in zip(entries, arrays, strict=True)}
 
     def _lengths(self, lengths: Any) -> dict[str, int]:
         """Lengths by open name; those of variables, and of computations that were made, count."""
@@ -234,7 +253,12 @@ class Transformer:
                 known.update(n for d in slot.dims if not isinstance(d, int) for n in d.names)
         return named_lengths(lengths, known, "lengths")
 
-    def _slot(self, variable: Op) -> Slot:
+    def _slot(self, variable: Op | str) -> Slot:
+        if isinstance(variable, str):
+            with self.lock:
+                self.state.usable()
+                self.variables.rename()
+                return slot_named(self.state, variable)
         leaf = without_follows(variable) if isinstance(variable, Op) else variable
         if not isinstance(leaf, Leaf) or not leaf.info.stored:
             raise ArgumentError(
@@ -256,17 +280,30 @@ class Transformer:
         """
         with self.lock:
             self.variables.rename()
-            self.state.save(path)
+            save_state(self.state, path)
 
-    def restore(self, path: str | os.PathLike[str]) -> None:
-        """Read all persistent variables from a file that ``save`` wrote.
+    def restore(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        strict: bool = True,
+        only: str | Sequence[str] | None = None,
+        rename: Mapping[str, str] | Callable[[str], str | None] | None = None,
+    ) -> Restored:
+        """Read persistent variables from a safetensors file; a report says what was taken.
 
-        Everything is checked before anything changes: ``CheckpointError`` names the entry that does
-        not fit, and state is as it was.
+        Each variable and each entry must find its own, by name, axes and dtype; in a file of
+        another program, whose axes have no names, by name and shape. ``only`` are names of
+        variables to set: the others stay, and entries of the file are left. With ``strict=False``
+        what does not fit stays as it is. ``rename`` has names in the file with the names of the
+        variables, or is a function from one to the other (None leaves the entry). In names of both,
+        ``*`` is any text. Everything is checked before anything changes: ``CheckpointError`` names
+        the entry that does not fit, and state is as it was.
         """
+        choice = Choice(strict, only, rename)
         with self.lock:
             self.variables.rename()
-            self.state.restore(path)
+            return restore_state(self.state, path, choice)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write one Python file that does what this transformer does, without geon.

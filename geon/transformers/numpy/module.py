@@ -66,22 +66,26 @@ def initialize(force=False, **lengths):
 
 def save(path):
     """Write all persistent variables to the safetensors file ``path``, atomically."""
-    _state.save(path)
+    rt.save_state(_state, path)
 
 
-def restore(path):
-    """Read all persistent variables from a file; it is checked before anything changes."""
-    _state.restore(path)
+def restore(path, strict=True, only=None, rename=None):
+    """Read all persistent variables from a file; it is checked before anything changes.
+
+    With ``strict`` False those that fit, with ``only`` those of these names; ``rename`` has names
+    in the file with the names here; ``*`` is any text. What is returned says what was taken.
+    """
+    return rt.restore_state(_state, path, rt.Choice(strict, only, rename))
 
 
 def get(name):
     """A copy of the value of the variable of this name."""
-    return _state.get(_state.find(name))
+    return _state.get(rt.slot_named(_state, name))
 
 
 def set(name, value):
     """Set the variable of this name; ``value`` is an array over its axes."""
-    _state.put(_state.find(name), value)
+    _state.put(rt.slot_named(_state, name), value)
 '''
 
 FOOTER = """
@@ -110,7 +114,7 @@ def write_module(transformer: Transformer, path: str | os.PathLike[str]) -> None
         transformer.variables.state.usable()
         transformer.variables.rename()
         text = _Module(transformer).text()
-    replace(f"module {shown!r}", target, text.encode(), mode)
+    replace(f"module {shown!r}", target, [text.encode()], mode)
 
 
 class _Module:

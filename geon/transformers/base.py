@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from ..errors import ArgumentError, UnavailableError
 from ..op_graph.axes import Axis, default_lengths
 from ..op_graph.effects import without_follows
 from ..op_graph.op_graph import Leaf, Op, Tensor
+from .choosing import transformer_class
 from .compile import Stages
 from .computation import Computation
 from .environment import default_transformer
@@ -28,15 +28,6 @@ from .runtime.selection import Choice, Restored
 from .runtime.state import Slot, State
 from .runtime.stored import restore_state, save_state, slot_named, values_of
 from .storage import Variables
-
-GROUP = "geon.transformers"
-BUILT_IN = {
-    "native": "geon.transformers.native.transformer:NativeTransformer",
-    "numpy": "geon.transformers.numpy.transformer:NumPyTransformer",
-    "pycuda": "geon.transformers.pycuda.transformer:PyCudaTransformer",
-}
-# Found by name, and listed nowhere.
-FOR_TESTS = {"cuda-on-host": "geon.transformers.pycuda.transformer:CudaOnHost"}
 
 
 class Transformer:
@@ -309,9 +300,22 @@ class Transformer:
         """Write one Python file that does what this transformer does, without geon.
 
         It has functions ``allocate``, ``initialize``, ``save`` and ``restore`` and one for each
-        computation made so far; it needs NumPy and safetensors.
+        computation made so far; it needs NumPy and safetensors. Its programs are those of the
+        NumPy transformer, whichever this one is.
         """
-        raise UnavailableError(f"the transformer {self.target.name!r} writes no modules")
+        with self.lock:
+            self.state.usable()
+            self.variables.rename()
+            leaves, made = self.variables.leaves, [*self.computations]
+            lengths = self.state.lengths()
+        with make_transformer("numpy") as other:
+            other.state.defaults = lambda: {**default_lengths(), **lengths}
+            other.variables.add(leaves)
+            for computation in made:
+                asked, options = computation.asked, computation.options
+                copy = other.computation(asked, *computation.placeholders, **options)
+                copy.request.specialized_at = computation.request.specialized_at
+            other.write(path)
 
     # Lifetime -----------------------------------------------------------------------------------
 
@@ -338,43 +342,6 @@ class Transformer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def transformer_names() -> dict[str, str]:
-    """Names of transformers and where each is: geon's own, and third parties' entry points."""
-    import importlib.metadata  # here because it is slow to load
-
-    found = dict(BUILT_IN)
-    for point in importlib.metadata.entry_points(group=GROUP):
-        found.setdefault(point.name, point.value)
-    return found
-
-
-def transformer_class(name: str) -> type[Transformer]:
-    """The class of the transformer called ``name``; ``UnavailableError`` when there is none."""
-    own = BUILT_IN | FOR_TESTS
-    if isinstance(name, str) and name in own:
-        where = own[name]  # without the packages' metadata, which take longer than the module
-    else:
-        where = _entry_point(name)
-    module, _, attribute = where.partition(":")
-    loaded: type[Transformer] = getattr(importlib.import_module(module), attribute)
-    return loaded
-
-
-def _entry_point(name: str) -> str:
-    """Where a third party's transformer is; ``UnavailableError`` when there is none."""
-    names = transformer_names()
-    if not isinstance(name, str):
-        raise ArgumentError(
-            f"make_transformer takes a name, not {name!r}; there are {', '.join(sorted(names))}"
-        )
-    if name not in names:
-        raise UnavailableError(
-            f"there is no transformer {name!r}; there are {', '.join(sorted(names))}, and "
-            "`python -m geon doctor` says which can be used here"
-        )
-    return names[name]
 
 
 def make_transformer(name: str | None = None, **options: Any) -> Transformer:

@@ -139,6 +139,26 @@ class Computation:
         return results[0] if self.single else results
 
     @property
+    def asked(self) -> Any:
+        """The results as they were asked for, in their structure."""
+        if self.layout is not None:
+            return self.layout.filled(iter(self.results))
+        return self.results[0] if self.single else list(self.results)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that make the same computation of another transformer."""
+        request = self.request
+        return {
+            "keep": self.keep,
+            "check": "nan" if request.check else None,
+            "plan": request.planned,
+            "lengths": request.lengths,
+            "specialize": request.specialized,
+            "name": self.name,
+        }
+
+    @property
     def axes(self) -> Any:
         """The axes of the result, or of each in the structure of the results; None for effects."""
         found = tuple([op.axes if isinstance(op, Tensor) else None for op in self.results])

@@ -130,12 +130,8 @@ class Variables(Generic[First]):
             )
         try:
             array = array_of(by_name(value, axes.names, what), what)
-        except FeedError:
-            raise
-        except Exception as error:
-            raise FeedError(
-                f"{what} gave {type(value).__name__}, which is no array: {error}; {SET}"
-            ) from error
+        except FeedError as error:
+            raise FeedError(f"{error}; {SET}") from error
         if array.ndim and array.shape != shape:
             raise FeedError(
                 f"{what} gave an array of shape {array.shape} for the axes {axes}; {SET}"

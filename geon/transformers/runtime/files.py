@@ -17,7 +17,8 @@ try:
 except ImportError:  # a system without file locks
     fcntl = None  # type: ignore[assignment]
 
-BEGIN, END = ".geon-", ".tmp"  # of the name of a temporary file; between them are digits
+BEGIN = ".geon-"  # of the name of a temporary file; then come digits
+END = ".tmp"
 
 
 def path_text(path: Any) -> str:

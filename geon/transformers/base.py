@@ -17,6 +17,7 @@ from .choosing import transformer_class
 from .compile import Stages
 from .computation import Computation
 from .environment import default_transformer
+from .labels import LabelledComputation
 from .linking import Linking
 from .lowering.memory import Plan
 from .lowering.target import Target
@@ -166,6 +167,7 @@ class Transformer:
         lengths: Mapping[Axis, int] | None = None,
         specialize: Mapping[Axis, int] | None = None,
         name: str | None = None,
+        labels: bool = False,
     ) -> Computation:
         """A callable from values of ``placeholders`` to the values of ``results``.
 
@@ -176,12 +178,14 @@ class Transformer:
         ``plan=False`` gives each value memory of its own. ``lengths`` say what open axes are in
         every call of the same program. ``specialize`` makes the program for these lengths alone:
         they are numbers in its text, and its peak is an integer where none is left open. ``name``,
-        a Python identifier, is that of the function in the module that ``write`` makes. Raises
+        a Python identifier, is that of the function in the module that ``write`` makes. With
+        ``labels=True`` results are arrays of xarray with the coordinates of the inputs, those of a
+        dictionary a dataset: see ``LabelledComputation``. Raises
         ``ArgumentError`` for a placeholder that is needed but not listed, and ``GuardError`` for a
         length in ``specialize`` that the graph excludes.
         """
         self.state.usable()
-        made = Computation(
+        made = (LabelledComputation if labels else Computation)(
             self,
             results,
             placeholders,

@@ -13,6 +13,7 @@ from .arrays import array_of, is_array, refuse_kind
 from .attributes import Frozen, is_axes, is_content, is_dtype, is_flag
 from .axes import Axes, Axis, as_axes
 from .building import current
+from .coordinates import keep_coordinates
 from .deferring import let_xarray_defer
 from .dtypes import (
     BOOL,
@@ -182,7 +183,7 @@ def constant(
             else number(value, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
-    dims = dim_names(value)
+    dims, given = dim_names(value), value
     if dims is not None:
         axes = _own_axes(dims, value) if axes is None else as_axes(axes)
         value = by_name(value, axes.names if dims and axes else (), "constant", AxisError)
@@ -193,6 +194,8 @@ def constant(
             made = make(PRIMITIVES["broadcast"], (made,), (as_axes(axes),))
     else:
         made = array_constant(array, fit_axes(array, axes), weak)
+    if dims is not None:
+        keep_coordinates(made, given)
     return annotate(made, name, tags, follows)
 
 

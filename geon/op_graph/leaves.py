@@ -12,6 +12,7 @@ from .arrays import array_of, is_array
 from .attributes import is_axis, is_dtype, is_length
 from .axes import Axes, Axis, as_axes, new_axis
 from .constants import constant, fit_axes, number, to_array
+from .coordinates import keep_coordinates
 from .deferring import let_xarray_defer
 from .dtypes import INT64, as_dtype, named_dtype
 from .effects import assign
@@ -118,6 +119,7 @@ def variable(
     """
     if not isinstance(initial_value, (Tensor, np.ndarray, np.generic)) and is_array(initial_value):
         initial_value = _foreign(initial_value, axes)
+    labelled = initial_value
     if dim_names(initial_value) and axes is not None:
         over = as_axes(axes)
         what = f"the initial value of a variable over {over}"
@@ -138,6 +140,7 @@ def variable(
     let_xarray_defer()
     info = LeafInfo(stored=True, trainable=trainable, persistent=persistent, initial_value=first)
     leaf = make_leaf(VARIABLE, shape, given, info)
+    keep_coordinates(leaf, labelled)
     own: tuple[Op, ...] = ()
     if isinstance(first, Tensor):
         own = (assign(leaf, first),)

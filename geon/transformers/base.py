@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
 from ..op_graph.axes import Axis, default_lengths
+from ..op_graph.coordinates import coordinates_of
 from ..op_graph.effects import without_follows
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .choosing import transformer_class
@@ -56,6 +57,7 @@ class Transformer:
         self.state = State(default_lengths, self.memory)
         self.lock = self.state.lock
         self.computations: list[Computation] = []
+        self.coordinates: dict[Slot, Any] = {}
         self.variables = Variables(self.state, lambda effect: Computation(self, effect, ()))
 
     @property
@@ -226,7 +228,11 @@ class Transformer:
 
         The variable may be given by its name, or the name that it has in checkpoints.
         """
-        self.state.put(self._slot(variable), value)
+        slot = self._slot(variable)
+        self.state.put(slot, value)
+        found = coordinates_of(value)
+        if found is not None:
+            self.coordinates[slot] = found
 
     def values(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of all persistent variables by name, those that ``save`` writes, at one instant.
@@ -247,6 +253,11 @@ class Transformer:
             for slot in self.state.slots:
                 known.update(n for d in slot.dims if not isinstance(d, int) for n in d.names)
         return named_lengths(lengths, known, "lengths")
+
+    def coordinates_of(self, variable: Leaf) -> Any:
+        """The coordinates of the labelled data that a variable was set to, last or first."""
+        found = self.coordinates.get(self._slot(variable))
+        return variable.notes().coordinates if found is None else found
 
     def _slot(self, variable: Op | str) -> Slot:
         if isinstance(variable, str):
@@ -330,6 +341,7 @@ class Transformer:
             for computation in self.computations:
                 computation._calls.clear()
             self.computations.clear()
+            self.coordinates.clear()
             self.variables.clear()
 
     def __reduce__(self) -> Any:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ArgumentError, FeedError, UnavailableError
+from ..op_graph.constants import CONSTANT
+from ..op_graph.coordinates import coordinates_of, same_coordinate
 from ..op_graph.kept_axes import kept_axes
 from ..op_graph.labelled import dim_names
-from ..op_graph.op_graph import Leaf, Op, Tensor
+from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
 from .computation import Computation
 from .runtime.structure import Layout, Table
 
@@ -17,14 +19,17 @@ class LabelledComputation(Computation):
     """A computation whose results are of xarray: a ``DataArray``, of a dictionary a ``Dataset``.
 
     A result has the dims of its axes, the name of its op, and the coordinates of those inputs whose
-    axes it keeps: position i of the result is computed from position i of the input. Effects are
-    None, or left out of a dataset. Raises ``FeedError`` where two inputs have other coordinates
-    along one dim, since geon goes by position within an axis.
+    axes it keeps: position i of the result is computed from position i of the input. Variables and
+    constants that were made of labelled data count as inputs. Effects are None, or left out of a
+    dataset. Raises ``FeedError`` where two inputs have other coordinates along one dim, since geon
+    goes by position within an axis.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.xarray = loaded_xarray()
+        below = post_order(self.results)
+        self.holding = [op for op in below if isinstance(op, Tensor) and _may_hold(op)]
         pure = self.request.pure.outputs[: len(self.results)]
         self.keeping = [frozenset() if op is None else kept_axes(op) for op in pure]
         if self.layout is not None:
@@ -35,7 +40,7 @@ class LabelledComputation(Computation):
         found = super().__call__(*args, **keywords)
         if "out" not in self.names:
             keywords.pop("out", None)
-        sources = _sources(self.placeholders, self.arranged(args, keywords), self.xarray)
+        sources = self._sources(self.arranged(args, keywords))
         if self.single:
             return self._labelled(0, found, sources)
         values = found if self.layout is None else self.layout.flat(found, "results")
@@ -44,7 +49,24 @@ class LabelledComputation(Computation):
             return tuple(made)
         return self.layout.mapped(iter(made), self._joined)
 
-    def _labelled(self, number: int, value: Any, sources: Sequence[tuple[Leaf, Any]]) -> Any:
+    def _sources(self, values: Sequence[Any]) -> list[tuple[Tensor, Any]]:
+        """What has coordinates: inputs, then variables and constants made of labelled data."""
+        found: list[tuple[Tensor, Any]] = []
+        for leaf, value in zip(self.placeholders, values, strict=True):
+            names = dim_names(value)
+            if names is not None and None not in names:
+                data = value if hasattr(value, "coords") else self.xarray.DataArray(value)
+                found.append((leaf, data))
+        for op in self.holding:
+            if isinstance(op, Leaf):
+                data = self.transformer.coordinates_of(op)
+            else:
+                data = op.notes().coordinates
+            if data is not None:
+                found.append((op, data))
+        return _agreeing(found)
+
+    def _labelled(self, number: int, value: Any, sources: Sequence[tuple[Tensor, Any]]) -> Any:
         """The value of one result, as an array of xarray."""
         op = self.results[number]
         if not isinstance(op, Tensor):
@@ -63,7 +85,7 @@ class LabelledComputation(Computation):
                 if same.issuperset(coord.dims) and name not in made.coords
             ]
             if names:
-                made = made.assign_coords(data.coords.to_dataset()[names].coords)
+                made = made.assign_coords(coordinates_of(data)[names].coords)
         return made
 
     def _joined(self, layout: Layout, found: list[Any]) -> Any:
@@ -86,37 +108,37 @@ def loaded_xarray() -> Any:
     return xarray
 
 
-def _sources(leaves: Sequence[Leaf], values: Sequence[Any], xarray: Any) -> list[tuple[Leaf, Any]]:
-    """The inputs that are labelled, as arrays of xarray; ``FeedError`` where two contradict."""
-    found: list[tuple[Leaf, Any]] = []
-    for leaf, value in zip(leaves, values, strict=True):
-        names = dim_names(value)
-        if names is None or None in names:
-            continue
-        data = value if hasattr(value, "coords") else xarray.DataArray(value)
-        for other, before in found:
+def _may_hold(op: Op) -> bool:
+    """Whether an op may have been made of labelled data: a variable, or a constant."""
+    if isinstance(op, Leaf):
+        return op.info.stored
+    return op.primitive is CONSTANT and op.notes().coordinates is not None
+
+
+def _agreeing(found: list[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
+    """The same, without what they disagree on; ``FeedError`` for the positions along a dim."""
+    for number, (leaf, data) in enumerate(found):
+        for other, before in found[:number]:
             for dim in data.indexes.keys() & before.indexes.keys():
                 if not data.indexes[dim].equals(before.indexes[dim]):
                     raise FeedError(_contradiction(dim, (other, before), (leaf, data)))
-        found.append((leaf, data))
     return [(leaf, data.drop_vars(_different(data, found))) for leaf, data in found]
 
 
-def _different(data: Any, found: Sequence[tuple[Leaf, Any]]) -> list[Any]:
+def _different(data: Any, found: Sequence[tuple[Tensor, Any]]) -> list[Any]:
     """The coordinates without an index that another input has with other values."""
     return [
         name
-        for name, coord in data.coords.items()
+        for name in data.coords
         if name not in data.indexes
         and any(
-            name in other.coords and not other.coords[name].variable.equals(coord.variable)
-            for _, other in found
+            name in other.coords and not same_coordinate(name, data, other) for _, other in found
         )
     ]
 
 
-def _contradiction(dim: Any, one: tuple[Leaf, Any], two: tuple[Leaf, Any]) -> str:
-    def shown(leaf: Leaf, data: Any) -> str:
+def _contradiction(dim: Any, one: tuple[Tensor, Any], two: tuple[Tensor, Any]) -> str:
+    def shown(leaf: Tensor, data: Any) -> str:
         values = data.indexes[dim]
         few = ", ".join(map(str, values[:4])) + (", ..." if len(values) > 4 else "")
         return f"[{few}] in {leaf} (made at {leaf.file_info})"

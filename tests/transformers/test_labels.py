@@ -161,6 +161,54 @@ def test_several_inputs_agree_on_coordinates(transformer):
     assert "level" not in f(DATA, other.assign_coords(level=850)).coords  # xarray drops it too
 
 
+LIKE = DATA.isel(time=0, drop=True)
+ENTRANCES = {
+    "initial value": lambda t: geon.Variable([LAT, LON], "float64", initial_value=LIKE),
+    "own axes": lambda t: geon.Variable(initial_value=LIKE),
+    "set": lambda t: set_to(t, geon.Variable([LAT, LON], "float64", initial_value=0)),
+    "constant": lambda t: geon.constant(LIKE),
+    "constant over axes": lambda t: geon.constant(LIKE.T, [LAT, LON]),
+    "operand": lambda t: geon.iota(LAT) * 0 + LIKE,
+}
+
+
+def set_to(transformer, variable):
+    transformer.set(variable, LIKE)
+    return variable
+
+
+@pytest.mark.parametrize("enter", ENTRANCES.values(), ids=ENTRANCES)
+def test_what_was_made_of_labelled_data_has_its_coordinates(enter, transformer):
+    held = enter(transformer)
+    found = transformer.computation(held * 2, labels=True)()
+    xarray.testing.assert_allclose(found, LIKE * 2)
+    x = placeholder()
+    f = transformer.computation(x + held, x, labels=True)
+    assert set(f(DATA.values).coords) == {"lat", "lon", "area", "level"}
+    with pytest.raises(geon.FeedError, match=r"along 'lat' are .* in x.*drop_vars"):
+        f(DATA.assign_coords(lat=[3.0, 2.0, 1.0]))
+
+
+def test_the_last_value_of_a_variable_counts(transformer, make):
+    v = geon.Variable(initial_value=LIKE, name="v")
+    f = transformer.computation(v * 1, labels=True)
+    transformer.set("v", LIKE.assign_coords(lat=[3.0, 2.0, 1.0]))
+    np.testing.assert_array_equal(f().lat, [3, 2, 1])
+    transformer.set(v, np.zeros((3, 4)))
+    np.testing.assert_array_equal(f().lat, [3, 2, 1])  # bare arrays say nothing else
+    with make() as other:
+        np.testing.assert_array_equal(other.computation(v * 1, labels=True)().lat, LIKE.lat)
+
+
+def test_equal_constants_have_the_coordinates_on_which_they_agree(transformer):
+    few = xarray.DataArray([7.5, 8.5], dims="k", coords={"k": [1, 2], "j": ("k", [3, 4])})
+    one = geon.constant(few)
+    assert transformer.computation(one * 1, labels=True)().k.values.tolist() == [1, 2]
+    two = geon.constant(few.assign_coords(k=[5, 6]))
+    assert one is two
+    assert set(transformer.computation(one * 1, labels=True)().coords) == {"j"}
+
+
 def test_bare_arrays_and_tables(transformer):
     found = computed(transformer, lambda x: x * 2, DATA.values)
     assert found.dims == DATA.dims and not found.coords

@@ -16,9 +16,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from ..errors import DumpError
+from .arrays import array_of
 from .axes import Axes, Axis
 from .canonical import canonical, graph_hash
 from .dump_values import FORMAT, integer, write_array, write_axes, write_length, write_value
@@ -51,7 +50,8 @@ def dumps(
     writer = _Writer(notes)
     writer.write(ops)
     for leaf, array in _fed(feeds or {}, writer.lines_of):
-        given = np.asarray(by_name(array, leaf.axes.names, f"dumps: {leaf}"))
+        what = f"dumps: {leaf}"
+        given = array_of(by_name(array, leaf.axes.names, what), what)
         writer.put({"feed": writer.lines_of[leaf], "array": write_array(given)})
     if lengths:
         writer.put({"lengths": _open_lengths(lengths)})

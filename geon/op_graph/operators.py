@@ -89,6 +89,7 @@ class TensorOperators:
     """What Python syntax means for a symbolic tensor: each operator builds an op."""
 
     __slots__ = ()
+    __pandas_priority__ = 10_000  # above that of every class of pandas, whose operators then defer
 
     __add__ = _binary("add")
     __radd__ = _reflected("add")

@@ -11,7 +11,6 @@ from typing import Any
 from ..errors import ArgumentError
 from ..op_graph.adopting import adopt, bound, bound_guards, notes_of
 from ..op_graph.axes import Axis
-from ..op_graph.constants import as_tensor
 from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional, functional
 from ..op_graph.interning import OwnTable
@@ -19,6 +18,7 @@ from ..op_graph.leaves import placeholder
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from ..op_graph.sites import describe, user_site
 from .open_lengths import named_lengths, open_names
+from .results import flattened
 
 RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
 
@@ -45,9 +45,8 @@ class Request:
         specialize: Mapping[Axis, int] | None = None,
         on_device: bool = False,
     ) -> None:
-        self.single = isinstance(results, Op) or not isinstance(results, (list, tuple))
-        listed = [results] if self.single else list(results)
-        self.results = tuple(op if isinstance(op, Op) else as_tensor(op) for op in listed)
+        listed, self.single, self.layout = flattened(results)
+        self.results = tuple(listed)
         self.placeholders = tuple(map(_placeholder, placeholders))
         self.check, self.planned = _checked_option(check), plan
         self.on_device = on_device

@@ -53,6 +53,7 @@ from .op_graph.composites import (
 from .op_graph.constants import constant
 from .op_graph.contraction import contract, dot
 from .op_graph.custom import custom_deriv
+from .op_graph.default_lengths import lengths
 from .op_graph.deriv import deriv, hvp, jvp, vjp
 from .op_graph.effects import SetItem, assign, doall, print, sequential
 from .op_graph.elementwise import (
@@ -95,6 +96,7 @@ from .op_graph.elementwise import (
     trunc,
     where,
 )
+from .op_graph.familiar import missing_function as _missing
 from .op_graph.indexing import gather, scatter, take_along
 from .op_graph.joining import concat, pad, stack
 from .op_graph.leaves import (
@@ -172,13 +174,19 @@ if _TYPE_CHECKING:
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
 
 
-def _html(op: Tensor) -> str:
-    """A tensor as HTML; HTML's table of names is read for the first notebook that asks."""
-    found: str = _importlib.import_module(".op_graph.pictures", __name__).tensor_html(op)
-    return found
+def _later(module: str, function: str) -> _Any:
+    """A function whose module is imported when it is first called."""
+
+    def call(*args: _Any) -> _Any:
+        return getattr(_importlib.import_module(module, __name__), function)(*args)
+
+    return call
 
 
-_SYNTAX["html"] = _html
+# HTML's table of names is read for the first notebook that asks.
+_SYNTAX["html"] = _later(".op_graph.pictures", "tensor_html")
+_SYNTAX["numpy"] = _later(".op_graph.numpy_functions", "numpy_function")
+_SYNTAX["public"] = lambda name: callable(globals().get(name))
 
 
 # What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
@@ -195,7 +203,7 @@ _LATER = {
 
 def __getattr__(name: str) -> _Any:
     if name not in _LATER:
-        raise AttributeError(f"module 'geon' has no attribute {name!r}")
+        raise AttributeError(_missing(name), name=name)
     value = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
     globals()[name] = value
     return value

@@ -9,14 +9,15 @@ import numpy as np
 
 from ..errors import AxisError
 from .attributes import is_names
-from .axes import Axes, as_axes
-from .build import has_axes, join, own_axis
+from .axes import Axes
+from .build import join
 from .constants import as_tensor
 from .dtypes import common_dtype, sum_dtype
 from .elementwise import multiply
 from .movement import broadcast, sum_over
 from .op_graph import NO_AXES, Op, Tensor, annotate, make
 from .operators import SYNTAX
+from .own_axes import has_axes, named_axes, own_axis
 from .registry import Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import strengthen
@@ -97,7 +98,7 @@ def dot(
             )
         names = tuple(shared)
     else:
-        axes = as_axes(over)
+        axes = named_axes(over, "dot", x, y)
         names = tuple(name for name in x.axes.names if name in axes)
         for axis in axes:
             if axis.name not in shared:
@@ -151,7 +152,7 @@ def contract(
     union = Axes(*{axis.name: axis for x in xs for axis in x.axes}.values())
     if (over is None) == (out_axes is None):
         raise AxisError("contract: give either over or out_axes")
-    named = as_axes(over if over is not None else out_axes)
+    named = named_axes(over if over is not None else out_axes, "contract", *xs)
     for axis in named:
         if axis not in union:
             listed = ", ".join([f"{x} (made at {x.file_info})" for x in xs])
@@ -220,3 +221,4 @@ def _matmul(left: Any, right: Any) -> Tensor:
 
 
 SYNTAX["@"] = _matmul
+SYNTAX["dot"] = dot

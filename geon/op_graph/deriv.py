@@ -19,6 +19,7 @@ from .functional import pure_value, substitute
 from .leaves import placeholder
 from .movement import broadcast, sum_to
 from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order, with_args
+from .operators import SYNTAX
 from .rewrite import rewrite
 from .simplify import STABLE
 from .sites import remarked
@@ -377,3 +378,6 @@ def _sum(parts: Iterable[Tensor | None]) -> Tensor | None:
         if part is not None:
             total = part if total is None else add.apply(total, part)
     return total
+
+
+SYNTAX["deriv"] = deriv

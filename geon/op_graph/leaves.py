@@ -12,7 +12,7 @@ from .attributes import is_axis, is_dtype, is_length
 from .axes import Axes, Axis, as_axes, new_axis
 from .constants import constant, fit_axes, number, to_array
 from .dtypes import INT64, as_dtype, named_dtype
-from .effects import assign
+from .effects import assignment
 from .labelled import by_name, dim_names
 from .lengths import Length
 from .movement import broadcast
@@ -26,8 +26,11 @@ from .op_graph import (
     annotate,
     make,
     make_leaf,
+    post_order,
 )
 from .registry import Inferred, Primitive, need
+from .sites import describe, user_site
+from .unrun import take
 from .weak import strengthen
 
 PLACEHOLDER = Primitive(
@@ -113,6 +116,12 @@ def variable(
     initial tensor or of labelled data, or is a scalar. The dtype is float32 unless given, or that
     of the initial tensor or array.
     """
+    if dtype is not None and not isinstance(dtype, (str, type, np.dtype)):
+        raise DTypeError(
+            f"Variable at {describe(user_site())}: {_summary(dtype)} stands where the dtype does; "
+            "a first value is given as initial_value=, for example "
+            "geon.Variable(axes, initial_value=...)"
+        )
     if dim_names(initial_value) and axes is not None:
         over = as_axes(axes)
         what = f"the initial value of a variable over {over}"
@@ -134,7 +143,8 @@ def variable(
     leaf = make_leaf(VARIABLE, shape, given, info)
     own: tuple[Op, ...] = ()
     if isinstance(first, Tensor):
-        own = (assign(leaf, first),)
+        own = (assignment(leaf, first),)
+    take(post_order(initializers))
     info.initializers = (*own, *initializers)
     annotate(leaf, name, tags, ())
     return annotate(leaf, name, tags, follows)
@@ -151,6 +161,14 @@ def persistent_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Le
 def temporary_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Leaf:
     """A variable that is kept between calls but not in checkpoints, and not trainable."""
     return variable(axes, dtype, trainable=False, persistent=False, **options)
+
+
+def _summary(value: Any) -> str:
+    """A value in few words, for messages."""
+    shape = getattr(value, "shape", None)
+    if shape is None or isinstance(value, Tensor):
+        return repr(value)
+    return f"a {type(value).__name__} of shape {tuple(shape)}"
 
 
 def _initial_tensor(value: Any, axes: Any, dtype: Any) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from types import CodeType
+from types import CodeType, ModuleType
 
 from .building import current
 
@@ -34,6 +34,15 @@ def user_site(depth: int = 1) -> Site:
         frame = outer
         code = frame.f_code
     return (code, frame.f_lasti, "")
+
+
+def site_beyond(module: ModuleType) -> Site:
+    """The site of the first frame that is neither of geon nor of the package ``module``."""
+    root = os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep
+    frame = _getframe(1)
+    while frame.f_code.co_filename.startswith((_ROOT, root)) and frame.f_back is not None:
+        frame = frame.f_back
+    return (frame.f_code, frame.f_lasti, "")
 
 
 def remarked(site: Site, remark: str) -> Site:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
-from ..op_graph.axes import Axis, default_lengths
+from ..op_graph.axes import Axis
+from ..op_graph.default_lengths import default_lengths, default_origin
 from ..op_graph.effects import without_follows
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .compile import Stages
@@ -59,7 +60,7 @@ class Transformer:
                 f"the transformer {self.target.name!r} cannot be used: {missing}"
             )
         self.memory = self.make_memory()
-        self.state = State(default_lengths, self.memory)
+        self.state = State(default_lengths, self.memory, default_origin)
         self.lock = self.state.lock
         self.computations: list[Computation] = []
         self.variables = Variables(self.state, lambda effect: Computation(self, effect, ()))

@@ -112,7 +112,7 @@ class Computation:
         try:
             values = call(*args) if out is None else call(*args, out=out)
         except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
-            raise about_ops(error, self.stages(given)) from None
+            raise about_ops(error, self.stages(given), args) from None
         return self._structured(values)
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:

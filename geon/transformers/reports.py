@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError
-from ..op_graph.axes import Axis, default_lengths
+from ..op_graph.axes import Axis
+from ..op_graph.default_lengths import default_lengths
 from ..op_graph.dumps import dumps
 from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Leaf, post_order, storage_leaves

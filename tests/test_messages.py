@@ -394,3 +394,9 @@ def test_python_suggests_attributes_that_are_there():
         x.reorderr  # noqa: B018
     assert caught.value.name == "reorderr" and caught.value.obj is x
     assert not hasattr(x, "__array_interface__") and sys.getrefcount(x) > 0
+
+
+def test_an_open_length_that_simplifying_removes_counts(transformer):
+    free = geon.Axis(f"removed on {transformer.target.name}")
+    with pytest.raises(geon.AxisError, match="nothing gives the open length removed"):
+        transformer.computation(geon.mean(geon.broadcast(geon.constant(2.0), free)))

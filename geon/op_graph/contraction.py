@@ -144,9 +144,10 @@ def contract(
 ) -> Tensor:
     """The sum over named axes of the product of several operands.
 
-    ``over`` are the axes to sum; or ``out_axes`` the axes to keep, in that order. Pairs are
-    contracted greedily, the one with the smallest result first (by the number of axes where
-    lengths are open). Raises ``AxisError`` when an axis is in no operand.
+    ``over`` are the axes to sum, and the others stay in the order in which the operands have them;
+    or ``out_axes`` are the axes to keep, in that order. Pairs are contracted greedily, the one with
+    the smallest result first (by the number of axes where lengths are open). Raises ``AxisError``
+    when an axis is in no operand.
     """
     xs = [as_tensor(x) for x in operands]
     union = Axes(*{axis.name: axis for x in xs for axis in x.axes}.values())
@@ -168,8 +169,8 @@ def contract(
         xs = [*rest, _contract_pair(x, y, rest, summed)]
     last = tuple(n for n in xs[0].axes.names if n in summed)
     made = sum_over(xs[0], last) if last else xs[0]
-    if out_axes is not None:
-        made = broadcast(made, Axes(*(made.axes[axis.name] for axis in named)))
+    order = named.names if out_axes is not None else union.without(named).names
+    made = broadcast(made, Axes(*(made.axes[name] for name in order)))
     return annotate(made, name, tags, follows)
 
 

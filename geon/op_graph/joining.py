@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentError, AxisError
 from .affine import Size
-from .attributes import is_name, is_widths
+from .attributes import is_name, is_widths, whole_further
 from .axes import Axes, Axis, axes_of, new_axis
 from .build import meet
 from .constants import as_tensor, number
@@ -78,6 +78,7 @@ CONCAT = Primitive(
     fits=(is_name,),
     infer=_concat_infer,
     index_map=_concat_map,
+    alike=None,
     cost="once",
 )
 
@@ -238,6 +239,7 @@ PAD = Primitive(
     arity=2,
     infer=_pad_infer,
     index_map=_pad_map,
+    further=whole_further,
     cost="once",
 )
 

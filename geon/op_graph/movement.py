@@ -101,6 +101,10 @@ def _unflatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes_of(tuple(new)), x.dtype, tuple(guards)
 
 
+def _over_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
+    return (Axes(attrs[0], [axis for axis in axes if axis not in attrs[0]]),)
+
+
 def _broadcast_map(op: Op, index: Index) -> Map:
     return viewed({name: index[name] for name in op.args[0].axes.names})
 
@@ -142,6 +146,7 @@ BROADCAST = Primitive(
     infer=_broadcast_infer,
     index_map=_broadcast_map,
     view=True,
+    further=_over_further,
 )
 REORDER = Primitive(
     "reorder",
@@ -155,6 +160,7 @@ REORDER = Primitive(
     infer=_reorder_infer,
     index_map=_broadcast_map,
     view=True,
+    further=_over_further,
 )
 RENAME = Primitive(
     "rename",
@@ -168,6 +174,7 @@ RENAME = Primitive(
     infer=_rename_infer,
     index_map=_rename_map,
     view=True,
+    further=_over_further,
 )
 FLIP = Primitive(
     "flip",
@@ -320,8 +327,8 @@ def flatten(
 ) -> Tensor:
     """``x`` with ``axes`` (all where not given) merged row-major into one, at the first's place.
 
-    The axes are merged in the order given. ``axis`` names the result (its length is checked);
-    otherwise its name is theirs joined by ``_``.
+    The axes are merged in the order given. ``axis`` names the result: its length is checked, and an
+    open one takes that length. Otherwise its name is theirs joined by ``_``.
     """
     x = as_tensor(x)
     given = x.axes if axes is None else named_axes(axes, "flatten", x)
@@ -329,6 +336,8 @@ def flatten(
     merged = Axis("_".join(group.names) or "flat", group.size)
     if axis is not None:
         axis = new_axis(axis, "flatten")
+        if axis.open_name == axis.name:
+            axis = merged.named(axis.name)
         meet("flatten", axis.name, (merged.expression, x), (axis.expression, x))
         merged = axis
     if not len(group):

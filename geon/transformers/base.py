@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
-from ..op_graph.axes import Axis, default_lengths
+from ..op_graph.axes import Axis
 from ..op_graph.coordinates import coordinates_of
+from ..op_graph.default_lengths import default_lengths, default_origin
 from ..op_graph.effects import without_follows
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .choosing import transformer_class
@@ -54,7 +55,7 @@ class Transformer:
                 f"the transformer {self.target.name!r} cannot be used: {missing}"
             )
         self.memory = self.make_memory()
-        self.state = State(default_lengths, self.memory)
+        self.state = State(default_lengths, self.memory, default_origin)
         self.lock = self.state.lock
         self.computations: list[Computation] = []
         self.coordinates: dict[Slot, Any] = {}

@@ -103,7 +103,7 @@ class Computation:
     def _called(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The results, where they take more than one look at the values."""
         call, args, out, given = self._prepared(args, keywords)
-        with self._about(given):
+        with self._about(given, args):
             values = call(*args) if out is None else call(*args, out=out)
         return self._structured(values)
 
@@ -122,11 +122,11 @@ class Computation:
         def run() -> Any:
             return call(*args) if out is None else call(*args, out=out)
 
-        with self._about(given):
+        with self._about(given, args):
             pending: Pending = Ended(run) if begin is None else begin(*args, out=out)
 
         def finished() -> Any:
-            with self._about(given):
+            with self._about(given, args):
                 values = pending.finish()
             return self._structured(values)
 
@@ -154,12 +154,12 @@ class Computation:
         return call, args, out, given
 
     @contextmanager
-    def _about(self, given: tuple[Op, ...]) -> Iterator[None]:
-        """Let errors of a call say which ops they are about."""
+    def _about(self, given: tuple[Op, ...], args: tuple[Any, ...]) -> Iterator[None]:
+        """Let errors of a call say which ops, and which of its values, they are about."""
         try:
             yield
         except (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError) as error:
-            raise about_ops(error, self.stages(given)) from None
+            raise about_ops(error, self.stages(given), args) from None
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each placeholder, in order."""

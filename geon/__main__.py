@@ -9,12 +9,12 @@ from .version import __version__
 
 def transformers() -> Iterator[tuple[str, bool, str]]:
     """Each transformer's name, whether it is usable here, and if not what would make it so."""
-    from .transformers import base
+    from .transformers import choosing
 
-    names = base.transformer_names()
+    names = choosing.transformer_names()
     for name in names:
         try:
-            cure = base.transformer_class(name).unavailable()
+            cure = choosing.transformer_class(name).unavailable()
         except Exception as error:  # another's package, which may fail in any way
             cure = f"does not load: {error}"
         yield name, cure is None, cure or "usable"

@@ -1,6 +1,9 @@
 """Labelled data at every entrance: matched by the names of their dims, or refused."""
 
 import importlib.util
+import operator
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -106,6 +109,10 @@ EXPRESSIONS = {
     "outer": lambda x, data: geon.outer(geon.multiply, x, data),
     "clip": lambda x, data: geon.clip(x, data, data) * x,
     "assign": lambda x, data: geon.sequential([geon.assign(x, x * data), x]),
+    "data first": lambda x, data: data * x,
+    "sums": lambda x, data: (data + 0 * x) - 0 * x,
+    "power": lambda x, data: data**x,
+    "variable": lambda x, data: data.variable * x,
 }
 
 
@@ -115,6 +122,51 @@ def test_expressions_go_by_name(build, transformer):
     made = geon.reorder(build(x, TURNED), [C, N])
     found = transformer.computation(made, x)(np.ones((3, 4)))
     np.testing.assert_array_equal(found, VALUES)
+
+
+@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq", "ne", "mod", "floordiv", "truediv"])
+def test_operators_with_the_data_first_build_ops(name, transformer):
+    apply = getattr(operator, name)
+    x = placeholder()
+    for data in (TURNED, STRAIGHT):
+        made = geon.reorder(apply(data, x), [C, N])
+        found = transformer.computation(made, x)(np.full((3, 4), 0.5))
+        np.testing.assert_allclose(found, apply(VALUES, 0.5), rtol=1e-12)
+
+
+LATE = """
+import numpy
+import geon
+C = geon.Axis("C", 3)
+x = geon.placeholder(C)
+import xarray
+data = xarray.DataArray(numpy.ones(3), dims="C")
+print((data + {other}).axes)
+"""
+
+
+@pytest.mark.parametrize("other", ["geon.placeholder(C)", "(x + geon.constant(data))"])
+def test_leaves_made_after_xarray_was_imported_count(other):
+    done = subprocess.run(
+        [sys.executable, "-c", LATE.format(other=other)], capture_output=True, text=True
+    )
+    assert done.stdout == "(C:3)\n", done.stderr
+
+
+def test_what_is_no_array_is_refused_on_either_side():
+    x = placeholder()
+    whole = xarray.Dataset({"v": TURNED})
+    for build in (lambda: whole + x, lambda: x + whole):
+        with pytest.raises(geon.DTypeError, match="Dataset, which is no array"):
+            build()
+    with pytest.raises(TypeError):
+        whole["v"] += x
+
+
+def test_holes_of_labelled_data_stay_what_they_are(transformer):
+    f = transformer.computation(x := placeholder(), x)
+    holes = TURNED.where(TURNED < 1)
+    np.testing.assert_array_equal(f(holes), np.where(VALUES < 1, VALUES, np.nan))
 
 
 def test_sums_of_products_go_by_name(transformer):

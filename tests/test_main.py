@@ -8,8 +8,8 @@ import pytest
 
 import geon
 from geon import __main__ as command
-from geon.transformers import base
-from geon.transformers.base import transformer_class
+from geon.transformers import choosing
+from geon.transformers.choosing import transformer_class
 from geon.transformers.native import entry
 from tests.testing.wrong import WrongRow
 
@@ -26,8 +26,8 @@ class Elsewhere(WrongRow):
 def found(monkeypatch):
     """The transformers that ``doctor`` finds beside NumPy's, by name: where each is."""
     extra = {}
-    monkeypatch.setattr(base, "BUILT_IN", {**base.BUILT_IN, **extra})
-    monkeypatch.setattr(base, "transformer_names", lambda: {**base.BUILT_IN, **extra})
+    monkeypatch.setattr(choosing, "BUILT_IN", {**choosing.BUILT_IN, **extra})
+    monkeypatch.setattr(choosing, "transformer_names", lambda: {**choosing.BUILT_IN, **extra})
     return extra
 
 
@@ -80,13 +80,13 @@ def test_doctor_survives_a_package_that_does_not_load(found, capsys):
 
 def test_doctor_fails_where_nothing_is_usable(monkeypatch, capsys):
     elsewhere = {"numpy": "tests.test_main:Elsewhere"}
-    monkeypatch.setattr(base, "BUILT_IN", elsewhere)
-    monkeypatch.setattr(base, "transformer_names", lambda: elsewhere)
+    monkeypatch.setattr(choosing, "BUILT_IN", elsewhere)
+    monkeypatch.setattr(choosing, "transformer_names", lambda: elsewhere)
     assert command.main(["doctor"]) == 1
 
 
 def test_doctor_finds_the_entry_points_of_packages(monkeypatch, capsys):
-    point = EntryPoint("theirs", "tests.testing.wrong:WrongRow", base.GROUP)
+    point = EntryPoint("theirs", "tests.testing.wrong:WrongRow", choosing.GROUP)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point])
     assert command.main(["doctor"]) == 0
     assert "ok  theirs  usable" in capsys.readouterr().out

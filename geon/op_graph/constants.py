@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError
+from .arrays import array_of, is_array, refuse_kind
 from .attributes import Frozen, is_axes, is_content, is_dtype, is_flag
 from .axes import Axes, Axis, as_axes
 from .building import current
+from .coordinates import keep_coordinates
+from .deferring import let_xarray_defer
 from .dtypes import (
     BOOL,
     DEFAULTS,
@@ -28,6 +31,7 @@ from .dtypes import (
 from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from .registry import PRIMITIVES, Inferred, Primitive, need
+from .sites import describe, user_site
 
 SMALL_BYTES = 256
 
@@ -116,7 +120,7 @@ def _stored(op: Op) -> np.ndarray[Any, Any]:
     value = op.attrs[0]
     if isinstance(value, Frozen):
         return value.array
-    shape = tuple(int(axis.expression) for axis in op.axes)  # type: ignore[arg-type]
+    shape = tuple(int(axis.expression) for axis in op.axes)
     return np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3])).reshape(shape)
 
 
@@ -163,7 +167,7 @@ def constant(
     tags: Any = (),
     follows: Any = (),
 ) -> Tensor:
-    """A constant from a number, an array or a nested list.
+    """A constant from a number, an array of any library, or a nested list.
 
     ``axes`` give an array its axes, one for each dimension, with its lengths; an open axis takes
     the array's length. Labelled data, such as xarray's, are matched with ``axes`` by the names of
@@ -172,6 +176,7 @@ def constant(
     ``x + 1``: they take the dtype of what they meet, and are float32 and int64 where that is
     nothing. Raises ``AxisError`` when axes are missing or do not fit.
     """
+    let_xarray_defer()
     if is_number(value) and axes is None:
         made = (
             number(value, number_dtype(value), True)
@@ -179,7 +184,7 @@ def constant(
             else number(value, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
-    dims = dim_names(value)
+    dims, given = dim_names(value), value
     if dims is not None:
         axes = _own_axes(dims, value) if axes is None else as_axes(axes)
         value = by_name(value, axes.names if dims and axes else (), "constant", AxisError)
@@ -190,6 +195,8 @@ def constant(
             made = make(PRIMITIVES["broadcast"], (made,), (as_axes(axes),))
     else:
         made = array_constant(array, fit_axes(array, axes), weak)
+    if dims is not None:
+        keep_coordinates(made, given)
     return annotate(made, name, tags, follows)
 
 
@@ -198,7 +205,8 @@ def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
     if not all(isinstance(name, str) for name in dims):
         raise AxisError(
             f"the dims {dims} are not all strings, as names of axes are; give them names with "
-            ".rename({...}), or axes with geon.constant(data.values, axes=[...])"
+            f"{'.rename_axis' if hasattr(value, 'iloc') else '.rename'}"
+            "(...), or axes with geon.constant(data.values, axes=[...])"
         )
     return Axes(*map(Axis, dims, np.shape(value))) if dims else None
 
@@ -211,14 +219,18 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
     masked elements, for integers that no dtype holds, and where ``dtype`` would lose more than
     precision.
     """
-    if isinstance(value, np.ma.MaskedArray) and value.mask.any():
-        raise DTypeError("an array has masked elements: fill them first, with array.filled(value)")
     refuse_list(value, "a tensor", AxisError)
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise DTypeError(f"{value!r} is no rectangular array of numbers: {error}") from None
-    listed = None if isinstance(value, (np.ndarray, np.generic)) else _elements(value)
+    if isinstance(value, (list, tuple)):
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise DTypeError(f"{value!r} is no rectangular array of numbers: {error}") from None
+        listed: list[Any] | None = _elements(value)
+    else:
+        array = array_of(value, "a tensor", DTypeError)
+        listed = [value] if is_number(value) else None
+        if listed is None:
+            refuse_kind(array, "a tensor", "its values must be numbers", DTypeError)
     plain = listed is not None and all(map(is_number, listed))
     if listed and plain and array.dtype.kind in "ufO" and float not in set(map(type, listed)):
         array = _large(value, listed)
@@ -319,9 +331,11 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         return number(value, number_dtype(value), True)
     if dim_names(value) is not None:
         return constant(value)
-    if not isinstance(value, (np.ndarray, np.generic, list, tuple)):
+    if not isinstance(value, (np.ndarray, np.generic, list, tuple)) and not is_array(value):
+        cure = "; a function that returns nothing gives None" if value is None else ""
         raise DTypeError(
-            f"{value!r} of type {type(value).__name__} is no tensor, number, array or list"
+            f"{value!r} of type {type(value).__name__} is no tensor, number, array or list, at "
+            f"{describe(user_site())}{cure}"
         )
     array, weak = to_array(value)
     if array.ndim == 0:

@@ -1,6 +1,7 @@
-"""Labelled arrays: data that name their dimensions, such as xarray's, are taken by these names.
+"""Labelled arrays: data that name their dimensions are taken by these names.
 
-They are known by their attributes, ``dims`` (a tuple of names) and ``__array__``. This file imports
+Those of xarray are known by their attributes ``dims`` (a tuple of names) and ``__array__``, those
+of pandas by ``axes`` (a list of indexes, which may have names) and ``iloc``. This file imports
 NumPy and geon's errors alone: its text is part of the modules that ``Transformer.write`` makes.
 """
 
@@ -13,14 +14,32 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, FeedError
+from .arrays import array_of, is_masked
 
 
 def dim_names(value: Any) -> tuple[Any, ...] | None:
-    """The names of the dimensions of a labelled array; None for anything else."""
+    """The names of the dimensions of labelled data; None for anything else.
+
+    An index of a pandas table without a name has None in its place, one of several levels the
+    tuple of their names; a table without any names is not labelled.
+    """
     if value.__class__ is np.ndarray:
         return None
     dims = getattr(value, "dims", None)
-    return dims if isinstance(dims, tuple) and hasattr(value, "__array__") else None
+    if isinstance(dims, tuple) and hasattr(value, "__array__"):
+        return dims
+    axes = getattr(value, "axes", None)
+    if isinstance(axes, list) and hasattr(value, "iloc"):
+        names = tuple(map(_index_name, axes))
+        return names if any(name is not None for name in names) else None
+    return None
+
+
+def _index_name(index: Any) -> Any:
+    levels = tuple(index.names)
+    if len(levels) == 1:
+        return levels[0]
+    return levels if any(name is not None for name in levels) else None
 
 
 def by_name(
@@ -28,22 +47,26 @@ def by_name(
 ) -> Any:
     """A labelled array as one whose dimensions are in the order of ``names``; others as they are.
 
-    Raises ``error``, which begins with ``what``, where its names are not these, and for a list of
-    labelled arrays, whose first dimension has no name.
+    One dimension without a name is the one axis that no other dimension names. Raises ``error``,
+    which begins with ``what``, where its names are not these, and for a list of labelled or masked
+    arrays, whose first dimension has no name.
     """
     dims = dim_names(value)
     if dims is None:
         refuse_list(value, what, error)
         return value
-    array = np.asarray(value)
+    array = array_of(value, what, error)
     if dims == tuple(names):
         return array
+    lacking = [name for name in names if name not in dims]
+    if dims.count(None) == len(lacking) == 1:
+        dims = tuple([lacking[0] if dim is None else dim for dim in dims])
     if len(dims) != len(names) or set(dims) != set(names):
-        raise error(f"{what} was given {mismatch(dims, array.shape, names)}")
+        raise error(f"{what} was given {mismatch(value, dims, array.shape, names)}")
     return array.transpose([dims.index(name) for name in names])
 
 
-def mismatch(dims: Sequence[Any], shape: Sequence[int], names: Sequence[str]) -> str:
+def mismatch(value: Any, dims: Sequence[Any], shape: Sequence[int], names: Sequence[str]) -> str:
     """What is wrong with data of these dims for axes of these names, and what to do."""
     unknown = [dim for dim in dims if dim not in names]
     lacking = [name for name in names if name not in dims]
@@ -54,7 +77,11 @@ def mismatch(dims: Sequence[Any], shape: Sequence[int], names: Sequence[str]) ->
         wrong.append(f"the data have no dim {_quoted(lacking)}")
     if not wrong:
         wrong.append("a dim is there twice")
-    if len(unknown) == len(lacking) > 0:
+    if hasattr(value, "iloc"):
+        cure = TABLE_CURE
+        if any(isinstance(dim, tuple) for dim in dims):
+            cure = "an index of several levels is one dimension: .to_xarray() makes them dims"
+    elif len(unknown) == len(lacking) > 0:
         cure = f"give them these names with .rename({dict(zip(unknown, lacking, strict=True))})"
     else:
         cure = "make them so with .rename({...}), .isel({...}) or .expand_dims({...})"
@@ -64,6 +91,12 @@ def mismatch(dims: Sequence[Any], shape: Sequence[int], names: Sequence[str]) ->
     )
 
 
+TABLE_CURE = (
+    "name the index and the columns after the axes, with .rename_axis(index=...) and "
+    ".rename_axis(columns=...)"
+)
+
+
 def labels(dims: Sequence[Any], shape: Sequence[int]) -> str:
     """The dims of labelled data with their lengths, for a message."""
     both = ", ".join(f"{dim}:{size}" for dim, size in zip(dims, shape, strict=True))
@@ -71,19 +104,26 @@ def labels(dims: Sequence[Any], shape: Sequence[int]) -> str:
 
 
 def refuse_list(value: Any, what: str, error: type[AxisError | FeedError]) -> None:
-    """Raise ``error`` for a (nested) list that holds labelled arrays."""
+    """Raise ``error`` for a (nested) list that holds labelled or masked arrays."""
     if value.__class__ not in (list, tuple):
         return
     level = value
     while level and not isinstance(level[0], (int, float)):  # beside a number stand scalars alone
         types = set(map(type, level))
         for kind in types:
-            if hasattr(kind, "dims") and hasattr(kind, "__array__"):
+            if (hasattr(kind, "dims") and hasattr(kind, "__array__")) or (
+                hasattr(kind, "iloc") and any(map(dim_names, level))
+            ):
                 raise error(
                     f"{what} was given a list of {kind.__name__}, whose first dimension has no "
-                    "name: join them under one, for example with xarray.concat, or give the "
-                    ".values of each to have them taken by position"
+                    "name: join them under one, for example with xarray.concat or pandas.concat, "
+                    "or give the .values of each to have them taken by position"
                 )
+        if any(map(is_masked, level)):
+            raise error(
+                f"{what} was given a list of masked arrays: join them with np.ma.stack, and fill "
+                "what is masked with .filled(value)"
+            )
         if not types <= {list, tuple}:
             return
         level = list(chain.from_iterable(level))

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError
+from .arrays import array_of, is_array
 from .attributes import is_axis, is_dtype, is_length
 from .axes import Axes, Axis, as_axes, new_axis
 from .constants import constant, fit_axes, number, to_array
+from .coordinates import keep_coordinates
+from .deferring import let_xarray_defer
 from .dtypes import INT64, as_dtype, named_dtype
-from .effects import assign
+from .effects import assignment
 from .labelled import by_name, dim_names
 from .lengths import Length
 from .movement import broadcast
@@ -26,8 +29,11 @@ from .op_graph import (
     annotate,
     make,
     make_leaf,
+    post_order,
 )
 from .registry import Inferred, Primitive, need
+from .sites import describe, user_site
+from .unrun import take
 from .weak import strengthen
 
 PLACEHOLDER = Primitive(
@@ -79,6 +85,7 @@ def placeholder(
 
     With no axes it is a scalar. Open axes take their lengths from the data.
     """
+    let_xarray_defer()
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     leaf = make_leaf(PLACEHOLDER, as_axes(axes), as_dtype(dtype), info)
     info.initializers = tuple(initializers)
@@ -113,6 +120,15 @@ def variable(
     initial tensor or of labelled data, or is a scalar. The dtype is float32 unless given, or that
     of the initial tensor or array.
     """
+    if dtype is not None and not isinstance(dtype, (str, type, np.dtype)):
+        raise DTypeError(
+            f"Variable at {describe(user_site())}: {_summary(dtype)} stands where the dtype does; "
+            "a first value is given as initial_value=, for example "
+            "geon.Variable(axes, initial_value=...)"
+        )
+    if not isinstance(initial_value, (Tensor, np.ndarray, np.generic)) and is_array(initial_value):
+        initial_value = _foreign(initial_value, axes)
+    labelled = initial_value
     if dim_names(initial_value) and axes is not None:
         over = as_axes(axes)
         what = f"the initial value of a variable over {over}"
@@ -130,11 +146,14 @@ def variable(
     given = _default_dtype(initial_value, first) if dtype is None else as_dtype(dtype)
     if isinstance(first, Tensor):
         first = _fitted(first, shape, given)
+    let_xarray_defer()
     info = LeafInfo(stored=True, trainable=trainable, persistent=persistent, initial_value=first)
     leaf = make_leaf(VARIABLE, shape, given, info)
+    keep_coordinates(leaf, labelled)
     own: tuple[Op, ...] = ()
     if isinstance(first, Tensor):
-        own = (assign(leaf, first),)
+        own = (assignment(leaf, first),)
+    take(post_order(initializers))
     info.initializers = (*own, *initializers)
     annotate(leaf, name, tags, ())
     return annotate(leaf, name, tags, follows)
@@ -151,6 +170,22 @@ def persistent_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Le
 def temporary_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Leaf:
     """A variable that is kept between calls but not in checkpoints, and not trainable."""
     return variable(axes, dtype, trainable=False, persistent=False, **options)
+
+
+def _foreign(value: Any, axes: Any) -> Any:
+    """An initial value that another library holds, as a NumPy array unless it is labelled."""
+    if dim_names(value) is not None:
+        return value
+    over = "" if axes is None else f" over {as_axes(axes)}"
+    return array_of(value, f"the initial value of a variable{over}", DTypeError)
+
+
+def _summary(value: Any) -> str:
+    """A value in few words, for messages."""
+    shape = getattr(value, "shape", None)
+    if shape is None or isinstance(value, Tensor):
+        return repr(value)
+    return f"a {type(value).__name__} of shape {tuple(shape)}"
 
 
 def _initial_tensor(value: Any, axes: Any, dtype: Any) -> Tensor:
@@ -184,6 +219,7 @@ def iota(
     axis: Axis, dtype: Any = "int64", *, name: str | None = None, tags: Any = (), follows: Any = ()
 ) -> Tensor:
     """0, 1, 2, ... along ``axis``, over just that axis."""
+    let_xarray_defer()
     made: Tensor = make(IOTA, (), (new_axis(axis, "iota"), as_dtype(dtype).name))
     return annotate(made, name, tags, follows)
 

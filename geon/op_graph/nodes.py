@@ -48,17 +48,18 @@ class Notes:
     """What people said about an op: no part of its identity, and shared by all who built it.
 
     ``name`` is the last one given; ``names`` are all, the last one last; ``sites`` the lines that
-    made it beside the first, the newest last.
+    made it beside the first, the newest last; ``coordinates`` those of labelled data it is made of.
     """
 
     name: str | None = None
     names: list[str] = field(default_factory=list)
     tags: frozenset[str] = frozenset()
     sites: list[Site] = field(default_factory=list)
+    coordinates: Any = None
 
     def copy(self) -> Notes:
         """The notes as they are now."""
-        return Notes(self.name, list(self.names), self.tags, list(self.sites))
+        return Notes(self.name, list(self.names), self.tags, list(self.sites), self.coordinates)
 
 
 class Node(NameableValue, DebugInfo):

@@ -14,6 +14,7 @@ from .constants import (
     is_constant,
     scalar_value,
 )
+from .contraction import contract_two
 from .dtypes import kind
 from .elementwise import (
     add,
@@ -235,6 +236,21 @@ def rename_twice(op: Op) -> Op | None:
     """A rename of a rename is one; back to the same axes it is nothing."""
     inner = op.args[0]
     return cast_axes(inner.args[0], op.axes) if is_of(inner, "rename") else None
+
+
+@simpler.on("dot")
+def dot_of_broadcast(op: Op) -> Op | None:
+    """An operand is not repeated along a batch axis, which the other one has."""
+    for one, other in (op.args, op.args[::-1]):
+        if not is_of(one, "broadcast"):
+            continue
+        x, names = tensor(one.args[0]), op.attrs[0]
+        kept = [a for a in one.axes if a in x.axes or a not in other.axes or a.name in names]
+        if len(kept) < len(one.axes):
+            x = broadcast(x, kept)
+            left, right = (x, other) if one is op.args[0] else (other, x)
+            return over_axes(contract_two(left, right, names), op)
+    return None
 
 
 @simpler.on("sum")

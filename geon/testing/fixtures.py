@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from geon.transformers.base import BUILT_IN, Transformer, make_transformer, transformer_class
+from geon.transformers.base import Transformer, make_transformer
+from geon.transformers.choosing import BUILT_IN, transformer_class
 
 MakeTransformer = Callable[..., Transformer]
 

@@ -104,3 +104,30 @@ def test_results_on_the_device_are_the_callers_own(transformer: geon.Transformer
         np.testing.assert_array_equal(total(value), np.sum(2 * (given + k), 0))
         np.testing.assert_array_equal(np.asarray(double(double(value))), 8 * (given + k))
     assert double(np.empty((0, 2))).shape == (0, 2)
+
+
+def test_results_have_labels_and_structure(transformer: geon.Transformer) -> None:
+    xarray = pytest.importorskip("xarray")
+    x = geon.placeholder([M, B], name="x")
+    f = transformer.computation({"double": x * 2, "total": geon.sum(x, M)}, x, labels=True)
+    plain = transformer.computation({"double": x * 2, "total": geon.sum(x, M)}, x)
+    for n in (2, 2, 3):
+        given = xarray.DataArray(np.ones((n, 2)), dims=("M", "B"), coords={"M": np.arange(n)})
+        started, later = f.start(given), plain.start(given)
+        given[...] = 7
+        found = started.result()
+        np.testing.assert_array_equal(found["double"].coords["M"], np.arange(n))
+        np.testing.assert_array_equal(found["double"], np.full((n, 2), 2))
+        np.testing.assert_array_equal(later.result()["total"], np.full(2, n))
+
+
+def test_arrays_that_have_changed_are_not_blamed(transformer: geon.Transformer) -> None:
+    x = geon.placeholder([D], name="x")
+    f = transformer.computation(geon.log(x), x, check="nan")
+    f(np.ones(5))
+    given = np.zeros(5, np.float32)
+    started = f.start(given)
+    given[...] = np.nan
+    with pytest.raises(geon.NonFiniteError, match="first is -inf") as caught:
+        started.result()
+    assert "was fed" not in str(caught.value)

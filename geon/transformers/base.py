@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
-from ..op_graph.axes import Axis, default_lengths
+from ..op_graph.axes import Axis
+from ..op_graph.coordinates import coordinates_of
+from ..op_graph.default_lengths import default_lengths, default_origin
 from ..op_graph.effects import without_follows
 from ..op_graph.op_graph import Leaf, Op, Tensor
+from .choosing import transformer_class
 from .compile import Stages
 from .computation import Computation
 from .environment import default_transformer
+from .labels import LabelledComputation
 from .linking import Linking
 from .lowering.memory import Plan
 from .lowering.target import Target
@@ -24,17 +27,10 @@ from .open_lengths import named_lengths
 from .plain import guard_of, input_of
 from .runtime.calls import Call
 from .runtime.memory import HOST, Memory, carried
+from .runtime.selection import Choice, Restored
 from .runtime.state import Slot, State
+from .runtime.stored import restore_state, save_state, slot_named, values_of
 from .storage import Variables
-
-GROUP = "geon.transformers"
-BUILT_IN = {
-    "native": "geon.transformers.native.transformer:NativeTransformer",
-    "numpy": "geon.transformers.numpy.transformer:NumPyTransformer",
-    "pycuda": "geon.transformers.pycuda.transformer:PyCudaTransformer",
-}
-# Found by name, and listed nowhere.
-FOR_TESTS = {"cuda-on-host": "geon.transformers.pycuda.transformer:CudaOnHost"}
 
 
 class Transformer:
@@ -59,9 +55,10 @@ class Transformer:
                 f"the transformer {self.target.name!r} cannot be used: {missing}"
             )
         self.memory = self.make_memory()
-        self.state = State(default_lengths, self.memory)
+        self.state = State(default_lengths, self.memory, default_origin)
         self.lock = self.state.lock
         self.computations: list[Computation] = []
+        self.coordinates: dict[Slot, Any] = {}
         self.variables = Variables(self.state, lambda effect: Computation(self, effect, ()))
 
     @property
@@ -177,10 +174,12 @@ class Transformer:
         specialize: Mapping[Axis, int] | None = None,
         name: str | None = None,
         on_device: bool = False,
+        labels: bool = False,
     ) -> Computation:
         """A callable from values of ``placeholders`` to the values of ``results``.
 
-        ``results`` is an op or a list of them; an effect among them is run and gives None. ``keep``
+        ``results`` is an op or a structure of them: a list, a tuple, a dictionary, a dataclass, and
+        these in each other; an effect among them is run and gives None. ``keep``
         lists tensors whose values can be read, and overridden, after a call. ``check="nan"`` stops
         at the first value that is not finite, naming its op and line, with variables as they were.
         ``plan=False`` gives each value memory of its own. ``lengths`` say what open axes are in
@@ -188,12 +187,19 @@ class Transformer:
         they are numbers in its text, and its peak is an integer where none is left open. ``name``,
         a Python identifier, is that of the function in the module that ``write`` makes. With
         ``on_device`` results stay where they were computed: a GPU gives arrays that other libraries
-        take by DLPack or CUDA's array interface and NumPy by a copy, a CPU NumPy's arrays. Raises
-        ``ArgumentError`` for a placeholder that is needed but not listed, and ``GuardError`` for a
-        length in ``specialize`` that the graph excludes.
+        take by DLPack or CUDA's array interface and NumPy by a copy, a CPU NumPy's arrays. With
+        ``labels=True`` results are arrays of xarray with the coordinates of the inputs, those of a
+        dictionary a dataset: see ``LabelledComputation``. Raises ``ArgumentError`` for a
+        placeholder that is needed but not listed and for labels of results that stay on a device,
+        and ``GuardError`` for a length in ``specialize`` that the graph excludes.
         """
         self.state.usable()
-        made = Computation(
+        if labels and on_device:
+            raise ArgumentError(
+                "labels=True makes arrays of xarray, which lie in the memory of the processor: "
+                "leave out on_device=True"
+            )
+        made = (LabelledComputation if labels else Computation)(
             self,
             results,
             placeholders,
@@ -223,13 +229,34 @@ class Transformer:
         """
         self.state.initialize(self._lengths(lengths), force)
 
-    def get(self, variable: Leaf) -> np.ndarray[Any, Any]:
-        """A copy of a variable's value, over its axes; initializes it where it is not yet set."""
+    def get(self, variable: Leaf | str) -> np.ndarray[Any, Any]:
+        """A copy of a variable's value, over its axes; initializes it where it is not yet set.
+
+        The variable may be given by its name, or the name that it has in checkpoints.
+        """
         return self.state.get(self._slot(variable))
 
-    def set(self, variable: Leaf, value: Any) -> None:
-        """Put an array over a variable's axes into it; ``FeedError`` where it does not fit."""
-        self.state.put(self._slot(variable), value)
+    def set(self, variable: Leaf | str, value: Any) -> None:
+        """Put an array over a variable's axes into it; ``FeedError`` where it does not fit.
+
+        The variable may be given by its name, or the name that it has in checkpoints.
+        """
+        slot = self._slot(variable)
+        self.state.put(slot, value)
+        found = coordinates_of(value)
+        if found is not None:
+            self.coordinates[slot] = found
+
+    def values(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of all persistent variables by name, those that ``save`` writes, at one instant.
+
+        Variables not yet set are initialized first; those without a name have the one that they
+        have in checkpoints, such as ``variable(C,N).0``.
+        """
+        with self.lock:
+            self.variables.rename()
+            entries, arrays = values_of(self.state)
+        return {entry.key: array for entry, array in zip(entries, arrays, strict=True)}
 
     def _lengths(self, lengths: Any) -> dict[str, int]:
         """Lengths by open name; those of variables, and of computations that were made, count."""
@@ -240,7 +267,17 @@ class Transformer:
                 known.update(n for d in slot.dims if not isinstance(d, int) for n in d.names)
         return named_lengths(lengths, known, "lengths")
 
-    def _slot(self, variable: Op) -> Slot:
+    def coordinates_of(self, variable: Leaf) -> Any:
+        """The coordinates of the labelled data that a variable was set to, last or first."""
+        found = self.coordinates.get(self._slot(variable))
+        return variable.notes().coordinates if found is None else found
+
+    def _slot(self, variable: Op | str) -> Slot:
+        if isinstance(variable, str):
+            with self.lock:
+                self.state.usable()
+                self.variables.rename()
+                return slot_named(self.state, variable)
         leaf = without_follows(variable) if isinstance(variable, Op) else variable
         if not isinstance(leaf, Leaf) or not leaf.info.stored:
             raise ArgumentError(
@@ -262,25 +299,51 @@ class Transformer:
         """
         with self.lock:
             self.variables.rename()
-            self.state.save(path)
+            save_state(self.state, path)
 
-    def restore(self, path: str | os.PathLike[str]) -> None:
-        """Read all persistent variables from a file that ``save`` wrote.
+    def restore(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        strict: bool = True,
+        only: str | Sequence[str] | None = None,
+        rename: Mapping[str, str] | Callable[[str], str | None] | None = None,
+    ) -> Restored:
+        """Read persistent variables from a safetensors file; a report says what was taken.
 
-        Everything is checked before anything changes: ``CheckpointError`` names the entry that does
-        not fit, and state is as it was.
+        Each variable and each entry must find its own, by name, axes and dtype; in a file of
+        another program, whose axes have no names, by name and shape. ``only`` are names of
+        variables to set: the others stay, and entries of the file are left. With ``strict=False``
+        what does not fit stays as it is. ``rename`` has names in the file with the names of the
+        variables, or is a function from one to the other (None leaves the entry). In names of both,
+        ``*`` is any text. Everything is checked before anything changes: ``CheckpointError`` names
+        the entry that does not fit, and state is as it was.
         """
+        choice = Choice(strict, only, rename)
         with self.lock:
             self.variables.rename()
-            self.state.restore(path)
+            return restore_state(self.state, path, choice)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write one Python file that does what this transformer does, without geon.
 
         It has functions ``allocate``, ``initialize``, ``save`` and ``restore`` and one for each
-        computation made so far; it needs NumPy and safetensors.
+        computation made so far; it needs NumPy and safetensors. Its programs are those of the
+        NumPy transformer, whichever this one is.
         """
-        raise UnavailableError(f"the transformer {self.target.name!r} writes no modules")
+        with self.lock:
+            self.state.usable()
+            self.variables.rename()
+            leaves, made = self.variables.leaves, [*self.computations]
+            lengths = self.state.lengths()
+        with make_transformer("numpy") as other:
+            other.state.defaults = lambda: {**default_lengths(), **lengths}
+            other.variables.add(leaves)
+            for computation in made:
+                asked, options = computation.asked, computation.options
+                copy = other.computation(asked, *computation.placeholders, **options)
+                copy.request.specialized_at = computation.request.specialized_at
+            other.write(path)
 
     # Lifetime -----------------------------------------------------------------------------------
 
@@ -291,6 +354,7 @@ class Transformer:
             for computation in self.computations:
                 computation._calls.clear()
             self.computations.clear()
+            self.coordinates.clear()
             self.variables.clear()
 
     def __reduce__(self) -> Any:
@@ -307,43 +371,6 @@ class Transformer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def transformer_names() -> dict[str, str]:
-    """Names of transformers and where each is: geon's own, and third parties' entry points."""
-    import importlib.metadata  # here because it is slow to load
-
-    found = dict(BUILT_IN)
-    for point in importlib.metadata.entry_points(group=GROUP):
-        found.setdefault(point.name, point.value)
-    return found
-
-
-def transformer_class(name: str) -> type[Transformer]:
-    """The class of the transformer called ``name``; ``UnavailableError`` when there is none."""
-    own = BUILT_IN | FOR_TESTS
-    if isinstance(name, str) and name in own:
-        where = own[name]  # without the packages' metadata, which take longer than the module
-    else:
-        where = _entry_point(name)
-    module, _, attribute = where.partition(":")
-    loaded: type[Transformer] = getattr(importlib.import_module(module), attribute)
-    return loaded
-
-
-def _entry_point(name: str) -> str:
-    """Where a third party's transformer is; ``UnavailableError`` when there is none."""
-    names = transformer_names()
-    if not isinstance(name, str):
-        raise ArgumentError(
-            f"make_transformer takes a name, not {name!r}; there are {', '.join(sorted(names))}"
-        )
-    if name not in names:
-        raise UnavailableError(
-            f"there is no transformer {name!r}; there are {', '.join(sorted(names))}, and "
-            "`python -m geon doctor` says which can be used here"
-        )
-    return names[name]
 
 
 def make_transformer(name: str | None = None, **options: Any) -> Transformer:

@@ -40,7 +40,8 @@ class Computation:
 
     Call it with one value for each placeholder, by position, or by name where the placeholder has
     one. It returns the value of the one result, or a tuple for a list of results, with None for an
-    effect; values are NumPy arrays that belong to the caller.
+    effect; for another structure of results, such as a dictionary or a dataclass, the same
+    structure of values. Values are NumPy arrays that belong to the caller.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Computation:
             on_device=on_device,
         )
         self.single, self.results = self.request.single, self.request.results
+        self.layout = self.request.layout
         self.placeholders, self.keep = self.request.placeholders, self.request.keep
         self.names = [leaf.name for leaf in self.placeholders]
         self.kept: dict[Op, Any] = {}
@@ -85,9 +87,9 @@ class Computation:
         """The results for these values of the placeholders.
 
         ``out=`` is an array that the result is put into and that is returned, of its shape and
-        dtype; for a list of results a list of them, with None for effects and for results that are
-        to be new arrays. It may be an array that is fed. A call that raises before it computes
-        leaves it as it was. Where a placeholder is named out, ``out=`` is its value.
+        dtype; for several results the same structure of them, with None for effects and for results
+        that are to be new arrays. It may be an array that is fed. A call that raises before it
+        computes leaves it as it was. Where a placeholder is named out, ``out=`` is its value.
         """
         call = self._calls.get(())
         if call is not None and call.enter is not None and not (keywords or self.given):
@@ -101,7 +103,7 @@ class Computation:
     def _called(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The results, where they take more than one look at the values."""
         call, args, out, given = self._prepared(args, keywords)
-        with self._about(given):
+        with self._about(given, args):
             values = call(*args) if out is None else call(*args, out=out)
         return self._structured(values)
 
@@ -118,17 +120,18 @@ class Computation:
         begin = getattr(call, "start", None)
 
         def run() -> Any:
-            return call(*args) if out is None else call(*args, out=out)
+            with self._about(given, args):
+                return call(*args) if out is None else call(*args, out=out)
 
-        with self._about(given):
+        with self._about(given, args):
             pending: Pending = Ended(run) if begin is None else begin(*args, out=out)
 
         def finished() -> Any:
-            with self._about(given):
+            with self._about(given, None):  # arrays may have other values by now
                 values = pending.finish()
             return self._structured(values)
 
-        return Started(pending, finished)
+        return Started(pending.done, finished)
 
     def _prepared(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -139,7 +142,8 @@ class Computation:
             given_out = keywords.pop("out")
             if given_out is not None:
                 self._plain_results = self._plain_results or [result_of(op) for op in self.results]
-                out = Destinations(self._plain_results, len(self.keep), self.single, given_out)
+                flat = given_out if self.layout is None else self.layout.flat(given_out, "out=")
+                out = Destinations(self._plain_results, len(self.keep), self.single, flat)
         if keywords or len(args) != len(self.placeholders):
             args = self.arranged(args, keywords)
         call = self._calls.get(())
@@ -151,12 +155,12 @@ class Computation:
         return call, args, out, given
 
     @contextmanager
-    def _about(self, given: tuple[Op, ...]) -> Iterator[None]:
-        """Let errors of a call say which ops they are about."""
+    def _about(self, given: tuple[Op, ...], args: tuple[Any, ...] | None) -> Iterator[None]:
+        """Let errors of a call say which ops, and which of its values, they are about."""
         try:
             yield
         except (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError) as error:
-            raise about_ops(error, self.stages(given)) from None
+            raise about_ops(error, self.stages(given), args) from None
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each placeholder, in order."""
@@ -169,12 +173,42 @@ class Computation:
         if self.single and not self.keep:
             return values[0] if values else None
         if len(values) == len(self.results) and not self.keep:
-            return values
+            return values if self.layout is None else self.layout.filled(iter(values))
         rest = iter(values)
         results = tuple([next(rest) if isinstance(op, Tensor) else None for op in self.results])
         for op in self.keep:
             self.kept[op] = next(rest)
+        if self.layout is not None:
+            return self.layout.filled(iter(results))
         return results[0] if self.single else results
+
+    @property
+    def asked(self) -> Any:
+        """The results as they were asked for, in their structure."""
+        if self.layout is not None:
+            return self.layout.filled(iter(self.results))
+        return self.results[0] if self.single else list(self.results)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that make the same computation of another transformer."""
+        request = self.request
+        return {
+            "keep": self.keep,
+            "check": "nan" if request.check else None,
+            "plan": request.planned,
+            "lengths": request.lengths,
+            "specialize": request.specialized,
+            "name": self.name,
+        }
+
+    @property
+    def axes(self) -> Any:
+        """The axes of the result, or of each in the structure of the results; None for effects."""
+        found = tuple([op.axes if isinstance(op, Tensor) else None for op in self.results])
+        if self.layout is not None:
+            return self.layout.filled(iter(found))
+        return found[0] if self.single else found
 
     def value(self, op: Tensor) -> Any:
         """The value that the last call computed for an op of ``keep``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from ..op_graph.op_graph import Leaf
 from .compile import Compiler, Stages
 from .runtime.calls import Call
 from .runtime.memory import Memory
@@ -18,6 +19,9 @@ class Owner(Compiler, Protocol):
     @property
     def threads(self) -> int:
         """How many threads a call may use."""
+
+    def coordinates_of(self, variable: Leaf) -> Any:
+        """The coordinates of the labelled data that a variable was set to."""
 
     def make_call(self, stages: Stages) -> Any:
         """A callable from one value for each input to the tuple of results."""

@@ -11,14 +11,15 @@ from typing import Any
 from ..errors import ArgumentError
 from ..op_graph.adopting import adopt, bound, bound_guards, notes_of
 from ..op_graph.axes import Axis
-from ..op_graph.constants import as_tensor
 from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional, functional
 from ..op_graph.interning import OwnTable
 from ..op_graph.leaves import placeholder
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from ..op_graph.sites import describe, user_site
-from .open_lengths import named_lengths, open_names
+from ..op_graph.unrun import take
+from .open_lengths import named_lengths, open_names, refuse_ungiven
+from .results import flattened
 
 RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
 
@@ -45,9 +46,8 @@ class Request:
         specialize: Mapping[Axis, int] | None = None,
         on_device: bool = False,
     ) -> None:
-        self.single = isinstance(results, Op) or not isinstance(results, (list, tuple))
-        listed = [results] if self.single else list(results)
-        self.results = tuple(op if isinstance(op, Op) else as_tensor(op) for op in listed)
+        listed, self.single, self.layout = flattened(results)
+        self.results = tuple(listed)
         self.placeholders = tuple(map(_placeholder, placeholders))
         self.check, self.planned = _checked_option(check), plan
         self.on_device = on_device
@@ -55,6 +55,7 @@ class Request:
         self.lock = threading.RLock()
         self._open, self.own = OwnTable(open=True), OwnTable()
         self._check_placeholders()
+        take(post_order([*self.results, *self.keep]))
         self.pure = functional((*self.results, *self.keep), self._open)
         order = post_order(self.pure.roots)
         self._refuse_missing(order)
@@ -63,6 +64,7 @@ class Request:
         further = [*post_order(self.results, set(order)), *self.placeholders, *leaves]
         self.open_names = open_names([*order, *further])
         self._take_lengths(lengths, specialize)
+        refuse_ungiven(order, [*self.placeholders, *leaves], self.lengths)
         effects = [op for op in self.results if op.effectful]
         self.guards = _guards([*order, *post_order(effects, set(order))])
         self.inputs: tuple[Leaf, ...] = self.placeholders

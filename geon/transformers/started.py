@@ -22,8 +22,8 @@ class Pending(Protocol):
 class Started:
     """A call that was begun: ``result()`` waits for what the call would have given."""
 
-    def __init__(self, pending: Pending, finished: Callable[[], Any]) -> None:
-        self._pending, self._finished = pending, finished
+    def __init__(self, ended: Callable[[], bool], finished: Callable[[], Any]) -> None:
+        self._ended, self._finished = ended, finished
         self._lock = threading.Lock()
         self._asked = False
         self._value: Any = None
@@ -31,7 +31,7 @@ class Started:
 
     def done(self) -> bool:
         """Whether the call has ended, so that ``result`` does not wait."""
-        return self._asked or self._pending.done()
+        return self._asked or self._ended()
 
     def result(self) -> Any:
         """What the call gives, the same objects each time; waits until it has ended.

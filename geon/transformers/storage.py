@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ..errors import FeedError, GeonError
+from ..op_graph.arrays import array_of
 from ..op_graph.axes import Axes
 from ..op_graph.building import building
 from ..op_graph.constants import CONSTANT, constant_value, number
@@ -128,13 +129,9 @@ class Variables(Generic[First]):
                 "initial_value"
             )
         try:
-            array = np.asarray(by_name(value, axes.names, what))
-        except FeedError:
-            raise
-        except Exception as error:
-            raise FeedError(
-                f"{what} gave {type(value).__name__}, which is no array: {error}; {SET}"
-            ) from error
+            array = array_of(by_name(value, axes.names, what), what)
+        except FeedError as error:
+            raise FeedError(f"{error}; {SET}") from error
         if array.ndim and array.shape != shape:
             raise FeedError(
                 f"{what} gave an array of shape {array.shape} for the axes {axes}; {SET}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..op_graph.arrays import array_of
 from ..op_graph.functional import Functional
 from ..op_graph.interpret import interpret
 from ..op_graph.labelled import by_name
@@ -45,7 +46,9 @@ def trace(
     are traced as the values they would put into variables.
     """
     overridden = {
-        op: np.asarray(by_name(value, op.axes.names, f"the override of {op}"))
+        op: array_of(
+            by_name(value, op.axes.names, f"the override of {op}"), f"the override of {op}"
+        )
         for op, value in given.items()
     }
     computed = interpret(pure.roots, {**known, **overridden}, lengths)

@@ -6,7 +6,7 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.base import transformer_class
+from geon.transformers.choosing import transformer_class
 from geon.transformers.pycuda import gpu, nvrtc
 
 

@@ -145,3 +145,19 @@ def test_sums_over_the_first_axis_of_few_columns(columns):
                 np.testing.assert_allclose(f(a)[0], a.sum(0, np.float64), rtol=1e-5, atol=1e-5)
     assert found[:5] == found[5:10]
     assert columns == 1 or found[:5] == found[10:]
+
+
+def test_rows_that_adjoin_more_closely_are_inside_of_blocks():
+    """Those that a repeat adds between what is turned, and an axis too short for blocks."""
+    n, m, a, k = (geon.Axis(name, size) for name, size in zip("NMAK", (39, 500, 3, 2), strict=True))
+    x, y = geon.placeholder([n, m]), geon.placeholder([n, m, k])
+    for op, leaf, inside in (
+        (geon.broadcast(x * 2.0, [m, a, n]), x, a),
+        (geon.reorder(y * 2.0, [k, m, n]), y, k),
+    ):
+        (kernel,) = Native().computation(op, leaf).stages().schedule.kernels
+        nest = kernel.work
+        assert nest.across.axes == (m.name,)
+        assert nest.inside == 1 and nest.rows[-1].axes == (inside.name,)
+        data = values([axis.length for axis in leaf.axes], "float32")
+        compare([op], [leaf], [data])

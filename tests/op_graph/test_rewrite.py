@@ -95,6 +95,13 @@ MATCHES = {
     "rename_twice": lambda m: geon.cast_axes(
         geon.rename(x := m.leaf(AXES), {AXES[0]: "X"}), m.chosen(x.axes, x.axes[::-1][::-1])
     ),
+    "dot_of_broadcast": lambda m: geon.dot(
+        *m.chosen(
+            (geon.broadcast(m.leaf(AXES[:1]), AXES), m.leaf(AXES)),
+            (m.leaf(AXES[::-1]), geon.broadcast(m.leaf(AXES[1:2]), AXES)),
+        ),
+        over=m.chosen(AXES[0], AXES[2]),
+    ),
     "sum_of_broadcast": lambda m: geon.sum(
         geon.broadcast(m.leaf(AXES[:2]), AXES), m.chosen(None, AXES[1:], AXES[2])
     ),

@@ -11,11 +11,12 @@ import pytest
 from safetensors.numpy import save as serialized
 
 from geon.errors import CheckpointError
-from geon.transformers.runtime.checkpoint import load, save
+from geon.transformers.runtime.checkpoint import save
 
 from .checkpoint_files import (
     entry,
     header_of,
+    load,
     refused,
     same,
     unnamed,
@@ -52,19 +53,33 @@ def test_folders_and_devices_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"format": "pt"}, {"format": "geo"}])
-def test_a_file_of_another_program(tmp_path, metadata):
+def test_a_file_of_another_program_goes_by_name_and_shape(tmp_path, metadata):
     (tmp_path / "run").write_bytes(serialized({"w": values()}, metadata))
-    refused(tmp_path / "run", [entry()], "no checkpoint of geon", "'geon'")
+    assert same(load(tmp_path / "run", [entry()])[0], values())
+    assert same(load(tmp_path / "run", [entry(axes=[("X", None), ("Y", 3)])])[0], values())
+    assert same(load(tmp_path / "run", [entry(dtype="float16")])[0], values(dtype="float16"))
+    turned = entry(axes=[("N", 3), ("C", 2)])
+    refused(tmp_path / "run", [turned], "shape (2, 3)", "(N=3, C=2)", "w made at", "no names")
+    refused(tmp_path / "run", [entry(dtype="int32")], "'w'", "float32", "int32")
+    refused(tmp_path / "run", [entry("u")], "no entry 'u'", "of no variable: 'w'")
+    refused(tmp_path / "run", [], "extra entry 'w'")
 
 
-@pytest.mark.parametrize("version", ["2", "10", "9" * 5000])
+@pytest.mark.parametrize("lost", ["format", "digest", "version", "entries"])
+def test_a_file_of_ours_that_lost_metadata_is_no_other_programs(tmp_path, lost):
+    entries, _ = written(tmp_path / "run")
+    write_metadata(tmp_path / "run", **{lost: None})
+    refused(tmp_path / "run", entries, "damaged")
+
+
+@pytest.mark.parametrize("version", ["3", "10", "9" * 5000])
 def test_a_newer_version(tmp_path, version):
     entries, _ = written(tmp_path / "run")
     write_metadata(tmp_path / "run", version=version)
-    refused(tmp_path / "run", entries, f"format version {version}", "up to 1", "upgrade geon")
+    refused(tmp_path / "run", entries, f"format version {version}", "up to 2", "upgrade geon")
 
 
-@pytest.mark.parametrize("version", [None, "", "0", "-1", "one", "1.0", "²"])
+@pytest.mark.parametrize("version", [None, "", "0", "1", "-1", "one", "1.0", "²"])
 def test_a_version_that_never_was(tmp_path, version):
     entries, _ = written(tmp_path / "run")
     write_metadata(tmp_path / "run", version=version)
@@ -191,7 +206,10 @@ def test_a_dtype_that_geon_does_not_have(tmp_path):
     header, data = header_of(tmp_path / "run")
     header["w"]["dtype"] = "F8_E4M3"
     write_header(tmp_path / "run", header, data)
-    refused(tmp_path / "run", [entry(dtype="int8")], "'w'", "F8_E4M3", "int8")
+    refused(tmp_path / "run", [entry(dtype="int8")], "damaged", "'w'", "F8_E4M3")
+    del header["__metadata__"]
+    write_header(tmp_path / "run", header, data)
+    refused(tmp_path / "run", [entry(dtype="int8")], "'w'", "dtype F8_E4M3", "int8")
 
 
 # Damage ------------------------------------------------------------------------------------------
@@ -238,8 +256,64 @@ def test_a_damaged_header_is_never_believed(tmp_path):
 
 def test_bytes_that_are_no_bool_are_read_as_true(tmp_path):
     form = [entry(axes=[("C", 3)], dtype="bool")]
-    save(tmp_path / "run", form, [np.array([True, False, True])])
-    content = bytearray((tmp_path / "run").read_bytes())
+    content = bytearray(serialized({"w": np.array([True, False, True])}))
     content[-3] = 7
     (tmp_path / "run").write_bytes(content)
     assert load(tmp_path / "run", form)[0].tobytes() == b"\1\0\1"
+
+
+def test_damage_anywhere_is_found(tmp_path):
+    """Of data too: numbers are those that were saved, or the file is refused."""
+    shape = [("C", 2), ("N", 3)]
+    entries = [entry(), entry("b", [("C", 2)], "int8"), unnamed(0, shape, dtype="bool")]
+    arrays = [values(), values((2,), "int8"), values(dtype="bool")]
+    save(tmp_path / "run", entries, arrays)
+    opened = [entry(axes=[("C", None), ("N", None)]), *entries[1:]]
+    content = (tmp_path / "run").read_bytes()
+    source = random.Random(7)
+    accepted = 0
+    for trial in range(2500):
+        damaged = bytearray(content)
+        for _ in range(1 if trial < 1500 else source.randint(2, 8)):
+            at = source.randrange(len(content))
+            damaged[at] ^= 1 << source.randrange(8)
+        (tmp_path / "damaged").write_bytes(damaged)
+        try:
+            found = load(tmp_path / "damaged", opened)
+        except CheckpointError:
+            continue
+        accepted += 1
+        assert all(map(same, found, arrays))
+    assert accepted < 25
+
+
+@pytest.mark.parametrize("change", ["key", "axis", "automatic", "dtype", "order"])
+def test_the_digest_covers_all_that_is_said(tmp_path, change):
+    entries = [entry(), entry("v")]
+    save(tmp_path / "run", entries, [values(), values(first=6)])
+    header, data = header_of(tmp_path / "run")
+    notes = json.loads(header["__metadata__"]["entries"])
+    if change == "key":
+        notes["w"], notes["v"] = notes["v"], notes["w"]
+        header["w"], header["v"] = header["v"], header["w"]
+    elif change == "axis":
+        notes["w"]["axes"][0][0] = "K"
+    elif change == "automatic":
+        notes["w"]["automatic"] = True
+    elif change == "dtype":
+        header["w"]["dtype"] = "I32"
+    else:
+        offsets = header["w"]["data_offsets"]
+        header["w"]["data_offsets"] = header["v"]["data_offsets"]
+        header["v"]["data_offsets"] = offsets
+    header["__metadata__"]["entries"] = json.dumps(notes)
+    write_header(tmp_path / "run", header, data)
+    refused(tmp_path / "run", entries, "its digest is not that of what it holds")
+
+
+def test_files_from_before_there_was_a_digest_are_read(tmp_path):
+    entries, arrays = written(tmp_path / "run")
+    write_metadata(tmp_path / "run", version="1", digest=None)
+    assert all(map(same, load(tmp_path / "run", entries), arrays))
+    write_metadata(tmp_path / "run", version="1", digest="sha256:0")
+    refused(tmp_path / "run", entries, "damaged: its digest")

@@ -8,7 +8,6 @@ import pytest
 
 import geon
 from geon.errors import ArgumentError, CheckpointError, FeedError, SizeError
-from tests.kinds import numpy_only
 from tests.places import here
 
 A = geon.Axis("A", 2)
@@ -57,14 +56,12 @@ def test_what_is_no_path(transformer, path):
             attempt(path)
 
 
-@numpy_only
 @pytest.mark.parametrize("path", [None, 3, True, ["a"], "a\0b", "\ud800", ""])
 def test_what_is_no_path_of_a_module(transformer, path):
     with pytest.raises((ArgumentError, CheckpointError), match="give a"):
         transformer.write(path)
 
 
-@numpy_only
 def test_write_replaces_in_one_step(transformer, tmp_path, monkeypatch):
     path = tmp_path / "module.py"
     path.write_text("old")

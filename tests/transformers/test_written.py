@@ -71,7 +71,7 @@ def load(path, name="written"):
 class Training:
     """A model with everything that a file must carry: draws, open axes, guards, constants."""
 
-    def __init__(self):
+    def __init__(self, transformer=None):
         C, N = geon.Axis("C", "C of a file"), geon.Axis("N", "N of a file")
         self.stream = geon.Random(2024, name="noise")
         self.w = geon.Variable(axes=C, initial_value=self.stream.normal([C], std=0.5), name="w")
@@ -91,7 +91,7 @@ class Training:
             [geon.assign(self.m, moved), geon.assign(self.w, self.w - rate * self.m)]
         )
         bias = geon.assign(self.b, self.b - rate * geon.deriv(loss, self.b))
-        self.t = geon.NumPyTransformer()
+        self.t = transformer or geon.NumPyTransformer()
         self.step = self.t.computation([loss, update, bias], rate, x, y, name="step")
         self.predict = self.t.computation(
             geon.sigmoid(geon.dot(self.w, x) + self.b) * self.ramp[1], x, name="predict"
@@ -122,6 +122,46 @@ def run(seeds):
 
 NAMES = ["w", "b", "variable(C).0", "noise.calls"]
 """
+
+
+def test_every_transformer_writes_the_module(make, tmp_path):
+    """Its programs are NumPy's; variables, their names and draws are those of the transformer."""
+    model = Training(make())
+    before = model.run(range(3))
+    model.t.write(tmp_path / "m.py")
+    module = load(tmp_path / "m.py", f"written_by_{model.t.target.name}")
+    data = [model.data(seed, 5 + seed) for seed in range(3)]
+    np.testing.assert_allclose([module.step(0.1, *d)[0] for d in data], before, rtol=1e-5)
+    model.t.save(tmp_path / "file")
+    module.restore(tmp_path / "file")
+    for name in ("w", "b", "variable(C).0", "noise.calls"):
+        np.testing.assert_array_equal(module.get(name), model.t.get(name))
+    x, _ = model.data(7)
+    np.testing.assert_allclose(module.predict(x), model.predict(x), rtol=1e-5)
+    assert len(model.t.computations) == 3 and model.run([5])
+
+
+def test_every_transformer_writes_what_was_asked_for(make, tmp_path):
+    """Options, kept tensors, structures and lengths that data have given."""
+    N, K = geon.Axis("N", "N of options"), geon.Axis("K", "K of options")
+    x = geon.placeholder(N, name="x")
+    v = geon.Variable(K, initial_value=lambda axes: np.arange(axes.lengths[0]), name="v")
+    twice = 2 * x
+    transformer = make()
+    transformer.computation({"a": twice, "b": [v * 1]}, x, keep=[twice], name="f", lengths={K: 4})
+    transformer.computation(geon.log(x), x, check="nan", name="checked")
+    transformer.computation(x + 1, x, specialize={N: 2}, plan=False, name="two")
+    transformer.allocate({K: 4})
+    transformer.write(tmp_path / "m.py")
+    module = load(tmp_path / "m.py", f"asked_of_{transformer.target.name}")
+    found = module.f([1, 2, 3])
+    np.testing.assert_array_equal(found["a"], [2, 4, 6])
+    np.testing.assert_array_equal(found["b"][0], [0, 1, 2, 3])
+    np.testing.assert_array_equal(module.two([1, 2]), [2, 3])
+    with pytest.raises(ValueError, match="specialized at .*test_written.py"):
+        module.two([1, 2, 3])
+    with pytest.raises(ArithmeticError, match="log"):
+        module.checked([-1])
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ class Record:
     The function takes ``pointers`` pointers, the last of them to the table of kept copies where it
     ``keeps`` any, and the open ``lengths``. ``work`` has the axes over which kernels go, with how
     many do; ``beside`` the bytes of results; ``checks`` by kernel the length that positions must
-    lie in, None for a check that values are finite.
+    lie in and whether they may count from its end, None for a check that values are finite.
     """
 
     file: str
@@ -64,7 +64,7 @@ class Record:
     beside: tuple[Size, ...]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     shown: dict[int, Shown]
-    checks: dict[int, Size | None]
+    checks: dict[int, tuple[Size, bool] | None]
 
 
 def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
@@ -89,7 +89,7 @@ def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Recor
             if kernel.op.primitive.name == "print"
         },
         {
-            number: kernel.op.attrs[0] if kernel.op.primitive.name == "checked" else None
+            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
             for number, kernel in enumerate(kernels)
             if kernel.raises
         },

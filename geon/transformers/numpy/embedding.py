@@ -8,19 +8,23 @@ from collections.abc import Iterable
 from types import ModuleType
 
 from ... import errors
-from ...op_graph import labelled, philox
+from ...op_graph import arrays, labelled, philox
 from ..runtime import (
     arguments,
     calls,
     checkpoint,
+    checkpoint_file,
     dims,
     feeding,
     files,
     memory,
     place,
     readers_writer,
+    selection,
     slot,
     state,
+    stored,
+    structure,
     written,
 )
 from . import long_sums, runtime
@@ -31,16 +35,21 @@ LIBRARY = (
     place,
     philox,
     dims,
+    arrays,
     labelled,
     memory,
     feeding,
     readers_writer,
     files,
+    checkpoint_file,
+    selection,
     checkpoint,
     slot,
     state,
+    stored,
     calls,
     arguments,
+    structure,
     long_sums,
     runtime,
     written,

@@ -6,15 +6,18 @@ geon's own files that feed, call, store and save; so it runs the same code as th
 
 from __future__ import annotations
 
+import ast
 import base64
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...errors import ArgumentError
 from ...op_graph.attributes import Frozen
-from ...op_graph.axes import Axes, default_lengths
+from ...op_graph.axes import Axes
+from ...op_graph.default_lengths import default_lengths
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
 from ...version import __version__
@@ -25,6 +28,7 @@ from ..plain import input_label
 from ..request import RESERVED
 from ..runtime import dims, feeding
 from ..runtime.files import path_text, replace, writable
+from ..runtime.structure import Fields, Items, Layout, Table
 from .embedding import WIDTH, comment, indented, library, section, trimmed
 from .operands import dtype_text, length_text
 
@@ -63,22 +67,26 @@ def initialize(force=False, **lengths):
 
 def save(path):
     """Write all persistent variables to the safetensors file ``path``, atomically."""
-    _state.save(path)
+    rt.save_state(_state, path)
 
 
-def restore(path):
-    """Read all persistent variables from a file; it is checked before anything changes."""
-    _state.restore(path)
+def restore(path, strict=True, only=None, rename=None):
+    """Read all persistent variables from a file; it is checked before anything changes.
+
+    With ``strict`` False those that fit, with ``only`` those of these names; ``rename`` has names
+    in the file with the names here; ``*`` is any text. What is returned says what was taken.
+    """
+    return rt.restore_state(_state, path, rt.Choice(strict, only, rename))
 
 
 def get(name):
     """A copy of the value of the variable of this name."""
-    return _state.get(_state.find(name))
+    return _state.get(rt.slot_named(_state, name))
 
 
 def set(name, value):
     """Set the variable of this name; ``value`` is an array over its axes."""
-    _state.put(_state.find(name), value)
+    _state.put(rt.slot_named(_state, name), value)
 '''
 
 FOOTER = """
@@ -107,7 +115,7 @@ def write_module(transformer: Transformer, path: str | os.PathLike[str]) -> None
         transformer.variables.state.usable()
         transformer.variables.rename()
         text = _Module(transformer).text()
-    replace(f"module {shown!r}", target, text.encode(), mode)
+    replace(f"module {shown!r}", target, [text.encode()], mode)
 
 
 class _Module:
@@ -173,6 +181,7 @@ class _Module:
             "        {  # kernels that can raise",
             *indented(raising, 3),
             "        },",
+            *([] if computation.layout is None else [f"        {_layout(computation.layout)},"]),
             "    )",
             "",
             "",
@@ -328,6 +337,30 @@ def _listed(items: Sequence[str], what: str) -> list[str]:
     if not items:
         return [f"    [],  # {what}"]
     return [f"    [  # {what}", *indented(items, 2), "    ],"]
+
+
+def _layout(layout: Layout | None) -> str:
+    """The structure of results as text; objects of the user's classes are plain namespaces."""
+    if layout is None:
+        return "None"
+    parts = f"[{', '.join(map(_layout, layout.parts))}]"
+    if isinstance(layout, Table):
+        return f"rt.Table({_keys(layout.keys)}, {parts})"
+    names = layout.names if isinstance(layout, (Fields, Items)) else ()
+    return f"rt.Fields({names!r}, {parts})" if names else f"rt.Items({parts})"
+
+
+def _keys(keys: Sequence[Any]) -> str:
+    text = repr(list(keys))
+    try:
+        same = ast.literal_eval(text) == list(keys)
+    except (ValueError, SyntaxError):
+        same = False
+    if not same:
+        raise ArgumentError(
+            f"the keys {text} of results cannot be written to a file; give texts or numbers"
+        )
+    return text
 
 
 def _dim(length: int | Length) -> str:

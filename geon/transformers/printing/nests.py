@@ -314,7 +314,7 @@ class _NestPrinter:
             add = c_expressions.strip_function("add", total.dtype, total.dtype)
             assert add is not None, "strips reduce sums of floats alone"
             self.scalars.calls(body, [add])
-            body.lines.append(StripCall(add, strips.sums(total.name), term))
+            body.lines.append(StripCall(add, strips.sums(total.name), (term,)))
         for keep in step.keeps:
             self.keep(body, keep, self.scalars.value(body, keep.value))
         body.lines += [self.store(body, store, [inner]) for store in step.stores]

@@ -299,9 +299,9 @@ class Bound:
 
     def failure(self, kernel: int, report: Any) -> Exception:
         """The error that a kernel reported."""
-        length = self.program.checks[kernel]
+        inside = self.program.checks[kernel]
         error: GeonError
-        if length is None:
+        if inside is None:
             value = report[3:4].view(np.float64)[0]
             error = NonFiniteError(
                 f"{report[1]} of {report[4]} values are not finite, the first is {value}; "
@@ -309,10 +309,11 @@ class Bound:
                 "ops"
             )
         else:
-            low, high, size = int(report[1]), int(report[2]), evaluate(length, self.lengths)
+            low, high, size = int(report[1]), int(report[2]), evaluate(inside[0], self.lengths)
+            first = -size if inside[1] else 0
             found = f"{low} to {high}" if low < high else str(low)
             error = IndexRangeError(
-                f"{found} where the axis has length {size}; positions must lie in {-size} to "
+                f"{found} where the axis has length {size}; positions must lie in {first} to "
                 f"{size - 1}: check the data, or geon.clip them"
             )
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known

@@ -14,7 +14,7 @@ from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
 from ..kernels.elements import examined
 from ..printing import c_expressions
-from ..printing.c_functions import C_TYPES, SUFFIXES
+from ..printing.c_types import C_TYPES, SUFFIXES
 from ..printing.parameters import Parameter
 from .launches import Grid
 from .naming import Doubled, Function, KernelNames, Moved, Part
@@ -50,10 +50,11 @@ def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
     """Whether the smallest or the largest position lies outside."""
     found = examined(op)
     length = names.length(op.attrs[0])
+    lowest = f"-({length})" if op.attrs[1] else "0"
     low, high = names.memory(found[0]), names.memory(found[-1])
     body = [
         f"const int64_t low = (int64_t)*{low}, high = (int64_t)*{high};",
-        f"if (low >= -({length}) && high < {length}) return;",
+        f"if (low >= {lowest} && high < {length}) return;",
         "failed[1] = low;",
         "failed[2] = high;",
         f"failed[0] = {number + 1};",

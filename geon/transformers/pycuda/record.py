@@ -51,7 +51,7 @@ def record_of(plan: Plan, module: Module) -> Record:
         tuple([(op.axes.lengths, op.dtype) for op in outputs]),
         frozenset(map(space_of, kernels)),
         {
-            number: kernel.op.attrs[0] if kernel.op.primitive.name == "checked" else None
+            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
             for number, kernel in enumerate(kernels)
             if kernel.raises
         },

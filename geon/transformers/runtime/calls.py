@@ -104,6 +104,7 @@ class Call:
         self.open = any(not isinstance(d, int) for *_, dims in inputs for d in dims)
         self.lock = threading.Lock()
         self.defaults: dict[str, int] | None = None
+        self.origins: dict[str, str] = {}  # what set each of these
         self.bindings: dict[tuple[Any, ...], Binding] = {}
         self.free: deque[Workspace] = deque()
 
@@ -322,9 +323,9 @@ class Call:
         with self.lock:
             if self.defaults is None:
                 self.defaults = dict(self.state.defaults())
+                self.origins = {name: self.state.default_origin(name) for name in self.defaults}
         lengths = Lengths({**self.defaults, **self.fixed})
-        origin = dict.fromkeys(self.defaults, "the default set by axis.length")
-        origin.update(dict.fromkeys(self.fixed, "lengths="))
+        origin = {**self.origins, **dict.fromkeys(self.fixed, "lengths=")}
         held = [(s.label, s.dims, s.shape) for s in self.slots if s.value is not None]
         given = [
             (label, dims, array.shape)

@@ -1,38 +1,32 @@
-"""Checkpoint files: the persistent variables of a transformer as one safetensors file.
+"""Checkpoints: the persistent variables of a transformer, saved to and loaded from one file."""
 
-A file has one entry per variable under its key. Its metadata hold ``format`` (``geon``),
-``version`` and ``entries``: JSON that gives for each key its axes (names and lengths) and whether
-the key is automatic, that is, made by counting.
-"""
+from __future__ import annotations
 
 import itertools
-import json
 import os
-import stat
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...errors import CheckpointError
+from ...errors import CheckpointError, FeedError
+from .checkpoint_file import (
+    RESERVED_KEY,
+    Contents,
+    Saved,
+    axes_text,
+    file_pieces,
+    is_known,
+    with_file,
+)
+from .feeding import convert
 from .files import path_text, replace, writable
+from .selection import Choice, Restored
 
-CHECKPOINT_FORMAT = "geon"
-CHECKPOINT_VERSION = 1
-
-_RESERVED = "__metadata__"
 _ENTRIES_LISTED = 8
-
-# What safetensors calls each dtype, and its name here.
-_DTYPES = {
-    "BOOL": "bool",
-    "BF16": "bfloat16",
-    **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
-    **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
-}
+_HOME = ", or restore into the model that saved the file"
 
 
 @dataclass(frozen=True)
@@ -51,15 +45,6 @@ class Entry:
     label: str
 
 
-@dataclass(frozen=True)
-class _Saved:
-    """One entry as a file has it."""
-
-    axes: tuple[tuple[str, int], ...]
-    dtype: str
-    automatic: bool
-
-
 # Keys --------------------------------------------------------------------------------------------
 
 
@@ -75,7 +60,7 @@ def keys_for(variables: Iterable[tuple[str | None, str, tuple[str, ...], str]]) 
         form = f"{kind}({','.join(axis_names)})"
         key = f"{form}.{counts[form]}" if name is None else name
         counts[form] += name is None
-        if key in owners or key == _RESERVED:
+        if key in owners or key == RESERVED_KEY:
             holder = owners.get(key, "the header of the file")
             raise CheckpointError(
                 f"two things of one checkpoint have the name {key!r}: {holder} and {label}; "
@@ -83,6 +68,11 @@ def keys_for(variables: Iterable[tuple[str | None, str, tuple[str, ...], str]]) 
             )
         owners[key] = label
     return list(owners)
+
+
+def _form_of(key: str) -> str:
+    """What an automatic key counts."""
+    return key.rpartition(".")[0]
 
 
 # Saving ------------------------------------------------------------------------------------------
@@ -94,28 +84,22 @@ def save(
     """Writes ``arrays``, in the order of ``entries``, as the checkpoint at ``path``.
 
     Killed at any instant, the old file or the new one is whole (a ``.geon-*.tmp`` may stay beside
-    it); after an exception no temporary stays. A replaced file keeps its permission bits, a link
-    stays a link. Memory holds the file's bytes beside the arrays. Raises ``CheckpointError``.
+    it until the next save there); after an exception no temporary stays. A replaced file keeps its
+    permission bits, a link stays a link. Memory holds the file's bytes beside the arrays. Raises
+    ``CheckpointError``.
     """
-    from safetensors.numpy import save as serialized
-
     shown = path_text(path)
     target, mode = writable(f"checkpoint {shown!r}", shown)
     tensors = {}
     notes = {}
     for entry, array in zip(entries, arrays, strict=True):
-        tensors[entry.key] = _checked(shown, entry, array)
-        axes = [[name, size] for (name, _), size in zip(entry.axes, array.shape, strict=True)]
-        notes[entry.key] = {"axes": axes, "automatic": entry.automatic}
-    metadata = {
-        "format": CHECKPOINT_FORMAT,
-        "version": str(CHECKPOINT_VERSION),
-        "entries": json.dumps(notes),
-    }
-    replace(f"checkpoint {shown!r}", target, serialized(tensors, metadata), mode)
+        tensors[entry.key] = _checked_value(shown, entry, array)
+        axes = tuple((name, size) for (name, _), size in zip(entry.axes, array.shape, strict=True))
+        notes[entry.key] = Saved(axes, entry.dtype, entry.automatic)
+    replace(f"checkpoint {shown!r}", target, file_pieces(tensors, notes), mode)
 
 
-def _checked(shown: str, entry: Entry, array: np.ndarray) -> np.ndarray:
+def _checked_value(shown: str, entry: Entry, array: np.ndarray) -> np.ndarray:
     """``array`` as the file holds it: its axes and dtype are the entry's, its bytes in order."""
     expected = _dtype(entry.dtype)
     sizes = [size for _, size in entry.axes]
@@ -125,7 +109,7 @@ def _checked(shown: str, entry: Entry, array: np.ndarray) -> np.ndarray:
     if not same_axes or array.dtype.newbyteorder("=") != expected:
         raise CheckpointError(
             f"checkpoint {shown!r}: entry {entry.key!r} ({entry.label}) is {entry.dtype} over "
-            f"{_axes_text(entry.axes)}, but its value is {array.dtype} of shape {array.shape}; "
+            f"{axes_text(entry.axes)}, but its value is {array.dtype} of shape {array.shape}; "
             "set a value that fits the variable"
         )
     return np.asarray(array, dtype=expected, order="C")
@@ -144,169 +128,197 @@ def _dtype(name: str) -> np.dtype[Any]:
 # Loading -----------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str], entries: Sequence[Entry]) -> list[np.ndarray]:
-    """The arrays of the checkpoint at ``path`` in the order of ``entries``, fresh and writable.
+def load(
+    path: str | os.PathLike[str], entries: Sequence[Entry], choice: Choice
+) -> tuple[list[np.ndarray | None], Restored]:
+    """The arrays of the file at ``path`` in the order of ``entries``, fresh, and what was taken.
 
-    Everything is checked before anything is returned. Raises ``CheckpointError`` for a file that
-    is missing, damaged, cut off, no checkpoint or of a newer version, and for an entry that is
-    missing, extra, ambiguous, or has other axes, lengths or dtype than its variable.
+    None stands for those that are not set. Everything is checked before anything is returned.
+    Raises ``CheckpointError`` for a file that is missing, damaged, cut off or of a newer version,
+    and, as ``choice`` asks, for an entry that is missing, extra, ambiguous, or has other axes,
+    lengths or dtype than its variable.
     """
-    from safetensors import SafetensorError, safe_open
+    found: tuple[list[np.ndarray | None], Restored] = with_file(
+        path, lambda contents: _Loading(contents, entries, choice).done()
+    )
+    return found
 
-    shown = path_text(path)
-    try:
-        if not stat.S_ISREG(os.stat(shown).st_mode):
+
+class _Loading:
+    """One file, the variables that it may go into, and what was asked for."""
+
+    def __init__(self, contents: Contents, entries: Sequence[Entry], choice: Choice) -> None:
+        self.contents, self.entries, self.choice = contents, entries, choice
+        self.shown, self.saved = contents.shown, contents.saved
+        self.wanted = choice.chosen(self.shown, [entry.key for entry in entries])
+        self.names = choice.names(self.shown, self.saved)
+        self.kept: dict[str, str] = {}
+
+    def done(self) -> tuple[list[np.ndarray | None], Restored]:
+        """The arrays and the report."""
+        chosen = [entry for entry in self.entries if entry.key in self.wanted]
+        self.kept = {e.key: "not among only=" for e in self.entries if e.key not in self.wanted}
+        self.check_ambiguity(chosen)
+        self.check_presence(chosen)
+        arrays = {}
+        for entry in chosen:
+            if entry.key not in self.kept:
+                array = self.array(entry)
+                if array is not None:
+                    arrays[entry.key] = array
+        taken = {key: self.names[key] for key in arrays}
+        if chosen and not taken:
             raise CheckpointError(
-                f"checkpoint {shown!r} cannot be read: that is a folder or a device, not a file; "
-                "give the path that save was given"
+                f"checkpoint {self.shown!r} has nothing for the variables here"
+                f"{_listing('; it has', list(self.saved))}"
+                f"{_listing('; the variables are', [e.key for e in chosen])}; rename= matches them"
             )
-        # Opened here too: safe_open says of a file without permission that it does not exist.
-        with open(shown, "rb"), safe_open(shown, framework="numpy") as file:
-            saved = _saved_entries(shown, file)
-            _check_ambiguity(shown, entries)
-            _check_presence(shown, entries, saved)
-            for entry in entries:
-                _check_form(shown, entry, saved[entry.key])
-            return [_fresh(file.get_tensor(entry.key)) for entry in entries]
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"checkpoint {shown!r} does not exist; give the path that save was given"
-        ) from error
-    except OSError as error:
-        raise CheckpointError(
-            f"checkpoint {shown!r} cannot be read: {error.strerror or error}; make it readable or "
-            "give another path"
-        ) from error
-    except SafetensorError as error:
-        raise CheckpointError(
-            f"checkpoint {shown!r} is no safetensors file, or it is cut off or damaged ({error}); "
-            "restore from another one"
-        ) from error
+        given = {entry: name for name, entry in self.names.items()}
+        left = {
+            entry: self.why_left(given.get(entry))
+            for entry in self.saved
+            if entry not in taken.values()
+        }
+        kept = {e.key: self.kept[e.key] for e in self.entries if e.key in self.kept}
+        found = [arrays.get(entry.key) for entry in self.entries]
+        return found, Restored(self.shown, taken, kept, left)
+
+    def why_left(self, name: str | None) -> str:
+        """Why an entry that has this name here was not used."""
+        if name is None:
+            return "rename= gave None"
+        return "it did not fit" if name in self.kept else "no variable has its name"
+
+    def refuse(self, entry: Entry, why: str, rest: str) -> None:
+        """Raise for an entry that cannot be taken, or note why it was not."""
+        if self.choice.strict:
+            raise CheckpointError(f"checkpoint {self.shown!r}: {why}; {rest}")
+        self.kept[entry.key] = why
+
+    def check_ambiguity(self, chosen: Sequence[Entry]) -> None:
+        """Refuses unnamed variables that another's entry would fit: counting could have swapped.
+
+        Where a file is taken in part, the counts in it must be those of the variables here.
+        """
+        unnamed = [entry for entry in self.entries if entry.automatic]
+        both = {entry.key for entry in chosen}
+        for first, second in itertools.combinations(unnamed, 2):
+            if _same_form(first, second) and both & {first.key, second.key}:
+                for entry in (first, second):
+                    self.refuse(
+                        entry,
+                        f"entry {first.key!r} is ambiguous: it could belong to "
+                        f"{first.label} or to {second.label}, both {first.dtype} over "
+                        f"{axes_text(first.axes)} and without a name",
+                        "name the variables and save again (or, for a file that exists, give each "
+                        f"the name of its entry: name={first.key!r} and name={second.key!r})",
+                    )
+        if self.choice.whole and self.choice.rename is None:
+            return
+        here = Counter(_form_of(entry.key) for entry in unnamed)
+        there = Counter(_form_of(key) for key, saved in self.saved.items() if saved.automatic)
+        for entry in chosen:
+            name = self.names.get(entry.key)
+            if entry.automatic and name is not None and self.saved[name].automatic:
+                form = _form_of(entry.key)
+                if here[form] != there[form]:
+                    self.refuse(
+                        entry,
+                        f"the name of entry {name!r} was made by counting, and the file has "
+                        f"{there[form]} of {form} where there are {here[form]} here, so it may be "
+                        f"another's than that of {entry.label}",
+                        "give the variable a name= and the entry that name with rename=",
+                    )
+
+    def check_presence(self, chosen: Sequence[Entry]) -> None:
+        """Every chosen variable has an entry, and, of a whole file, every entry a variable."""
+        expected = {entry.key for entry in self.entries}
+        extra = [entry for name, entry in self.names.items() if name not in expected]
+        missing = [entry for entry in chosen if entry.key not in self.names]
+        if not self.choice.strict:
+            self.kept.update((entry.key, "the file has no such entry") for entry in missing)
+            return
+        if missing:
+            others = [entry.key for entry in missing[1:]]
+            raise CheckpointError(
+                f"checkpoint {self.shown!r} has no entry {missing[0].key!r}, which is expected for "
+                f"{missing[0].label}{_listing('; also missing', others)}"
+                f"{_listing('; in the file and of no variable', extra)}; give the variable the "
+                "name= that it was saved under, match them with rename=, take what there is with "
+                f"strict=False{_HOME}"
+            )
+        if extra and self.choice.whole:
+            first = self.saved[extra[0]]
+            counted = ", a name made by counting" if first.automatic else ""
+            raise CheckpointError(
+                f"checkpoint {self.shown!r} has the extra entry {extra[0]!r}{counted} "
+                f"({first.dtype} over {axes_text(first.axes)}), which no persistent variable of "
+                f"this transformer takes{_listing('; also extra', extra[1:])}; make the "
+                "computation that uses it before restoring, take those of the variables here with "
+                f'only="*"{_HOME}'
+            )
+
+    def array(self, entry: Entry) -> np.ndarray | None:
+        """The value of one variable; None where it does not fit and need not."""
+        name = self.names[entry.key]
+        saved = self.saved[name]
+        wrong = _misfit(name, entry, saved)
+        if wrong is not None:
+            self.refuse(entry, wrong[0], wrong[1] + _HOME)
+            return None
+        array = self.contents.read(name)
+        if saved.named:
+            return _fresh(array)
+        try:
+            return np.array(convert(_fresh(array), _dtype(entry.dtype), entry.label))
+        except FeedError as error:
+            self.refuse(entry, f"entry {name!r}: {error}", "build the variable with its dtype")
+            return None
 
 
 def _fresh(array: np.ndarray) -> np.ndarray:
-    """An own copy; a byte that is no proper bool, in a damaged file, counts as true."""
+    """An own copy; a byte that is no proper bool, in another program's file, counts as true."""
     return np.array(array.view(np.uint8) != 0 if array.dtype == np.bool_ else array)
 
 
-def _saved_entries(shown: str, file: Any) -> dict[str, _Saved]:
-    """What the header says of each entry, checked against the metadata."""
-    metadata = file.metadata() or {}
-    if metadata.get("format") != CHECKPOINT_FORMAT:
-        raise CheckpointError(
-            f"checkpoint {shown!r} is a safetensors file but no checkpoint of geon: its metadata "
-            f"say format {metadata.get('format')!r}, not {CHECKPOINT_FORMAT!r}; give a file that "
-            "save has written"
+def _same_form(first: Entry, second: Entry) -> bool:
+    same_axes = _names(first.axes) == _names(second.axes) and all(
+        None in (one, other) or one == other
+        for (_, one), (_, other) in zip(first.axes, second.axes, strict=True)
+    )
+    return same_axes and (first.kind, first.dtype) == (second.kind, second.dtype)
+
+
+def _misfit(name: str, entry: Entry, saved: Saved) -> tuple[str, str] | None:
+    """What an entry of the file has that its variable has not, and the cure; None where it fits."""
+
+    def told(has: str, expected: str, cure: str) -> tuple[str, str]:
+        return f"entry {name!r} has {has}, but {expected} is expected for {entry.label}", cure
+
+    has, expected = axes_text(saved.axes), axes_text(entry.axes)
+    if not saved.named:
+        fits = len(saved.shape) == len(entry.axes) and all(
+            length in (None, size)
+            for size, (_, length) in zip(saved.shape, entry.axes, strict=True)
         )
-    version = metadata.get("version", "")
-    if version != str(CHECKPOINT_VERSION):
-        if version.isdecimal() and int(version[:9]) > CHECKPOINT_VERSION:
-            raise CheckpointError(
-                f"checkpoint {shown!r} has format version {version}, this geon reads up to "
-                f"{CHECKPOINT_VERSION}; upgrade geon"
-            )
-        raise _damaged(shown, f"its format version is {version!r}, not {CHECKPOINT_VERSION}")
-    try:
-        notes = json.loads(metadata.get("entries", ""))
-    except (ValueError, RecursionError) as error:
-        raise _damaged(shown, f"its list of entries is no JSON ({error})") from error
-    if not isinstance(notes, dict) or set(notes) != set(file.keys()):
-        raise _damaged(shown, "its list of entries does not name the entries it has")
-    return {key: _saved_entry(shown, key, note, file.get_slice(key)) for key, note in notes.items()}
-
-
-def _saved_entry(shown: str, key: str, note: Any, tensor: Any) -> _Saved:
-    """One entry: the axes that the metadata state must have the lengths of the stored shape."""
-    match note:
-        case {"axes": list(pairs), "automatic": bool(automatic)} if all(
-            isinstance(pair, list) and list(map(type, pair)) == [str, int] for pair in pairs
-        ):
-            axes = tuple((name, size) for name, size in pairs)
-        case _:
-            raise _damaged(shown, f"what it says of entry {key!r} is malformed: {note!r}")
-    shape = tuple(tensor.get_shape())
-    if tuple(size for _, size in axes) != shape:
-        raise _damaged(shown, f"entry {key!r} is over {_axes_text(axes)} but has shape {shape}")
-    code = str(tensor.get_dtype())
-    return _Saved(axes, _DTYPES.get(code, code), automatic)
-
-
-def _damaged(shown: str, what: str) -> CheckpointError:
-    return CheckpointError(f"checkpoint {shown!r} is damaged: {what}; restore from another one")
-
-
-# What a file has against what is expected --------------------------------------------------------
-
-
-def _check_ambiguity(shown: str, entries: Sequence[Entry]) -> None:
-    """Refuses two unnamed variables that one entry would fit: counting could have swapped them."""
-    unnamed = [entry for entry in entries if entry.automatic]
-    for first, second in itertools.combinations(unnamed, 2):
-        same_axes = _names(first.axes) == _names(second.axes) and all(
-            None in (one, other) or one == other
-            for (_, one), (_, other) in zip(first.axes, second.axes, strict=True)
-        )
-        if same_axes and (first.kind, first.dtype) == (second.kind, second.dtype):
-            raise CheckpointError(
-                f"checkpoint {shown!r}: entry {first.key!r} is ambiguous: it could belong to "
-                f"{first.label} or to {second.label}, both {first.dtype} over "
-                f"{_axes_text(first.axes)} and without a name; name the variables and save again "
-                "(or, for a file that exists, give each the name of its entry: "
-                f"name={first.key!r} and name={second.key!r})"
-            )
-
-
-def _check_presence(shown: str, entries: Sequence[Entry], saved: Mapping[str, _Saved]) -> None:
-    """Every variable has an entry and every entry a variable."""
-    expected = {entry.key for entry in entries}
-    extra = [key for key in saved if key not in expected]
-    missing = [entry for entry in entries if entry.key not in saved]
-    if missing:
-        others = [entry.key for entry in missing[1:]]
-        raise CheckpointError(
-            f"checkpoint {shown!r} has no entry {missing[0].key!r}, which is expected for "
-            f"{missing[0].label}{_listing('; also missing', others)}"
-            f"{_listing('; in the file and of no variable', extra)}; give the variable the name= "
-            "that it was saved under, or restore into the model that saved the file"
-        )
-    if extra:
-        first = saved[extra[0]]
-        counted = ", a name made by counting" if first.automatic else ""
-        raise CheckpointError(
-            f"checkpoint {shown!r} has the extra entry {extra[0]!r}{counted} ({first.dtype} over "
-            f"{_axes_text(first.axes)}), which no persistent variable of this transformer takes"
-            f"{_listing('; also extra', extra[1:])}; make the computation that uses it before "
-            "restoring, or restore into the model that saved the file"
-        )
-
-
-def _check_form(shown: str, entry: Entry, saved: _Saved) -> None:
-    """Axes, lengths and dtype of one entry are its variable's."""
-
-    def check(right: bool, has: str, expected: str, cure: str) -> None:
-        if not right:
-            raise CheckpointError(
-                f"checkpoint {shown!r}: entry {entry.key!r} has {has}, but {expected} is expected "
-                f"for {entry.label}; {cure}, or restore into the model that saved the file"
-            )
-
-    has, expected = _axes_text(saved.axes), _axes_text(entry.axes)
-    same_names = _names(saved.axes) == _names(entry.axes)
-    check(same_names, f"the axes {has}", expected, f"build the variable over {has}")
-    same_dtype = saved.dtype == entry.dtype
-    cure = f"build the variable with dtype={saved.dtype!r}"
-    check(same_dtype, f"dtype {saved.dtype}", entry.dtype, cure)
-    for (name, size), (_, length) in zip(saved.axes, entry.axes, strict=True):
-        cure = f"give {name} the length {size} before the variable is allocated"
-        check(length in (None, size), f"length {size} along {name}", f"{length}", cure)
+        cure = "its axes have no names, so they must be in the order of the variable's"
+        if fits and not is_known(saved.dtype):
+            return told(f"dtype {saved.dtype}", entry.dtype, "write it with another dtype")
+        return None if fits else told(f"shape {saved.shape}", expected, cure)
+    if _names(saved.axes) != _names(entry.axes):
+        return told(f"the axes {has}", expected, f"build the variable over {has}")
+    if saved.dtype != entry.dtype:
+        cure = f"build the variable with dtype={saved.dtype!r}"
+        return told(f"dtype {saved.dtype}", entry.dtype, cure)
+    for (axis, size), (_, length) in zip(saved.axes, entry.axes, strict=True):
+        if length not in (None, size):
+            cure = f"give {axis} the length {size} before the variable is allocated"
+            return told(f"length {size} along {axis}", f"{length}", cure)
+    return None
 
 
 def _names(axes: Sequence[tuple[str, int | None]]) -> list[str]:
     return [name for name, _ in axes]
-
-
-def _axes_text(axes: Sequence[tuple[str, int | None]]) -> str:
-    return f"({', '.join(name if size is None else f'{name}={size}' for name, size in axes)})"
 
 
 def _listing(what: str, keys: Sequence[str]) -> str:

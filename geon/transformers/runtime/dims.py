@@ -26,12 +26,17 @@ class Lengths(dict[str, int]):
     """The integers of open names; one that is missing raises ``AxisError``."""
 
     def __missing__(self, name: str) -> int:
-        error = AxisError(
-            f"nothing gives the open length {name}: no data of this call have it; set the axis's "
-            f"length, or give lengths={{{name}: ...}} to transformer.computation"
-        )
+        error = AxisError(ungiven(name))
         error.open_name = name
         raise error
+
+
+def ungiven(name: str) -> str:
+    """What to say where nothing gives an open length."""
+    return (
+        f"nothing gives the open length {name}: no data of this call have it; set the axis's "
+        f"length, or give lengths={{{name}: ...}} to transformer.computation"
+    )
 
 
 def known(dim: Any, lengths: Mapping[str, int]) -> bool:

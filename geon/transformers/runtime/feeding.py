@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FeedError
+from ...op_graph.arrays import array_of, refuse_kind
 from ...op_graph.labelled import by_name
 from .memory import Memory
 
@@ -54,14 +55,28 @@ def make_feed(
             made = convert(by_name(value, names, label), dtype, label)
         if made.ndim != ndim or any(made.shape[k] != n for k, n in fixed):
             raise FeedError(
-                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}: one "
-                "dimension for each axis, in their order"
+                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}: "
+                f"{misfit(names, dims, made.shape)}"
             )
         if made.flags.num & READABLE != READABLE:
             made = np.ascontiguousarray(made).reshape(made.shape)
         return made
 
     return feed
+
+
+def misfit(names: Sequence[str], dims: Sequence[Any], shape: Sequence[int]) -> str:
+    """Which axes do not fit data of this shape, and what to give."""
+    if len(shape) != len(dims):
+        return "one dimension for each axis, in their order"
+    wrong = [
+        f"axis {name} has length {length} and dimension {k} of the data {size}"
+        for k, (name, length, size) in enumerate(zip(names, dims, shape, strict=True))
+        if isinstance(length, int) and length != size
+    ]
+    fits = sorted(shape) == sorted(dims) if all(isinstance(n, int) for n in dims) else False
+    cure = "transpose the data" if fits else "give data of these lengths"
+    return f"{'; '.join(wrong)}; {cure}, dimensions in the order of the axes"
 
 
 def make_feed_of(
@@ -103,21 +118,10 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
     What has memory to show, by NumPy's array interface, the buffer protocol or ``__dlpack__``, is
     not copied where it has the dtype.
     """
-    try:
-        shows = hasattr(value, "__dlpack__") and not (
-            hasattr(value, "__array__") or hasattr(value, "__array_interface__")
-        )
-        given = np.from_dlpack(value) if shows else np.asarray(value)
-    except Exception as error:
-        raise FeedError(
-            f"{label} was given {type(value).__name__}, which is no array: {error}"
-        ) from error
+    given = array_of(value, label)
     if given.dtype == dtype:
         return given
-    if given.dtype.kind in "OSUMmc" or (given.dtype.kind == "V" and given.dtype.itemsize != 2):
-        raise FeedError(
-            f"{label} was given an array of dtype {given.dtype}; it needs {dtype}: convert it first"
-        )
+    refuse_kind(given, label, f"it needs {dtype}", FeedError)
     if _kind(given.dtype) > _kind(dtype):
         cure = "compare them with something" if _kind(dtype) == 0 else "round and convert them"
         raise FeedError(f"{label} was given {given.dtype} values; it needs {dtype}: {cure} first")

@@ -6,9 +6,19 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterable
+from string import hexdigits
 from typing import Any
 
 from ...errors import ArgumentError, CheckpointError
+
+try:
+    import fcntl
+except ImportError:  # a system without file locks
+    fcntl = None  # type: ignore[assignment]
+
+BEGIN = ".geon-"  # of the name of a temporary file; then come digits
+END = ".tmp"
 
 
 def path_text(path: Any) -> str:
@@ -59,20 +69,28 @@ def writable(what: str, path: str) -> tuple[str, int | None]:
     return target, stat.S_IMODE(status.st_mode)
 
 
-def replace(what: str, target: str, content: bytes, mode: int | None) -> None:
-    """Puts ``content`` at ``target`` in one step: a temporary file, flushed and renamed."""
-    folder = os.path.dirname(target)
-    import secrets  # loads OpenSSL, which nothing else here needs
+def replace(what: str, target: str, pieces: Iterable[Any], mode: int | None) -> None:
+    """Puts the bytes of ``pieces`` at ``target`` in one step: a temporary file, flushed, renamed.
 
-    temporary = os.path.join(folder, f".geon-{secrets.token_hex(8)}.tmp")
+    Temporary files that killed writers left in the folder are removed, where the system has locks
+    by which those that are still written are known.
+    """
+    folder = os.path.dirname(target)
+    remove_left(folder)
+    temporary = ""
     try:
-        with open(temporary, "xb") as file:
-            file.write(content)
+        file, temporary = _new_file(folder)
+        with file:
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             if mode is not None:
                 os.chmod(temporary, mode)
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            if fcntl is not None:  # while it is locked: nobody may take it for one that was left
+                os.replace(temporary, target)
+        if fcntl is None:
+            os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
@@ -87,6 +105,51 @@ def replace(what: str, target: str, content: bytes, mode: int | None) -> None:
             f"folder cannot be flushed ({error.strerror or error}); make the folder readable and "
             "save again"
         ) from error
+
+
+def _new_file(folder: str) -> tuple[Any, str]:
+    """A new file, locked as long as it is open, and its path."""
+    import secrets  # loads OpenSSL, which nothing else here needs
+
+    while True:
+        path = os.path.join(folder, f"{BEGIN}{secrets.token_hex(8)}{END}")
+        file = open(path, "xb")  # noqa: SIM115  # whoever asked for it closes it
+        if fcntl is None or _locked(file.fileno(), path):
+            return file, path
+        file.close()  # another writer took it for one that was left, and removes it
+
+
+def _locked(descriptor: int, path: str) -> bool:
+    """Lock a file; whether that was possible, and the path is still its own."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        # Some network file systems have no locks; then nothing there counts as left either.
+        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+
+
+def remove_left(folder: str) -> None:
+    """Remove temporary files that no process has open any more; what cannot be is left there."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder or "."):
+            if _is_temporary(name):
+                _remove_unlocked(os.path.join(folder, name))
+
+
+def _is_temporary(name: str) -> bool:
+    digits = name.removeprefix(BEGIN).removesuffix(END)
+    return name == BEGIN + digits + END and len(digits) == 16 and set(digits) <= set(hexdigits)
+
+
+def _remove_unlocked(path: str) -> None:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(path)
 
 
 def _sync_folder(folder: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -13,12 +12,10 @@ import numpy as np
 from ...errors import (
     ArgumentError,
     AxisError,
-    CheckpointError,
     ClosedError,
     FeedError,
     SizeError,
 )
-from .checkpoint import Entry, keys_for, load, save
 from .dims import check_size, known, open_sizes, resolve
 from .feeding import make_feed_of
 from .memory import HOST, Memory
@@ -29,17 +26,20 @@ from .slot import Slot as Slot
 class State:
     """The storage of a transformer: one value for each variable, and the lock that calls take.
 
-    ``defaults`` gives the default lengths of open names, ``memory`` is where values lie. Locks are
-    taken in this order: ``lock``, then ``access``.
+    ``defaults`` gives the default lengths of open names, ``default_origin`` what set one of them,
+    ``memory`` is where values lie. Locks are taken in this order: ``lock``, then ``access``.
     """
 
     def __init__(
-        self, defaults: Callable[[], Mapping[str, int]] = dict, memory: Memory = HOST
+        self,
+        defaults: Callable[[], Mapping[str, int]] = dict,
+        memory: Memory = HOST,
+        default_origin: Callable[[str], str] = "the default length of {}".format,
     ) -> None:
         self.memory = memory
         self.access = ReadersWriterLock()
         self.lock = threading.RLock()
-        self.defaults = defaults
+        self.defaults, self.default_origin = defaults, default_origin
         self.slots: list[Slot] = []
         self.starting: list[Slot] = []
         self.tentative: list[Slot] = []  # got memory in a call that has not succeeded yet
@@ -88,7 +88,7 @@ class State:
                     ("the call, lengths= or axis.length", lengths),
                 ]
                 if name not in lengths and name not in held:
-                    places.append(("axis.length", self.defaults()))
+                    places.append((self.default_origin(name), self.defaults()))
                 sizes = [(where, source[name]) for where, source in places if name in source]
                 for where, size in sizes[1:]:
                     if size != sizes[0][1]:
@@ -306,96 +306,3 @@ class State:
                 self.memory.copy_in(array, slot.value)
                 self.memory.synchronise()
                 slot.ready = True
-
-    def find(self, name: str) -> Slot:
-        """The slot of that name, or of that key in checkpoints."""
-        found = [slot for slot in self.slots if slot.name == name]
-        if not found:
-            unnamed = [slot for slot in self.slots if slot.name is None and slot.persistent]
-            keys = keys_for([(None, "variable", slot.axes, slot.label) for slot in unnamed])
-            found = [slot for slot, key in zip(unnamed, keys, strict=True) if key == name]
-            if not found:
-                names = [*(s.name for s in self.slots if s.name is not None), *keys]
-                raise ArgumentError(
-                    f"there is no variable {name!r}; there are {', '.join(names) or 'none'}"
-                )
-        if len(found) > 1:
-            raise ArgumentError(f"{' and '.join(s.label for s in found)} have one name; rename one")
-        return found[0]
-
-    # Checkpoints --------------------------------------------------------------------------------
-
-    def entries(self) -> tuple[list[Slot], list[Entry]]:
-        """The persistent variables, and each as a checkpoint sees it."""
-        slots = [slot for slot in self.slots if slot.persistent]
-        keys = keys_for([(s.name, "variable", s.axes, s.label) for s in slots])
-        common = {**self.defaults(), **self.lengths()}
-        entries = []
-        for slot, key in zip(slots, keys, strict=True):
-            lengths = {**common, **slot.learned}
-            shape: Sequence[int | None] = [
-                resolve(dim, lengths) if known(dim, lengths) else None for dim in slot.dims
-            ]
-            if slot.value is not None:
-                shape = slot.shape
-            axes = tuple(zip(slot.axes, shape, strict=True))
-            entries.append(
-                Entry(key, slot.name is None, "variable", axes, slot.dtype.name, slot.label)
-            )
-        return slots, entries
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all persistent variables to a file; those not yet set are initialized first."""
-        with self.lock:
-            self.usable()
-            slots, _ = self.entries()
-            self.ensure(slots, slots, {})
-            self.tentative = []
-            _, entries = self.entries()
-            with Reading(self.access):
-                arrays = [self.memory.copy_out(slot.value) for slot in slots]
-                self.memory.synchronise()
-        save(path, entries, arrays)
-
-    def restore(self, path: str | os.PathLike[str]) -> None:
-        """Read all persistent variables from a file; everything is checked before any changes."""
-        with self.lock:
-            self.usable()
-            slots, entries = self.entries()
-            arrays = load(path, entries)
-            lengths = self.lengths()
-            for slot, array in zip(slots, arrays, strict=True):
-                for name, size in open_sizes(slot.dims, array.shape):
-                    if lengths.setdefault(name, size) != size:
-                        raise self.contradiction(path, slot, name, size, lengths[name])
-            for slot, array in zip(slots, arrays, strict=True):
-                for dim, size in zip(slot.dims, array.shape, strict=True):
-                    if known(dim, lengths) and resolve(dim, lengths) != size:
-                        raise self.contradiction(path, slot, dim, size, resolve(dim, lengths))
-            with Writing(self.access):
-                copies = [
-                    self.memory.copy_in(array) if slot.value is None else None
-                    for slot, array in zip(slots, arrays, strict=True)
-                ]  # before any changes: there may be no memory for one
-                self.tentative = []
-                self.version += 1
-                for slot, array, copy in zip(slots, arrays, copies, strict=True):
-                    if slot.value is None:
-                        slot.value, slot.shape = copy, array.shape
-                        slot.lengths = {
-                            n: lengths[n] for n, _ in open_sizes(slot.dims, array.shape)
-                        }
-                    else:
-                        self.memory.copy_in(array, slot.value)
-                    slot.ready = True
-                self.memory.synchronise()
-
-    def contradiction(
-        self, path: str | os.PathLike[str], slot: Slot, dim: Any, size: int, other: int
-    ) -> CheckpointError:
-        """The error for a file whose lengths do not fit each other or the variables there are."""
-        return CheckpointError(
-            f"checkpoint {str(path)!r} gives {slot.label} the length {size} for {dim}, which is "
-            f"{other} in other variables; nothing was changed; restore into a new transformer, or "
-            "into the model that saved the file"
-        )

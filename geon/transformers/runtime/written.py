@@ -12,6 +12,7 @@ from ...errors import IndexRangeError, NonFiniteError
 from .arguments import arrange
 from .calls import Call, explained
 from .state import Slot, State
+from .structure import Layout
 
 
 class Function:
@@ -19,7 +20,8 @@ class Function:
 
     ``names`` are those of the placeholders, ``values`` says for each result whether it is a value
     (an effect gives None), ``single`` whether it is given as it is rather than in a tuple;
-    ``kernels`` describes those that can raise.
+    ``kernels`` describes those that can raise; ``layout`` is the structure of the results where
+    that is no tuple.
     """
 
     def __init__(
@@ -29,9 +31,10 @@ class Function:
         values: Sequence[bool],
         single: bool,
         kernels: Mapping[int, str],
+        layout: Layout | None = None,
     ) -> None:
         self.call, self.names, self.values, self.single = call, names, values, single
-        self.kernels = kernels
+        self.kernels, self.layout = kernels, layout
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The results for these values of the placeholders."""
@@ -41,6 +44,8 @@ class Function:
         except (IndexRangeError, NonFiniteError) as error:
             raise explained(error, self.kernels.get) from None
         results = tuple([next(computed) if is_value else None for is_value in self.values])
+        if self.layout is not None:
+            return self.layout.filled(iter(results))
         return results[0] if self.single else results
 
 

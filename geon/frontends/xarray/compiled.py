@@ -1,0 +1,147 @@
+"""``compile``: a function written with geon's ops, called with arrays of xarray."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ...errors import ArgumentError, AxisError
+from ...op_graph.axes import Axes, Axis, as_axes
+from ...op_graph.labelled import dim_names
+from ...op_graph.leaves import placeholder
+from ...op_graph.op_graph import Leaf
+from ...transformers.base import Transformer, make_transformer
+
+
+def compile(
+    f: Callable[..., Any],
+    *,
+    transformer: Transformer | None = None,
+    axes: Any = (),
+    **options: Any,
+) -> Compiled:
+    """A function of xarray's arrays that computes what ``f`` builds from tensors.
+
+    ``f`` is called once for each combination of dims and dtypes, with a tensor for each
+    ``DataArray`` and a dictionary of tensors for each ``Dataset``, and returns an op or a structure
+    of ops; the results have dims and coordinates, as with ``labels=True``. Dims are open axes, so
+    one program serves all their lengths; ``axes`` are those that have lengths of their own in
+    ``f``. Other arguments are given to ``f`` as they are and are part of the program. ``options``
+    are those of ``transformer.computation``.
+    """
+    return Compiled(f, transformer, as_axes(axes), options)
+
+
+class Compiled:
+    """What ``compile`` returns; ``computations`` are those made so far."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        transformer: Transformer | None,
+        axes: Axes,
+        options: Mapping[str, Any],
+    ) -> None:
+        if not callable(f):
+            raise ArgumentError(f"compile takes a function of tensors, not {f!r}")
+        functools.update_wrapper(self, f)
+        self.f, self.options = f, {"labels": True, **options}
+        self.transformer = make_transformer() if transformer is None else transformer
+        self.axes = {axis.name: axis for axis in axes}
+        self.names = _positional(f)
+        self._made: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def computations(self) -> list[Any]:
+        """The computations made so far, one for each combination of dims and dtypes."""
+        return list(self._made.values())
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """The results for these arrays; raises what building and calling them raise."""
+        given: dict[Any, Any] = {**dict(enumerate(args)), **keywords}
+        key = tuple((place, _form(place, value)) for place, value in given.items())
+        with self._lock:
+            made = self._made.get(key)
+            if made is None:
+                made = self._made[key] = self._computation(given)
+        return made(*[array for value in given.values() for array in _arrays(value)])
+
+    def _computation(self, given: Mapping[Any, Any]) -> Any:
+        leaves: list[Leaf] = []
+        tensors: dict[Any, Any] = {}
+        for place, value in given.items():
+            if _is_dataset(value):
+                tensors[place] = {key: self._leaf(value[key], str(key)) for key in value.data_vars}
+                leaves += tensors[place].values()
+            elif dim_names(value) is not None:
+                tensors[place] = self._leaf(value, self._name(place))
+                leaves.append(tensors[place])
+            else:
+                tensors[place] = value
+        args = [tensor for place, tensor in tensors.items() if isinstance(place, int)]
+        keywords = {place: t for place, t in tensors.items() if isinstance(place, str)}
+        return self.transformer.computation(self.f(*args, **keywords), *leaves, **self.options)
+
+    def _name(self, place: Any) -> str | None:
+        """What messages call an argument: its parameter."""
+        if isinstance(place, str):
+            return place
+        return self.names[place] if place < len(self.names) else None
+
+    def _leaf(self, data: Any, name: str | None) -> Leaf:
+        """A placeholder for an array: an axis for each of its dims."""
+        dims = dim_names(data) or ()
+        wrong = [dim for dim in dims if not isinstance(dim, str)]
+        if wrong:
+            raise AxisError(
+                f"the dim {wrong[0]!r} of an argument of {self.f!r} is no text, as names of axes "
+                "are; give it a name with .rename({...}), or .rename_axis(...) of a table"
+            )
+        axes = [self.axes.get(dim) or Axis(dim) for dim in dims]
+        return placeholder(axes, _dtype(data), name=name)
+
+
+def _form(place: Any, value: Any) -> Any:
+    """All of an argument that a program depends on."""
+    if _is_dataset(value):
+        return "dataset", tuple((key, _form(key, value[key])) for key in value.data_vars)
+    dims = dim_names(value)
+    if dims is not None:
+        return "array", dims, str(_dtype(value))
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(
+            f"the argument {place!r} is {type(value).__name__}, which has no dims and is no fixed "
+            "setting of the program; give xarray.DataArray(values, dims=[...])"
+        ) from None
+    return type(value), value
+
+
+def _arrays(value: Any) -> Iterable[Any]:
+    """The arrays that an argument feeds."""
+    if _is_dataset(value):
+        return [value[key] for key in value.data_vars]
+    return [] if dim_names(value) is None else [value]
+
+
+def _is_dataset(value: Any) -> bool:
+    return hasattr(value, "data_vars") and hasattr(value, "to_dataarray")
+
+
+def _dtype(data: Any) -> Any:
+    dtype = getattr(data, "dtype", None)
+    return dtype if dtype is not None else data.to_numpy().dtype  # a table has several
+
+
+def _positional(f: Any) -> list[str]:
+    """The names of the parameters that are given by position."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]

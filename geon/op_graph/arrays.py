@@ -1,0 +1,136 @@
+"""Values of other libraries as NumPy arrays: by NumPy's interfaces or DLPack, or refused.
+
+This file imports NumPy and geon's errors alone: its text is part of the modules that
+``Transformer.write`` makes.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..errors import AxisError, DTypeError, FeedError
+
+Array = np.ndarray[Any, Any]
+Refusal = type[AxisError] | type[DTypeError] | type[FeedError]
+ON_HOST = (1, 3)  # DLPack's numbers for memory that the processor reads
+
+
+def is_array(value: Any) -> bool:
+    """Whether another library's value can be read as an array."""
+    kind = type(value)
+    return (
+        hasattr(kind, "__array__")
+        or hasattr(kind, "__array_interface__")
+        or hasattr(kind, "__dlpack__")
+        or hasattr(kind, "__cuda_array_interface__")
+    )
+
+
+def array_of(value: Any, what: str, error: Refusal = FeedError) -> Array:
+    """A value as a NumPy array, without a copy where it has memory that the processor reads.
+
+    Raises ``error``, which begins with ``what``, for what is no array, for an array with masked
+    elements, and for memory of a device that its library does not copy.
+    """
+    refuse_masked(value, what, error)
+    kind = type(value)
+    shows = hasattr(kind, "__array__") or hasattr(kind, "__array_interface__")
+    if not shows and hasattr(kind, "__dlpack__"):
+        return _exchanged(value, what, error)
+    if not shows and hasattr(kind, "__cuda_array_interface__"):
+        raise error(f"{what} was given {kind.__name__}, whose memory is a GPU's: {ON_DEVICE}")
+    try:
+        return np.asarray(value)
+    except Exception as failed:
+        if _on_device(value):
+            return _exchanged(value, what, error)
+        raise error(f"{what} was given {kind.__name__}, which is no array: {failed}") from failed
+
+
+ON_DEVICE = (
+    'a computation of geon.make_transformer("pycuda") is fed with it as it is; elsewhere copy it '
+    "first, for example with .cpu(), .get() or .copy_to_host()"
+)
+
+
+def _on_device(value: Any) -> bool:
+    """Whether a value that DLPack can exchange lies where the processor does not read."""
+    device = getattr(value, "__dlpack_device__", None)
+    return device is not None and int(device()[0]) not in ON_HOST
+
+
+def _exchanged(value: Any, what: str, error: Refusal) -> Array:
+    """The array that DLPack gives, copied to the host where its library does that."""
+    try:
+        if _on_device(value):
+            return np.from_dlpack(value, device="cpu", copy=True)
+        return np.from_dlpack(value)
+    except Exception as failed:
+        cure = f": {ON_DEVICE}" if _on_device(value) else ""
+        raise error(
+            f"{what} was given {type(value).__name__}, which is no array that NumPy can read by "
+            f"DLPack ({failed}){cure}"
+        ) from failed
+
+
+def is_masked(value: Any) -> bool:
+    """Whether a value is an array of NumPy's with a mask."""
+    loaded = sys.modules.get("numpy.ma")  # nobody has such an array where that is not loaded
+    return loaded is not None and isinstance(value, loaded.MaskedArray)
+
+
+def refuse_masked(value: Any, what: str, error: Refusal) -> None:
+    """Raise ``error`` for an array with masked elements, which would count as if they were not."""
+    if value.__class__ is np.ndarray or not is_masked(value):
+        return
+    hidden: Any = np.argwhere(value.mask) if np.ndim(value.mask) else ()
+    if len(hidden):
+        raise error(
+            f"{what} was given an array of shape {value.shape} with masked elements, "
+            f"{len(hidden)} of them, the first at {_place(hidden[0])}: fill them first, with "
+            "array.filled(value), or give array.data and the mask as another tensor"
+        )
+
+
+def refuse_kind(array: Array, what: str, needed: str, error: Refusal) -> None:
+    """Raise ``error`` for an array whose dtype has no numbers: objects, texts, dates, complex."""
+    kind = array.dtype.kind
+    if kind not in CURES and not (kind == "V" and array.dtype.itemsize != 2):
+        return
+    cure = CURES.get(kind, "take the numbers out of it")
+    found = ""
+    if kind == "O":
+        odd = _no_number(array)
+        if odd is not None:
+            found = f" with {odd[0]!r} at {_place(odd[1])}"
+            cure = (
+                "put numbers in the place of what is none, and convert it with .astype('float64')"
+            )
+    raise error(f"{what} was given an array of dtype {array.dtype}{found}; {needed}: {cure} first")
+
+
+CURES = {
+    "O": "convert it with .astype('float64')",
+    "S": "give each text a number, as np.unique(array, return_inverse=True) does,",
+    "U": "give each text a number, as np.unique(array, return_inverse=True) does,",
+    "T": "give each text a number, as np.unique(array, return_inverse=True) does,",
+    "M": "make it numbers, such as (dates - dates[0]) / np.timedelta64(1, 'D'),",
+    "m": "make it numbers, such as array / np.timedelta64(1, 'D'),",
+    "c": "take its .real and its .imag",
+}
+
+
+def _no_number(array: Array) -> tuple[Any, Any] | None:
+    """The first element of an array of objects that is no number, and where it is."""
+    for position, element in enumerate(array.reshape(-1).tolist()):
+        if not isinstance(element, (int, float, np.number, np.bool_)):
+            return element, np.unravel_index(position, array.shape)
+    return None
+
+
+def _place(index: Any) -> str:
+    """A position as a message shows it."""
+    return str(tuple(map(int, index)))

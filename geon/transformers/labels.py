@@ -1,0 +1,186 @@
+"""``labels=True``: results as arrays of xarray, with the coordinates of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import ArgumentError, FeedError, UnavailableError
+from ..op_graph.constants import CONSTANT
+from ..op_graph.coordinates import coordinates_of, same_coordinate
+from ..op_graph.kept_axes import kept_axes
+from ..op_graph.labelled import dim_names
+from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
+from .computation import Computation
+from .runtime.structure import Layout, Table
+from .started import Started
+
+
+class LabelledComputation(Computation):
+    """A computation whose results are of xarray: a ``DataArray``, of a dictionary a ``Dataset``.
+
+    A result has the dims of its axes, the name of its op, and the coordinates of those inputs whose
+    axes it keeps: position i of the result is computed from position i of the input. Variables and
+    constants that were made of labelled data count as inputs. Effects are None, or left out of a
+    dataset. Raises ``FeedError`` where two inputs have other coordinates along one dim, since geon
+    goes by position within an axis.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.xarray = loaded_xarray()
+        below = post_order(self.results)
+        self.holding = [op for op in below if isinstance(op, Tensor) and _may_hold(op)]
+        pure = self.request.pure.outputs[: len(self.results)]
+        self.keeping = [frozenset() if op is None else kept_axes(op) for op in pure]
+        if self.layout is not None:
+            self.layout.mapped(iter(self.results), _checked)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """The results for these values of the placeholders, with dims and coordinates."""
+        found = super().__call__(*args, **keywords)
+        return self._dressed(found, self._sources_of(args, keywords))
+
+    def start(self, *args: Any, **keywords: Any) -> Started:
+        """Begin a call; its result has dims and coordinates."""
+        sources = self._sources_of(args, keywords)
+        begun = super().start(*args, **keywords)
+        return Started(begun.done, lambda: self._dressed(begun.result(), sources))
+
+    def _sources_of(self, args: Sequence[Any], keywords: dict[str, Any]) -> list[Any]:
+        """What has coordinates, in the arguments of a call and in the graph."""
+        rest = dict(keywords)
+        if "out" not in self.names:
+            rest.pop("out", None)
+        return self._sources(self.arranged(args, rest))
+
+    def _dressed(self, found: Any, sources: Sequence[tuple[Tensor, Any]]) -> Any:
+        """The results of a call with dims and coordinates, in their structure."""
+        if self.single:
+            return self._labelled(0, found, sources)
+        values = found if self.layout is None else self.layout.flat(found, "results")
+        made = [self._labelled(k, value, sources) for k, value in enumerate(values)]
+        if self.layout is None:
+            return tuple(made)
+        return self.layout.mapped(iter(made), self._joined)
+
+    def _sources(self, values: Sequence[Any]) -> list[tuple[Tensor, Any]]:
+        """What has coordinates: inputs, then variables and constants made of labelled data."""
+        found: list[tuple[Tensor, Any]] = []
+        for leaf, value in zip(self.placeholders, values, strict=True):
+            names = dim_names(value)
+            if names is not None and None not in names:
+                data = value if hasattr(value, "coords") else self.xarray.DataArray(value)
+                found.append((leaf, data))
+        for op in self.holding:
+            if isinstance(op, Leaf):
+                data = self.transformer.coordinates_of(op)
+            else:
+                data = op.notes().coordinates
+            if data is not None:
+                found.append((op, data))
+        return _agreeing(found)
+
+    def _labelled(self, number: int, value: Any, sources: Sequence[tuple[Tensor, Any]]) -> Any:
+        """The value of one result, as an array of xarray."""
+        op = self.results[number]
+        if not isinstance(op, Tensor):
+            return None
+        made = self.xarray.DataArray(value, dims=op.axes.names, name=op.name)
+        for leaf, data in sources:
+            same = {
+                axis.name
+                for axis in leaf.axes
+                if axis.name in self.keeping[number]
+                and op.axes[axis.name].expression == axis.expression
+            }
+            names = [
+                name
+                for name, coord in data.coords.items()
+                if same.issuperset(coord.dims) and name not in made.coords
+            ]
+            if names:
+                made = made.assign_coords(coordinates_of(data)[names].coords)
+        return made
+
+    def _joined(self, layout: Layout, found: list[Any]) -> Any:
+        """The results of one part of the structure: a dictionary of arrays is a dataset."""
+        if isinstance(layout, Table) and not any(layout.parts):
+            pairs = zip(layout.keys, found, strict=True)
+            return self.xarray.Dataset({key: made for key, made in pairs if made is not None})
+        return layout.made(found)
+
+
+def loaded_xarray() -> Any:
+    """The package xarray; ``UnavailableError`` where there is none."""
+    try:
+        import xarray
+    except ImportError as error:
+        raise UnavailableError(
+            f"labelled results are arrays of xarray, which cannot be loaded ({error}); run "
+            "`pip install xarray`, or leave labels=True out"
+        ) from error
+    return xarray
+
+
+def _may_hold(op: Op) -> bool:
+    """Whether an op may have been made of labelled data: a variable, or a constant."""
+    if isinstance(op, Leaf):
+        return op.info.stored
+    return op.primitive is CONSTANT and op.notes().coordinates is not None
+
+
+def _agreeing(found: list[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
+    """The same, without what they disagree on; ``FeedError`` for the positions along a dim."""
+    for number, (leaf, data) in enumerate(found):
+        for other, before in found[:number]:
+            for dim in data.indexes.keys() & before.indexes.keys():
+                if not data.indexes[dim].equals(before.indexes[dim]):
+                    raise FeedError(_contradiction(dim, (other, before), (leaf, data)))
+    return [(leaf, data.drop_vars(_different(data, found))) for leaf, data in found]
+
+
+def _different(data: Any, found: Sequence[tuple[Tensor, Any]]) -> list[Any]:
+    """The coordinates without an index that another input has with other values."""
+    return [
+        name
+        for name in data.coords
+        if name not in data.indexes
+        and any(
+            name in other.coords and not same_coordinate(name, data, other) for _, other in found
+        )
+    ]
+
+
+def _contradiction(dim: Any, one: tuple[Tensor, Any], two: tuple[Tensor, Any]) -> str:
+    def shown(leaf: Tensor, data: Any) -> str:
+        values = data.indexes[dim]
+        few = ", ".join(map(str, values[:4])) + (", ..." if len(values) > 4 else "")
+        return f"[{few}] in {leaf} (made at {leaf.file_info})"
+
+    return (
+        f"the coordinates along {dim!r} are {shown(*one)} and {shown(*two)}, and positions along "
+        "one axis are taken for the same; align the data with xarray.align, or take the "
+        f"coordinates away with .drop_vars({dim!r})"
+    )
+
+
+def _checked(layout: Layout, found: list[Any]) -> Any:
+    """Raise ``ArgumentError`` for a dictionary whose results no dataset can hold."""
+    if isinstance(layout, Table) and not any(layout.parts):
+        lengths: dict[str, tuple[Any, Op]] = {}
+        for key, op in zip(layout.keys, found, strict=True):
+            for axis in op.axes if isinstance(op, Tensor) else ():
+                if axis.name == key:
+                    raise ArgumentError(
+                        f"the result {key!r} has an axis of that name, and a dataset would take it "
+                        "for a coordinate; give it another key"
+                    )
+                length, other = lengths.setdefault(axis.name, (axis.expression, op))
+                if length != axis.expression:
+                    raise ArgumentError(
+                        f"one dataset has one length along {axis.name!r}: it is {length} in "
+                        f"{other} (made at {other.file_info}) and {axis.expression} in {op} (made "
+                        f"at {op.file_info}); geon.rename one axis, or ask for a list of results"
+                    )
+    return layout.made(found)

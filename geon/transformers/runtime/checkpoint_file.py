@@ -1,0 +1,213 @@
+"""The file of a checkpoint: its metadata, its digest, and what is read of it.
+
+A file has one entry per variable under its key. Its metadata hold ``format`` (``geon``),
+``version``, ``entries``, JSON that gives for each key its axes (names and lengths) and whether the
+key is automatic, that is, made by counting, and ``digest``, by which damage is found. Files without
+these are another program's: their entries have a shape, and no names of axes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import CheckpointError
+from .files import path_text
+
+CHECKPOINT_FORMAT = "geon"
+CHECKPOINT_VERSION = 2
+
+RESERVED_KEY = "__metadata__"
+_OURS = ("entries", "digest")
+
+# What safetensors calls each dtype, and its name here.
+_DTYPES = {
+    "BOOL": "bool",
+    "BF16": "bfloat16",
+    **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One entry as a file has it; ``named`` says whether the axes have names there."""
+
+    axes: tuple[tuple[str, int], ...]
+    dtype: str
+    automatic: bool
+    named: bool = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return tuple(size for _, size in self.axes)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file has: its entries, and how one of them is read."""
+
+    shown: str
+    saved: Mapping[str, Saved]
+    read: Callable[[str], np.ndarray[Any, Any]]
+
+
+# Writing -----------------------------------------------------------------------------------------
+
+
+def file_pieces(
+    tensors: Mapping[str, np.ndarray[Any, Any]], notes: Mapping[str, Saved]
+) -> list[Any]:
+    """The bytes of the file of these arrays, in pieces; equal arrays and notes are equal bytes."""
+    from safetensors.numpy import save as serialized
+
+    entries = {
+        key: {"axes": [list(axis) for axis in note.axes], "automatic": note.automatic}
+        for key, note in sorted(notes.items(), key=lambda item: item[0])
+    }
+    metadata = {
+        "format": CHECKPOINT_FORMAT,
+        "version": str(CHECKPOINT_VERSION),
+        "entries": json.dumps(entries),
+        "digest": digest(notes, tensors.__getitem__),
+    }
+    content = serialized(dict(tensors))
+    # safetensors puts metadata in no fixed order, so they are written into the header here.
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = content[8:end].rstrip(b" ")
+    rest = b"}" if header == b"{}" else b"," + header[1:]
+    text = b'{"' + RESERVED_KEY.encode() + b'":' + json.dumps(metadata).encode() + rest
+    text += b" " * (-len(text) % 8)
+    return [len(text).to_bytes(8, "little"), text, memoryview(content)[end:]]
+
+
+def digest(notes: Mapping[str, Saved], read: Callable[[str], np.ndarray[Any, Any]]) -> str:
+    """What stands for all that a file says: keys, axes, dtypes and the bytes of the arrays."""
+    import hashlib  # loads OpenSSL, which nothing else here needs
+
+    made = hashlib.sha256()
+    for key in sorted(notes):
+        note = notes[key]
+        said = [key, note.dtype, [list(axis) for axis in note.axes], note.automatic]
+        made.update(json.dumps(said).encode())
+        made.update(np.ascontiguousarray(read(key)).reshape(-1).view(np.uint8).data)
+    return f"sha256:{made.hexdigest()}"
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+def with_file(path: str | os.PathLike[str], use: Callable[[Contents], Any]) -> Any:
+    """What ``use`` gives for the contents of the file at ``path``, which is open meanwhile.
+
+    Raises ``CheckpointError`` for a file that is missing, damaged, cut off, or of a newer version.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    shown = path_text(path)
+    try:
+        if not stat.S_ISREG(os.stat(shown).st_mode):
+            raise CheckpointError(
+                f"checkpoint {shown!r} cannot be read: that is a folder or a device, not a file; "
+                "give the path that save was given"
+            )
+        # Opened here too: safe_open says of a file without permission that it does not exist.
+        with open(shown, "rb"), safe_open(shown, framework="numpy") as file:
+            saved = _saved_entries(shown, file)
+            return use(Contents(shown, saved, file.get_tensor))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"checkpoint {shown!r} does not exist; give the path that save was given"
+        ) from error
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint {shown!r} cannot be read: {error.strerror or error}; make it readable or "
+            "give another path"
+        ) from error
+    except SafetensorError as error:
+        raise CheckpointError(
+            f"checkpoint {shown!r} is no safetensors file, or it is cut off or damaged ({error}); "
+            "restore from another one"
+        ) from error
+
+
+def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
+    """What the header says of each entry, checked against the metadata and the digest."""
+    metadata = file.metadata() or {}
+    if metadata.get("format") != CHECKPOINT_FORMAT:
+        if any(key in metadata for key in _OURS):
+            raise _damaged(shown, f"its format is {metadata.get('format')!r}")
+        return {key: _plain_entry(file.get_slice(key)) for key in file.keys()}  # noqa: SIM118
+    version = metadata.get("version", "")
+    if version not in ("1", str(CHECKPOINT_VERSION)):
+        if version.isdecimal() and int(version[:9]) > CHECKPOINT_VERSION:
+            raise CheckpointError(
+                f"checkpoint {shown!r} has format version {version}, this geon reads up to "
+                f"{CHECKPOINT_VERSION}; upgrade geon"
+            )
+        raise _damaged(shown, f"its format version is {version!r}, not {CHECKPOINT_VERSION}")
+    try:
+        notes = json.loads(metadata.get("entries", ""))
+    except (ValueError, RecursionError) as error:
+        raise _damaged(shown, f"its list of entries is no JSON ({error})") from error
+    if not isinstance(notes, dict) or set(notes) != set(file.keys()):
+        raise _damaged(shown, "its list of entries does not name the entries it has")
+    saved = {
+        key: _saved_entry(shown, key, note, file.get_slice(key)) for key, note in notes.items()
+    }
+    if version == "1" and "digest" not in metadata:  # as files were before they had one
+        return saved
+    if version == "1" or metadata.get("digest") != digest(saved, file.get_tensor):
+        raise _damaged(shown, "its digest is not that of what it holds")
+    return saved
+
+
+def _saved_entry(shown: str, key: str, note: Any, tensor: Any) -> Saved:
+    """One entry: the axes that the metadata state must have the lengths of the stored shape."""
+    match note:
+        case {"axes": list(pairs), "automatic": bool(automatic)} if all(
+            isinstance(pair, list) and list(map(type, pair)) == [str, int] for pair in pairs
+        ):
+            axes = tuple((name, size) for name, size in pairs)
+        case _:
+            raise _damaged(shown, f"what it says of entry {key!r} is malformed: {note!r}")
+    shape = tuple(tensor.get_shape())
+    if tuple(size for _, size in axes) != shape:
+        raise _damaged(shown, f"entry {key!r} is over {axes_text(axes)} but has shape {shape}")
+    dtype = _dtype_name(tensor)
+    if not is_known(dtype):
+        raise _damaged(shown, f"entry {key!r} has the dtype {dtype}, which save does not write")
+    return Saved(axes, dtype, automatic)
+
+
+def _plain_entry(tensor: Any) -> Saved:
+    """One entry of another program's file."""
+    axes = tuple((f"#{k}", size) for k, size in enumerate(tensor.get_shape()))
+    return Saved(axes, _dtype_name(tensor), automatic=False, named=False)
+
+
+def is_known(dtype: str) -> bool:
+    """Whether a dtype of a file is one that variables have."""
+    return dtype in _DTYPES.values()
+
+
+def _dtype_name(tensor: Any) -> str:
+    code = str(tensor.get_dtype())
+    return _DTYPES.get(code, code)
+
+
+def _damaged(shown: str, what: str) -> CheckpointError:
+    return CheckpointError(f"checkpoint {shown!r} is damaged: {what}; restore from another one")
+
+
+def axes_text(axes: Sequence[tuple[str, int | None]]) -> str:
+    """Axes with their lengths, for a message."""
+    return f"({', '.join(name if size is None else f'{name}={size}' for name, size in axes)})"

@@ -1,0 +1,116 @@
+"""All variables of a state together: found by name, as a dictionary, saved and restored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, CheckpointError
+from .checkpoint import Entry, keys_for, load, save
+from .dims import known, open_sizes, resolve
+from .readers_writer import Reading, Writing
+from .selection import Choice, Restored
+from .slot import Slot
+from .state import State
+
+
+def slot_named(state: State, name: str) -> Slot:
+    """The slot of that name, or of that key in checkpoints."""
+    found = [slot for slot in state.slots if slot.name == name]
+    if not found:
+        unnamed = [slot for slot in state.slots if slot.name is None and slot.persistent]
+        keys = keys_for([(None, "variable", slot.axes, slot.label) for slot in unnamed])
+        found = [slot for slot, key in zip(unnamed, keys, strict=True) if key == name]
+        if not found:
+            names = [*(s.name for s in state.slots if s.name is not None), *keys]
+            raise ArgumentError(
+                f"there is no variable {name!r}; there are {', '.join(names) or 'none'}"
+            )
+    if len(found) > 1:
+        raise ArgumentError(f"{' and '.join(s.label for s in found)} have one name; rename one")
+    return found[0]
+
+
+def entries_of(state: State) -> tuple[list[Slot], list[Entry]]:
+    """The persistent variables, and each as a checkpoint sees it."""
+    slots = [slot for slot in state.slots if slot.persistent]
+    keys = keys_for([(s.name, "variable", s.axes, s.label) for s in slots])
+    common = {**state.defaults(), **state.lengths()}
+    entries = []
+    for slot, key in zip(slots, keys, strict=True):
+        lengths = {**common, **slot.learned}
+        shape: Sequence[int | None] = [
+            resolve(dim, lengths) if known(dim, lengths) else None for dim in slot.dims
+        ]
+        if slot.value is not None:
+            shape = slot.shape
+        axes = tuple(zip(slot.axes, shape, strict=True))
+        entries.append(Entry(key, slot.name is None, "variable", axes, slot.dtype.name, slot.label))
+    return slots, entries
+
+
+def values_of(state: State) -> tuple[list[Entry], list[np.ndarray[Any, Any]]]:
+    """Copies of all persistent variables at one instant; those not yet set are initialized."""
+    with state.lock:
+        state.usable()
+        slots, _ = entries_of(state)
+        state.ensure(slots, slots, {})
+        state.tentative = []
+        _, entries = entries_of(state)
+        with Reading(state.access):
+            arrays = [state.memory.copy_out(slot.value) for slot in slots]
+            state.memory.synchronise()
+    return entries, arrays
+
+
+def save_state(state: State, path: str | os.PathLike[str]) -> None:
+    """Write all persistent variables to a file; those not yet set are initialized first."""
+    entries, arrays = values_of(state)
+    save(path, entries, arrays)
+
+
+def restore_state(state: State, path: str | os.PathLike[str], choice: Choice) -> Restored:
+    """Read persistent variables from a file; everything is checked before any changes."""
+    with state.lock:
+        state.usable()
+        slots, entries = entries_of(state)
+        arrays, report = load(path, entries, choice)
+        pairs = [(s, array) for s, array in zip(slots, arrays, strict=True) if array is not None]
+        lengths = state.lengths()
+        for slot, array in pairs:
+            for name, size in open_sizes(slot.dims, array.shape):
+                if lengths.setdefault(name, size) != size:
+                    raise _contradiction(path, slot, name, size, lengths[name])
+        for slot, array in pairs:
+            for dim, size in zip(slot.dims, array.shape, strict=True):
+                if known(dim, lengths) and resolve(dim, lengths) != size:
+                    raise _contradiction(path, slot, dim, size, resolve(dim, lengths))
+        with Writing(state.access):
+            copies = [
+                state.memory.copy_in(array) if slot.value is None else None for slot, array in pairs
+            ]  # before any changes: there may be no memory for one
+            state.tentative = []
+            state.version += 1
+            for (slot, array), copy in zip(pairs, copies, strict=True):
+                if slot.value is None:
+                    slot.value, slot.shape = copy, array.shape
+                    slot.lengths = {n: lengths[n] for n, _ in open_sizes(slot.dims, array.shape)}
+                else:
+                    state.memory.copy_in(array, slot.value)
+                slot.ready = True
+            state.memory.synchronise()
+    return report
+
+
+def _contradiction(
+    path: str | os.PathLike[str], slot: Slot, dim: Any, size: int, other: int
+) -> CheckpointError:
+    """The error for a file whose lengths do not fit each other or the variables there are."""
+    return CheckpointError(
+        f"checkpoint {str(path)!r} gives {slot.label} the length {size} for {dim}, which is "
+        f"{other} in other variables; nothing was changed; restore into a new transformer, or "
+        "into the model that saved the file"
+    )

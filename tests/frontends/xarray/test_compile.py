@@ -1,0 +1,121 @@
+"""geon.frontends.xarray.compile: functions of labelled arrays."""
+
+import numpy as np
+import pandas
+import pytest
+import xarray
+
+import geon
+from geon.frontends.xarray import Compiled, compile
+
+T, LAT, LON = geon.Axis("time"), geon.Axis("lat"), geon.Axis("lon")
+
+
+def field(times=6, dtype="float64"):
+    values = np.random.default_rng(times).normal(size=(times, 3, 4)).astype(dtype)
+    return xarray.DataArray(
+        values,
+        dims=("time", "lat", "lon"),
+        coords={"time": np.arange(times), "lat": [1.0, 2, 3], "lon": [0, 90, 180, 270]},
+        name="t2m",
+    )
+
+
+def anomaly(x):
+    """What is left of x without its mean."""
+    return x - geon.mean(x, T)
+
+
+def test_one_program_serves_all_lengths_and_orders_of_dims(transformer):
+    f = compile(anomaly, transformer=transformer)
+    for times in (1, 2, 7, 30):
+        data = field(times)
+        xarray.testing.assert_allclose(f(data), data - data.mean("time"))
+    assert len(f.computations) == 1
+    turned = field().transpose("lon", "time", "lat")
+    found = f(turned)
+    assert found.dims == turned.dims
+    xarray.testing.assert_allclose(found, turned - turned.mean("time"))
+    f(field(dtype="float32"))
+    assert f(x=field(dtype="float32")).dtype == "float32"
+    assert len(f.computations) == 4
+
+
+def test_it_is_what_it_wraps_and_a_decorator():
+    made = compile(anomaly)
+    assert isinstance(made, Compiled) and made.__doc__ == anomaly.__doc__
+    assert made.__name__ == "anomaly"
+
+    @compile
+    def doubled(x):
+        return 2 * x
+
+    xarray.testing.assert_allclose(doubled(field()), 2 * field())
+
+
+def test_datasets_in_and_out(transformer):
+    data = field()
+    both = xarray.Dataset({"t": data, "p": data.isel(time=0, drop=True)})
+    f = compile(
+        lambda d: {"sum": d["t"] + d["p"], "mean": geon.mean(d["t"], T)}, transformer=transformer
+    )
+    found = f(both)
+    wanted = {"sum": data + both["p"], "mean": data.mean("time")}
+    xarray.testing.assert_allclose(found, xarray.Dataset(wanted))
+
+
+def test_other_arguments_are_part_of_the_program(transformer):
+    seen = []
+
+    def scaled(x, factor, *, shift=0, how="mean"):
+        seen.append((factor, shift, how))
+        return getattr(geon, how)(x, T) * factor + shift
+
+    f = compile(scaled, transformer=transformer)
+    data = field()
+    xarray.testing.assert_allclose(f(data, 2), data.mean("time") * 2)
+    xarray.testing.assert_allclose(f(data, 2), data.mean("time") * 2)
+    xarray.testing.assert_allclose(f(data, 2, shift=1, how="max"), data.max("time") * 2 + 1)
+    xarray.testing.assert_allclose(f(data, 2.0), data.mean("time") * 2)
+    assert seen == [(2, 0, "mean"), (2, 1, "max"), (2.0, 0, "mean")]
+    with pytest.raises(geon.ArgumentError, match=r"1 is ndarray, which has no dims.*dims="):
+        f(data, np.ones(3))
+
+
+def test_axes_with_lengths_of_their_own(transformer):
+    lat = geon.Axis("lat", 3)
+    weights = geon.constant([1.0, 2.0, 1.0], [lat])
+    f = compile(lambda x: geon.dot(x, weights, over=lat), transformer=transformer, axes=[lat])
+    data = field()
+    wanted = data.dot(xarray.DataArray([1.0, 2.0, 1.0], dims="lat"))
+    xarray.testing.assert_allclose(f(data), wanted)
+    with pytest.raises(geon.FeedError, match="lat"):
+        f(data.isel(lat=[0, 1]))
+
+
+def test_tables_and_mistakes(transformer):
+    f = compile(lambda x: x * 2, transformer=transformer)
+    series = pandas.Series([1.0, 2.0], pandas.Index([5, 6], name="lat"))
+    found = f(series)
+    np.testing.assert_array_equal(found.lat, [5, 6])
+    np.testing.assert_array_equal(found, [2, 4])
+    frame = pandas.DataFrame({"a": [1.0, 2.0]}, pandas.Index([5, 6], name="lat"))
+    np.testing.assert_array_equal(f(frame.rename_axis(columns="what")), [[2], [4]])
+    with pytest.raises(geon.AxisError, match=r"dim None.*is no text.*rename_axis"):
+        f(frame)
+    with pytest.raises(geon.AxisError, match="dim 0.*is no text"):
+        f(xarray.DataArray([1.0], dims=[0]))
+    with pytest.raises(geon.ArgumentError, match="takes a function"):
+        compile(3)
+    whole = compile(anomaly, transformer=transformer)
+    whole(field())
+    with pytest.raises(geon.FeedError, match=r"placeholder x\(time, lat, lon\).*no dim 'lon'"):
+        whole.computations[0](field().isel(lon=0))
+
+
+def test_options_are_those_of_a_computation(transformer):
+    f = compile(lambda x: geon.log(x), transformer=transformer, check="nan")
+    with pytest.raises(geon.NonFiniteError):
+        f(-abs(field()))
+    plain = compile(lambda x: x + 1, transformer=transformer, labels=False)
+    assert type(plain(field())) is np.ndarray

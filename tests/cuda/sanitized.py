@@ -12,6 +12,7 @@ from geon.transformers.pycuda import host, nests
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
 from tests.cuda.test_lengths import GRAPHS, data, v, x
+from tests.cuda.test_products import LENGTHS, made, numbers, operands
 
 OUTSIDE = 'extern "C" __global__ void tried(float *x) { x[threadIdx.x + 64] = 1; }\n'
 
@@ -23,6 +24,11 @@ def everything():
             f = transformer.computation(graph, *inputs, plan=False)
             for n, c in ((1, 1), (3, 33), (65, 31), (2, nests.SHORT + 3)):
                 f(*data(n, c)[: len(inputs)])
+        for dtype in ("float32", "float16"):
+            pair = operands(dtype, "NC", "CM")
+            f = transformer.computation(made(*pair), *pair)
+            for lengths in LENGTHS[4:10]:
+                f(*[numbers(each, lengths, 0) for each in pair])
         table = geon.placeholder([geon.Axis("V", 9), geon.Axis("C")], name="table")
         at = geon.placeholder([geon.Axis("T")], "int64", name="at")
         rows = geon.gather(table, at, table.axes[0])

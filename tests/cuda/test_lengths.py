@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import contractions, launches, library, nests, teams
+from geon.transformers.pycuda import contractions, launches, library, nests, product_tiles, teams
 from geon.transformers.pycuda.host import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 
 NUMBERS = sorted({
-    1, nests.FEW, 2 * nests.FEW, contractions.DEPTH, contractions.TILE, teams.CHAIN, teams.WARP,
+    1, nests.FEW, 2 * nests.FEW, product_tiles.SHALLOW, product_tiles.NARROW,
+    product_tiles.TALL, teams.CHAIN, teams.WARP,
     teams.CHAIN * teams.WARP, nests.SHORT, nests.THREADS, library.CHUNK, 2 * library.CHUNK,
     library.THREADS, contractions.LONG, launches.LEAST, 2 * launches.LEAST,
 })  # fmt: skip

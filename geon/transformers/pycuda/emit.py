@@ -21,7 +21,7 @@ from ..lowering.schedule import Kernel
 from ..printing.comments import comment
 from ..printing.helpers import definitions
 from ..printing.parameters import Parameter, Place
-from .contractions import contraction_function
+from .contractions import contraction_parts
 from .device import Array, Signature
 from .dialect import cuda_text
 from .launches import Argument, Choice, Copy, Launch, Parts, Rounds, Show, Step, described
@@ -58,7 +58,7 @@ def kernel_parts(plan: Plan, kernel: Kernel, number: int, guarded: bool) -> list
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
     if isinstance(work, Contraction):
-        return [contraction_function(work, names)]
+        return contraction_parts(work, names)
     assert isinstance(work, Nest), "no kernel goes over blocks of rows"
     return nest_parts(work, names)
 

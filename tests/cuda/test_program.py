@@ -55,6 +55,7 @@ MEASURED = {
     "everything": geon.sum(x),
     "columns": [geon.sum(x, reduction_axes=A), geon.max(x, reduction_axes=A)],
     "slope": geon.deriv(geon.sum(geon.square(geon.softmax(x, normalization_axes=B))), x),
+    "long sums": geon.dot(x, geon.rename(x, {"B": "C"})),
     "products": geon.dot(geon.tanh(geon.dot(x, geon.rename(x, {"A": "C"}))), x),
 }
 

@@ -132,17 +132,11 @@ class _Writer:
             body += places(work.batch, "batch", names.length)
         body += [*self.left.declared(), *self.right.declared(), *self.summed()]
         body.append(f"__shared__ {self.type} own_sums[{tiles.wide}][{THREADS}];")
-        stores = self.each(self.stored())
+        stores = self.stored()
         if self.cut is not None:
-            stores = [
-                "if (parts > 1) {",
-                *indented(self.each([f"(({self.type} *){scratch})[part * ({self.count}) + "
-                                     f"{self.place}] = sum;"])),
-                "    return;",
-                "}",
-                *stores,
-            ]  # fmt: skip
-        body += stores
+            place = f"(({self.type} *){scratch})[part * ({self.count}) + {self.place}]"
+            stores = ["if (parts > 1) {", f"    {place} = sum;", "    return;", "}", *stores]
+        body += self.each(stores)
         grid = Grid(blocks_of(work), parts=self.cut)
         files = tiles.files
         together = 2 if tiles.by_matrices else 1
@@ -198,35 +192,15 @@ class _Writer:
         return [*begun, head, *indented(body), "}"]
 
     def each(self, statements: Lines) -> Lines:
-        """Statements for each ``sum`` of a thread, ``i`` down and ``j`` across.
-
-        They are one text for all columns of a thread: those sums go by way of shared memory, where
-        a loop finds them.
-        """
+        """Statements for each ``sum`` of a thread, of a ``row`` and ``column``."""
         rows, columns, _ = self.sizes
-        tiles = self.tiles
-        body = [
-            f"const int64_t column = first_column + {tiles.column('j')};",
-            f"if (column >= {columns}) break;",
-            f"const {self.type} sum = own_sums[j][threadIdx.x];",
-            *statements,
-        ]
-        inner = [
-            f"const int64_t row = first_row + {tiles.row('i')};",
-            f"if (row >= {rows}) break;",
-            "#pragma unroll",
-            f"for (int j = 0; j < {tiles.wide}; j++)",
-            f"    own_sums[j][threadIdx.x] = ({self.type}){self.held}[i][j];",
-            "#pragma unroll 1",
-            f"for (int j = 0; j < {tiles.wide}; j++) {{",
-            *indented(body),
-            "}",
-        ]
+        row, column = self.tiles.places()
         return [
-            "#pragma unroll",
-            f"for (int i = 0; i < {tiles.high}; i++) {{",
-            *indented(inner),
-            "}",
+            f"geon_each_sum({self.held}, own_sums, {rows}, {columns},",
+            f"    {row}, {column},",
+            f"    [&](int64_t row, int64_t column, {self.type} sum) {{",
+            *indented(statements),
+            "});",
         ]
 
     def stored(self) -> Lines:

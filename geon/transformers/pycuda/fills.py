@@ -131,25 +131,26 @@ class Fill:
         chunks = self.chunks
         if chunks is None:
             return []
-        along, across = (deep, f"first_{self.index}")
-        high, sizes = (end, self.size), ("deep", self.index)
-        if not self.deep_adjoins:
-            along, across, high, sizes = across, along, high[::-1], sizes[::-1]
-        near, far = sizes
+        near, far, bounds = self.bounds(deep, end)
         inner = [
             *places(chunks.along, near, self.names.length),
             *places(chunks.across, far, self.names.length),
-            f"{self.name}_next[k] = geon_load_chunk<{chunks.each}>(",
-            f"    {self.name}_start + {self.offset(chunks)}, {high[0]} - {near});",
+            f"return {self.offset(chunks)};",
         ]
-        body = [
-            f"const int64_t {near} = {along} + in_near, {far} = {across} + in_far;",
-            f"{self.name}_next[k] = {{}};",
-            f"if ({near} < {high[0]} && {far} < {high[1]}) {{",
-            *indented(inner),
-            "}",
-        ]
-        return self.each(chunks.each, body)
+        start = f"{self.name}_next, {self.name}_start, {bounds}"
+        head = f"geon_read_tile<{self.shape}>({start}, [&](int64_t {near}, int64_t {far}) {{"
+        return [head, *indented(inner), "});"]
+
+    @property
+    def shape(self) -> str:
+        """The elements of the tile along memory, and across, as text."""
+        return "{}, {}".format(*self.extents)
+
+    def bounds(self, deep: str, end: str) -> tuple[str, str, str]:
+        """What the indices along memory and across are called, and from where to where they go."""
+        pairs = {"deep": f"{deep}, {end}", self.index: f"first_{self.index}, {self.size}"}
+        near, far = ("deep", self.index) if self.deep_adjoins else (self.index, "deep")
+        return near, far, f"{pairs[near]}, {pairs[far]}"
 
     def offset(self, chunks: Chunks) -> str:
         """Where the first element of a chunk lies behind the operand's start."""
@@ -160,62 +161,32 @@ class Fill:
                 terms.append(loop.name if step == "1" else f"{loop.name} * ({step})")
         return " + ".join(terms) or "0"
 
-    def each(self, size: int, statements: Lines) -> Lines:
-        """Statements for each chunk ``k`` of a thread, or each element where ``size`` is 1."""
-        near, far = self.extents
-        count = near * far // size
-        inner = [
-            f"const int chunk = threadIdx.x + k * {THREADS};",
-            *([f"if (chunk >= {count}) break;"] if count % THREADS else []),
-            f"const int in_near = chunk % {near // size}"
-            + (f" * {size}, " if size > 1 else ", ")
-            + f"in_far = chunk / {near // size};",
-            *statements,
-        ]
-        unroll = ["#pragma unroll"] if size > 1 else []
-        turns = -(-count // THREADS)
-        return [*unroll, f"for (int k = 0; k < {turns}; k++) {{", *indented(inner), "}"]
-
     def put(self, deep: str, end: str) -> Lines:
         """The statements that fill the tile from the summed index ``deep`` on."""
         if self.chunks is None:
             return self.computed(deep, end)
         straight = self.turned != self.deep_adjoins  # as it lies in memory
-        size = self.chunks.each
-        if straight:
-            chunk = f"geon_chunk<{self.tiles.ctype}, {size}>"
-            place = f"&{self.name}_tile[in_far][in_near]"
-            return self.each(size, [f"*({chunk} *){place} = {self.name}_next[k];"])
-        body = [
-            "#pragma unroll",
-            f"for (int at = 0; at < {size}; at++)",
-            f"    {self.name}_tile[in_near + at][in_far] = {self.name}_next[k].at[at];",
-        ]
-        return self.each(size, body)
+        function = "geon_put_tile" if straight else "geon_put_tile_turned"
+        return [f"{function}<{self.shape}>({self.name}_tile, {self.name}_next);"]
 
     def computed(self, deep: str, end: str) -> Lines:
         """The statements that compute each element of the tile."""
-        near, far = ("deep", self.index) if self.deep_adjoins else (self.index, "deep")
-        firsts = {"deep": deep, self.index: f"first_{self.index}"}
-        high = {"deep": end, self.index: self.size}
+        near, far, bounds = self.bounds(deep, end)
         lines, text = self.printer.element(self.value)({})
-        inside = [
+        inner = [
             *places(self.side, self.index, self.names.length),
             *places(self.work.summed, "deep", self.names.length),
             *lines,
-            f"element = {text};",
+            f"return {text};",
         ]
-        at = {near: "in_near", far: "in_far"}
-        pair = [at["deep"], at[self.index]] if self.turned else [at[self.index], at["deep"]]
-        body = [
-            f"const int64_t {near} = {firsts[near]} + in_near, {far} = {firsts[far]} + in_far;",
-            f"{self.tiles.ctype} element = 0;",
-            f"if ({near} < {high[near]} && {far} < {high[far]}) {{",
-            *indented(inside),
-            "}",
-            f"{self.name}_tile[{pair[0]}][{pair[1]}] = element;",
+        turned = str(self.turned == self.deep_adjoins).lower()
+        head = f"geon_fill_tile<{self.shape}, {turned}>({self.name}_tile, {bounds}, "
+        return [
+            head,
+            f"    [&](int64_t {near}, int64_t {far}) -> {self.tiles.ctype} {{",
+            *indented(inner),
+            "});",
         ]
-        return self.each(1, body)
 
 
 def whole_chunks(along: Sequence[Loop], each: int) -> bool:

@@ -101,17 +101,14 @@ class Tiles:
             "    left_tile, right_tile, sums, down, across);",
         ]
 
-    def row(self, number: str) -> str:
-        """The place in the tile of row ``number`` of a thread."""
+    def places(self) -> tuple[str, str]:
+        """What gives the row, and the column, of a number of a thread's."""
         if self.by_matrices:
-            return f"own_row + 8 * {number}"
-        return f"4 * down + {number} % 4 + {number} / 4 * {NARROW}"
-
-    def column(self, number: str) -> str:
-        """The place in the tile of column ``number`` of a thread."""
-        if self.by_matrices:
-            return f"own_column + {number} % 2 + {number} / 2 * 8"
-        return f"4 * across + {number} % 4 + {number} / 4 * {NARROW}"
+            return "geon_eighths{first_row + own_row}", "geon_pairs{first_column + own_column}"
+        return (
+            f"geon_fours<{NARROW}>{{first_row + 4 * down}}",
+            f"geon_fours<{NARROW}>{{first_column + 4 * across}}",
+        )
 
 
 def tiles_for(dtype: str, rows: Size, columns: Size) -> Tiles:

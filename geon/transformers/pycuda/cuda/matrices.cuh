@@ -107,3 +107,13 @@ GEON_INLINE void geon_multiply_matrices(const uint16_t (*left_tile)[LEFT],
         }
     }
 }
+
+/* The rows of a thread, and its columns. */
+struct geon_eighths {
+    int64_t first;
+    __device__ __forceinline__ int64_t operator()(int k) const { return first + 8 * k; }
+};
+struct geon_pairs {
+    int64_t first;
+    __device__ __forceinline__ int64_t operator()(int k) const { return first + k % 2 + k / 2 * 8; }
+};

@@ -36,3 +36,12 @@ GEON_INLINE void geon_add_up(double (&totals)[HIGH][WIDE], T (&sums)[HIGH][WIDE]
         }
     }
 }
+
+/* The rows, or columns, of a thread: fours of them, APART from four to four. */
+template <int APART> struct geon_fours {
+    int64_t first;
+    __device__ __forceinline__ int64_t operator()(int k) const
+    {
+        return first + k % 4 + k / 4 * APART;
+    }
+};

@@ -11,6 +11,7 @@ import geon
 from geon.transformers.pycuda import host, nests
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
+from tests.cuda import test_attention
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 from tests.cuda.test_products import LENGTHS, made, numbers, operands
 
@@ -29,6 +30,10 @@ def everything():
             f = transformer.computation(made(*pair), *pair)
             for lengths in LENGTHS[4:10]:
                 f(*[numbers(each, lengths, 0) for each in pair])
+            inputs = test_attention.operands(dtype, 24, 40)
+            f = transformer.computation(test_attention.attended(*inputs, True), *inputs)
+            for lengths in test_attention.LENGTHS[:4]:
+                f(*test_attention.numbers(inputs, lengths))
         table = geon.placeholder([geon.Axis("V", 9), geon.Axis("C")], name="table")
         at = geon.placeholder([geon.Axis("T")], "int64", name="at")
         rows = geon.gather(table, at, table.axes[0])

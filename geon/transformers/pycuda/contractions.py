@@ -75,8 +75,8 @@ class _Writer:
         self.tiles = tiles_of(work)
         left, right, _ = multiplied(work)
         shared = (work, names, self.printer, self.tiles)
-        self.left = Fill("left", left, work.rows, *shared)
-        self.right = Fill("right", right, work.columns, *shared)
+        self.left = Fill("left", left, self.tiles.rows, work.rows, "row", *shared)
+        self.right = Fill("right", right, self.tiles.columns, work.columns, "column", *shared)
         self.sizes = tuple([
             names.length(size_of(loops)) for loops in (work.rows, work.columns, work.summed)
         ])  # fmt: skip

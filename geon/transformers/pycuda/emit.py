@@ -12,8 +12,10 @@ from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
+from ..kernels.attention import attention_of
+from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
-from ..kernels.types import Call, Nest
+from ..kernels.types import Call
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
@@ -21,6 +23,7 @@ from ..lowering.schedule import Kernel
 from ..printing.comments import comment
 from ..printing.helpers import definitions
 from ..printing.parameters import Parameter, Place
+from .attention import attention_function
 from .contractions import contraction_parts
 from .device import Array, Signature
 from .dialect import cuda_text
@@ -59,7 +62,10 @@ def kernel_parts(plan: Plan, kernel: Kernel, number: int, guarded: bool) -> list
         return library_parts(work.op, names, number)
     if isinstance(work, Contraction):
         return contraction_parts(work, names)
-    assert isinstance(work, Nest), "no kernel goes over blocks of rows"
+    if isinstance(work, Blocked):
+        attention = attention_of(work)
+        assert attention is not None, "no other kernel goes over blocks of rows"
+        return [attention_function(attention, names)]
     return nest_parts(work, names)
 
 

@@ -6,7 +6,7 @@ operands are computed element by element when the tile is filled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.dtypes import FLOAT32, HALVES, name_of
@@ -16,7 +16,8 @@ from ..kernels.contraction import Contraction, access, merged, unit_of
 from ..kernels.scalar import Apply, Scalar
 from ..kernels.types import Loop
 from ..printing.contractions import ContractionPrinter
-from .naming import KernelNames, indented
+from ..printing.scalars import Names
+from .naming import indented
 from .product_tiles import THREADS, Tiles
 from .teams import Lines, places
 
@@ -59,25 +60,32 @@ class Chunks:
 
 
 class Fill:
-    """The operand ``name``, whose lines are over ``side`` loops, on its way to a tile."""
+    """The operand ``name``, whose ``lines`` are over ``side`` loops, on its way to a tile.
+
+    ``index`` is what the number of a line is called. ``turned`` says how the tile lies, where that
+    is not as its operand would have it; ``batch`` has the texts of indices of batch loops.
+    """
 
     def __init__(
         self,
         name: str,
         value: Scalar,
+        lines: int,
         side: Sequence[Loop],
+        index: str,
         work: Contraction,
-        names: KernelNames,
+        names: Names,
         printer: ContractionPrinter,
         tiles: Tiles,
+        turned: bool | None = None,
+        batch: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.value, self.side, self.work = name, value, side, work
         self.names, self.printer, self.tiles = names, printer, tiles
-        self.index = "row" if name == "left" else "column"
-        self.lines = tiles.rows if name == "left" else tiles.columns
+        self.index, self.lines, self.batch = index, lines, batch or {}
         unit = unit_of(value, printer.loops)
         self.deep_adjoins = any(loop.name == unit for loop in work.summed)
-        self.turned = tiles.is_turned(self.deep_adjoins)
+        self.turned = tiles.is_turned(self.deep_adjoins) if turned is None else turned
         self.size = names.length(product(loop.extent for loop in side))
         self.chunks = self.chunked()
 
@@ -102,7 +110,7 @@ class Fill:
             return None
         length = self.names.length
         batch = [
-            (loop.name, length(found.strides[loop.name]))
+            (self.batch.get(loop.name, loop.name), length(found.strides[loop.name]))
             for loop in self.work.batch
             if found.strides.get(loop.name, 0) != 0
         ]
@@ -114,7 +122,11 @@ class Fill:
 
     def declared(self) -> Lines:
         """The tile, what is on its way to it, and where the operand begins."""
-        found = [self.tiles.declared(self.name, self.lines, self.turned)]
+        return [self.tiles.declared(self.name, self.lines, self.turned), *self.begun()]
+
+    def begun(self) -> Lines:
+        """What is on its way to the tile, and where the operand begins."""
+        found: Lines = []
         chunks = self.chunks
         if chunks is not None:
             near, far = self.extents
@@ -174,6 +186,7 @@ class Fill:
         near, far, bounds = self.bounds(deep, end)
         lines, text = self.printer.element(self.value)({})
         inner = [
+            *[f"const int64_t {name} = {text};" for name, text in self.batch.items()],
             *places(self.side, self.index, self.names.length),
             *places(self.work.summed, "deep", self.names.length),
             *lines,

@@ -22,11 +22,15 @@ BANK = 8  # halves between the lines of a tile, so that 8 of them lie in differe
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Tiles of ``rows`` by ``columns``, of operands of ``dtype``: two halves take tensor cores."""
+    """Tiles of ``rows`` by ``columns``, of operands of ``dtype``: two halves take tensor cores.
+
+    Where ``deep`` is given, so many summed indices are in shared memory at one time.
+    """
 
     dtype: str
     rows: int
     columns: int
+    deep: int = 0
 
     @property
     def by_matrices(self) -> bool:
@@ -36,7 +40,7 @@ class Tiles:
     @property
     def depth(self) -> int:
         """The summed indices that are in shared memory at one time."""
-        return DEPTH.get(self.dtype, SHALLOW)
+        return self.deep or DEPTH.get(self.dtype, SHALLOW)
 
     @property
     def ctype(self) -> str:
@@ -74,11 +78,16 @@ class Tiles:
         """Whether a tile in shared memory has a row for each summed index, not for each line."""
         return not self.by_matrices or not deep_adjoins
 
-    def declared(self, name: str, lines: int, turned: bool) -> str:
-        """The declaration of an operand's tile."""
+    def shape(self, lines: int, turned: bool) -> tuple[int, int]:
+        """The rows and columns of an operand's tile in shared memory."""
         apart = BANK if self.by_matrices else 4
         high, wide = (self.depth, lines) if turned else (lines, self.depth)
-        return f"alignas(16) __shared__ {self.ctype} {name}_tile[{high}][{wide + apart}];"
+        return high, wide + apart
+
+    def declared(self, name: str, lines: int, turned: bool) -> str:
+        """The declaration of an operand's tile."""
+        high, wide = self.shape(lines, turned)
+        return f"alignas(16) __shared__ {self.ctype} {name}_tile[{high}][{wide}];"
 
     def start(self) -> Lines:
         """The statements that say which part of the tile is a thread's."""

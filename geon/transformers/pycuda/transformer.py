@@ -11,7 +11,6 @@ from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..linking import Linking
-from ..lowering.fusion import loop_groups
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
@@ -19,6 +18,7 @@ from . import gpu, host
 from .completeness import lacks
 from .device import Device
 from .emit import make_module
+from .grouping import groups
 from .library import SORTS
 from .memory import DeviceMemory
 from .program import CudaProgram
@@ -44,7 +44,7 @@ TARGET = Target(
         **{row.name: tuple(range(8)) for row in PRIMITIVES.values() if row.cost == "kernel"},
         "print": (0,),
     },
-    group=loop_groups,
+    group=groups,
     last=LAST,
     scratch=scratch_of,
     lacks=lacks,

@@ -82,6 +82,28 @@ static inline __attribute__((unused)) float geon_host_float(uint16_t bits, bool 
     return bits & 0x8000 ? -value : value;
 }
 
+static inline __attribute__((unused)) uint32_t geon_host_brain(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x != x ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static inline __attribute__((unused)) uint32_t geon_host_half(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000;
+    const float size = x < 0 ? -x : x;
+    if (x != x)
+        return 0x7fff;
+    if (size >= 65520)
+        return sign | 0x7c00;
+    if (size < 0x1p-14f) /* a multiple of 2^-24, as which it is rounded */
+        return sign | (uint32_t)rint((double)size * 0x1p24);
+    bits &= 0x7fffffff;
+    return sign | ((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112 << 10);
+}
+
 /* Four matrices of 8 lines of 8 halves; thread k shows where line k % 8 of matrix k / 8 lies. */
 static inline __attribute__((unused)) void geon_load_matrices(uint32_t (&held)[4],
                                                               const uint16_t *line)

@@ -36,6 +36,17 @@ GEON_INLINE void geon_load_matrices_turned(uint32_t (&held)[4], const uint16_t *
 #define GEON_SUMS float &a, float &b, float &c, float &d
 
 struct geon_float16 {
+    /* Two values rounded, the first one in the lower half. */
+    GEON_INLINE uint32_t pack(float low, float high)
+    {
+#ifdef GEON_HOST
+        return geon_host_half(low) | geon_host_half(high) << 16;
+#else
+        uint32_t found;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(found) : "f"(high), "f"(low));
+        return found;
+#endif
+    }
     GEON_INLINE void multiply(GEON_SUMS, const uint32_t *left, const uint32_t *right)
     {
 #ifdef GEON_HOST
@@ -47,6 +58,16 @@ struct geon_float16 {
 };
 
 struct geon_bfloat16 {
+    GEON_INLINE uint32_t pack(float low, float high)
+    {
+#ifdef GEON_HOST
+        return geon_host_brain(low) | geon_host_brain(high) << 16;
+#else
+        uint32_t found;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(found) : "f"(high), "f"(low));
+        return found;
+#endif
+    }
     GEON_INLINE void multiply(GEON_SUMS, const uint32_t *left, const uint32_t *right)
     {
 #ifdef GEON_HOST

@@ -11,7 +11,7 @@ import geon
 from geon.transformers.pycuda import host, nests
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
-from tests.cuda import test_attention
+from tests.cuda import test_attention, test_sorting
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 from tests.cuda.test_products import LENGTHS, made, numbers, operands
 
@@ -34,6 +34,10 @@ def everything():
             f = transformer.computation(test_attention.attended(*inputs, True), *inputs)
             for lengths in test_attention.LENGTHS[:4]:
                 f(*test_attention.numbers(inputs, lengths))
+        z = geon.placeholder([test_sorting.A, test_sorting.N, test_sorting.B], name="z")
+        f = transformer.computation(geon.argsort(z, test_sorting.N), z)
+        for shape in test_sorting.LENGTHS[3:14:3]:
+            f(test_sorting.numbers("float32", shape))
         table = geon.placeholder([geon.Axis("V", 9), geon.Axis("C")], name="table")
         at = geon.placeholder([geon.Axis("T")], "int64", name="at")
         rows = geon.gather(table, at, table.axes[0])

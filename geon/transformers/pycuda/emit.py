@@ -27,9 +27,9 @@ from .attention import attention_function
 from .contractions import contraction_parts
 from .device import Array, Signature
 from .dialect import cuda_text
-from .launches import Argument, Choice, Copy, Launch, Parts, Rounds, Show, Step, described
+from .launches import Argument, Choice, Copy, Fixed, Launch, Parts, Show, Step, described
 from .library import finite_parts, library_parts
-from .naming import NAME, Either, Function, KernelNames, Moved, Part
+from .naming import NAME, Function, KernelNames, Moved, Part
 from .nests import nest_parts
 
 PRELUDE = "prelude.cuh"
@@ -120,13 +120,9 @@ class _Module:
                 found.append(self.launch(part))
             elif isinstance(part, Moved):
                 found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
-            elif isinstance(part, Either):
+            else:
                 both = self.steps(part.parts), self.steps(part.others)
                 found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
-            else:
-                a, b = (self.launch(each) for each in part.functions)
-                c, d = (self.launch(each) for each in part.last)
-                found.append(Rounds((a, b), (c, d), part.first, part.until))
         return found
 
     def launch(self, function: Function) -> Launch:
@@ -139,13 +135,13 @@ class _Module:
             self.texts.append(function.text.replace(NAME, name))
             self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
             self.files.update(dict.fromkeys(function.files))
-        arguments = [self.argument(p) for p in function.parameters if p.place != "width"]
+        arguments = [self.argument(p) for p in function.parameters]
         return Launch(name, function.grid, function.threads, tuple(arguments))
 
     def argument(self, parameter: Parameter) -> Argument:
         """The number of a parameter's pointer, or the name of its length."""
         if not parameter.pointer:
-            assert isinstance(parameter.place, (str, Parts))
+            assert isinstance(parameter.place, (str, Parts, Fixed))
             return parameter.place
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 

@@ -54,8 +54,15 @@ class Grid:
         return found if self.parts is None else found * self.parts.number(lengths)
 
 
-# The number of a pointer in the program's table, the name of an open length, or a count of parts.
-Argument = int | str | Parts
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A number that is the same for all lengths, and another one in another launch."""
+
+    value: int
+
+
+# The number of a pointer in the program's table, the name of an open length, or a number.
+Argument = int | str | Parts | Fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +73,6 @@ class Launch:
     grid: Grid
     threads: int
     arguments: tuple[Argument, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """Launches, one for each ``width`` from ``first`` on, doubled until it is ``until``.
-
-    The width is a further argument, the last one. The launches take turns, and the ``last`` one is
-    that of the launch whose turn it would be.
-    """
-
-    launches: tuple[Launch, Launch]
-    last: tuple[Launch, Launch]
-    first: int
-    until: Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +104,7 @@ class Choice:
     others: tuple[Step, ...]
 
 
-Step = Launch | Rounds | Copy | Show | Choice
+Step = Launch | Copy | Show | Choice
 
 
 # As text ------------------------------------------------------------------------------------------
@@ -123,10 +116,6 @@ def described(steps: Sequence[Step], names: Sequence[str], indent: str = "") -> 
     for step in steps:
         if isinstance(step, Launch):
             found.append(indent + launched(step, names))
-        elif isinstance(step, Rounds):
-            found.append(f"{indent}for width = {step.first}, twice that, ... below {step.until}:")
-            found += [f"{indent}    {launched(each, names)}" for each in step.launches]
-            found += [f"{indent}then {launched(each, names)}" for each in step.last]
         elif isinstance(step, Copy):
             found.append(f"{indent}{names[step.target]} = {names[step.source]}")
         elif isinstance(step, Show):
@@ -158,4 +147,6 @@ def shown_argument(argument: Argument, names: Sequence[str]) -> str:
     """An argument for people."""
     if isinstance(argument, Parts):
         return f"parts of {argument.count}"
+    if isinstance(argument, Fixed):
+        return f"{argument.value}"
     return argument if isinstance(argument, str) else names[argument]

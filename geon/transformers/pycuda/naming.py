@@ -39,17 +39,6 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubled:
-    """Two functions that take turns, each given a width as its last parameter, and for each of them
-    the function that goes on from there: see ``Rounds``."""
-
-    functions: tuple[Function, Function]
-    last: tuple[Function, Function]
-    first: int
-    until: Size
-
-
-@dataclass(frozen=True, slots=True)
 class Either:
     """Parts that run where none of the sizes in ``holds`` is negative, else others."""
 
@@ -67,7 +56,7 @@ class Moved:
     size: Size
 
 
-Part = Function | Doubled | Either | Moved
+Part = Function | Either | Moved
 
 
 class KernelNames(Parameters):

@@ -16,7 +16,7 @@ from ..lowering.schedule import bytes_of
 from ..lowering.spaces import beyond_counting, space_of
 from .device import Array, Device
 from .emit import REPORT, Module
-from .launches import Argument, Choice, Copy, Launch, Parts, Rounds, Show, Step
+from .launches import Argument, Choice, Copy, Fixed, Launch, Parts, Show, Step
 from .memory import DeviceArray, DeviceMemory
 
 WORDS = 8  # of a report
@@ -139,8 +139,6 @@ class Bound:
             if isinstance(step, Launch):
                 if step.grid.blocks(self.lengths):
                     yield self.begun(step)
-            elif isinstance(step, Rounds):
-                yield from self.rounds(step)
             elif isinstance(step, Choice):
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 yield from self.bound(step.steps if holds else step.others)
@@ -149,29 +147,21 @@ class Bound:
             elif evaluate(step.size, self.lengths):
                 yield step
 
-    def begun(self, launch: Launch, *further: int) -> Begun:
+    def begun(self, launch: Launch) -> Begun:
         """A launch with the words that are known."""
         words = [self.word(a) for a in launch.arguments]
         at = [(k, a) for k, a in enumerate(launch.arguments) if isinstance(a, int)]
         kernel = self.program.loaded[launch.kernel]
         blocks = launch.grid.blocks(self.lengths)
-        return Begun(kernel, blocks, launch.threads, [*words, *further], tuple(at))
+        return Begun(kernel, blocks, launch.threads, words, tuple(at))
 
     def word(self, argument: Argument) -> int:
         """The word of an argument that is known, else 0."""
         if isinstance(argument, Parts):
             return argument.number(self.lengths)
+        if isinstance(argument, Fixed):
+            return argument.value
         return self.lengths[argument] if isinstance(argument, str) else 0
-
-    def rounds(self, step: Rounds) -> Iterator[Begun]:
-        """Launches of doubled widths, then the last one."""
-        if not step.last[0].grid.blocks(self.lengths):
-            return
-        width, turn = step.first, 0
-        while width < evaluate(step.until, self.lengths):
-            yield self.begun(step.launches[turn], width)
-            width, turn = 2 * width, 1 - turn
-        yield self.begun(step.last[turn])
 
     def take(self, step: Begun | Copy | Show) -> None:
         """Begin a step."""

@@ -16,8 +16,8 @@ from ..lowering.scratch import Scratch
 from .columns import STATE, TEAM, blocks_of, cut, most_bytes, states
 from .contractions import cut_deep, results, tiles_of
 from .launches import LEAST, Parts
-from .library import POSITION, SORTS
 from .nests import SLOTS, parts_bytes, slot_bytes
+from .sorting import SORTS, memory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _of(work: Work) -> Scratch | None:
     if isinstance(work, Contraction):
         return _of_contraction(work)
     if isinstance(work, Call) and work.op.primitive.name in SORTS:
-        return Bytes(2 * work.op.args[0].axes.size * POSITION)
+        return memory_of(work.op)
     return None
 
 

@@ -19,10 +19,10 @@ from .completeness import lacks
 from .device import Device
 from .emit import make_module
 from .grouping import groups
-from .library import SORTS
 from .memory import DeviceMemory
 from .program import CudaProgram
 from .scratch import scratch_of
+from .sorting import SORTS
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:

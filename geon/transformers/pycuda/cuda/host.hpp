@@ -55,6 +55,19 @@ static inline __attribute__((unused)) int __clzll(long long x)
 {
     return x ? __builtin_clzll((unsigned long long)x) : 64;
 }
+static inline __attribute__((unused)) int __clz(int x)
+{
+    return x ? __builtin_clz((unsigned)x) : 32;
+}
+static inline __attribute__((unused)) int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline __attribute__((unused)) unsigned __match_any_sync(unsigned, unsigned value)
+{
+    geon_host_show(&value, sizeof value);
+    unsigned found = 0;
+    for (unsigned lane = 0; lane < 32; lane++)
+        found |= (unsigned)(*(const unsigned *)geon_host_shown(lane) == value) << lane;
+    return found;
+}
 template <class T> GEON_ATOMIC T atomicAdd(T *place, T value)
 {
     T old = *place;

@@ -20,7 +20,7 @@ from geon.transformers.pycuda.device import Signature
 
 from .devices import LateDevice
 
-HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\(([^)]*)\)')
+HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\([\d, ]+\) (\w+)\(([^)]*)\)')
 DATA = {0: "float32", 1: "float64", 2: "float16", 14: "bfloat16"}  # cudaDataType
 current = threading.local()
 

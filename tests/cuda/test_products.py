@@ -1,298 +1,134 @@
-"""Products that a library computes: which those are, and that they are what kernels compute."""
+"""Products at lengths around those of tiles, chunks and parts, however operands lie."""
+
+import itertools
 
 import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import gpu, host, products
-from geon.transformers.pycuda.launches import Choice, Launch, Multiply
+from geon.transformers.pycuda import contractions, launches, product_tiles
+from geon.transformers.pycuda.host import find_compiler
 
-from . import fake_cuda
-from .devices import LateDevice, transformer_on
-
-pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
-M, K, N, B, G = (geon.Axis(name) for name in "MKNBG")
-LIMIT = 600  # multiplications from which on the library is asked here
-
-
-@pytest.fixture(autouse=True)
-def small_ones_are_large(monkeypatch):
-    monkeypatch.setattr(products, "LARGE", LIMIT)
-    monkeypatch.setattr(products, "DEEPEST", 40)
-
-
-@pytest.fixture
-def transformer():
-    with transformer_on(LateDevice(), products="cublaslt") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def numpy():
-    with geon.NumPyTransformer() as made:
-        yield made
-
-
-def matrices(*axes, dtype="float32"):
-    return [geon.placeholder(each, dtype, name=f"x{k}") for k, each in enumerate(axes)]
-
-
-def steps_of(f):
-    """All steps of a program, those of choices too."""
-    found, waiting = [], list(f.stages().compiled.module.steps)
-    while waiting:
-        step = waiting.pop(0)
-        if isinstance(step, Choice):
-            waiting = [*step.steps, *step.others, *waiting]
-        found.append(step)
-    return found
-
-
-def by_library(f):
-    return [step for step in steps_of(f) if isinstance(step, Multiply)]
-
-
-x, y, bias, other = matrices([M, K], [K, N], [N], [M, N])
-turned_x, turned_y = matrices([K, M], [N, K])
-batch_x, batch_y = matrices([B, M, K], [B, K, N])
-grouped = geon.placeholder([B, G, K], name="grouped")
-half_x, half_y = matrices([M, K], [K, N], dtype="float16")
-wide_x, wide_y = matrices([M, K], [K, N], dtype="bfloat16")
-double_x, double_y = matrices([M, K], [K, N], dtype="float64")
-PLAIN = {
-    "plain": (geon.dot(x, y), [x, y]),
-    "left turned": (geon.dot(turned_x, y), [turned_x, y]),
-    "right turned": (geon.dot(x, turned_y), [x, turned_y]),
-    "both turned": (geon.dot(turned_x, turned_y), [turned_x, turned_y]),
-    "batched": (geon.dot(batch_x, batch_y, over=K), [batch_x, batch_y]),
-    "rows of two axes": (geon.dot(grouped, y), [grouped, y]),
-    "bias": (geon.dot(x, y) + bias, [x, y, bias]),
-    "float64": (geon.dot(double_x, double_y), [double_x, double_y]),
-    "float16": (geon.dot(half_x, half_y), [half_x, half_y]),
-    "bfloat16": (geon.dot(wide_x, wide_y), [wide_x, wide_y]),
-}
-FOLLOWED = {
-    "relu": (geon.relu(geon.dot(x, y) + bias), [x, y, bias]),
-    "gelu": (geon.gelu(geon.dot(x, y) + bias), [x, y, bias]),
-    "another matrix": (geon.dot(x, y) * 0.5 + other, [x, y, other]),
-    "rows": (geon.dot(batch_x, batch_y, over=K) * 2, [batch_x, batch_y]),
-}
-SIZES = [
-    (3, 5, 7),
-    (1, 33, 34),
-    (8, 9, 9),
-    (9, 8, 8),
-    (40, 40, 3),
-    (7, 41, 9),
-    (0, 5, 3),
-    (70, 3, 9),
+pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
+DTYPES = {"float32": 2e-6, "float64": 1e-12, "float16": 1e-3, "bfloat16": 8e-3, "int64": 0}
+AXES = {name: geon.Axis(name) for name in "BNCM"}
+ORDERS = [(left, right) for left in ("NC", "CN") for right in ("CM", "MC")]
+ORDERS += [("BNC", "BCM"), ("NBC", "MBC")]
+LENGTHS = [
+    {"N": n, "C": c, "M": m, "B": 2}
+    for n, c, m in (
+        (1, 1, 1),
+        (0, 3, 2),
+        (3, 0, 2),
+        (9, 8, 7),
+        (16, 16, 8),
+        (product_tiles.NARROW - 1, product_tiles.SHALLOW, product_tiles.NARROW + 1),
+        (product_tiles.TALL, 2 * product_tiles.SHALLOW, product_tiles.WIDE),
+        (product_tiles.TALL + 1, 3 * product_tiles.SHALLOW + 1, product_tiles.WIDE + 1),
+        (8, launches.LEAST, 24),
+        (8, launches.LEAST + 1, 24),
+        (33, 2 * launches.LEAST + 8, 65),
+        (5, contractions.LONG * 3 + 5, 11),
+    )
 ]
 
 
-def data(leaves, m, k, n):
-    random = np.random.default_rng(m * 100 + n)
-    sizes = {"M": m, "K": k, "N": n, "B": 3, "G": m}
+def operands(dtype, left, right):
+    """Both operands as placeholders, with axes in these orders."""
     return [
-        random.normal(size=[sizes[axis.name] for axis in leaf.axes]).astype(leaf.dtype)
-        for leaf in leaves
+        geon.placeholder([AXES[name] for name in order], dtype, name=f"p{k}")
+        for k, order in enumerate((left, right))
     ]
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
-def test_products_are_those_of_numpy(transformer, numpy, name):
-    result, leaves = {**PLAIN, **FOLLOWED}[name]
-    f, g = (each.computation(result, *leaves) for each in (transformer, numpy))
-    assert len(by_library(f)) == 1
-    digits = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
-    for m, k, n in SIZES:
-        given = data(leaves, m, k, n)
-        for _ in range(3):
-            found, expected = f(*given), g(*given)
-            assert found.dtype == expected.dtype
-            near = digits[str(found.dtype)]
-            np.testing.assert_allclose(
-                found.astype(float), expected.astype(float), rtol=near, atol=near
-            )
+def numbers(x, lengths, seed):
+    """Small numbers for a placeholder, as it lies."""
+    shape = [lengths[axis.name] for axis in x.axes]
+    found = np.random.default_rng(seed).normal(size=shape)
+    return (found * 3).astype(x.dtype) if x.dtype.kind == "i" else found.astype(x.dtype)
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
-def test_peak_has_what_the_library_works_in(name):
-    device = Counting()
-    with transformer_on(device, products="cublaslt") as transformer:
-        result, leaves = {**PLAIN, **FOLLOWED}[name]
-        f = transformer.computation(result, *leaves)
-        given = data(leaves, 9, 9, 9)
-        f(*given)
-        names = {axis.name for leaf in leaves for axis in leaf.axes}
-        sizes = {axis: 3 if axis is B else 9 for axis in (M, K, N, B, G) if axis.name in names}
-        peak = f.peak_bytes(sizes)
-        assert device.most == peak + sum(array.nbytes for array in given)
-        assert peak > products.WORKSPACE
-        assert f.peak_bytes(dict.fromkeys(sizes, 1)) < products.WORKSPACE
+def made(x, y):
+    """A product with something done to it, over C."""
+    return geon.relu(geon.dot(x, y, over=[AXES["C"]]) + 1)
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
-def test_peak_with_open_lengths_is_an_upper_bound(transformer, name):
-    result, leaves = {**PLAIN, **FOLLOWED}[name]
-    f = transformer.computation(result, *leaves)
-    bound = f.peak_bytes()
-    for size in (1, 5, 9, 40, 41, 300):
-        names = {axis.name for leaf in leaves for axis in leaf.axes}
-        sizes = {axis: size for axis in (M, K, N, B, G) if axis.name in names}
-        most = bound.evaluate({axis.name: size for axis in sizes})
-        assert f.peak_bytes(sizes) <= most + 8 * 256
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_operands_as_they_lie(dtype, left, right):
+    x, y = operands(dtype, left, right)
+    exact = dict.fromkeys(("float32", "float16", "bfloat16"), np.float64).get(dtype, x.dtype)
+    with geon.make_transformer("cuda-on-host") as cuda:
+        f = cuda.computation(made(x, y), x, y)
+        for seed, lengths in enumerate(LENGTHS):
+            given = [numbers(each, lengths, seed) for each in (x, y)]
+            result = made(x, y)
+            path = f"{left},{right}->{''.join(result.axes.names)}"
+            a, b = (each.astype(exact) for each in given)
+            expected = np.maximum(np.einsum(path, a, b) + 1, 0)
+            size = np.einsum(path, np.abs(a), np.abs(b)) + 1
+            found = f(*given)
+            assert found.shape == expected.shape and found.dtype == result.dtype
+            wrong = np.abs(found.astype(exact) - expected)
+            assert (wrong <= DTYPES[dtype] * size).all(), (lengths, wrong.max())
 
 
-class Counting(LateDevice):
-    """Notes the most bytes that were taken at a time, and asks nobody to multiply."""
-
-    def __init__(self):
-        super().__init__()
-        self.taken, self.most, self.multiplied = {}, 0, []
-
-    def allocate(self, size):
-        address = super().allocate(size)
-        self.taken[address] = size
-        self.most = max(self.most, sum(self.taken.values()))
-        return address
-
-    def free(self, address):
-        super().free(address)
-        del self.taken[address]
-
-    def multiply(self, product):
-        self.multiplied.append(product)
-        super().multiply(product)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_take_tensor_cores(dtype):
+    x, y = operands(dtype, "NC", "CM")
+    with geon.make_transformer("cuda-on-host") as cuda:
+        for graph in (made(x, y), made(geon.relu(x), y)):
+            assert f"geon_multiply_matrices<geon_{dtype}" in cuda.computation(graph, x, y).source
+        z = operands("float32", "NC", "CM")[0]
+        mixed = geon.dot(z, geon.cast(y, "float32"))
+        assert "geon_multiply_tiles" in cuda.computation(mixed, z, y).source
 
 
-@pytest.mark.parametrize(
-    ("k", "asked"), [(5, False), (6, True), (7, True), (40, True), (41, False)]
-)
-def test_lengths_choose(k, asked):
-    """From so many multiplications on, and up to so many float32 terms."""
-    device = Counting()
-    with transformer_on(device, products="cublaslt") as transformer:
-        f = transformer.computation(geon.dot(x, y), x, y)
-        f(*data([x, y], 10, k, 10))
-        assert bool(device.multiplied) == asked
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_what_is_not_finite_stays(dtype):
+    x, y = operands(dtype, "NC", "CM")
+    given = [numbers(each, {"N": 20, "C": 40, "M": 30}, 0) for each in (x, y)]
+    given[0][3, 5], given[0][7, 39], given[1][2, 9] = np.nan, np.inf, -np.inf
+    with geon.make_transformer("cuda-on-host") as cuda:
+        found = cuda.computation(geon.dot(x, y), x, y)(*given).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        expected = given[0].astype(np.float64) @ given[1].astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
 
 
-def test_known_lengths_choose_when_it_is_compiled(transformer):
-    f = transformer.computation(geon.dot(x, y), x, y, specialize={M: 2, K: 3, N: 4})
-    assert not by_library(f)
-    f = transformer.computation(geon.dot(x, y), x, y, specialize={M: 20, K: 30, N: 40})
-    assert by_library(f)
-    given = data([x, y], 20, 30, 40)
-    np.testing.assert_allclose(f(*given), given[0] @ given[1], rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_long_sums_are_cut_in_one_order(dtype):
+    x, y = operands(dtype, "NC", "CM")
+    f_launches = []
+    with geon.make_transformer("cuda-on-host") as cuda:
+        f = cuda.computation(geon.dot(x, y), x, y)
+        assert "geon_add_up" in f.source or dtype == "bfloat16"
+        for n, c in itertools.product((4, 130), (launches.LEAST, 40 * launches.LEAST + 3)):
+            given = [numbers(each, {"N": n, "C": c, "M": 4}, c) for each in (x, y)]
+            found = f(*given)
+            np.testing.assert_array_equal(found, f(*given))
+            f_launches.append(f.peak_bytes({AXES["N"]: n, AXES["C"]: c, AXES["M"]: 4}))
+    assert f_launches[1] > 4 * f_launches[0]  # parts have memory of their own
 
 
-def test_steps_of_training_are_products_too(transformer, numpy):
-    """The new value of a matrix is made of sums that are put apart: it is read and written."""
-    results = []
-    for each in (transformer, numpy):
-        w = geon.Variable([K, N], initial_value=0.5, name="w")
-        loss = geon.mean(geon.square(geon.tanh(geon.dot(x, w)) - other))
-        step = geon.assign(w, w - 0.1 * geon.deriv(loss, w))
-        f = each.computation([loss, step], x, other, lengths={K: 12, N: 9})
-        losses = [f(*data([x, other], m, 12, 9))[0] for m in (9, 9, 9, 2, 30, 9)]
-        results.append((losses, each.get(w)))
-        if each is transformer:
-            assert [step.product.apart for step in by_library(f)] == [False, True]
-    for a, b in zip(*results, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+def test_a_long_sum_of_equal_terms_is_right():
+    C = geon.Axis("C")
+    x = geon.placeholder([geon.Axis("N"), C], name="x")
+    y = geon.placeholder([C, geon.Axis("M")], name="y")
+    with geon.make_transformer("cuda-on-host") as cuda:
+        f = cuda.computation(geon.dot(x, y), x, y)
+        for length in (1 << 16, (1 << 18) + 7):
+            given = np.full((2, length), 0.1, np.float32), np.full((length, 2), 0.3, np.float32)
+            exact = length * float(given[0][0, 0]) * float(given[1][0, 0])
+            np.testing.assert_allclose(f(*given), exact, rtol=8e-6)
 
 
-def test_a_result_in_the_place_of_what_is_read(transformer, numpy):
-    """The library would write over what is added afterwards."""
-    totals = geon.cumsum(other, N)
-    result = geon.sort(geon.dot(x, y) * 2 + totals, N)
-    f, g = (each.computation(result, x, y, other) for each in (transformer, numpy))
-    assert not by_library(f)
-    for m in (9, 30, 9):
-        given = data([x, y, other], m, 9, 9)
-        np.testing.assert_allclose(f(*given), g(*given), rtol=1e-5, atol=1e-5)
-
-
-NOT = {
-    "computed factors": (geon.dot(x * 2, y), [x, y]),
-    "a vector": (geon.dot(x, geon.placeholder([K], name="v")), None),
-    "steps": (geon.dot(x[:, ::2], y[::2]), [x, y]),
-    "integers": (geon.dot(*matrices([M, K], [K, N], dtype="int32")), None),
-    "a square of itself": (geon.dot(x, x), [x]),
-}
-
-
-@pytest.mark.parametrize("name", NOT)
-def test_what_is_none_is_generated(transformer, name):
-    result, leaves = NOT[name]
-    if leaves is None:
-        leaves = sorted(geon.op_graph.op_graph.storage_leaves(result), key=str)
-    f = transformer.computation(result, *leaves)
-    assert not by_library(f)
-    assert any(isinstance(step, Launch) for step in steps_of(f))
-
-
-def test_programs_that_can_fail_have_none(transformer):
-    at = geon.placeholder([geon.Axis("T")], "int64", name="at")
-    f = transformer.computation(geon.dot(geon.gather(x, at, M), y), x, y, at)
-    assert not by_library(f)
-
-
-def test_the_text_says_so(transformer):
-    f = transformer.computation(geon.dot(x, y) + bias, x, y, bias)
-    assert "result 0 = x0(M, K) times x1(K, N) + x2(N), by a library" in f.source
-
-
-def test_the_option_is_one_of_two():
-    with pytest.raises(geon.ArgumentError, match="products='cublas' is none of generated, cubl"):
-        geon.make_transformer("cuda-on-host", products="cublas")
-    with geon.make_transformer("cuda-on-host") as made:
-        assert not by_library(made.computation(geon.dot(x, y), x, y))
-
-
-# cuBLASLt -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def driver(monkeypatch):
-    return fake_cuda.Driver().install(monkeypatch)
-
-
-@pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
-def test_cublaslt_is_asked_for_the_same(driver, numpy, name):
-    result, leaves = {**PLAIN, **FOLLOWED}[name]
-    with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
-        f, g = (each.computation(result, *leaves) for each in (transformer, numpy))
-        for m, k, n in SIZES:
-            given = data(leaves, m, k, n)
-            for _ in range(3):
-                np.testing.assert_allclose(
-                    f(*given).astype(float), g(*given).astype(float), rtol=2e-2, atol=2e-2
-                )
-    assert driver.multiplied > 0
-
-
-def test_descriptions_are_kept_and_bounded(driver, monkeypatch):
-    from geon.transformers.pycuda import cublaslt
-
-    monkeypatch.setattr(cublaslt, "KEPT", 2)
-    with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
-        f = transformer.computation(geon.dot(x, y), x, y)
-        for m in (9, 10, 11, 9, 9):
-            f(*data([x, y], m, 9, 9))
-        assert len(transformer.device.products.known) == 2
-        assert driver.descriptions == 2 * 4  # a product and three matrices
-
-
-def test_what_the_library_lacks_is_said(driver, monkeypatch):
-    with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
-        f = transformer.computation(geon.dot(x, y), x, y)
-        driver.fails["matmul_algo_get_heuristic"] = 0
-        with pytest.raises(
-            geon.DeviceError, match="dot.*no algorithm for a float32 product of 9 b"
-        ):
-            f(*data([x, y], 9, 9, 9))
-        f(*data([x, y], 9, 9, 9))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(geon.DeviceError, match=r"nvmath-python.*pip install 'geon\[cublaslt\]'"):
-        gpu.GpuDevice(0).load_products()
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_products_have_no_races(dtype):
+    with geon.make_transformer("cuda-on-host", checks="races") as cuda:
+        for left, right in ORDERS[1:5:3]:
+            x, y = operands(dtype, left, right)
+            f = cuda.computation(made(x, y), x, y)
+            for lengths in (LENGTHS[5], LENGTHS[10]):
+                f(*[numbers(each, lengths, 0) for each in (x, y)])

@@ -54,12 +54,13 @@ MEASURED = {
     "everything": geon.sum(x),
     "columns": [geon.sum(x, reduction_axes=A), geon.max(x, reduction_axes=A)],
     "slope": geon.deriv(geon.sum(geon.square(geon.softmax(x, normalization_axes=B))), x),
+    "long sums": geon.dot(x, geon.rename(x, {"B": "C"})),
     "products": geon.dot(geon.tanh(geon.dot(x, geon.rename(x, {"A": "C"}))), x),
 }
 
 
 @pytest.mark.parametrize("name", MEASURED)
-@pytest.mark.parametrize("shape", [(90, 70), (700, 30)])
+@pytest.mark.parametrize("shape", [(90, 70), (700, 30), (3, 2100)])
 def test_peak_bytes_is_what_a_call_takes_of_the_device(counting, name, shape):
     f = counting.computation(MEASURED[name], x)
     values = np.random.default_rng(0).random(shape, np.float32)

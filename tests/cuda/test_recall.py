@@ -1,5 +1,6 @@
 """A program that some process compiled is found by its graph, before any stage of it runs."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from geon.transformers.pycuda import host, products
+from geon.transformers.pycuda import host, launches, products, record, scratch, sorting
 from geon.transformers.pycuda.program import CudaProgram
 from geon.transformers.pycuda.record import made, plain
 
@@ -60,8 +61,8 @@ def test_the_second_process_runs_no_stage_and_computes_the_same_bits(tmp_path):
     assert ran(tmp_path) == ("found", said)
     assert ran(tmp_path, ", products='cublaslt'")[0] == "ran the stages"
     assert ran(tmp_path, debug="verify")[0] == "ran the stages"
-    for record in tmp_path.glob("program-*"):
-        record.write_bytes(record.read_bytes()[:-9] + b"something")
+    for file in tmp_path.glob("program-*"):
+        file.write_bytes(file.read_bytes()[:-9] + b"something")
     assert ran(tmp_path) == ("ran the stages", said)
 
 
@@ -73,8 +74,8 @@ def test_what_is_kept_is_json_and_computes_the_same(name, monkeypatch):
     option = "cublaslt" if name == "product by a library" else "generated"
     with transformer_on(LateDevice(), products=option) as transformer:
         f = transformer.computation(graph, *inputs)
-        record = f.stages().compiled.record
-        text = json.dumps(plain(record))
+        kept = f.stages().compiled.record
+        text = json.dumps(plain(kept))
         again = made(json.loads(text))
         assert json.dumps(plain(again)) == text
         g = transformer.computation(graph, *inputs)
@@ -93,3 +94,15 @@ class Recalled:
     def __init__(self, stages, record, device):
         self.request, self.linking = stages.request, stages.linking
         self.compiled = CudaProgram(record, device)
+
+
+def test_all_that_programs_are_made_of_can_be_kept():
+    """A new kind of step or scratch memory is in the list of what records may hold."""
+    kinds = [
+        kind
+        for module in (launches, scratch, sorting, products)
+        for kind in vars(module).values()
+        if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
+    ]
+    assert launches.Launch in kinds and scratch.Slots in kinds
+    assert [kind for kind in kinds if kind not in record.PARTS] == []

@@ -4,7 +4,7 @@ By file where that holds for all of it, else by file and place; a place may name
 about, and a new number there is then unlisted.
 """
 
-ON_DEVICES = "tests/cuda/test_lengths.py goes below, at and above it"
+ON_DEVICES = "tests/cuda goes below, at and above it"
 FORMULA = "coefficients of a formula, and where its branches meet"
 BITS = "widths of types in bits or bytes"
 NAMES = "names of types"
@@ -87,10 +87,17 @@ FILES = {
     "transformers/printing/row_costs.py": PREDICTS,
     "transformers/disk_cache.py": "files, not computations",
     "transformers/lowering/spaces.py": ADDRESS,
+    "transformers/pycuda/attention.py": ON_DEVICES,
+    "transformers/pycuda/attention_matrices.py": ON_DEVICES,
+    "transformers/pycuda/attention_text.py": ON_DEVICES,
+    "transformers/pycuda/attention_tiles.py": ON_DEVICES,
     "transformers/pycuda/columns.py": ON_DEVICES,
     "transformers/pycuda/contractions.py": ON_DEVICES,
+    "transformers/pycuda/fills.py": ON_DEVICES,
     "transformers/pycuda/library.py": ON_DEVICES,
     "transformers/pycuda/nests.py": ON_DEVICES,
+    "transformers/pycuda/product_tiles.py": ON_DEVICES,
+    "transformers/pycuda/sorting.py": ON_DEVICES,
     "transformers/pycuda/teams.py": ON_DEVICES,
     "transformers/pycuda/tiles.py": ON_DEVICES,
     "transformers/pycuda/vectors.py": ON_DEVICES,

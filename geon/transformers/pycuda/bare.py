@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...op_graph.lengths import evaluate
 from .device import Multiplication
-from .launches import Argument, Choice, Copy, Launch, Multiply, Parts, Rounds, Show, Step
+from .launches import Argument, Choice, Copy, Fixed, Launch, Multiply, Parts, Show, Step
 from .products import WORKSPACE
 
 
@@ -62,8 +62,6 @@ class _Bare:
             if isinstance(step, Launch):
                 if step.grid.blocks(self.lengths):
                     yield self.begun(step, origin)
-            elif isinstance(step, Rounds):
-                yield from self.rounds(step, origin)
             elif isinstance(step, Choice):
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 yield from self.bare(step.steps if holds else step.others, origin)
@@ -72,29 +70,21 @@ class _Bare:
             elif isinstance(step, Show) or evaluate(step.size, self.lengths):
                 yield step
 
-    def begun(self, launch: Launch, origin: int, *further: int) -> Begun:
+    def begun(self, launch: Launch, origin: int) -> Begun:
         """A launch with the words that are known."""
         words = [self.word(a) for a in launch.arguments]
         at = [(k, a) for k, a in enumerate(launch.arguments) if isinstance(a, int)]
         kernel = self.loaded[launch.kernel]
         blocks = launch.grid.blocks(self.lengths)
-        return Begun(kernel, blocks, launch.threads, [*words, *further], tuple(at), origin)
+        return Begun(kernel, blocks, launch.threads, words, tuple(at), origin)
 
     def word(self, argument: Argument) -> int:
         """The word of an argument that is known, else 0."""
         if isinstance(argument, Parts):
             return argument.number(self.lengths)
+        if isinstance(argument, Fixed):
+            return argument.value
         return self.lengths[argument] if isinstance(argument, str) else 0
-
-    def rounds(self, step: Rounds, origin: int) -> Iterator[Begun]:
-        """Launches of doubled widths, then the last one."""
-        if not step.last[0].grid.blocks(self.lengths):
-            return
-        width, turn = step.first, 0
-        while width < evaluate(step.until, self.lengths):
-            yield self.begun(step.launches[turn], origin, width)
-            width, turn = 2 * width, 1 - turn
-        yield self.begun(step.last[turn], origin)
 
     def multiplication(self, step: Multiply) -> Multiplication:
         """A product under the lengths, without addresses."""

@@ -12,8 +12,10 @@ from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
+from ..kernels.attention import attention_of
+from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
-from ..kernels.types import Call, Nest
+from ..kernels.types import Call
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
@@ -21,12 +23,24 @@ from ..lowering.schedule import Kernel
 from ..printing.comments import comment
 from ..printing.helpers import definitions
 from ..printing.parameters import Parameter, Place
-from .contractions import contraction_function
+from .attention import attention_function
+from .contractions import contraction_parts
 from .device import Array, Signature
 from .dialect import cuda_text
-from .launches import Argument, Choice, Copy, Launch, Multiply, Parts, Rounds, Show, Step, described
+from .launches import (
+    Argument,
+    Choice,
+    Copy,
+    Fixed,
+    Launch,
+    Multiply,
+    Parts,
+    Show,
+    Step,
+    described,
+)
 from .library import finite_parts, library_parts
-from .naming import NAME, Either, Function, KernelNames, Moved, Multiplied, Part
+from .naming import NAME, Function, KernelNames, Moved, Multiplied, Part
 from .nests import nest_parts
 from .products import product_of, product_parts
 
@@ -65,12 +79,15 @@ def kernel_parts(
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
     if isinstance(work, Contraction):
-        generated = contraction_function(work, names)
+        generated = contraction_parts(work, names)
         product = product_of(plan.schedule, kernel) if library else None
         if product is None:
-            return [generated]
+            return generated
         return product_parts(kernel, KernelNames(plan, kernel, guarded), product, generated)
-    assert isinstance(work, Nest), "no kernel goes over blocks of rows"
+    if isinstance(work, Blocked):
+        attention = attention_of(work)
+        assert attention is not None, "no other kernel goes over blocks of rows"
+        return [attention_function(attention, names)]
     return nest_parts(work, names)
 
 
@@ -130,13 +147,9 @@ class _Module:
                 found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
             elif isinstance(part, Multiplied):
                 found.append(self.multiply(part))
-            elif isinstance(part, Either):
+            else:
                 both = self.steps(part.parts), self.steps(part.others)
                 found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
-            else:
-                a, b = (self.launch(each) for each in part.functions)
-                c, d = (self.launch(each) for each in part.last)
-                found.append(Rounds((a, b), (c, d), part.first, part.until))
         return found
 
     def multiply(self, part: Multiplied) -> Multiply:
@@ -157,13 +170,13 @@ class _Module:
             self.texts.append(function.text.replace(NAME, name))
             self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
             self.files.update(dict.fromkeys(function.files))
-        arguments = [self.argument(p) for p in function.parameters if p.place != "width"]
+        arguments = [self.argument(p) for p in function.parameters]
         return Launch(name, function.grid, function.threads, tuple(arguments))
 
     def argument(self, parameter: Parameter) -> Argument:
         """The number of a parameter's pointer, or the name of its length."""
         if not parameter.pointer:
-            assert isinstance(parameter.place, (str, Parts))
+            assert isinstance(parameter.place, (str, Parts, Fixed))
             return parameter.place
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 

@@ -23,16 +23,17 @@ LEAST = 256  # turns of a loop that are worth a part of their own
 @dataclass(frozen=True, slots=True)
 class Parts:
     """How many parts ``count`` turns are cut into where there are so many ``blocks`` of them: as
-    many as fill a device, of ``LEAST`` turns at least.
+    many as make ``wanted`` blocks, which fill a device, of ``LEAST`` turns at least.
     """
 
     count: Size
     blocks: Size
+    wanted: int = WANTED
 
     def number(self, lengths: Mapping[str, int]) -> int:
         """The number of parts, from lengths alone."""
         blocks = max(evaluate(self.blocks, lengths), 1)
-        return max(min(-(-evaluate(self.count, lengths) // LEAST), WANTED // blocks), 1)
+        return max(min(-(-evaluate(self.count, lengths) // LEAST), self.wanted // blocks), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,15 @@ class Grid:
         return found if self.parts is None else found * self.parts.number(lengths)
 
 
-# The number of a pointer in the program's table, the name of an open length, or a count of parts.
-Argument = int | str | Parts
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A number that is the same for all lengths, and another one in another launch."""
+
+    value: int
+
+
+# The number of a pointer in the program's table, the name of an open length, or a number.
+Argument = int | str | Parts | Fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +73,6 @@ class Launch:
     grid: Grid
     threads: int
     arguments: tuple[Argument, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """Launches, one for each ``width`` from ``first`` on, doubled until it is ``until``.
-
-    The width is a further argument, the last one. The launches take turns, and the ``last`` one is
-    that of the launch whose turn it would be.
-    """
-
-    launches: tuple[Launch, Launch]
-    last: tuple[Launch, Launch]
-    first: int
-    until: Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +164,7 @@ class Choice:
     others: tuple[Step, ...]
 
 
-Step = Launch | Rounds | Copy | Show | Choice | Multiply
+Step = Launch | Copy | Show | Choice | Multiply
 
 
 # As text ------------------------------------------------------------------------------------------
@@ -182,10 +176,6 @@ def described(steps: Sequence[Step], names: Sequence[str], indent: str = "") -> 
     for step in steps:
         if isinstance(step, Launch):
             found.append(indent + launched(step, names))
-        elif isinstance(step, Rounds):
-            found.append(f"{indent}for width = {step.first}, twice that, ... below {step.until}:")
-            found += [f"{indent}    {launched(each, names)}" for each in step.launches]
-            found += [f"{indent}then {launched(each, names)}" for each in step.last]
         elif isinstance(step, Copy):
             found.append(f"{indent}{names[step.target]} = {names[step.source]}")
         elif isinstance(step, Show):
@@ -222,4 +212,6 @@ def shown_argument(argument: Argument, names: Sequence[str]) -> str:
     """An argument for people."""
     if isinstance(argument, Parts):
         return f"parts of {argument.count}"
+    if isinstance(argument, Fixed):
+        return f"{argument.value}"
     return argument if isinstance(argument, str) else names[argument]

@@ -67,20 +67,25 @@ def sums_bytes(product: Product) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class ProductScratch:
-    """What a library works in, and sums that are put apart; nothing where it is not asked."""
+    """What a library works in, and sums that are put apart; what the ``generated`` functions work
+    in has room too, since the places of values decide in the end which of them it is.
+    """
 
     product: Product
+    generated: Scratch | None
     lasting: bool = False
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
         """The bytes under these lengths."""
+        generated = 0 if self.generated is None else self.generated.bytes(lengths, threads)
         if any(evaluate(size, lengths) < 0 for size in holds(self.product)):
-            return 0
-        return evaluate(sums_bytes(self.product), lengths) + WORKSPACE
+            return generated
+        return max(evaluate(sums_bytes(self.product), lengths) + WORKSPACE, generated)
 
     def most(self, threads: int) -> Size:
         """An expression over open lengths that is never less than ``bytes``."""
-        return sums_bytes(self.product) + WORKSPACE
+        most = sums_bytes(self.product) + WORKSPACE
+        return most if self.generated is None else most + self.generated.most(threads)
 
 
 def with_library(schedule: Schedule) -> dict[Op, Scratch]:
@@ -88,17 +93,17 @@ def with_library(schedule: Schedule) -> dict[Op, Scratch]:
     found = scratch_of(schedule)
     for kernel in schedule.kernels:
         product = product_of(schedule, kernel)
-        if product is not None and kernel.op not in found:
-            found[kernel.op] = ProductScratch(product)
+        if product is not None:
+            found[kernel.op] = ProductScratch(product, found.get(kernel.op))
     return found
 
 
 def product_parts(
-    kernel: Kernel, names: KernelNames, product: Product, generated: Function
+    kernel: Kernel, names: KernelNames, product: Product, generated: list[Part]
 ) -> list[Part]:
-    """What computes the product where lengths make it a large one; else the generated function.
+    """What computes the product where lengths make it a large one; else the generated functions.
 
-    Where the result lies in the place of what is read, that is the generated function alone.
+    Where the result lies in the place of what is read, these are all.
     """
     work, plan = kernel.work, names.plan
     assert isinstance(work, Contraction)
@@ -106,14 +111,14 @@ def product_parts(
     codes = (work.left, work.right, *[store.value for store in work.stores])
     read = {at[node.operand] for node in walk(*codes) if isinstance(node, Load)}
     if at[product.out] in read and not product.apart:
-        return [generated]
+        return generated
     works: Place = ("arena", plan.scratch[kernel.op])
     left, right, out = at[product.left], at[product.right], at[product.out]
     bias = None if product.bias is None else at[product.bias]
     parts: list[Part] = [Multiplied(product, left, right, out, bias, works, sums_bytes(product))]
     if not product.ends:
         parts.append(_rest(work, names, product))
-    return [Either(holds(product), tuple(parts), (generated,))]
+    return [Either(holds(product), tuple(parts), tuple(generated))]
 
 
 def _plain(work: Contraction, writes: bool) -> Product | None:

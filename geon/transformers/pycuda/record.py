@@ -16,7 +16,7 @@ from ..lowering.memory import Buffer, Plan
 from ..lowering.schedule import bytes_of
 from ..lowering.spaces import Space, space_of
 from ..printing import c_expressions
-from . import launches, scratch
+from . import launches, scratch, sorting
 from .device import Signature
 from .emit import Module
 from .products import ProductScratch
@@ -82,8 +82,9 @@ def made(value: Any) -> Any:
 
 PARTS: tuple[type, ...] = (
     Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
-    scratch.Columns, launches.Parts, launches.Grid, launches.Launch, launches.Rounds, launches.Copy,
-    launches.Show, launches.Choice, launches.Multiply, launches.Product, launches.Strides,
+    scratch.Columns, scratch.PartSums, launches.Parts, launches.Grid, launches.Launch,
+    launches.Fixed, launches.Copy, launches.Show, launches.Choice, launches.Multiply,
+    launches.Product, launches.Strides, sorting.SortMemory,
 )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..linking import Linking
-from ..lowering.fusion import loop_groups
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
@@ -20,12 +19,13 @@ from .calls import CudaCall
 from .completeness import lacks
 from .device import Device
 from .emit import make_module
-from .library import SORTS
+from .grouping import groups
 from .memory import DeviceMemory
 from .products import with_library
 from .program import CudaProgram
 from .record import load, record_of, save
 from .scratch import scratch_of
+from .sorting import SORTS
 
 PRODUCTS = ("generated", "cublaslt")  # what computes large products of matrices
 
@@ -49,7 +49,7 @@ TARGET = Target(
         **{row.name: tuple(range(8)) for row in PRIMITIVES.values() if row.cost == "kernel"},
         "print": (0,),
     },
-    group=loop_groups,
+    group=groups,
     last=LAST,
     scratch=scratch_of,
     lacks=lacks,

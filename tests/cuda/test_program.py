@@ -78,6 +78,20 @@ def test_peak_with_open_lengths_is_an_upper_bound(counting, name):
         assert f.peak_bytes({A: a, B: b}) <= most + 8 * 256
 
 
+def test_a_report_of_what_failed_comes_to_the_peak(counting):
+    at = geon.placeholder([geon.Axis("T")], "int64", name="at")
+    f = counting.computation(geon.gather(x, at, A), x, at)
+    given = np.ones((40, 30), np.float32), np.arange(7)
+    f(*given)
+    peak = f.peak_bytes({A: 40, B: 30, geon.Axis("T"): 7})
+    assert counting.device.most == peak + sum(each.nbytes for each in given) + 64
+    taken = counting.device.most
+    started = [f.start(*given) for _ in range(6)]
+    assert counting.device.most == 2 * taken
+    for each in started:
+        np.testing.assert_array_equal(each.result(), np.ones((7, 30)))
+
+
 def test_all_memory_is_given_back():
     device = CountingDevice()
     with transformer_on(device) as transformer:

@@ -56,6 +56,16 @@ def test_a_launch_that_fails_names_kernel_and_line(failing, before, tmp_path):
     refuses(failing, f, w, tmp_path)
 
 
+def test_what_fails_between_kernels_leaves_no_half_a_step(failing, tmp_path):
+    """Kernels before it may have written variables, which nobody can take back."""
+    f, w = step(failing)
+    failing.get(w)
+    failing.device.fails["launch"] = DeviceError("this once")
+    with pytest.raises(DeviceError, match="this once"):
+        f(np.ones((2, 3)))
+    refuses(failing, f, w, tmp_path)
+
+
 def test_a_kernel_that_fails_on_its_way_is_one_of_those_named(failing, tmp_path):
     f, w = step(failing)
     for _ in range(3):

@@ -93,7 +93,7 @@ class _Bare:
             left=0,
             right=0,
             out=0,
-            bias=0,
+            bias=0 if product.bias is None else 1,  # there is one, whose address comes later
             works=evaluate(step.after, lengths),
             size=WORKSPACE,
             batch=evaluate(product.batch, lengths),

@@ -101,10 +101,21 @@ class Bound:
         self.tail += [arena.address + offset for offset in offsets]
         self.tail += [value.address for value in program.small]
         self.steps = bare_steps(module.steps, module.origins, program.loaded, lengths)
+        self.prepare()
         self.shows = any(isinstance(step, Show) for step in self.steps)
         self.steady: Steady | None = None
         self.marked: Any = None
         self.graphs: OrderedDict[tuple[int, ...], Callable[[], None] | None] = OrderedDict()
+
+    def prepare(self) -> None:
+        """Raise for a product that the library cannot do, before anything is begun."""
+        for step in self.steps:
+            if isinstance(step, Multiplying):
+                try:
+                    self.device.prepare(step.made)
+                except DeviceError as error:
+                    error.kernel = step.origin
+                    raise
 
     def run(self, *arrays: Any) -> tuple[Any, ...]:
         """The results for these inputs, as new arrays of the host."""
@@ -149,7 +160,7 @@ class Bound:
 
         graph = None
         if self.shows or debugging("launches"):
-            begin()
+            self.at_once(begin)
         else:
             graph = self.again(key, begin)
         apart = any(each.address and each.pinned is None for each in inputs)
@@ -164,7 +175,7 @@ class Bound:
         The first time it is just begun.
         """
         if key not in self.graphs:
-            begin()
+            self.at_once(begin)
             self.graphs[key] = None
             while len(self.graphs) > GRAPHS:
                 self.graphs.popitem(last=False)
@@ -173,6 +184,14 @@ class Bound:
         self.graphs[key] = graph  # the last that goes
         self.replay(graph)
         return graph
+
+    def at_once(self, begin: Callable[[], None]) -> None:
+        """Begin a call step by step; where one fails, those before it may have written already."""
+        try:
+            begin()
+        except DeviceError as error:
+            error.lost = True
+            raise
 
     def replay(self, graph: Callable[[], None]) -> None:
         """Begin what was captured."""

@@ -100,6 +100,9 @@ class Device(Protocol):
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Run a kernel; ``words`` are its arguments, addresses and lengths."""
 
+    def prepare(self, product: Multiplication) -> None:
+        """Get ready for a product, whatever its addresses; raises where a library cannot do it."""
+
     def multiply(self, product: Multiplication) -> None:
         """Begin a product of matrices by a library."""
 

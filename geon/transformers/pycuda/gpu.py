@@ -226,14 +226,25 @@ class GpuDevice:
                 self.products = CublasLt(self.name)
             return self.products
 
+    def prepare(self, product: Multiplication) -> None:
+        """Have cuBLASLt choose an algorithm."""
+        with self.library("cuBLASLt chooses an algorithm") as library:
+            library.described(product)
+
     def multiply(self, product: Multiplication) -> None:
         """Begin a product of matrices by cuBLASLt."""
+        with self.library("cuBLASLt multiplies matrices") as library:
+            library.multiply(product, int(self.stream.handle))
+
+    @contextlib.contextmanager
+    def library(self, what: str) -> Iterator[CublasLt]:
+        """cuBLASLt in this device's context; its errors say what was done."""
         library = self.load_products()
-        with self.entered("cuBLASLt multiplies matrices"):
+        with self.entered(what):
             try:
-                library.multiply(product, int(self.stream.handle))
+                yield library
             except library.lt.cuBLASLtError as error:
-                raise self.failure("cuBLASLt multiplies matrices", error) from None
+                raise self.failure(what, error) from None
 
     # Order --------------------------------------------------------------------------------------
 

@@ -235,6 +235,9 @@ class HostDevice:
             error.lost = True
             raise error
 
+    def prepare(self, product: Multiplication) -> None:
+        """Nothing to get ready."""
+
     def multiply(self, product: Multiplication) -> None:
         """Multiply by NumPy."""
         self.do(lambda: multiplied(product))

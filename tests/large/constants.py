@@ -215,6 +215,7 @@ CONSTANTS = (
     _c("sort_words.h", "FEW", "line32", value=24, plus=32),
     _c("sort_words.h", "FEW", "line64", value=24, plus=64),
     _c("sort_words.h", "PART", "line", value=256),
+    _c("sort_network.h", "TOGETHER", "lines", value=16, many=30),
     _c("extreme.c", "PART", "extreme", many=9),
     # Calls, results and memory.
     _native("result_pool", "POOLED_BYTES", "size", each=(4, 2, 8), many=2),

@@ -341,6 +341,13 @@ def line(b, length):
     _order(b, *_line(b, length))
 
 
+def lines(b, length):
+    """So many short lines that are sorted."""
+    beside, short = b.axis(length), b.axis(b.choice([2, 7, 16, 30]))
+    x = b.placeholder(b.choice(["float32", "int8", "int32", "float64"]), [beside, short])
+    b.add(geon.argsort(x, short) if b.flag() else geon.sort(x, short))
+
+
 def line8(b, length):
     """A line of bytes that is sorted."""
     _order(b, *_line(b, length, "int8"))
@@ -620,7 +627,7 @@ ROLES = {
         size, row, lane, short_row, short_rows, across, turned_short, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near,
         deep_rows,
-        products, matrix_vector, reduced_product, reduced_batch, line, line8, line16, line32,
+        products, matrix_vector, reduced_product, reduced_batch, line, lines, line8, line16, line32,
         line64, extreme, positions, most,
         running,
         beside, running_rows, running_lines, scattered, added, places, bits, finite, shifted,

@@ -39,4 +39,3 @@ static WORD *PART(words)(WORD *words, WORD *other, int64_t n)
     }
     return words;
 }
-#undef FEW

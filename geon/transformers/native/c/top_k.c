@@ -8,13 +8,17 @@ GEON_INLINE KEY PART(key)(TYPE x)
     return (KEY)~key;
 }
 
+#define WORD_OF(value, i) ((WORD)PART(key)(value) << DOWN | (WORD)(i))
+#define FOUND(word) ((int64_t)(POSITION)(word))
+#define APART(value) 0
+
 /* Few of many are held in order while the rest is compared with the last of them, 64 at a time. */
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words,
                        int64_t k)
 {
     int64_t first = k <= 64 && k < n / 4 ? k : n;
     for (int64_t i = 0; i < first; i++)
-        words[i] = (WORD)PART(key)(x[i * inner]) << DOWN | (WORD)i;
+        words[i] = WORD_OF(x[i * inner], i);
     WORD *sorted = PART(words)(words, words + first, first);
     for (int64_t i = first; k > 0 && i < n;) {
         int64_t end = i + 64 < n ? i + 64 : n;
@@ -23,7 +27,7 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
         for (int64_t j = i; j < end; j++)
             closer |= PART(key)(x[j * inner]) < limit;
         for (; closer && i < end; i++) {
-            WORD word = (WORD)PART(key)(x[i * inner]) << DOWN | (WORD)i;
+            WORD word = WORD_OF(x[i * inner], i);
             int64_t place = k - 1;
             if (word > sorted[place])
                 continue;
@@ -34,7 +38,7 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
         i = end;
     }
     for (int64_t i = 0; i < k; i++)
-        out[i * inner] = (int64_t)(POSITION)sorted[i];
+        out[i * inner] = FOUND(sorted[i]);
 }
 
 #define LENGTH k

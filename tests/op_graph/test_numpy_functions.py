@@ -46,7 +46,12 @@ BUILT = {
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"), [pair for pairs in BUILT.values() for pair in pairs], ids=str
+    ("theirs", "ours"),
+    [
+        pytest.param(*pair, id=f"{name}-{k}")
+        for name, pairs in BUILT.items()
+        for k, pair in enumerate(pairs)
+    ],
 )
 def test_numpy_functions_build_what_geons_build(theirs, ours):
     assert theirs() is ours()

@@ -34,6 +34,7 @@ class ByMatrices(AttentionWriter):
         return up(self.width, STEP) // 4
 
     def inner(self) -> Lines:
+        """The statements of one block of keys."""
         query = self.fill("query", self.tiles, NARROW, turned=False)
         key = self.fill("key", self.tiles, KEYS)
         value = self.fill("value", self.value_tiles, up(self.width, STEP))

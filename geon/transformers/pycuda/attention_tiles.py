@@ -27,6 +27,7 @@ class ByTiles(AttentionWriter):
         return self.value_tiles.wide
 
     def inner(self) -> Lines:
+        """The statements of one block of keys."""
         query = self.fill("query", self.tiles, NARROW)
         key = self.fill("key", self.tiles, KEYS)
         value = self.fill("value", self.value_tiles, self.value_tiles.columns)

@@ -66,6 +66,7 @@ class Items(Layout):
         return self.make(found)
 
     def taken(self, given: Any, where: str) -> Sequence[Any]:
+        """The items."""
         if not isinstance(given, (list, tuple)) or len(given) != len(self.parts):
             raise ArgumentError(
                 f"{where} was given {_shown(given)} for {len(self.parts)} results; give a list "
@@ -86,6 +87,7 @@ class Table(Layout):
         return dict(zip(self.keys, found, strict=True))
 
     def taken(self, given: Any, where: str) -> Sequence[Any]:
+        """The values by key; None for one that is not there."""
         if not isinstance(given, Mapping) or not set(given) <= set(self.keys):
             keys = ", ".join(map(repr, self.keys))
             raise ArgumentError(
@@ -104,6 +106,7 @@ class Fields(Layout):
         self.steps = [f".{name}" for name in names]
 
     def made(self, found: list[Any]) -> Any:
+        """The object with these values."""
         if self.like is None:
             return SimpleNamespace(**dict(zip(self.names, found, strict=True)))
         thing = copy.copy(self.like)
@@ -112,6 +115,7 @@ class Fields(Layout):
         return thing
 
     def taken(self, given: Any, where: str) -> Sequence[Any]:
+        """The values of the fields."""
         if not all(hasattr(given, name) for name in self.names):
             raise ArgumentError(
                 f"{where} was given {_shown(given)} for results with the fields "

@@ -94,7 +94,12 @@ ORDERED = {
 
 
 @pytest.mark.parametrize(
-    ("build", "order"), [pair for pairs in ORDERED.values() for pair in pairs], ids=str
+    ("build", "order"),
+    [
+        pytest.param(*pair, id=f"{name}-{k}")
+        for name, pairs in ORDERED.items()
+        for k, pair in enumerate(pairs)
+    ],
 )
 def test_the_order_is_the_one_that_is_written(build, order):
     assert names(build()) == order

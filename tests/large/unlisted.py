@@ -90,6 +90,7 @@ FILES = {
     "transformers/pycuda/library.py": ON_DEVICES,
     "transformers/pycuda/nests.py": ON_DEVICES,
     "transformers/pycuda/product_tiles.py": ON_DEVICES,
+    "transformers/pycuda/scattering.py": ON_DEVICES,
     "transformers/pycuda/sorting.py": ON_DEVICES,
     "transformers/pycuda/teams.py": ON_DEVICES,
     "transformers/pycuda/tiles.py": ON_DEVICES,

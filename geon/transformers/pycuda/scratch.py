@@ -17,6 +17,7 @@ from .columns import STATE, TEAM, blocks_of, cut, most_bytes, states
 from .contractions import cut_deep, results, tiles_of
 from .launches import LEAST, Parts
 from .nests import SLOTS, parts_bytes, slot_bytes
+from .scattering import position_memory
 from .sorting import SORTS, memory_of
 
 
@@ -115,6 +116,8 @@ def _of(work: Work) -> Scratch | None:
         return _of_contraction(work)
     if isinstance(work, Call) and work.op.primitive.name in SORTS:
         return memory_of(work.op)
+    if isinstance(work, Call) and work.op.primitive.name == "scatter":
+        return position_memory(work.op)
     return None
 
 

@@ -69,6 +69,10 @@ class Team:
             return self.through_memory(values, self.size, f"[{self.beside}]", "rank", place)
         lines: Lines = []
         for value in values:
+            if value.adds:
+                ((name, _),) = value.parts
+                lines.append(f"{name} = geon_sum_of_warp({name});")
+                continue
             body = [f"const {t} {n}_other = geon_exchanged({n}, bits);" for n, t in value.parts]
             body += value.combine("_other")
             lines += [f"for (int bits = {WARP // 2}; bits > 0; bits /= 2) {{", *indented(body), "}"]
@@ -88,6 +92,11 @@ class Team:
         lines += [f"{condition}{n}_shared[{who}]{place} = {n};" for n, t in parts]
         lines.append("__syncthreads();")
         for value in values:
+            if value.adds:
+                ((name, _),) = value.parts
+                at = f", {place[1:-1]}" if place else ""
+                lines.append(f"{name} = geon_sum_of({name}_shared{at});")
+                continue
             lines += [f"{n} = {n}_shared[0]{place};" for n, _ in value.parts]
             body = [f"const {t} {n}_other = {n}_shared[member]{place};" for n, t in value.parts]
             body += value.combine("_other")
@@ -99,11 +108,12 @@ class Team:
 @dataclass(frozen=True, slots=True)
 class Value:
     """Variables, by name and type, that are one state; ``combine(ending)`` puts in another one,
-    whose names end so."""
+    whose names end so. One that just ``adds`` has functions for that."""
 
     parts: tuple[tuple[str, str], ...]
     combine: Callable[[str], Lines]
     first: tuple[str, ...]
+    adds: bool = False
 
     def begun(self) -> Lines:
         """The variables as they are when nothing was seen."""
@@ -122,7 +132,7 @@ def values_of(made: PrintedPass) -> list[Value]:
     for total in made.sums:
         if is_float_sum(total):
             name = f"{total.name}_wide"
-            found.append(Value(((name, "double"),), _adding(name), ("0",)))
+            found.append(Value(((name, "double"),), _adding(name), ("0",), adds=True))
         else:
             found.append(Value(((total.name, total.ctype),), _folding(total), (total.first,)))
     for state in made.states:

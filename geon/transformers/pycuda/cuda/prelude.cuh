@@ -67,6 +67,34 @@ template <class T> GEON_INLINE T geon_exchanged(T x, int bits)
     return x;
 }
 
+/* The sum of a warp's values, for each of its threads. */
+template <class T> GEON_INLINE T geon_sum_of_warp(T x)
+{
+#pragma unroll
+    for (int bits = 16; bits > 0; bits /= 2)
+        x = x + geon_exchanged(x, bits);
+    return x;
+}
+
+/* The sum of values in shared memory, in their order; of one column of them. */
+template <class T, int COUNT> GEON_INLINE T geon_sum_of(const T (&values)[COUNT])
+{
+    T sum = values[0];
+#pragma unroll
+    for (int k = 1; k < COUNT; k++)
+        sum = sum + values[k];
+    return sum;
+}
+template <class T, int COUNT, int WIDE>
+GEON_INLINE T geon_sum_of(const T (&values)[COUNT][WIDE], int column)
+{
+    T sum = values[0][column];
+#pragma unroll
+    for (int k = 1; k < COUNT; k++)
+        sum = sum + values[k][column];
+    return sum;
+}
+
 /* Neighbouring elements that are read or written at once. */
 template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) geon_four {
     T at[4];

@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 import geon
-from geon.transformers.pycuda import gpu, nests
+from geon.transformers.pycuda import gpu, teams
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 
 
@@ -19,7 +19,7 @@ def kernels():
         for name, graph in GRAPHS.items():
             inputs = [x, v] if name in ("elements", "vector") else [x]
             f = transformer.computation(graph, *inputs)
-            for n, c in ((3, 33), (65, 31), (2, nests.SHORT + 3)):
+            for n, c in ((3, 33), (65, 31), (2, teams.SHORT + 3)):
                 f(*data(n, c)[: len(inputs)])
 
 

@@ -87,6 +87,7 @@ FILES = {
     "transformers/pycuda/columns.py": ON_DEVICES,
     "transformers/pycuda/contractions.py": ON_DEVICES,
     "transformers/pycuda/fills.py": ON_DEVICES,
+    "transformers/pycuda/held.py": ON_DEVICES,
     "transformers/pycuda/library.py": ON_DEVICES,
     "transformers/pycuda/nests.py": ON_DEVICES,
     "transformers/pycuda/product_tiles.py": ON_DEVICES,

@@ -15,8 +15,9 @@ from ..lowering.schedule import Schedule
 from ..lowering.scratch import Scratch
 from .columns import STATE, TEAM, blocks_of, cut, most_bytes, states
 from .contractions import cut_deep, results, tiles_of
+from .held import slot_bytes
 from .launches import LEAST, Parts
-from .nests import SLOTS, parts_bytes, slot_bytes
+from .nests import SLOTS, parts_bytes
 from .scattering import position_memory
 from .sorting import SORTS, memory_of
 

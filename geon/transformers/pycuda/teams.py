@@ -18,6 +18,8 @@ from .naming import indented
 
 CHAIN = 32  # terms of a sum that one thread adds in its own dtype
 WARP = 32
+THREADS = 256  # of a block
+SHORT = 1024  # elements of a row that a warp takes
 Lines = list[str]
 
 
@@ -159,11 +161,17 @@ def ended(made: PrintedPass) -> Lines:
 
 
 def turns(
-    made: PrintedPass, extent: Callable[[Size], str], bounds: tuple[str, str], step: int, few: bool
+    made: PrintedPass,
+    extent: Callable[[Size], str],
+    bounds: tuple[str, str],
+    step: int,
+    few: bool,
+    unrolled: bool = False,
 ) -> Lines:
     """The loop over a pass's elements from one bound to the other, every ``step``-th of them.
 
     Its variables were begun before. ``few`` says that a thread has no more than ``CHAIN`` turns.
+    Those of known number are ``unrolled`` where asked for, so that arrays lie in registers.
     """
     low, high = bounds
     body = [*places(made.loops, "at", extent), *map(str, made.body.lines)]
@@ -173,14 +181,23 @@ def turns(
     for state in made.states:
         body += state.step
     chained = [t for t in made.sums if is_float_sum(t)]
+    count = product(loop.extent for loop in made.loops)
+    if unrolled and few and isinstance(count, int):
+        body = [f"const int64_t at = {low} + turn * {step};", *body]
+        if count % step:
+            body.insert(1, f"if (at >= {high}) break;")
+        head = f"for (int turn = 0; turn < {-(-count // step)}; turn++) {{"
+        loop = ["#pragma unroll", head, *indented(body), "}"]
+    else:
+        loop = [
+            f"for (int64_t at = {low}; at < {high}; at += {step}) {{", *indented(body), "}"
+        ]  # fmt: skip
     if not chained:
-        head = f"for (int64_t at = {low}; at < {high}; at += {step}) {{"
-        return [head, *indented(body), "}"]
+        return loop
     begun = [f"{t.ctype} {_held(t)} = 0;" for t in chained]
     added = [f"{t.name}_wide += {_held(t)};" for t in chained]
     if few:
-        head = f"for (int64_t at = {low}; at < {high}; at += {step}) {{"
-        return [*begun, head, *indented(body), "}", *added]
+        return [*begun, *loop, *added]
     head = f"for (int turn = 0; turn < {CHAIN} && at < {high}; turn++, at += {step}) {{"
     inner = [*begun, head, *indented(body), "}", *added]
     return [f"for (int64_t at = {low}; at < {high};) {{", *indented(inner), "}"]

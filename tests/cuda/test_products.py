@@ -124,11 +124,34 @@ def test_a_long_sum_of_equal_terms_is_right():
             np.testing.assert_allclose(f(*given), exact, rtol=8e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_products_have_no_races(dtype):
-    with geon.make_transformer("cuda-on-host", checks="races") as cuda:
+@pytest.mark.parametrize(("dtype", "tf32"), [("float32", False), ("float16", False),
+                                             ("float32", True)])  # fmt: skip
+def test_products_have_no_races(dtype, tf32):
+    with geon.make_transformer("cuda-on-host", checks="races", tf32=tf32) as cuda:
         for left, right in ORDERS[1:5:3]:
             x, y = operands(dtype, left, right)
             f = cuda.computation(made(x, y), x, y)
             for lengths in (LENGTHS[5], LENGTHS[10]):
                 f(*[numbers(each, lengths, 0) for each in (x, y)])
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_tf32_is_asked_for(left, right):
+    x, y = operands("float32", left, right)
+    with geon.make_transformer("cuda-on-host", tf32=True) as cuda:
+        f = cuda.computation(made(x, y), x, y)
+        assert "geon_multiply_matrices<geon_tf32" in f.source
+        for seed, lengths in enumerate(LENGTHS):
+            given = [numbers(each, lengths, seed) for each in (x, y)]
+            path = f"{left},{right}->{''.join(made(x, y).axes.names)}"
+            rounded = [rounded_to_tf32(each).astype(np.float64) for each in given]
+            expected = np.maximum(np.einsum(path, *rounded) + 1, 0)
+            size = np.einsum(path, *map(np.abs, rounded)) + 1
+            assert (np.abs(f(*given) - expected) <= 2e-6 * size).all(), lengths
+    with geon.make_transformer("cuda-on-host") as cuda:
+        assert "geon_tf32," not in cuda.computation(made(x, y), x, y).source
+
+
+def rounded_to_tf32(x):
+    """Floats with 10 bits behind the point, ties away from 0."""
+    return ((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32)

@@ -13,9 +13,10 @@ from ..compile import Stages
 from ..linking import Linking
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
-from ..lowering.target import Arrangement, Layout, Target
+from ..lowering.target import Arrangement, Layout
 from . import gpu, host
 from .completeness import lacks
+from .cuda_target import CudaTarget
 from .device import Device
 from .emit import make_module
 from .grouping import groups
@@ -30,7 +31,7 @@ def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
     return Arrangement((None, None), op.axes.names)
 
 
-TARGET = Target(
+TARGET = CudaTarget(
     name="pycuda",
     rules=RULES,
     arrange=arrange,
@@ -57,8 +58,11 @@ class CudaTransformer(Transformer):
 
     target = TARGET
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, tf32: bool = False) -> None:
         self.device = device
+        if tf32:
+            name = f"{self.target.name}, tf32"
+            self.target = dataclasses.replace(self.target, name=name, tf32=True)
         super().__init__()
 
     def make_memory(self) -> DeviceMemory:
@@ -81,15 +85,18 @@ class CudaTransformer(Transformer):
 class PyCudaTransformer(CudaTransformer):
     """Runs computations on an NVIDIA GPU, that of number ``device``.
 
-    Raises ``DeviceError`` where there is none, or PyCUDA is missing.
+    With ``tf32`` products of float32 are rounded to 10 bits behind the point before they are
+    multiplied, by tensor cores; sums stay float32, and so does attention. Raises ``DeviceError``
+    where there is no GPU, or PyCUDA is missing.
     """
 
-    def __init__(self, device: int = 0) -> None:
+    def __init__(self, device: int = 0, *, tf32: bool = False) -> None:
         if not isinstance(device, int) or isinstance(device, bool):
             raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
-        super().__init__(gpu.device(device))
+        super().__init__(gpu.device(device), tf32)
         if device:
-            self.target = dataclasses.replace(TARGET, name=f"pycuda, device {device}")
+            name = f"{self.target.name}, device {device}"
+            self.target = dataclasses.replace(self.target, name=name)
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -100,15 +107,16 @@ class PyCudaTransformer(CudaTransformer):
 class CudaOnHost(CudaTransformer):
     """Runs CUDA's kernels on the CPU: slow, and the same as on a GPU. For tests.
 
-    ``checks`` are those of ``HostDevice``: "races" or "memory".
+    ``checks`` are those of ``HostDevice``: "races" or "memory"; ``tf32`` is as on a GPU.
     """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")
 
-    def __init__(self, checks: str = "") -> None:
-        super().__init__(host.device(checks))
+    def __init__(self, checks: str = "", *, tf32: bool = False) -> None:
+        super().__init__(host.device(checks), tf32)
         if checks:
-            self.target = dataclasses.replace(TARGET, name=f"cuda-on-host, {checks}")
+            name = f"{self.target.name}, {checks}"
+            self.target = dataclasses.replace(self.target, name=name)
 
     @classmethod
     def unavailable(cls) -> str | None:

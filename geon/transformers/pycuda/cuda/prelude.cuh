@@ -45,6 +45,10 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define __FMA__ 1 /* for the formulas that need a product's error */
 #endif
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define GEON_INSTRUCTIONS 1 /* of conversions */
+#endif
+
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));

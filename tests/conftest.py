@@ -58,10 +58,10 @@ LONG_ON_HOST = ("test_long_sums.py", "test_ctrl_c_during_a_call", "test_time_gro
 
 
 def pytest_collection_modifyitems(config, items):
+    """With ``--transformer`` only what runs on that one: each test of a transformer, once."""
     named = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named:
         raise pytest.UsageError(f"{named[0]} has an address in its name: give it an id")
-    """With ``--transformer`` only what runs on that one: each test of a transformer, once."""
     if config.getoption("--transformer") is None:
         return
     kept = [item for item in items if "transformer_name" in getattr(item, "fixturenames", ())]

@@ -23,6 +23,8 @@ def measure(name, small):
         print(device.name if gpu is None else f"{gpu.name()} {device.architecture}")
         bandwidths(transformer, device, small)
         rates(name, small)
+        attention(transformer, small)
+        positions(transformer, small)
         overhead(transformer, small)
         steps(transformer, small)
     if not small:
@@ -73,10 +75,11 @@ def bandwidths(transformer, device, small):
 
 
 def rates(name, small):
-    """Products by kernels that are generated and by cuBLASLt, where that is there."""
-    for by in ("generated", "cublaslt"):
+    """Products by generated kernels, by those that round to tf32, and by cuBLASLt where it is there."""
+    ways = {"generated": {}, "tf32": {"tf32": True}, "cublaslt": {"products": "cublaslt"}}
+    for by, options in ways.items():
         try:
-            transformer = geon.make_transformer(name, products=by)
+            transformer = geon.make_transformer(name, **options)
         except geon.DeviceError as error:
             print(f"products by {by}: {error}")
             continue
@@ -91,6 +94,47 @@ def rates(name, small):
                     f = transformer.computation(geon.assign(made, geon.dot(left, right)))
                     rate = 2 * side**3 / seconds(transformer.device, f, 3 if small else 20)
                     print(f"{dtype} product of {side} by {by}: {rate / 1e12:.2f} TFLOP/s")
+
+
+def filled(axes, dtype, name):
+    """A variable of random numbers on the device."""
+    value = geon.cast(geon.Random(0).normal(axes), dtype)
+    return geon.Variable(axes, dtype, initial_value=value, name=name)
+
+
+def attention(transformer, small):
+    """Attention of 16 times 12 heads over 2048 positions of 64."""
+    sizes = (1, 2, 33, 35, 16) if small else (16, 12, 2048, 2048, 64)
+    b, h, t, s, d = (geon.Axis(name, size) for name, size in zip("BHTSD", sizes, strict=True))
+    operations = 4 * np.prod([float(size) for size in sizes])
+    for dtype in ("float32", "bfloat16"):
+        q, k, v = (
+            filled([b, h, n, d], dtype, f"{w}_{dtype}")
+            for w, n in zip("qkv", (t, s, s), strict=True)
+        )
+        weights = geon.softmax(geon.dot(q, k, over=[d]) * 0.125, normalization_axes=s)
+        made = geon.Variable([b, h, t, d], dtype, initial_value=0, name=f"attended_{dtype}")
+        step = geon.assign(made, geon.dot(weights, v, over=[s]))
+        took = seconds(transformer.device, transformer.computation(step), 3 if small else 20)
+        print(f"{dtype} attention: {operations / took / 1e12:.2f} TFLOP/s, {1e3 * took:.2f} ms")
+
+
+def positions(transformer, small):
+    """A step of an embedding, and a sort."""
+    rows, count, length = (30, 64, 100) if small else (30000, 1 << 16, 1 << 24)
+    v, d, t = geon.Axis("V", rows), geon.Axis("D", 64), geon.Axis("T", count)
+    table = geon.Variable([v, d], initial_value=0, name="table")
+    at = geon.Variable([t], "int64", initial_value=geon.iota(t) % rows, name="at")
+    loss = geon.sum(geon.square(geon.gather(table, at, v) - 1))
+    step = geon.assign(table, table - 0.1 * geon.deriv(loss, table))
+    took = seconds(transformer.device, transformer.computation(step), 3 if small else 20)
+    print(f"step of an embedding of {rows} by {count} positions: {1e6 * took:.0f} µs")
+    n = geon.Axis("N", length)
+    x = filled([n], "float32", "unsorted")
+    made = geon.Variable([n], initial_value=0, name="sorted")
+    f = transformer.computation(geon.assign(made, geon.sort(x, n)))
+    took = seconds(transformer.device, f, 3 if small else 20)
+    print(f"sort of {length} float32: {length / took / 1e9:.2f} G/s")
 
 
 def overhead(transformer, small):

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import geon
-from geon.transformers.pycuda import doctor, nests
-from tests.cuda import figures
+from geon.transformers.pycuda import doctor, teams
+from tests.cuda import figures, test_attention, test_products
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 
 
@@ -28,8 +28,16 @@ def kernels(name, small):
         for graph_name, graph in GRAPHS.items():
             inputs = [x, v] if graph_name in ("elements", "vector") else [x]
             f = transformer.computation(graph, *inputs)
-            for n, c in ((3, 33), (65, 31), (2, nests.SHORT + 3))[: 1 if small else 3]:
+            for n, c in ((3, 33), (65, 31), (2, teams.SHORT + 3))[: 1 if small else 3]:
                 f(*data(n, c)[: len(inputs)])
+        for dtype in ("float32", "bfloat16"):
+            inputs = test_attention.operands(dtype)
+            f = transformer.computation(test_attention.attended(*inputs, True), *inputs)
+            f(*test_attention.numbers(inputs, (1, 130, 70)))
+            pair = test_products.operands(dtype, "NC", "CM")
+            f = transformer.computation(test_products.made(*pair), *pair)
+            for lengths in test_products.LENGTHS[5:11]:
+                f(*[test_products.numbers(each, lengths, 0) for each in pair])
 
 
 def runtime(name, small):

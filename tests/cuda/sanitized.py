@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 import geon
-from geon.transformers.pycuda import host, nests
+from geon.transformers.pycuda import host, teams
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
 from tests.cuda import test_attention, test_sorting
@@ -23,7 +23,7 @@ def everything():
         for name, graph in GRAPHS.items():
             inputs = [x, v] if name in ("elements", "vector") else [x]
             f = transformer.computation(graph, *inputs, plan=False)
-            for n, c in ((1, 1), (3, 33), (65, 31), (2, nests.SHORT + 3)):
+            for n, c in ((1, 1), (3, 33), (65, 31), (2, teams.SHORT + 3)):
                 f(*data(n, c)[: len(inputs)])
         for dtype in ("float32", "float16"):
             pair = operands(dtype, "NC", "CM")

@@ -10,6 +10,7 @@ import pytest
 import geon
 from geon.transformers.pycuda import (
     contractions,
+    held,
     launches,
     library,
     nests,
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++
 NUMBERS = sorted({
     1, nests.FEW, 2 * nests.FEW, product_tiles.SHALLOW, product_tiles.NARROW,
     product_tiles.TALL, teams.CHAIN, teams.WARP,
-    teams.CHAIN * teams.WARP, nests.SHORT, nests.THREADS, sorting.FEW, 2 * sorting.FEW,
+    teams.CHAIN * teams.WARP, teams.SHORT, teams.THREADS, sorting.FEW, 2 * sorting.FEW,
     library.THREADS, contractions.LONG, launches.LEAST, 2 * launches.LEAST,
 })  # fmt: skip
 LENGTHS = sorted({length for n in NUMBERS for length in (n - 1, n, n + 1)})
@@ -117,10 +118,25 @@ def test_many_elements(length, both):
 def test_known_lengths(name, both):
     graph = GRAPHS[name]
     inputs = [x, v] if name in ("elements", "vector") else [x]
-    for n, c in ((3, 4), (5, 5), (4, 33), (2, nests.SHORT + 1), (40, 9), (70, 17)):
+    for n, c in ((3, 4), (5, 5), (4, 33), (2, teams.SHORT + 1), (40, 9), (70, 17)):
         f, g = (each.computation(graph, *inputs, specialize={N: n, C: c}) for each in both)
         given = data(n, c)[: len(inputs)]
         compare(f(*given), g(*given), (name, n, c))
+
+
+@pytest.mark.parametrize(
+    "length",
+    [n + more for n in (teams.WARP, teams.SHORT, held.HELD * teams.THREADS) for more in (-1, 0, 1)],
+)
+def test_rows_that_threads_hold(length, both):
+    for name in ("softmax", "slope_of_softmax"):
+        f, g = (each.computation(GRAPHS[name], x, specialize={C: length}) for each in both)
+        assert (
+            ("[turn] = " in f.source) == (length <= held.HELD * teams.THREADS)
+        ) or name != "softmax"
+        for n in (1, 9):
+            given = data(n, length)[:1]
+            compare(f(*given), g(*given), (name, n, length))
 
 
 def compare(found, expected, where):

@@ -296,3 +296,8 @@ def test_what_the_library_lacks_is_said(driver, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(geon.DeviceError, match=r"nvmath-python.*pip install 'geon\[cublaslt\]'"):
         gpu.GpuDevice(0).load_products()
+
+
+def test_the_library_does_not_round_to_tf32():
+    with pytest.raises(geon.ArgumentError, match="multiplies float32 as it is: leave out that, or"):
+        geon.make_transformer("cuda-on-host", products="cublaslt", tf32=True)

@@ -8,6 +8,7 @@ import pytest
 import geon
 from geon.errors import DeviceError
 from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
+from tests.cuda import test_attention, test_products
 from tests.golden import registers
 from tests.golden.emitting import cuda
 from tests.golden.programs import PROGRAMS, WITHOUT_C
@@ -46,3 +47,35 @@ def test_integers_wrap_around(tmp_path):
     command = [find_nvcc(), "-ptx", "-arch=sm_90", "-w", "module.cu", "-o", "module.ptx"]
     subprocess.run(command, cwd=tmp_path, check=True)
     assert re.search(r"setp\.\w+\.s32", (tmp_path / "module.ptx").read_text())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_converted_by_instructions(dtype, tmp_path):
+    x = geon.placeholder([geon.Axis("N")], dtype, name="x")
+    with geon.make_transformer("cuda-on-host") as transformer:
+        f = transformer.computation(geon.relu(x + 1), x)
+        assert list(f([1, -2])) == [2, 0]
+        (tmp_path / "module.cu").write_text(f.source)
+    command = [find_nvcc(), "-ptx", "-arch=sm_80", "-w", "module.cu", "-o", "module.ptx"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    short = {"float16": "f16", "bfloat16": "bf16"}[dtype]
+    assert f"cvt.rn.{short}.f32" in (tmp_path / "module.ptx").read_text()
+
+
+@pytest.mark.parametrize("architecture", registers.ARCHITECTURES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_attention_products_and_sorts_compile(dtype, architecture):
+    inputs = test_attention.operands(dtype)
+    x, y = test_products.operands(dtype, "NC", "CM")
+    at = geon.placeholder([geon.Axis("T")], "int64", name="at")
+    values = geon.placeholder([geon.Axis("T"), *x.axes[1:]], dtype, name="values")
+    with geon.make_transformer("cuda-on-host", tf32=True) as transformer:
+        for graph, given in (
+            (test_attention.attended(*inputs, True), inputs),
+            (test_products.made(x, y), [x, y]),
+            ([geon.argsort(x, x.axes[0]), geon.sort(x, x.axes[1])], [x]),
+            (geon.scatter(x, at, values, x.axes[0], mode="add"), [x, at, values]),
+        ):
+            f = transformer.computation(graph, *given)
+            found = registers.compiled(f.source, architecture)
+            assert all(used <= 255 and spilled <= 128 for used, spilled in found.values()), found

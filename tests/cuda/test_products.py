@@ -28,7 +28,7 @@ LENGTHS = [
         (8, launches.LEAST, 24),
         (8, launches.LEAST + 1, 24),
         (33, 2 * launches.LEAST + 8, 65),
-        (5, contractions.LONG * 3 + 5, 11),
+        (5, contractions.LONG * 24 + 5, 11),
     )
 ]
 
@@ -121,14 +121,37 @@ def test_a_long_sum_of_equal_terms_is_right():
         for length in (1 << 16, (1 << 18) + 7):
             given = np.full((2, length), 0.1, np.float32), np.full((length, 2), 0.3, np.float32)
             exact = length * float(given[0][0, 0]) * float(given[1][0, 0])
-            np.testing.assert_allclose(f(*given), exact, rtol=8e-6)
+            np.testing.assert_allclose(f(*given), exact, rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_products_have_no_races(dtype):
-    with geon.make_transformer("cuda-on-host", checks="races") as cuda:
+@pytest.mark.parametrize(("dtype", "tf32"), [("float32", False), ("float16", False),
+                                             ("float32", True)])  # fmt: skip
+def test_products_have_no_races(dtype, tf32):
+    with geon.make_transformer("cuda-on-host", checks="races", tf32=tf32) as cuda:
         for left, right in ORDERS[1:5:3]:
             x, y = operands(dtype, left, right)
             f = cuda.computation(made(x, y), x, y)
             for lengths in (LENGTHS[5], LENGTHS[10]):
                 f(*[numbers(each, lengths, 0) for each in (x, y)])
+
+
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_tf32_is_asked_for(left, right):
+    x, y = operands("float32", left, right)
+    with geon.make_transformer("cuda-on-host", tf32=True) as cuda:
+        f = cuda.computation(made(x, y), x, y)
+        assert "geon_multiply_matrices<geon_tf32" in f.source
+        for seed, lengths in enumerate(LENGTHS):
+            given = [numbers(each, lengths, seed) for each in (x, y)]
+            path = f"{left},{right}->{''.join(made(x, y).axes.names)}"
+            rounded = [rounded_to_tf32(each).astype(np.float64) for each in given]
+            expected = np.maximum(np.einsum(path, *rounded) + 1, 0)
+            size = np.einsum(path, *map(np.abs, rounded)) + 1
+            assert (np.abs(f(*given) - expected) <= 2e-6 * size).all(), lengths
+    with geon.make_transformer("cuda-on-host") as cuda:
+        assert "geon_tf32," not in cuda.computation(made(x, y), x, y).source
+
+
+def rounded_to_tf32(x):
+    """Floats with 10 bits behind the point, ties away from 0."""
+    return ((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32)

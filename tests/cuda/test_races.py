@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda import host, nests
+from geon.transformers.pycuda import host, nests, teams
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
 
@@ -60,7 +60,7 @@ def test_kernels_have_none(name):
     inputs = [x, v] if name in ("elements", "vector") else [x]
     with geon.make_transformer("cuda-on-host", checks="races") as transformer:
         f = transformer.computation(GRAPHS[name], *inputs)
-        for n, c in ((3, 40), (70, 33), (2, nests.SHORT + 3)):
+        for n, c in ((3, 40), (70, 33), (2, teams.SHORT + 3)):
             f(*data(n, c)[: len(inputs)])
 
 

@@ -7,7 +7,7 @@ in its definition, which is written by hand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from .c_functions import FUNCTIONS
@@ -30,8 +30,16 @@ def called_by(name: str) -> tuple[str, ...]:
     return tuple(other for other in found if other != name and other in helpers())
 
 
-def definitions(calls: Iterable[str]) -> str:
-    """The definitions of the helpers that are called, each once and after those it calls."""
+def plain(name: str, text: str) -> str:
+    """The text that all targets have."""
+    return text
+
+
+def definitions(calls: Iterable[str], instead: Callable[[str, str], str] = plain) -> str:
+    """The definitions of the helpers that are called, each once and after those it calls.
+
+    ``instead`` gives a target's own text for a helper, from its name and that of all targets.
+    """
     found: dict[str, str] = {}
     waiting: list[tuple[str, bool]] = [(name, False) for name in reversed([*calls])]
     while waiting:
@@ -39,7 +47,7 @@ def definitions(calls: Iterable[str]) -> str:
         if name in found:
             continue
         if called_are_there:
-            found[name] = helpers()[name]
+            found[name] = instead(name, helpers()[name])
             continue
         waiting.append((name, True))
         waiting += [(other, False) for other in reversed(called_by(name))]

@@ -195,12 +195,16 @@ def print_nest(
     names: Names,
     strips: Strips | None = None,
     loaded: Mapping[Load, str] | None = None,
+    kept_at: str = "",
 ) -> PrintedNest:
     """The statements of a nest; with ``strips`` the machine has functions of strips.
 
     ``loaded`` has the texts of elements that were read before the statements of one element.
+    ``kept_at`` is the index of elements of row arrays where it is not their own.
     """
-    return _NestPrinter(nest, names, strips, loaded or {}).printed()
+    printer = _NestPrinter(nest, names, strips, loaded or {})
+    printer.scalars.kept_at = kept_at
+    return printer.printed()
 
 
 class _NestPrinter:
@@ -300,7 +304,7 @@ class _NestPrinter:
 
     def keep(self, body: Block, keep: Keep, value: str) -> None:
         """The statement that puts a value into a row array."""
-        place = f"{self.scalars.kept[keep.number]}[{self.scalars.index(body, keep.offset)}]"
+        place = self.scalars.kept_place(body, keep.number, keep.offset)
         body.lines.append(f"{place} = {value};")
 
     def print_strip(self, row: Block, strips: Strips, step: Pass, made: PrintedPass) -> Block:

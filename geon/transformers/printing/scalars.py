@@ -114,6 +114,7 @@ class ScalarPrinter:
         self.reduced: dict[tuple[int, int], str] = {}
         self.running: dict[tuple[int, bool], str] = {}
         self.kept: dict[int, str] = {}
+        self.kept_at = ""  # where a thread has the elements that it makes itself
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
         self.words: dict[RandomBits, str] = {}
@@ -307,8 +308,12 @@ class ScalarPrinter:
         if isinstance(value, RandomBits):
             return self.words.get(value)
         if isinstance(value, Kept):
-            return f"{self.kept[value.number]}[{self.index(block, value.offset)}]"
+            return self.kept_place(block, value.number, value.offset)
         return None
+
+    def kept_place(self, block: Block, number: int, offset: Affine) -> str:
+        """The element at ``offset`` of a row array."""
+        return f"{self.kept[number]}[{self.kept_at or self.index(block, offset)}]"
 
     def _load(self, block: Block, value: Load) -> str:
         offset = self.index(block, value.offset)

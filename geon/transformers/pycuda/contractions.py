@@ -17,13 +17,14 @@ from ..kernels.types import Loop
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from ..printing.parameters import Parameter
+from .cuda_target import takes_tf32
 from .fills import Fill, multiplied
 from .launches import LEAST, Grid, Parts
 from .naming import Either, Function, KernelNames, Part, indented
 from .product_tiles import THREADS, Tiles, tiles_for
 from .teams import Lines, places
 
-LONG = 512  # terms that are added in float32
+LONG = 64  # terms that are added in float32: equal ones are right to 1e-6
 FILLING = 256  # blocks that fill a device: fewer are cut
 
 
@@ -32,14 +33,13 @@ def size_of(loops: Sequence[Loop]) -> Size:
     return product(loop.extent for loop in loops)
 
 
-def tiles_of(work: Contraction) -> Tiles:
-    """The tiles of a contraction."""
-    return tiles_for(multiplied(work)[2], size_of(work.rows), size_of(work.columns))
+def tiles_of(work: Contraction, tf32: bool) -> Tiles:
+    """The tiles of a contraction; with ``tf32`` tensor cores take float32 too."""
+    return tiles_for(multiplied(work)[2], size_of(work.rows), size_of(work.columns), tf32)
 
 
-def blocks_of(work: Contraction) -> Size:
+def blocks_of(work: Contraction, tiles: Tiles) -> Size:
     """How many tiles its results take."""
-    tiles = tiles_of(work)
     tall = (size_of(work.rows) + tiles.rows - 1) // tiles.rows
     wide = (size_of(work.columns) + tiles.columns - 1) // tiles.columns
     return size_of(work.batch) * tall * wide
@@ -50,9 +50,9 @@ def results(work: Contraction) -> Size:
     return size_of([*work.batch, *work.rows, *work.columns])
 
 
-def cut_deep(work: Contraction) -> Parts | None:
+def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
     """How long sums are cut into parts; None where they are never."""
-    deep, blocks = size_of(work.summed), blocks_of(work)
+    deep, blocks = size_of(work.summed), blocks_of(work, tiles)
     if isinstance(deep, int) and deep <= LEAST:
         return None
     if isinstance(blocks, int) and 2 * blocks > FILLING:
@@ -72,7 +72,7 @@ class _Writer:
         self.type = C_TYPES[name_of(work.dtype)]
         for loop in self.printer.loops:
             names.length(loop.extent)
-        self.tiles = tiles_of(work)
+        self.tiles = tiles_of(work, takes_tf32(names.plan.schedule.target))
         left, right, _ = multiplied(work)
         shared = (work, names, self.printer, self.tiles)
         self.left = Fill("left", left, self.tiles.rows, work.rows, "row", *shared)
@@ -80,7 +80,7 @@ class _Writer:
         self.sizes = tuple([
             names.length(size_of(loops)) for loops in (work.rows, work.columns, work.summed)
         ])  # fmt: skip
-        self.cut = cut_deep(work)
+        self.cut = cut_deep(work, self.tiles)
         self.number = Parameter("parts", "int64_t", self.cut, False)
 
     @property
@@ -94,7 +94,10 @@ class _Writer:
         found: list[Part] = [self.by_tiles(scratch)]
         if self.cut is not None:
             joined = self.joined(scratch)
-            holds = (FILLING - 2 * blocks_of(self.work), size_of(self.work.summed) - LEAST - 1)
+            holds = (
+                FILLING - 2 * blocks_of(self.work, self.tiles),
+                size_of(self.work.summed) - LEAST - 1,
+            )
             if all(isinstance(size, int) for size in holds):
                 return [*found, joined]
             found.append(Either(holds, (joined,), ()))
@@ -137,7 +140,7 @@ class _Writer:
             place = f"(({self.type} *){scratch})[part * ({self.count}) + {self.place}]"
             stores = ["if (parts > 1) {", f"    {place} = sum;", "    return;", "}", *stores]
         body += self.each(stores)
-        grid = Grid(blocks_of(work), parts=self.cut)
+        grid = Grid(blocks_of(work, tiles), parts=self.cut)
         files = tiles.files
         together = 2 if tiles.by_matrices else 1
         return names.function(body, grid, THREADS, True, self.further, files, together)
@@ -146,7 +149,12 @@ class _Writer:
     def long(self) -> bool:
         """Whether sums are so long that they are put together in float64."""
         deep = size_of(self.work.summed)
-        return self.tiles.dtype == "float32" and not (isinstance(deep, int) and deep <= LONG)
+        tiles = self.tiles
+        return (
+            tiles.dtype == "float32"
+            and not tiles.tf32
+            and not (isinstance(deep, int) and deep <= LONG)
+        )
 
     @property
     def held(self) -> str:

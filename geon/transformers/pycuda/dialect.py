@@ -14,6 +14,26 @@ def cuda_text(name: str) -> str:
     return (FOLDER / name).read_text("utf-8")
 
 
+# What devices have an instruction for: the types of result and operand, and the instruction.
+INSTRUCTIONS = {
+    "geon_half_to_f32": ("float", "geon_half", 'asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));'),
+    "geon_f32_to_half": ("geon_half", "float", 'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));'),
+    "geon_f32_to_bfloat": (
+        "geon_bfloat", "float", 'asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));'
+    ),
+}  # fmt: skip
+
+
+def by_instruction(name: str, text: str) -> str:
+    """The definition of a helper: by an instruction on devices that have it, else as it is."""
+    if name not in INSTRUCTIONS:
+        return text
+    result, operand, instruction = INSTRUCTIONS[name]
+    function = f"GEON_INLINE {result} {name}({operand} x)"
+    body = f"{{\n    {result} y;\n    {instruction}\n    return y;\n}}\n"
+    return f"#ifdef GEON_INSTRUCTIONS\n{function}\n{body}#else\n{text}#endif\n"
+
+
 class RowStore(str):
     """A statement that stores a value of a row."""
 

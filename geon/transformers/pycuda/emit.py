@@ -26,7 +26,7 @@ from ..printing.parameters import Parameter, Place
 from .attention import attention_function
 from .contractions import contraction_parts
 from .device import Array, Signature
-from .dialect import cuda_text
+from .dialect import by_instruction, cuda_text
 from .launches import (
     Argument,
     Choice,
@@ -119,7 +119,8 @@ class _Module:
             origins += [number] * (len(steps) - len(origins))
         own = "\n".join([*self.texts, *self.order(steps)])
         files = [cuda_text(name) for name in self.files]
-        source = "\n".join([cuda_text(PRELUDE), definitions(self.calls), *files, own])
+        helpers = definitions(self.calls, by_instruction)
+        source = "\n".join([cuda_text(PRELUDE), helpers, *files, own])
         lengths = tuple(open_lengths(self.plan))
         kernels, small = tuple(self.kernels), tuple(self.small)
         all_steps, by = tuple(steps), tuple(origins)

@@ -14,7 +14,8 @@ from ..kernels.elements import examined
 from ..printing import c_expressions
 from ..printing.c_types import C_TYPES
 from .launches import Grid
-from .naming import KernelNames, Moved, Part
+from .naming import KernelNames, Part
+from .scattering import held_type, scatter_parts
 from .sorting import around, key_of, sort_parts
 from .teams import Team, Value
 
@@ -79,57 +80,6 @@ def finite_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
     ]
     grid = Grid(op.axes.size, THREADS)
     return [names.function(look, grid, THREADS, False), names.function(tell, Grid(1), 1, False)]
-
-
-# Scatter ------------------------------------------------------------------------------------------
-
-
-def _scatter(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """Values set or added in the order of positions, a thread for each column."""
-    x, index, value = op.args
-    outer, n, inner = around(x, x.axes.index(op.attrs[0]))
-    m = index.axes.size
-    base = names.plan.schedule.base
-    out = names.memory(op)
-    dtype = name_of(op.dtype)
-    stored = "element" if op.attrs[1] == "set" else _sum(dtype, names)
-    n_text, i_text, m_text = (names.length(each) for each in (n, inner, m))
-    body = [
-        f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
-        f"if (at >= {names.length(outer * inner)}) return;",
-        f"const int64_t inner = {i_text}, before = at / inner, column = at % inner;",
-        f"for (int64_t k = 0; k < {m_text}; k++) {{",
-        f"    const int64_t position = (int64_t){names.memory(index)}[k];",
-        f"    const int64_t line = position < 0 ? position + {n_text} : position;",
-        f"    const int64_t place = (before * ({n_text}) + line) * inner + column;",
-        f"    const {_held(dtype)} element = "
-        f"{names.memory(value)}[(before * ({m_text}) + k) * inner + column];",
-        f"    const {_held(dtype)} old = {out}[place];",
-        f"    {out}[place] = {stored};",
-        "}",
-    ]
-    target, source = names.place_of(op), names.place_of(base[x])
-    found: list[Part] = []
-    if target != source:
-        found.append(Moved(target, source, op.axes.size * op.dtype.itemsize))
-    return [*found, names.function(body, Grid(outer * inner, THREADS), THREADS, False)]
-
-
-def _sum(dtype: str, names: KernelNames) -> str:
-    """``old`` and ``element`` added."""
-    if dtype == "bool":
-        return "old | element"
-    if dtype in HALVES:
-        names.calls([*c_expressions.cast_calls(dtype, "float32"),
-                     *c_expressions.cast_calls("float32", dtype)])  # fmt: skip
-        wide = [c_expressions.cast(dtype, "float32", each) for each in ("old", "element")]
-        return c_expressions.cast("float32", dtype, f"({wide[0]} + {wide[1]})")
-    return c_expressions.expression("add", (dtype, dtype), dtype, ("old", "element"))
-
-
-def _held(dtype: str) -> str:
-    """The C type of elements as they lie in memory."""
-    return "uint8_t" if dtype == "bool" else C_TYPES[dtype]
 
 
 # Prefix sums --------------------------------------------------------------------------------------
@@ -225,7 +175,7 @@ def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
         "const int64_t start = (int64_t)blockIdx.x / inner * n * inner + blockIdx.x % inner;",
         *best.begun(),
         f"for (int64_t at = rank; at < n; at += {THREADS}) {{",
-        f"    const {_held(name_of(x.dtype))} x = {x_name}[start + at * inner];",
+        f"    const {held_type(name_of(x.dtype))} x = {x_name}[start + at * inner];",
         f"    const {key_type} best_other = {flip};",
         "    const int64_t found_other = at;",
         *(f"    {line}" for line in best.combine("_other")),
@@ -245,6 +195,6 @@ LIBRARY: dict[str, Callable[[Op, KernelNames, int], list[Part]]] = {
     "argmin": _extreme,
     "cumsum": _prefix,
     "cumprod": _prefix,
-    "scatter_set": _scatter,
-    "scatter_add": _scatter,
+    "scatter_set": scatter_parts,
+    "scatter_add": scatter_parts,
 }

@@ -11,23 +11,21 @@ from dataclasses import replace
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
-from ..kernels.types import Loop, Nest, Pass, RowArray
+from ..kernels.types import Loop, Nest, Pass
 from ..lowering.scratch import lines as up_to_lines
 from ..printing.nests import PrintedNest, PrintedPass, print_nest
 from .columns import column_functions, cut
 from .dialect import RowStore
+from .held import arrays_shared, holding_team, slot_bytes, turns_of
 from .launches import LEAST, Grid
 from .naming import Either, Function, KernelNames, Moved, Part, indented, is_by_elements
-from .teams import CHAIN, WARP, Lines, Team, ended, places, turns, values_of
+from .teams import CHAIN, SHORT, THREADS, WARP, Lines, Team, ended, places, turns, values_of
 from .tiles import tiled_function
 from .vectors import vector_function
 
-THREADS = 256  # of a block
 FEW = 4  # elements of a row that one thread takes
-SHORT = 1024  # elements of a row that a warp takes
 PIECE = CHAIN * THREADS  # elements of a block's part of what is reduced over all
 PARTS = 512  # blocks that find parts, at most
-SHARED = 32 << 10  # bytes of a block's shared memory that arrays of rows may take
 SLOTS = 512  # blocks that have a part of scratch memory, at most
 
 
@@ -74,28 +72,12 @@ def is_divided(nest: Nest) -> bool:
     )
 
 
-def slot_bytes(arrays: Sequence[RowArray]) -> Size:
-    """The bytes of scratch memory that arrays of a row take, where they are not shared memory."""
-    if arrays_shared(arrays):
-        return 0
-    total: Size = 0
-    for array in arrays:
-        total = total + up_to_lines(array.size * array.dtype.itemsize)
-    return total
-
-
-def arrays_shared(arrays: Sequence[RowArray]) -> bool:
-    """Whether the arrays of a row lie in shared memory."""
-    total: Size = 0
-    for array in arrays:
-        total = total + array.size * array.dtype.itemsize
-    return isinstance(total, int) and total <= SHARED
-
-
 class _Writer:
     def __init__(self, nest: Nest, names: KernelNames) -> None:
         self.nest, self.names = nest, names
-        self.printed: PrintedNest = print_nest(nest, names)
+        self.held = holding_team(nest)
+        at = "turn" if self.held is not None else ""
+        self.printed: PrintedNest = print_nest(nest, names, kept_at=at)
         self.extent = names.length
         loops = [*nest.rows, *(loop for step in nest.passes for loop in step.loops)]
         for loop in [*loops, nest.across] if nest.across is not None else loops:
@@ -179,20 +161,21 @@ class _Writer:
                 return [*apart]
             return [Either((LEAST - parts.count,), (whole,), apart)]
         threads = THREADS if self.nest.rows else 0
-        block = Team(THREADS, THREADS)
+        block, warp = Team(THREADS, THREADS), Team(WARP, threads or WARP)
+        if self.held is not None:
+            return [self.each_row(self.held)]
         if self.nest.arrays or known > SHORT:
             return [self.each_row(block)]
-        warp = Team(WARP, threads or WARP)
         if open_counts:
-            short = tuple([SHORT - n for n in open_counts])
-            return [Either(short, (self.each_row(warp),), (self.each_row(block),))]
+            holds = tuple([SHORT - n for n in open_counts])
+            return [Either(holds, (self.each_row(warp),), (self.each_row(block),))]
         return [self.each_row(Team(1, threads or 1) if known <= FEW else warp)]
 
     def each_row(self, team: Team) -> Function:
         """A team for each row."""
         nest = self.nest
         rows = product(loop.extent for loop in nest.rows)
-        arrays, slots = self.arrays()
+        arrays, slots = self.arrays(team)
         row = "blockIdx.x"
         if team.rows > 1:
             row = f"blockIdx.x * {team.rows} + threadIdx.x / {team.size}"
@@ -238,11 +221,13 @@ class _Writer:
         body += self.statements(team, self.printed.row.lines, inside=True)
         return self.names.function(body, Grid(rows * blocks), team.threads, team.meets)
 
-    def arrays(self) -> tuple[Lines, bool]:
+    def arrays(self, team: Team) -> tuple[Lines, bool]:
         """The arrays that a row fills, and whether they lie in scratch memory."""
         if not self.nest.arrays:
             return [], False
         made = self.printed.arrays
+        if self.held is not None:
+            return [f"{a.ctype} {a.name}[{turns_of(int(str(a.size)), team)}];" for a in made], False
         if arrays_shared(self.nest.arrays):
             return [
                 f"__shared__ {a.ctype} {a.name}[{max(int(str(a.size)), 1)}];" for a in made
@@ -287,7 +272,7 @@ class _Writer:
         values = values_of(made)
         begun = [line for value in values for line in value.begun()]
         few = isinstance(count, int) and count <= CHAIN * team.size
-        loop = turns(made, self.extent, ("rank", high), team.size, few)
+        loop = turns(made, self.extent, ("rank", high), team.size, few, self.held is not None)
         joined = team.joined(values)
         meets = [] if last or joined[-1:] == team.meet() else team.meet()
         return [*begun, *loop, *joined, *ended(made), *meets]

@@ -22,7 +22,8 @@ BANK = 8  # halves between the lines of a tile, so that 8 of them lie in differe
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Tiles of ``rows`` by ``columns``, of operands of ``dtype``: two halves take tensor cores.
+    """Tiles of ``rows`` by ``columns``, of operands of ``dtype``: two halves take tensor cores, and
+    so does float32 rounded to ``tf32``.
 
     Where ``deep`` is given, so many summed indices are in shared memory at one time.
     """
@@ -31,11 +32,12 @@ class Tiles:
     rows: int
     columns: int
     deep: int = 0
+    tf32: bool = False
 
     @property
     def by_matrices(self) -> bool:
         """Whether tensor cores multiply."""
-        return self.dtype in HALVES
+        return self.tf32 or self.dtype in HALVES
 
     @property
     def depth(self) -> int:
@@ -45,12 +47,17 @@ class Tiles:
     @property
     def ctype(self) -> str:
         """The type of elements in shared memory."""
-        return "uint16_t" if self.by_matrices else C_TYPES[self.dtype]
+        return "uint16_t" if self.dtype in HALVES else C_TYPES[self.dtype]
 
     @property
     def sum_type(self) -> str:
         """The type of sums."""
-        return "float" if self.by_matrices else C_TYPES[self.dtype]
+        return "float" if self.dtype in HALVES else C_TYPES[self.dtype]
+
+    @property
+    def kind(self) -> str:
+        """What tensor cores multiply."""
+        return "geon_tf32" if self.tf32 else f"geon_{self.dtype}"
 
     @property
     def warps_down(self) -> int:
@@ -80,7 +87,7 @@ class Tiles:
 
     def shape(self, lines: int, turned: bool) -> tuple[int, int]:
         """The rows and columns of an operand's tile in shared memory."""
-        apart = BANK if self.by_matrices else 4
+        apart = BANK if self.dtype in HALVES or (self.tf32 and turned) else 4
         high, wide = (self.depth, lines) if turned else (lines, self.depth)
         return high, wide + apart
 
@@ -106,7 +113,7 @@ class Tiles:
             return [f"geon_multiply_tiles<{NARROW}>(left_tile, right_tile, sums, down, across);"]
         turned = ", ".join(str(each).lower() for each in (left_turned, right_turned))
         return [
-            f"geon_multiply_matrices<geon_{self.dtype}, {self.depth}, {turned}>(",
+            f"geon_multiply_matrices<{self.kind}, {self.depth}, {turned}>(",
             "    left_tile, right_tile, sums, down, across);",
         ]
 
@@ -120,13 +127,14 @@ class Tiles:
         )
 
 
-def tiles_for(dtype: str, rows: Size, columns: Size) -> Tiles:
+def tiles_for(dtype: str, rows: Size, columns: Size, tf32: bool = False) -> Tiles:
     """The tiles of a product of so many rows and columns."""
-    wide = WIDE if dtype in HALVES else NARROW
+    tf32 = tf32 and dtype == "float32"
+    wide = WIDE if tf32 or dtype in HALVES else NARROW
     if isinstance(rows, int) and rows <= NARROW:
         tall = NARROW
     else:
         tall = TALL
     if isinstance(columns, int) and columns <= NARROW:
         wide = NARROW
-    return Tiles(dtype, tall, wide)
+    return Tiles(dtype, tall, wide, tf32=tf32)

@@ -15,8 +15,11 @@ from ..lowering.schedule import Schedule
 from ..lowering.scratch import Scratch
 from .columns import STATE, TEAM, blocks_of, cut, most_bytes, states
 from .contractions import cut_deep, results, tiles_of
+from .cuda_target import takes_tf32
+from .held import slot_bytes
 from .launches import LEAST, Parts
-from .nests import SLOTS, parts_bytes, slot_bytes
+from .nests import SLOTS, parts_bytes
+from .scattering import position_memory
 from .sorting import SORTS, memory_of
 
 
@@ -102,25 +105,28 @@ def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """The scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
     for kernel in schedule.kernels:
-        scratch = _of(kernel.work)
+        scratch = _of(kernel.work, takes_tf32(schedule.target))
         if scratch is not None:
             found[kernel.op] = scratch
     return found
 
 
-def _of(work: Work) -> Scratch | None:
+def _of(work: Work, tf32: bool) -> Scratch | None:
     if isinstance(work, Nest):
         return _of_nest(work)
     if isinstance(work, Contraction):
-        return _of_contraction(work)
+        return _of_contraction(work, tf32)
     if isinstance(work, Call) and work.op.primitive.name in SORTS:
         return memory_of(work.op)
+    if isinstance(work, Call) and work.op.primitive.name == "scatter":
+        return position_memory(work.op)
     return None
 
 
-def _of_contraction(work: Contraction) -> Scratch | None:
+def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
     """The parts of long sums."""
-    parts, tiles = cut_deep(work), tiles_of(work)
+    tiles = tiles_of(work, tf32)
+    parts = cut_deep(work, tiles)
     if parts is None:
         return None
     size = work.dtype.itemsize

@@ -43,13 +43,14 @@ def around(op: Op, at: int) -> tuple[Size, Size, Size]:
 
 @dataclass(frozen=True, slots=True)
 class SortMemory:
-    """What a sort of ``lines`` of ``n`` elements works in, where these are long: counts of digits
-    by tile and in all, and twice the elements' positions and keys of ``key`` bytes.
+    """What a sort of ``lines`` of ``n`` elements works in, where these are more than ``free``:
+    counts of digits by tile and in all, twice the elements' positions, and keys of ``key`` bytes.
     """
 
     lines: Size
     n: Size
     key: int
+    free: int = SHORT
     lasting: bool = False
 
     @property
@@ -67,13 +68,13 @@ class SortMemory:
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
         """The bytes of all; none where lines are short."""
-        if evaluate(self.n, lengths) <= SHORT:
+        if evaluate(self.n, lengths) <= self.free:
             return 0
         return sum(evaluate(size, lengths) for size in self.parts)
 
     def most(self, threads: int) -> Size:
         """An expression over open lengths that is never less than ``bytes``."""
-        if isinstance(self.n, int) and self.n <= SHORT:
+        if isinstance(self.n, int) and self.n <= self.free:
             return 0
         return sum(self.parts[1:], self.parts[0])
 
@@ -163,72 +164,96 @@ class _Writer:
         return [self.made(body, self.memory.lines, 1, True)]
 
     def long(self) -> list[Part]:
-        """For each digit of keys, the lowest first: counts by tile, their sums, and moves."""
-        memory, names = self.memory, self.names
-        lines, tiles = memory.lines, memory.tiles
-        found: list[Part] = []
+        """By the digits of keys, then what comes to each place."""
         digits = self.x.dtype.itemsize
+        sort = DigitSort(self.names, self.memory, self.key_type, self.key, digits)
+        body = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"if (at >= {self.names.length(self.x.axes.size)}) return;",
+            *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
+                       f"+ at % ({self.inner_text})"),
+            "const int64_t place = at / inner % n;",
+            f"if (place >= {self.kept}) return;",
+            *sort.arrays,
+            f"const int64_t position = positions[{sort.last}][line * n + place];",
+            self.stored("place", "position"),
+        ]  # fmt: skip
+        last = self.made(body, self.x.axes.size, THREADS, False)
+        return [*sort.parts(self.line("(int64_t)blockIdx.x / tiles")), last]
+
+
+class DigitSort:
+    """Sorts lines by ``digits`` bytes of keys, the lowest first; ``key`` is that of a ``place``.
+
+    In the end positions and keys are in the arrays of number ``last``, as ``arrays`` declare them.
+    """
+
+    def __init__(
+        self, names: KernelNames, memory: SortMemory, key_type: str, key: str, digits: int
+    ) -> None:
+        self.names, self.memory, self.key_type, self.key = names, memory, key_type, key
+        self.digits, self.last = digits, (digits - 1) % 2
         works = names.scratch()
         offsets: list[str] = []
         total: Size = 0
         for size in memory.parts:
             offsets.append(names.length(total))
             total = total + size
-        names.length(tiles)
-        arrays = [
+        self.tiles = names.length(memory.tiles)
+        self.counted = [
             f"uint32_t *const counts = (uint32_t *){works};",
             f"uint32_t *const totals = (uint32_t *)({works} + {offsets[1]});",
+        ]
+        self.arrays = [
             f"uint32_t *const positions[2] = {{(uint32_t *)({works} + {offsets[2]}), "
             f"(uint32_t *)({works} + {offsets[3]})}};",
-            f"{self.key_type} *const keys[2] = {{({self.key_type} *)({works} + {offsets[4]}), "
-            f"({self.key_type} *)({works} + {offsets[5]})}};",
+            f"{key_type} *const keys[2] = {{({key_type} *)({works} + {offsets[4]}), "
+            f"({key_type} *)({works} + {offsets[5]})}};",
         ]
+
+    def parts(self, line: list[str]) -> list[Part]:
+        """For each digit counts by tile, their sums, and moves; ``line`` are the statements that
+        say which ``line`` a block has, and where it lies."""
+        return [part for digit in range(self.digits) for part in self.digit(digit, line)]
+
+    def digit(self, digit: int, line: list[str]) -> list[Part]:
+        """The functions of one digit."""
+        lines, tiles = self.memory.lines, self.memory.tiles
         tiled = [
-            f"const int64_t tiles = {names.length(tiles)}, tile = (int64_t)blockIdx.x % tiles;",
-            *self.line("(int64_t)blockIdx.x / tiles"),
-            *arrays,
+            f"const int64_t tiles = {self.tiles}, tile = (int64_t)blockIdx.x % tiles;",
+            *line,
+            *self.counted,
+            *self.arrays,
         ]
+        down = Parameter("down", "int64_t", Fixed(8 * digit), False)
+        turn = Parameter("from", "int64_t", Fixed((digit + 1) % 2), False)
+        key, position, to = self.key, "(uint32_t)place", "0"
+        further: tuple[Parameter, ...] = (down,)
+        if digit:
+            key, position = "keys[from][line * n + place]", "positions[from][line * n + place]"
+            further, to = (down, turn), "1 - from"
         own = f"counts + line * {DIGITS} * tiles"
-        for digit in range(digits):
-            down = Parameter("down", "int64_t", Fixed(8 * digit), False)
-            turn = Parameter("from", "int64_t", Fixed((digit + 1) % 2), False)
-            key, position = self.key, "(uint32_t)place"
-            further: tuple[Parameter, ...] = (down,)
-            if digit:
-                key, position = "keys[from][line * n + place]", "positions[from][line * n + place]"
-                further = (down, turn)
-            to = "1 - from" if digit else "0"
-            by_key = f"[&](int64_t place) -> {self.key_type} {{ return {key}; }}"
-            count = [*tiled, f"geon_count_digits(n, tile, (int)down, {own}, tiles,",
-                     f"    {by_key});"]  # fmt: skip
-            sums = [
-                f"const int64_t tiles = {names.length(tiles)};",
-                *arrays[:2],
-                "const int64_t digit = blockIdx.x;",
-                "geon_sum_counts(counts + digit * tiles, tiles, totals + digit);",
-            ]
-            move = [
-                *tiled,
-                f"geon_move_by_digit<{self.key_type}>(n, tile, (int)down, {own}, tiles,",
-                f"    totals + line * {DIGITS}, {by_key},",
-                f"    [&](int64_t place) -> uint32_t {{ return {position}; }},",
-                f"    keys[{to}] + line * n, positions[{to}] + line * n);",
-            ]
-            found += [
-                self.made(count, lines * tiles, 1, True, further),
-                self.made(sums, lines * DIGITS, 1, True),
-                self.made(move, lines * tiles, 1, True, further),
-            ]
-        last = (digits - 1) % 2
-        body = [
-            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
-            f"if (at >= {names.length(self.x.axes.size)}) return;",
-            *self.line(f"at / ({self.n_text} * ({self.inner_text})) * ({self.inner_text}) "
-                       f"+ at % ({self.inner_text})"),
-            "const int64_t place = at / inner % n;",
-            f"if (place >= {self.kept}) return;",
-            *arrays[2:3],
-            f"const int64_t position = positions[{last}][line * n + place];",
-            self.stored("place", "position"),
-        ]  # fmt: skip
-        return [*found, self.made(body, self.x.axes.size, THREADS, False)]
+        by_key = f"[&](int64_t place) -> {self.key_type} {{ return {key}; }}"
+        count = [*tiled, f"geon_count_digits(n, tile, (int)down, {own}, tiles,", f"    {by_key});"]
+        sums = [
+            f"const int64_t tiles = {self.tiles};",
+            *self.counted,
+            "const int64_t digit = blockIdx.x;",
+            "geon_sum_counts(counts + digit * tiles, tiles, totals + digit);",
+        ]
+        move = [
+            *tiled,
+            f"geon_move_by_digit<{self.key_type}>(n, tile, (int)down, {own}, tiles,",
+            f"    totals + line * {DIGITS}, {by_key},",
+            f"    [&](int64_t place) -> uint32_t {{ return {position}; }},",
+            f"    keys[{to}] + line * n, positions[{to}] + line * n);",
+        ]
+
+        def made(body: list[str], units: Size, further: tuple[Parameter, ...]) -> Function:
+            return self.names.function(body, Grid(units), THREADS, True, further, FILES)
+
+        return [
+            made(count, lines * tiles, further),
+            made(sums, lines * DIGITS, ()),
+            made(move, lines * tiles, further),
+        ]

@@ -18,6 +18,8 @@ from .naming import indented
 
 CHAIN = 32  # terms of a sum that one thread adds in its own dtype
 WARP = 32
+THREADS = 256  # of a block
+SHORT = 1024  # elements of a row that a warp takes
 Lines = list[str]
 
 
@@ -69,6 +71,10 @@ class Team:
             return self.through_memory(values, self.size, f"[{self.beside}]", "rank", place)
         lines: Lines = []
         for value in values:
+            if value.adds:
+                ((name, _),) = value.parts
+                lines.append(f"{name} = geon_sum_of_warp({name});")
+                continue
             body = [f"const {t} {n}_other = geon_exchanged({n}, bits);" for n, t in value.parts]
             body += value.combine("_other")
             lines += [f"for (int bits = {WARP // 2}; bits > 0; bits /= 2) {{", *indented(body), "}"]
@@ -88,6 +94,11 @@ class Team:
         lines += [f"{condition}{n}_shared[{who}]{place} = {n};" for n, t in parts]
         lines.append("__syncthreads();")
         for value in values:
+            if value.adds:
+                ((name, _),) = value.parts
+                at = f", {place[1:-1]}" if place else ""
+                lines.append(f"{name} = geon_sum_of({name}_shared{at});")
+                continue
             lines += [f"{n} = {n}_shared[0]{place};" for n, _ in value.parts]
             body = [f"const {t} {n}_other = {n}_shared[member]{place};" for n, t in value.parts]
             body += value.combine("_other")
@@ -99,11 +110,12 @@ class Team:
 @dataclass(frozen=True, slots=True)
 class Value:
     """Variables, by name and type, that are one state; ``combine(ending)`` puts in another one,
-    whose names end so."""
+    whose names end so. One that just ``adds`` has functions for that."""
 
     parts: tuple[tuple[str, str], ...]
     combine: Callable[[str], Lines]
     first: tuple[str, ...]
+    adds: bool = False
 
     def begun(self) -> Lines:
         """The variables as they are when nothing was seen."""
@@ -122,7 +134,7 @@ def values_of(made: PrintedPass) -> list[Value]:
     for total in made.sums:
         if is_float_sum(total):
             name = f"{total.name}_wide"
-            found.append(Value(((name, "double"),), _adding(name), ("0",)))
+            found.append(Value(((name, "double"),), _adding(name), ("0",), adds=True))
         else:
             found.append(Value(((total.name, total.ctype),), _folding(total), (total.first,)))
     for state in made.states:
@@ -149,11 +161,17 @@ def ended(made: PrintedPass) -> Lines:
 
 
 def turns(
-    made: PrintedPass, extent: Callable[[Size], str], bounds: tuple[str, str], step: int, few: bool
+    made: PrintedPass,
+    extent: Callable[[Size], str],
+    bounds: tuple[str, str],
+    step: int,
+    few: bool,
+    unrolled: bool = False,
 ) -> Lines:
     """The loop over a pass's elements from one bound to the other, every ``step``-th of them.
 
     Its variables were begun before. ``few`` says that a thread has no more than ``CHAIN`` turns.
+    Those of known number are ``unrolled`` where asked for, so that arrays lie in registers.
     """
     low, high = bounds
     body = [*places(made.loops, "at", extent), *map(str, made.body.lines)]
@@ -163,14 +181,23 @@ def turns(
     for state in made.states:
         body += state.step
     chained = [t for t in made.sums if is_float_sum(t)]
+    count = product(loop.extent for loop in made.loops)
+    if unrolled and few and isinstance(count, int):
+        body = [f"const int64_t at = {low} + turn * {step};", *body]
+        if count % step:
+            body.insert(1, f"if (at >= {high}) break;")
+        head = f"for (int turn = 0; turn < {-(-count // step)}; turn++) {{"
+        loop = ["#pragma unroll", head, *indented(body), "}"]
+    else:
+        loop = [
+            f"for (int64_t at = {low}; at < {high}; at += {step}) {{", *indented(body), "}"
+        ]  # fmt: skip
     if not chained:
-        head = f"for (int64_t at = {low}; at < {high}; at += {step}) {{"
-        return [head, *indented(body), "}"]
+        return loop
     begun = [f"{t.ctype} {_held(t)} = 0;" for t in chained]
     added = [f"{t.name}_wide += {_held(t)};" for t in chained]
     if few:
-        head = f"for (int64_t at = {low}; at < {high}; at += {step}) {{"
-        return [*begun, head, *indented(body), "}", *added]
+        return [*begun, *loop, *added]
     head = f"for (int turn = 0; turn < {CHAIN} && at < {high}; turn++, at += {step}) {{"
     inner = [*begun, head, *indented(body), "}", *added]
     return [f"for (int64_t at = {low}; at < {high};) {{", *indented(inner), "}"]

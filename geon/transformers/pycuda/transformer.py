@@ -13,10 +13,11 @@ from ..compile import Stages
 from ..linking import Linking
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
-from ..lowering.target import Arrangement, Layout, Target
+from ..lowering.target import Arrangement, Layout
 from . import gpu, host
 from .calls import CudaCall
 from .completeness import lacks
+from .cuda_target import CudaTarget
 from .device import Device
 from .emit import make_module
 from .grouping import groups
@@ -35,7 +36,7 @@ def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
     return Arrangement((None, None), op.axes.names)
 
 
-TARGET = Target(
+TARGET = CudaTarget(
     name="pycuda",
     rules=RULES,
     arrange=arrange,
@@ -62,10 +63,17 @@ class CudaTransformer(Transformer):
 
     target = TARGET
 
-    def __init__(self, device: Device, products: str = "generated") -> None:
+    def __init__(self, device: Device, products: str = "generated", *, tf32: bool = False) -> None:
         if products not in PRODUCTS:
             raise ArgumentError(f"products={products!r} is none of {', '.join(PRODUCTS)}")
         self.device, self.library = device, products != "generated"
+        if tf32 and self.library:
+            raise ArgumentError(
+                f"products={products!r} multiplies float32 as it is: leave out that, or tf32=True"
+            )
+        if tf32:
+            name = f"{self.target.name}, tf32"
+            self.target = dataclasses.replace(self.target, name=name, tf32=True)
         super().__init__()
         if self.library:
             name = f"{self.target.name}, products by {products}"
@@ -105,14 +113,15 @@ class PyCudaTransformer(CudaTransformer):
     """Runs computations on an NVIDIA GPU, that of number ``device``.
 
     ``products`` says what computes large products of matrices: kernels that are generated, or
-    "cublaslt", NVIDIA's library. Raises ``DeviceError`` where there is no GPU, or a package is
-    missing.
+    "cublaslt", NVIDIA's library. With ``tf32`` products of float32 are rounded to 10 bits behind
+    the point before they are multiplied, by tensor cores; sums stay float32, and so does attention.
+    Raises ``DeviceError`` where there is no GPU, or a package is missing.
     """
 
-    def __init__(self, device: int = 0, products: str = "generated") -> None:
+    def __init__(self, device: int = 0, products: str = "generated", *, tf32: bool = False) -> None:
         if not isinstance(device, int) or isinstance(device, bool):
             raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
-        super().__init__(gpu.device(device), products)
+        super().__init__(gpu.device(device), products, tf32=tf32)
         if self.library:
             gpu.device(device).load_products()
         if device:
@@ -129,13 +138,15 @@ class CudaOnHost(CudaTransformer):
     """Runs CUDA's kernels on the CPU: slow, and the same as on a GPU. For tests.
 
     ``checks`` are those of ``HostDevice``: "races" or "memory". With ``products="cublaslt"`` NumPy
-    does what that library does on a GPU.
+    does what that library does on a GPU; ``tf32`` is as on one.
     """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")
 
-    def __init__(self, checks: str = "", products: str = "generated") -> None:
-        super().__init__(host.device(checks), products)
+    def __init__(
+        self, checks: str = "", products: str = "generated", *, tf32: bool = False
+    ) -> None:
+        super().__init__(host.device(checks), products, tf32=tf32)
         if checks:
             name = f"{self.target.name}, {checks}"
             self.target = dataclasses.replace(self.target, name=name)

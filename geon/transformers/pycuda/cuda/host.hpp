@@ -169,3 +169,30 @@ static inline __attribute__((unused)) void geon_host_mma(bool brain, float &a, f
         d += rows[1][k] * columns[1][k];
     }
 }
+
+static inline __attribute__((unused)) uint32_t geon_host_tf32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000;
+}
+static inline __attribute__((unused)) void geon_host_mma_tf32(float &a, float &b, float &c,
+                                                              float &d, const uint32_t *left,
+                                                              const uint32_t *right)
+{
+    const unsigned lane = threadIdx.x % 32;
+    uint32_t words[6];
+    memcpy(words, left, 16);
+    memcpy(words + 4, right, 8);
+    geon_host_show(words, sizeof words);
+    for (unsigned k = 0; k < 8; k++) {
+        const float *of = (const float *)geon_host_shown(lane / 4 * 4 + k % 4);
+        const float *low = (const float *)geon_host_shown(lane % 4 * 8 + k % 4);
+        const float *high = (const float *)geon_host_shown(lane % 4 * 8 + 4 + k % 4);
+        const float top = of[k / 4 * 2], below = of[k / 4 * 2 + 1];
+        a += top * low[4 + k / 4];
+        b += top * high[4 + k / 4];
+        c += below * low[4 + k / 4];
+        d += below * high[4 + k / 4];
+    }
+}

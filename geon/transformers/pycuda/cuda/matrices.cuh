@@ -129,6 +129,65 @@ GEON_INLINE void geon_multiply_matrices(const uint16_t (*left_tile)[LEFT],
     }
 }
 
+/* Float32 rounded to tf32, 8 summed indices at a time. */
+struct geon_tf32 {
+    GEON_INLINE uint32_t rounded(float x)
+    {
+#ifdef GEON_HOST
+        return geon_host_tf32(x);
+#else
+        uint32_t found;
+        asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(found) : "f"(x));
+        return found;
+#endif
+    }
+    GEON_INLINE void multiply(GEON_SUMS, const uint32_t *left, const uint32_t *right)
+    {
+#ifdef GEON_HOST
+        geon_host_mma_tf32(a, b, c, d, left, right);
+#else
+        GEON_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
+#endif
+    }
+};
+
+template <class KIND, int DEPTH, bool LEFT_TURNED, bool RIGHT_TURNED, int HIGH, int WIDE, int LEFT,
+          int RIGHT>
+GEON_INLINE void geon_multiply_matrices(const float (*left_tile)[LEFT],
+                                        const float (*right_tile)[RIGHT],
+                                        float (&sums)[HIGH][WIDE], int row, int column)
+{
+    const int line = threadIdx.x % 32 / 4, at = threadIdx.x % 4;
+#pragma unroll
+    for (int first = 0; first < DEPTH; first += 8) {
+        const int deep = first + at;
+        uint32_t left[HIGH / 2][4], right[WIDE / 2][2];
+#pragma unroll
+        for (int i = 0; i < HIGH; i++) {
+            const int y = row + 8 * i + line;
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+                left[i / 2][i % 2 + 2 * k] = KIND::rounded(
+                    LEFT_TURNED ? left_tile[deep + 4 * k][y] : left_tile[y][deep + 4 * k]);
+        }
+#pragma unroll
+        for (int j = 0; j < WIDE; j += 2) {
+            const int x = column + 4 * j + line;
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+                right[j / 2][k] = KIND::rounded(
+                    RIGHT_TURNED ? right_tile[deep + 4 * k][x] : right_tile[x][deep + 4 * k]);
+        }
+#pragma unroll
+        for (int i = 0; i < HIGH; i += 2) {
+#pragma unroll
+            for (int j = 0; j < WIDE; j += 2)
+                KIND::multiply(sums[i][j], sums[i][j + 1], sums[i + 1][j], sums[i + 1][j + 1],
+                               left[i / 2], right[j / 2]);
+        }
+    }
+}
+
 /* The rows of a thread, and its columns. */
 struct geon_eighths {
     int64_t first;

@@ -46,6 +46,10 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define __FMA__ 1 /* for the formulas that need a product's error */
 #endif
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define GEON_INSTRUCTIONS 1 /* of conversions */
+#endif
+
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
@@ -66,6 +70,34 @@ template <class T> GEON_INLINE T geon_exchanged(T x, int bits)
         memcpy(&x, &held, sizeof x);
     }
     return x;
+}
+
+/* The sum of a warp's values, for each of its threads. */
+template <class T> GEON_INLINE T geon_sum_of_warp(T x)
+{
+#pragma unroll
+    for (int bits = 16; bits > 0; bits /= 2)
+        x = x + geon_exchanged(x, bits);
+    return x;
+}
+
+/* The sum of values in shared memory, in their order; of one column of them. */
+template <class T, int COUNT> GEON_INLINE T geon_sum_of(const T (&values)[COUNT])
+{
+    T sum = values[0];
+#pragma unroll
+    for (int k = 1; k < COUNT; k++)
+        sum = sum + values[k];
+    return sum;
+}
+template <class T, int COUNT, int WIDE>
+GEON_INLINE T geon_sum_of(const T (&values)[COUNT][WIDE], int column)
+{
+    T sum = values[0][column];
+#pragma unroll
+    for (int k = 1; k < COUNT; k++)
+        sum = sum + values[k][column];
+    return sum;
 }
 
 /* Neighbouring elements that are read or written at once. */

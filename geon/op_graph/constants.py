@@ -229,7 +229,7 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
         array = array_of(value, "a tensor", DTypeError)
         listed = [value] if is_number(value) else None
         if listed is None:
-            refuse_kind(array, "a tensor", "its values must be numbers", DTypeError)
+            refuse_kind(array, "a tensor", None, DTypeError)
     plain = listed is not None and all(map(is_number, listed))
     if listed and plain and array.dtype.kind in "ufO" and float not in set(map(type, listed)):
         array = _large(value, listed)

@@ -5,6 +5,9 @@ import pytest
 
 import geon
 
+missing = geon.NativeTransformer.unavailable()
+pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
+
 REDUCERS = {
     "sum": geon.sum,
     "max": geon.max,

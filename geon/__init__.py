@@ -1,4 +1,22 @@
-"""geon: tensor expressions with named axes, their derivatives, and the programs made of them."""
+"""geon: tensor expressions with named axes, their derivatives, and the programs made of them.
+
+The order of axes of a result:
+
+- what takes several tensors has the axes of the first, then the new ones of the next, and so on:
+  operators and other elementwise functions, `dot`, `outer`, and `contract` with `over`;
+- a reduction keeps the order of what is left, and `out_axes` are in the order given;
+- an index keeps the order of what is left; `gather` has the axes of its index in the place of the
+  axis that they pick from;
+- `reorder`, `broadcast` and `cast_axes` have the order asked for; `flatten` puts what it merges in
+  the place of the first, `unflatten` what it splits in the place of the whole; `pad`, `flip`,
+  `concat`, `update`, `scatter`, `sort`, `cumsum`, `softmax` and what is like them leave the order
+  of their first tensor;
+- `expand` and `stack` put a new axis at `position`, the first where none is given, and `onehot`
+  puts it last;
+- a derivative has the axes of what is derived first, which are those of `jacobian`'s y, of `per`
+  and that a seed has besides, and then those of what it is derived by; `jvp` has those of y, then
+  those that a tangent has besides.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +33,7 @@ from .errors import (
     ClosedError,
     DerivativeError,
     DeviceError,
+    DeviceMemoryError,
     DTypeError,
     DumpError,
     FeedError,
@@ -53,6 +72,7 @@ from .op_graph.composites import (
 from .op_graph.constants import constant
 from .op_graph.contraction import contract, dot
 from .op_graph.custom import custom_deriv
+from .op_graph.default_lengths import lengths
 from .op_graph.deriv import deriv, hvp, jvp, vjp
 from .op_graph.effects import SetItem, assign, doall, print, sequential
 from .op_graph.elementwise import (
@@ -95,7 +115,9 @@ from .op_graph.elementwise import (
     trunc,
     where,
 )
+from .op_graph.familiar import missing_function as _missing
 from .op_graph.indexing import gather, scatter, take_along
+from .op_graph.jacobians import hessian, jacobian
 from .op_graph.joining import concat, pad, stack
 from .op_graph.leaves import (
     Variable,
@@ -164,6 +186,7 @@ from .version import __version__
 
 if _TYPE_CHECKING:
     from .op_graph.dumps import dumps, loads
+    from .op_graph.pictures import text
     from .transformers.base import Transformer, make_transformer
     from .transformers.computation import Computation
     from .transformers.native.transformer import NativeTransformer
@@ -172,19 +195,28 @@ if _TYPE_CHECKING:
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
 
 
-def _html(op: Tensor) -> str:
-    """A tensor as HTML; HTML's table of names is read for the first notebook that asks."""
-    found: str = _importlib.import_module(".op_graph.pictures", __name__).tensor_html(op)
-    return found
+def _later(module: str, function: str) -> _Any:
+    """A function whose module is imported when it is first called."""
+
+    def call(*args: _Any) -> _Any:
+        return getattr(_importlib.import_module(module, __name__), function)(*args)
+
+    return call
 
 
-_SYNTAX["html"] = _html
+# HTML's table of names is read for the first notebook that asks.
+_SYNTAX["html"] = _later(".op_graph.pictures", "tensor_html")
+_SYNTAX["numpy"] = _later(".op_graph.numpy_functions", "numpy_function")
+# IPython asks errors for it. Not in errors.py, which is part of written modules.
+GeonError._render_traceback_ = _later(".op_graph.notebooks", "rendered")  # type: ignore[attr-defined]
+_SYNTAX["public"] = lambda name: callable(globals().get(name))
 
 
 # What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
 _LATER = {
     "dumps": "op_graph.dumps",
     "loads": "op_graph.dumps",
+    "text": "op_graph.pictures",
     "Transformer": "transformers.base",
     "make_transformer": "transformers.base",
     "Computation": "transformers.computation",
@@ -195,7 +227,7 @@ _LATER = {
 
 def __getattr__(name: str) -> _Any:
     if name not in _LATER:
-        raise AttributeError(f"module 'geon' has no attribute {name!r}")
+        raise AttributeError(_missing(name), name=name)
     value = getattr(_importlib.import_module(f".{_LATER[name]}", __name__), name)
     globals()[name] = value
     return value

@@ -27,13 +27,23 @@ def longer_calls() -> str | None:
     return CURE if extension() is None else None
 
 
+def shown(rows: Sequence[tuple[bool, str, str]]) -> None:
+    """Print rows of (whether it is there, its name, its status), one below another."""
+    width = max(len(name) for _, name, _ in rows)
+    for there, name, status in rows:
+        print(f"{'ok' if there else '--'}  {name:{width}}  {status}")
+
+
 def doctor() -> int:
-    """Print a line for each transformer; 0 where at least one is usable, else 1."""
+    """Print a line for each transformer, and for each thing that a GPU needs; 0 where at least one
+    transformer is usable, else 1."""
+    from .transformers.pycuda.doctor import findings
+
     print(f"geon {__version__}")
     rows = list(transformers())
-    width = max(len(name) for name, _, _ in rows)
-    for name, usable, status in rows:
-        print(f"{'ok' if usable else '--'}  {name:{width}}  {status}")
+    shown([(usable, name, status) for name, usable, status in rows])
+    print("for NVIDIA GPUs:")
+    shown(list(findings()))
     missing = longer_calls()
     if missing is not None:
         print(f"calls of native code take some microseconds more: {missing}")

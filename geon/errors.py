@@ -91,6 +91,13 @@ class IncompleteError(UnavailableError, NotImplementedError):
 class DeviceError(UnavailableError):
     """A device that is missing, full, lost, or failed at a kernel; the message says what to do."""
 
+    lost = False  # whether nothing can be done with the device any more
+    kernel: int | None = None  # the number of the kernel that failed, where it is known
+
+
+class DeviceMemoryError(DeviceError, SizeError):
+    """More memory than a device has free; nothing was allocated."""
+
 
 class ClosedError(GeonError, RuntimeError):
     """A transformer that was closed, or whose state was lost, was used."""

@@ -5,9 +5,11 @@
 #     scripts/gpu_check.sh FOLDER REPORT [PART ...]
 #
 # Parts run in this order, each leaves REPORT/<part>.txt, and one that has passed is not run again:
-# build (PyCUDA, geon), suite (all numeric tests on the device), demo (the examples), sanitizer
+# build (PyCUDA, geon), runtime (started calls, graphs, DLPack), suite (all numeric tests on the
+# device), demo (the examples), products (cuBLASLt beside generated kernels), sanitizer
 # (compute-sanitizer over a part of the suite), bench (figures). REPORT/summary.txt says how each
-# ended. All together take less than nine minutes on an H100 machine with 16 cores.
+# ended, and benchmarks/RESULTS-gpu.md (or $RESULTS) is written anew from all of it. All together
+# take less than nine minutes on an H100 machine with 16 cores.
 set -uo pipefail
 carried=$(realpath "${1:?"usage: scripts/gpu_check.sh FOLDER REPORT [PART ...]"}")
 mkdir -p "${2:?"usage: scripts/gpu_check.sh FOLDER REPORT [PART ...]"}"
@@ -15,7 +17,8 @@ report=$(realpath "$2")
 shift 2
 cd "$(dirname "$0")/.."
 parts=("$@")
-if [ ${#parts[@]} -eq 0 ]; then parts=(build suite demo sanitizer bench); fi
+if [ ${#parts[@]} -eq 0 ]; then parts=(build runtime suite demo products sanitizer bench); fi
+results=${RESULTS:-benchmarks/RESULTS-gpu.md}
 venv=$report/venv
 python=$venv/bin/python
 cuda=${CUDA_ROOT:-/usr/local/cuda}
@@ -30,6 +33,7 @@ done
 export LD_LIBRARY_PATH=$cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export GEON_CACHE=$report/cache
 install=("$python" -m pip install --quiet --no-index --find-links "$carried")
+on_gpu=("$python" -m tests.cuda.on_gpu)
 
 build() {
     nvidia-smi
@@ -44,8 +48,13 @@ build() {
         MAKEFLAGS=-j8 "$python" -m pip install --quiet --no-index --no-deps --no-build-isolation .) || return 1
     "${install[@]}" cuda-bindings sympy cachetools safetensors ml_dtypes pytest pytest-timeout \
         pytest-xdist hypothesis scipy mpmath xarray threadpoolctl scikit-learn tqdm || return 1
+    "${install[@]}" nvmath-python || echo "nvmath-python was not carried: cuBLASLt is not checked"
     "$python" -m pip install --quiet --no-index --no-deps --no-build-isolation --editable . || return 1
     "$python" -m geon doctor | tee /dev/stderr | grep -q "^ok  pycuda"
+}
+
+runtime() {
+    timeout 60 "${on_gpu[@]}" runtime
 }
 
 suite() {
@@ -54,32 +63,46 @@ suite() {
 }
 
 demo() {
-    GEON_TRANSFORMER=pycuda timeout 60 "$python" examples/digits.py train &&
-        GEON_TRANSFORMER=pycuda timeout 60 "$python" examples/digits.py predict
+    export GEON_TRANSFORMER=pycuda
+    cd "$report" || return 1
+    timeout 60 "$python" "$OLDPWD/examples/digits.py" train &&
+        timeout 60 "$python" "$OLDPWD/examples/digits.py" predict
+}
+
+products() {
+    if ! "$python" -c "import nvmath"; then
+        echo "nvmath-python is not installed: cuBLASLt was not checked"
+        return 0
+    fi
+    timeout 60 "${on_gpu[@]}" products
 }
 
 sanitizer() {
     local tool
     for tool in memcheck racecheck; do
-        timeout 60 compute-sanitizer --tool $tool --error-exitcode 9 \
-            "$python" -m tests.cuda.on_gpu kernels || return 1
+        timeout 60 compute-sanitizer --tool $tool --error-exitcode 9 "${on_gpu[@]}" kernels || return 1
     done
 }
 
 bench() {
-    timeout 120 "$python" -m tests.cuda.on_gpu figures
+    timeout 150 "${on_gpu[@]}" figures
 }
 
+failed=0
 for part in "${parts[@]}"; do
     if [ -e "$report/$part.passed" ]; then continue; fi
     start=$SECONDS
-    if "$part" > "$report/$part.txt" 2>&1; then
+    if ("$part") > "$report/$part.txt" 2>&1; then
         touch "$report/$part.passed"
         end=passed
     else
         end="failed, see $report/$part.txt"
+        failed=1
     fi
+    # What it said of an earlier run of the part goes.
+    [ -e "$report/summary.txt" ] && sed -i "/^$part: /d" "$report/summary.txt"
     echo "$part: $end, $((SECONDS - start)) s" | tee -a "$report/summary.txt"
-    [ "$part" = build ] && [ "$end" != passed ] && exit 1
+    if [ "$part" = build ] && [ "$end" != passed ]; then break; fi
 done
-! grep -q failed "$report/summary.txt"
+[ -x "$python" ] && "${on_gpu[@]}" report "$report" > "$results"
+exit $failed

@@ -68,7 +68,11 @@ def test_what_is_no_placeholder(transformer):
 @pytest.mark.parametrize(
     ("dtype", "value", "parts"),
     [
-        ("float32", [1, 2], ("shape (2,)", "needs (3,)", "one dimension for each axis")),
+        (
+            "float32",
+            [1, 2],
+            ("shape (2,)", "(3,)", "C has length 3 and dimension 0 of the data 2"),
+        ),
         ("float32", [[1, 2, 3]], ("shape (1, 3)", "needs (3,)")),
         ("float32", 1, ("shape ()", "needs (3,)")),
         ("int8", [1.0, 2.0, 3.0], ("float64", "needs int8", "round")),
@@ -127,12 +131,13 @@ def test_data_that_contradict_lengths_or_a_default(transformer, monkeypatch):
     with pytest.raises(geon.FeedError) as caught:
         f([1, 2])
     says(caught, "N is 2 in placeholder x(N)", line, "3 in lengths=")
-    monkeypatch.setattr(geon.op_graph.axes, "_defaults", {})
-    N.length = 4
+    monkeypatch.setattr(geon.op_graph.default_lengths, "_set", {})
+    N.length, set_at = 4, here()
     g = transformer.computation(x + 1, x)
     with pytest.raises(geon.FeedError) as caught:
         g([1, 2])
-    says(caught, "N is 2 in placeholder x(N)", line, "4 in the default set by axis.length")
+    says(caught, "N is 2 in placeholder x(N)", line)
+    says(caught, "4 in the default that axis.length set at", set_at)
 
 
 def test_a_variable_keeps_its_first_length(transformer):

@@ -104,6 +104,11 @@ def _is_item(item: Any) -> bool:
     return (item[0] == "at" and is_length(item[1])) or (item[0] == "dyn" and is_count(item[1]))
 
 
+def whole_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
+    """Attributes whose first has an entry for each axis: None, which leaves it whole, for these."""
+    return ((*attrs[0], *[None] * len(axes)), *attrs[1:])
+
+
 def with_lengths(value: Any, of: Callable[[Length], int | Length]) -> Any:
     """``value`` (an attribute, axes, a length) with ``of`` of every length expression in it."""
     if isinstance(value, Length):

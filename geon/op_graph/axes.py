@@ -9,14 +9,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..errors import AxisError
+from .default_lengths import default_lengths, set_default
 from .lengths import Length, may_equal, product
+from .sites import describe, user_site
 
 # What is meant as an expression or a number, given as a string.
 _EXPRESSION = re.compile(r"[\d\s.]*|[\w\s.()]*[-+*/%][-\w\s.()+*/%]*")
-
-# Default lengths of open names, set by `axis.length = 128`: a convenience of the user's, read when
-# a computation first binds, and no part of any graph.
-_defaults: dict[str, int] = {}
 
 
 class Axis:
@@ -24,8 +22,9 @@ class Axis:
 
     ``length`` is a non-negative integer, an integer expression over open names, or left out: then
     the axis is open and its length is the expression ``name``. Axes match by name. Setting
-    ``axis.length`` on an open axis gives its open name a default length (it stays open: the
-    default is no part of the axis, can be set again, and data or ``lengths=`` may bind it).
+    ``axis.length`` on an open axis gives its open name a default length, wherever it is: the axis
+    stays open, and None takes the default back. It is for axes whose length no data say: data of
+    another length contradict it and are refused. ``geon.lengths`` gives one for a block.
     """
 
     __slots__ = ("__weakref__", "_hash", "expression", "name")
@@ -54,22 +53,19 @@ class Axis:
         """The integer length; for an open axis its default where one is set, else an expression."""
         if isinstance(self.expression, int):
             return self.expression
-        if self.expression.names() <= _defaults.keys():
-            return self.expression.evaluate(_defaults)
+        defaults = default_lengths()
+        if self.expression.names() <= defaults.keys():
+            return self.expression.evaluate(defaults)
         return self.expression
 
     @length.setter
-    def length(self, length: int) -> None:
+    def length(self, length: int | None) -> None:
         if self.open_name is None:
             raise AxisError(
                 f"the length of axis {self} is fixed and cannot be set to {length!r}; "
                 f"make an open axis with geon.Axis({self.name!r}) or a new Axis with that length"
             )
-        if not hasattr(length, "__index__") or isinstance(length, bool) or length < 0:
-            raise AxisError(
-                f"the length of axis {self.name!r} must be an integer of at least 0, not {length!r}"
-            )
-        _defaults[self.open_name] = length.__index__()
+        set_default(self.open_name, length)
 
     @property
     def open_name(self) -> str | None:
@@ -140,11 +136,6 @@ def _expression(name: str, length: int | Length | str | None) -> int | Length:
             f"not {length!r}"
         )
     return integer
-
-
-def default_lengths() -> dict[str, int]:
-    """A copy of the default lengths set by ``axis.length = ...``, by open name."""
-    return dict(_defaults)
 
 
 class Axes:
@@ -240,7 +231,19 @@ def _flatten(items: Iterable[Axes | Axis | Iterable[Axis | Axes]]) -> Iterator[A
         elif isinstance(item, (list, tuple)):
             yield from _flatten(item)
         else:
-            raise AxisError(f"axes are made of geon.Axis values, not of {item!r}")
+            raise AxisError(
+                f"axes at {describe(user_site())} are made of geon.Axis values, not of {item!r}; "
+                f"an axis has a name: write {_example(item)}"
+            )
+
+
+def _example(item: Any) -> str:
+    """What to write for something that is no axis."""
+    if isinstance(item, str):
+        return f"geon.Axis({item!r}), or geon.Axis({item!r}, 5) where its length is known"
+    if isinstance(item, (int, Length)) and not isinstance(item, bool):
+        return f'geon.Axis("A", {item}), or geon.Axis("A") where data say its length'
+    return 'geon.Axis("A", 5), or geon.Axis("A") where data say its length'
 
 
 def axes_of(flat: tuple[Axis, ...]) -> Axes:
@@ -286,5 +289,7 @@ def axes_may_equal(left: Axes, right: Axes) -> bool:
 def new_axis(axis: Any, what: str) -> Axis:
     """``axis``, which a result of ``what`` gets; ``AxisError`` where it is none."""
     if not isinstance(axis, Axis):
-        raise AxisError(f"{what}: {axis!r} is no axis; give a new one, geon.Axis(name)")
+        raise AxisError(
+            f"{what} at {describe(user_site())}: {axis!r} is no axis; write {_example(axis)}"
+        )
     return axis

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, AxisError, DTypeError
-from .axes import Axes, Axis, as_axes
+from .axes import Axes, Axis
 from .constants import as_tensor, number
 from .dtypes import DType, Resolution, is_number, number_dtype, resolve
 from .labelled import dim_names
@@ -25,6 +25,7 @@ from .op_graph import (
     lookup,
     make,
 )
+from .own_axes import named_axes
 from .registry import PRIMITIVES, UFUNCS, Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import named_error, strengthen
@@ -71,7 +72,7 @@ class Elementwise(Primitive):
         if op is None:
             op = self._checked(args)
         if axes is not None:
-            op = over(op, as_axes(axes))
+            op = over(op, named_axes(axes, self.name, op))
         if name is not None or tags or follows:
             op = annotate(op, name, tags, follows)
         return op
@@ -289,24 +290,6 @@ def meet(
     return [Guard("==", a, b, meaning)]
 
 
-def own_axis(x: Tensor, axis: Any, what: str) -> Axis:
-    """The axis of ``x`` that ``axis`` names, whatever its length; ``AxisError`` for none."""
-    if isinstance(axis, str) and axis in x.axes:
-        return x.axes[axis]
-    if not isinstance(axis, Axis):
-        raise AxisError(
-            f"{what} of {x} (made at {x.file_info}): {axis!r} is no axis; give a geon.Axis of the "
-            f"tensor, which has {', '.join(x.axes.names) or 'none'}"
-        )
-    own = x.axes.get(axis.name)
-    if own is None:
-        raise AxisError(
-            f"{what}: axis {axis.name!r} is no axis of {x} (made at {x.file_info}); "
-            f"it has {', '.join(x.axes.names) or 'none'}"
-        )
-    return own
-
-
 def over(x: Tensor, axes: Axes) -> Tensor:
     """``x`` over exactly ``axes``, which include its own; repeated along the others."""
     if x.axes is axes:
@@ -316,26 +299,6 @@ def over(x: Tensor, axes: Axes) -> Tensor:
 
 
 _SPREADING = ("broadcast", "reorder")
-
-
-def axis_of(x: Tensor, axis: Axis | None, what: str) -> Axis:
-    """The axis of ``x`` meant by ``axis``, which may be left out where x has just one."""
-    if axis is None:
-        if len(x.axes) != 1:
-            raise AxisError(f"{what}: name the axis of {x} (made at {x.file_info}) it runs along")
-        return x.axes[0]
-    return own_axis(x, axis, what)
-
-
-def has_axes(x: Op, names: tuple[str, ...], what: str) -> None:
-    """Raise ``AxisError`` unless ``x`` has an axis of each of these names."""
-    own = x.axes.names
-    for name in names:
-        if name not in own:
-            raise AxisError(
-                f"{what} over {name!r}, which is no axis of {x} (made at {x.file_info}); it has "
-                f"{', '.join(x.axes.names) or 'none'}"
-            )
 
 
 def elementwise(

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ArgumentError, AxisError, DTypeError
 from . import activations, reductions
-from .axes import Axes, Axis, as_axes
+from .axes import Axes, Axis, new_axis
 from .build import Elementwise
 from .constants import as_tensor
 from .dtypes import FLOAT32, INT64, kind, sum_dtype
@@ -29,9 +29,11 @@ from .elementwise import (
     subtract,
     where,
 )
+from .indexing import CHECKED, held_by_int64
 from .leaves import iota
 from .movement import reorder
-from .op_graph import Tensor, annotate
+from .op_graph import Tensor, annotate, make
+from .operators import SYNTAX
 from .reductions import reduced_names, tensor_size
 from .weak import in_dtype
 
@@ -167,7 +169,7 @@ def logsumexp(
     total = reductions.sum(exp(subtract.apply(x, shift)), axes)
     made = log(total) + shift
     if out_axes is not None:
-        made = reorder(made, as_axes(out_axes))
+        made = reorder(made, out_axes)
     return _named(made, name)
 
 
@@ -284,13 +286,21 @@ def silu(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) 
 # Combining --------------------------------------------------------------------------------------
 
 
-def onehot(x: Any, axis: Axis, dtype: Any = "float32", *, name: str | None = None) -> Tensor:
+def onehot(
+    x: Any,
+    axis: Axis,
+    dtype: Any = "float32",
+    *,
+    checked: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """1 along a new ``axis`` at the position that ``x``, of integers, holds, and 0 elsewhere.
 
-    Has the axes of ``x``, then ``axis``. A position outside the axis gives zeros only. Raises
+    Has the axes of ``x``, then ``axis``. A position outside the axis, also below 0, gives zeros
+    only; with ``checked`` it raises ``IndexRangeError`` when it is computed. Raises
     ``DTypeError`` for a float ``x`` and ``AxisError`` when ``x`` has ``axis`` already.
     """
-    x = as_tensor(x)
+    x, axis = as_tensor(x), new_axis(axis, "onehot")
     if kind(x.dtype) == "f":
         raise DTypeError(
             f"onehot: {x} (made at {x.file_info}) is {x.dtype.name}, not an integer dtype; "
@@ -301,7 +311,8 @@ def onehot(x: Any, axis: Axis, dtype: Any = "float32", *, name: str | None = Non
             f"onehot: {x} (made at {x.file_info}) has the axis {axis.name!r} already; "
             "geon.rename it"
         )
-    return _named(cast(equal.apply(cast(x, INT64), iota(axis)), dtype), name)
+    places = make(CHECKED, (held_by_int64(x),), (axis.expression, False)) if checked else x
+    return _named(cast(equal.apply(cast(places, INT64), iota(axis)), dtype), name)
 
 
 def outer(op: Elementwise, *operands: Any, name: str | None = None) -> Tensor:
@@ -328,3 +339,6 @@ def interpolation(x: Any, y: Any, weight: Any, *, name: str | None = None) -> Te
     """
     weight = as_tensor(weight, near=x)
     return _named((1 - weight) * x + weight * y, name)
+
+
+SYNTAX["mean"] = mean

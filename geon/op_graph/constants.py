@@ -31,6 +31,7 @@ from .dtypes import (
 from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from .registry import PRIMITIVES, Inferred, Primitive, need
+from .sites import describe, user_site
 
 SMALL_BYTES = 256
 
@@ -119,7 +120,7 @@ def _stored(op: Op) -> np.ndarray[Any, Any]:
     value = op.attrs[0]
     if isinstance(value, Frozen):
         return value.array
-    shape = tuple(int(axis.expression) for axis in op.axes)  # type: ignore[arg-type]
+    shape = tuple(int(axis.expression) for axis in op.axes)
     return np.frombuffer(value, stored_dtype(op.dtype, op.attrs[3])).reshape(shape)
 
 
@@ -331,8 +332,10 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
     if dim_names(value) is not None:
         return constant(value)
     if not isinstance(value, (np.ndarray, np.generic, list, tuple)) and not is_array(value):
+        cure = "; a function that returns nothing gives None" if value is None else ""
         raise DTypeError(
-            f"{value!r} of type {type(value).__name__} is no tensor, number, array or list"
+            f"{value!r} of type {type(value).__name__} is no tensor, number, array or list, at "
+            f"{describe(user_site())}{cure}"
         )
     array, weak = to_array(value)
     if array.ndim == 0:

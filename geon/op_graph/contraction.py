@@ -9,14 +9,15 @@ import numpy as np
 
 from ..errors import AxisError
 from .attributes import is_names
-from .axes import Axes, as_axes
-from .build import has_axes, join, own_axis
+from .axes import Axes
+from .build import join
 from .constants import as_tensor
 from .dtypes import common_dtype, sum_dtype
 from .elementwise import multiply
 from .movement import broadcast, sum_over
 from .op_graph import NO_AXES, Op, Tensor, annotate, make
 from .operators import SYNTAX
+from .own_axes import has_axes, named_axes, own_axis
 from .registry import Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import strengthen
@@ -97,7 +98,7 @@ def dot(
             )
         names = tuple(shared)
     else:
-        axes = as_axes(over)
+        axes = named_axes(over, "dot", x, y)
         names = tuple(name for name in x.axes.names if name in axes)
         for axis in axes:
             if axis.name not in shared:
@@ -143,15 +144,16 @@ def contract(
 ) -> Tensor:
     """The sum over named axes of the product of several operands.
 
-    ``over`` are the axes to sum; or ``out_axes`` the axes to keep, in that order. Pairs are
-    contracted greedily, the one with the smallest result first (by the number of axes where
-    lengths are open). Raises ``AxisError`` when an axis is in no operand.
+    ``over`` are the axes to sum, and the others stay in the order in which the operands have them;
+    or ``out_axes`` are the axes to keep, in that order. Pairs are contracted greedily, the one with
+    the smallest result first (by the number of axes where lengths are open). Raises ``AxisError``
+    when an axis is in no operand.
     """
     xs = [as_tensor(x) for x in operands]
     union = Axes(*{axis.name: axis for x in xs for axis in x.axes}.values())
     if (over is None) == (out_axes is None):
         raise AxisError("contract: give either over or out_axes")
-    named = as_axes(over if over is not None else out_axes)
+    named = named_axes(over if over is not None else out_axes, "contract", *xs)
     for axis in named:
         if axis not in union:
             listed = ", ".join([f"{x} (made at {x.file_info})" for x in xs])
@@ -167,8 +169,8 @@ def contract(
         xs = [*rest, _contract_pair(x, y, rest, summed)]
     last = tuple(n for n in xs[0].axes.names if n in summed)
     made = sum_over(xs[0], last) if last else xs[0]
-    if out_axes is not None:
-        made = broadcast(made, Axes(*(made.axes[axis.name] for axis in named)))
+    order = named.names if out_axes is not None else union.without(named).names
+    made = broadcast(made, Axes(*(made.axes[name] for name in order)))
     return annotate(made, name, tags, follows)
 
 
@@ -220,3 +222,4 @@ def _matmul(left: Any, right: Any) -> Tensor:
 
 
 SYNTAX["@"] = _matmul
+SYNTAX["dot"] = dot

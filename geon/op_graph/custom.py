@@ -8,13 +8,13 @@ from typing import Any
 
 from ..errors import DerivativeError
 from .constants import as_tensor
-from .deriv import reverse_mode
 from .dtypes import kind
 from .elementwise import add, cast
 from .leaves import placeholder
 from .movement import broadcast
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
 from .registry import Primitive
+from .sweeps import reverse_mode
 from .weak import strengthen
 
 Backward = Callable[..., Sequence[Any]]
@@ -145,4 +145,5 @@ CUSTOM = Primitive(
     jvp=_jvp,
     attributes=("rule",),
     carriers=(0,),
+    alike=None,
 )

@@ -23,8 +23,9 @@ from .canonical import canonical, graph_hash
 from .dump_values import FORMAT, integer, write_array, write_axes, write_length, write_value
 from .labelled import by_name
 from .loads import Case, loads, loads_case
-from .op_graph import Leaf, Op, Tensor, same_ops
+from .op_graph import Leaf, Op, Tensor, post_order, same_ops
 from .sites import resolve
+from .unrun import take
 
 __all__ = ["FORMAT", "Case", "canonical", "dumps", "graph_hash", "loads", "loads_case"]
 
@@ -47,6 +48,7 @@ def dumps(
     for op in ops:
         if not isinstance(op, Op):
             raise DumpError(f"dumps takes ops, not {op!r} of type {type(op).__name__}")
+    take(post_order(ops))
     writer = _Writer(notes)
     writer.write(ops)
     for leaf, array in _fed(feeds or {}, writer.lines_of):

@@ -25,6 +25,7 @@ from .op_graph import (
 from .operators import SYNTAX
 from .registry import Inferred, Primitive, need
 from .slicing import SLICE, forwards
+from .unrun import watch
 from .weak import put_into
 
 
@@ -106,8 +107,20 @@ def assign(
     unless ``sequential`` or ``follows`` orders them. What is put into a placeholder is seen by
     later ops of the computation and never written to the caller's array. ``value`` is broadcast
     over the target's axes; its dtype is the target's, or weak. Raises ``AssignError`` for another
-    target.
+    target. One that becomes garbage before a computation was given it warns with its line.
     """
+    made = assignment(target, value, follows)
+    leaf = storage_of(target)
+    assert leaf is not None
+    watch(without_follows(made), leaf)
+    return annotate(made, name, tags, ())
+
+
+SetItem = assign
+
+
+def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
+    """The op of ``assign``."""
     if not isinstance(target, Op) or storage_of(target) is None:
         at = f" (made at {target.file_info})" if isinstance(target, Op) else ""
         raise AssignError(
@@ -134,10 +147,7 @@ def assign(
     target, backwards = forwards(target)
     value = flip(value, backwards)
     made: VoidOp = make(ASSIGN, (target, value))
-    return annotate(made, name, tags, follows)
-
-
-SetItem = assign
+    return annotate(made, None, (), follows)
 
 
 def doall(

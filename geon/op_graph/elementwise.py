@@ -23,6 +23,7 @@ from .build import Elementwise, elementwise
 from .constants import as_tensor, scalar_value
 from .dtypes import as_dtype, kind, named_dtype
 from .op_graph import Op, Tensor, annotate, make
+from .operators import SYNTAX
 from .registry import Inferred, Primitive
 from .sites import Site
 from .weak import strengthen
@@ -396,3 +397,6 @@ def copy(
     """``x`` in memory of its own, its axes ordered there as ``layout`` says (outermost first)."""
     made: Tensor = make(COPY, (x,), (layout, number), weak=False, site=site)
     return made
+
+
+SYNTAX["cast"] = cast

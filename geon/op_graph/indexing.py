@@ -8,9 +8,9 @@ import numpy as np
 
 from ..errors import AxisError, DTypeError, IndexRangeError
 from .affine import variable
-from .attributes import is_length, is_mode, is_name
+from .attributes import is_flag, is_length, is_mode, is_name
 from .axes import Axes, Axis, axes_may_equal
-from .build import axis_of, has_axes, meet
+from .build import meet
 from .constants import as_tensor
 from .dtypes import INT64, UINT64, is_number, kind
 from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
@@ -18,6 +18,7 @@ from .index_map import Index, Map, Position, viewed
 from .leaves import iota, length_value
 from .movement import broadcast
 from .op_graph import Guard, Op, Tensor, annotate, make
+from .own_axes import axis_of, has_axes
 from .registry import Inferred, Primitive, need
 from .weak import put_into, strengthen
 
@@ -47,7 +48,7 @@ def _grids(op: Op, x_axes: Axes, index_axes: Axes, index: Array) -> tuple[Any, .
     ordered = index.transpose([index_axes.index(n) for n in [*batch, *own]])
     grids = []
     for k, name in enumerate(batch):
-        length = int(x_axes[name].expression)  # type: ignore[arg-type]  # bound
+        length = int(x_axes[name].expression)
         shape = [1] * ordered.ndim
         shape[k] = length
         grids.append(np.arange(length).reshape(shape))
@@ -56,12 +57,23 @@ def _grids(op: Op, x_axes: Axes, index_axes: Axes, index: Array) -> tuple[Any, .
 
 def check_range(op: Op, index: Array, axis: Axis) -> None:
     """Raise ``IndexRangeError`` when an index lies outside ``axis`` (bound)."""
-    length = int(axis.expression)  # type: ignore[arg-type]  # bound
+    length = int(axis.expression)
     if index.size and (index.min() < -length or index.max() >= length):
         raise IndexRangeError(
             f"{op.primitive.name} made at {op.file_info}: the index holds "
             f"{int(index.min())} to {int(index.max())}, outside axis {axis}"
         )
+
+
+def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
+    (length, from_end), lengths = op.attrs, range(int(op.attrs[0]))
+    low = -length if from_end else 0
+    if index.size and (index.min() < low or index.max() not in lengths):
+        raise IndexRangeError(
+            f"{op.args[0]} made at {op.file_info}: {index.min()} to {index.max()} where the axis "
+            f"has length {length}"
+        )
+    return index
 
 
 def _gather_reference(op: Op, x: Array, index: Array) -> Array:
@@ -185,17 +197,18 @@ SCATTER = Primitive(
     arity=3,
     infer=_scatter_infer,
     carriers=(0, 2),
+    alike=(0, 2),
     cost="kernel",
     in_place=(0,),
 )
 CHECKED = Primitive(
     "checked",
     "indexing",
-    "Integer positions, once each was found to lie inside an axis of a length (lowering only); "
-    "beside them their smallest and largest, where these are found by other kernels.",
-    reference=lambda op, x, *extremes: x,
-    attributes=("length",),
-    fits=(is_length,),
+    "Integer positions, once each was found to lie inside an axis of a length, also counted from "
+    "its end or not; beside them their smallest and largest, where other kernels find these.",
+    reference=_checked_reference,
+    attributes=("length", "from_end"),
+    fits=(is_length, is_flag),
     infer=same,
     acts=True,
     raises=True,

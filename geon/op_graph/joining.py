@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import ArgumentError, AxisError
 from .affine import Size
-from .attributes import is_name, is_widths
+from .attributes import is_name, is_widths, whole_further
 from .axes import Axes, Axis, axes_of, new_axis
-from .build import has_axes, meet, own_axis
+from .build import meet
 from .constants import as_tensor, number
 from .dtypes import is_number
 from .index_map import Guard as Guarded
@@ -20,6 +20,7 @@ from .indexing import pad_by_gather
 from .lengths import Length, may_equal
 from .movement import broadcast, expand, reorder, sum_to
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
+from .own_axes import by_own_axis, has_axes, own_axis
 from .registry import Inferred, Primitive, need
 from .weak import in_dtype, meet_together, put_into
 
@@ -77,6 +78,7 @@ CONCAT = Primitive(
     fits=(is_name,),
     infer=_concat_infer,
     index_map=_concat_map,
+    alike=None,
     cost="once",
 )
 
@@ -237,6 +239,7 @@ PAD = Primitive(
     arity=2,
     infer=_pad_infer,
     index_map=_pad_map,
+    further=whole_further,
     cost="once",
 )
 
@@ -267,8 +270,7 @@ def pad(
     table: dict[str, tuple[int, int]] = {}
     if not isinstance(widths, dict):
         raise ArgumentError(f"pad takes a dict of widths, such as {{H: (1, 2)}}, not {widths!r}")
-    for axis, width in widths.items():
-        along = own_axis(x, axis, "pad").name
+    for along, width in by_own_axis(x, widths, "pad").items():
         both = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
         if len(both) != 2 or any(not isinstance(w, int) or w < 0 for w in both):
             raise AxisError(

@@ -15,7 +15,7 @@ from .constants import constant, fit_axes, number, to_array
 from .coordinates import keep_coordinates
 from .deferring import let_xarray_defer
 from .dtypes import INT64, as_dtype, named_dtype
-from .effects import assign
+from .effects import assignment
 from .labelled import by_name, dim_names
 from .lengths import Length
 from .movement import broadcast
@@ -29,8 +29,11 @@ from .op_graph import (
     annotate,
     make,
     make_leaf,
+    post_order,
 )
 from .registry import Inferred, Primitive, need
+from .sites import describe, user_site
+from .unrun import take
 from .weak import strengthen
 
 PLACEHOLDER = Primitive(
@@ -117,6 +120,12 @@ def variable(
     initial tensor or of labelled data, or is a scalar. The dtype is float32 unless given, or that
     of the initial tensor or array.
     """
+    if dtype is not None and not isinstance(dtype, (str, type, np.dtype)):
+        raise DTypeError(
+            f"Variable at {describe(user_site())}: {_summary(dtype)} stands where the dtype does; "
+            "a first value is given as initial_value=, for example "
+            "geon.Variable(axes, initial_value=...)"
+        )
     if not isinstance(initial_value, (Tensor, np.ndarray, np.generic)) and is_array(initial_value):
         initial_value = _foreign(initial_value, axes)
     labelled = initial_value
@@ -143,7 +152,8 @@ def variable(
     keep_coordinates(leaf, labelled)
     own: tuple[Op, ...] = ()
     if isinstance(first, Tensor):
-        own = (assign(leaf, first),)
+        own = (assignment(leaf, first),)
+    take(post_order(initializers))
     info.initializers = (*own, *initializers)
     annotate(leaf, name, tags, ())
     return annotate(leaf, name, tags, follows)
@@ -168,6 +178,14 @@ def _foreign(value: Any, axes: Any) -> Any:
         return value
     over = "" if axes is None else f" over {as_axes(axes)}"
     return array_of(value, f"the initial value of a variable{over}", DTypeError)
+
+
+def _summary(value: Any) -> str:
+    """A value in few words, for messages."""
+    shape = getattr(value, "shape", None)
+    if shape is None or isinstance(value, Tensor):
+        return repr(value)
+    return f"a {type(value).__name__} of shape {tuple(shape)}"
 
 
 def _initial_tensor(value: Any, axes: Any, dtype: Any) -> Tensor:

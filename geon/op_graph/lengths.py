@@ -11,7 +11,10 @@ from __future__ import annotations
 import hashlib
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+
+from ..errors import SymbolicError
+from .sites import describe, user_site
 
 if TYPE_CHECKING:
     import sympy
@@ -136,6 +139,13 @@ class Length:
 
     def __rfloordiv__(self, other: int) -> int | Length:
         return floor_divide(other, self)
+
+    def __index__(self) -> NoReturn:
+        raise SymbolicError(
+            f"the open length {self} is no integer at {describe(user_site())}: data give it when "
+            "they come; use it in lengths of axes, as a tensor with geon.tensor_size, or count "
+            "along an axis with geon.iota(axis)"
+        )
 
     def names(self) -> frozenset[str]:
         """The open names the expression reads."""

@@ -25,7 +25,7 @@ from .dump_values import (
     refuse,
     string,
 )
-from .effects import assign
+from .effects import assignment
 from .leaves import PLACEHOLDER, VARIABLE
 from .legal import check
 from .op_graph import (
@@ -196,7 +196,7 @@ class _Reader:
         if first is not None:
             if first.axes is not axes or first.dtype is not dtype:
                 refuse(f"an initial value over {axes} of {dtype.name}", str(first))
-            own = (assign(leaf, first),)
+            own = (assignment(leaf, first),)
         further = [self._at(number) for number in listed(extra.get("initializers", []))]
         info.initializers = (*own, *further)
         return leaf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ..errors import AxisError
@@ -10,7 +11,8 @@ from . import reductions
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
 from .elementwise import log
-from .op_graph import Tensor, annotate
+from .op_graph import Leaf, Op, Tensor, annotate
+from .sites import describe, user_site
 from .weak import in_dtype, strengthen
 
 
@@ -28,9 +30,11 @@ def cross_entropy_binary(
     ``y`` are probabilities, ``t`` probabilities, 0 and 1, or truth values. Summed over
     ``reduction_axes``, or over all but ``out_axes``, or over all. In nats; in bits with
     ``usebits``. Where ``y`` is a ``sigmoid``, value and derivatives are exact however far out;
-    elsewhere y = 0 or 1 makes it infinite, or NaN where t agrees.
+    elsewhere y = 0 or 1 makes it infinite, or NaN where t agrees. Warns where ``y`` can be seen to
+    be scores: a product with weights, or a logarithm.
     """
     y, t = _operands(y, t)
+    _warn_of_scores(y, "cross_entropy_binary", "sigmoid")
     entropy = t * log(y) + (1 - t) * log(1 - y)
     return _cost(entropy, usebits, reduction_axes, out_axes, name)
 
@@ -50,7 +54,8 @@ def cross_entropy_multi(
     ``reduction_axes``, or over all but ``out_axes``, or over all: with ``out_axes=[N]`` there is
     a cost for each example of the batch. In nats; in bits with ``usebits``. Where ``y`` is a
     ``softmax``, value and derivatives are exact however far out; elsewhere y = 0 makes it
-    infinite, or NaN where t is 0 too. Raises ``AxisError`` for a ``t`` of class numbers.
+    infinite, or NaN where t is 0 too. Raises ``AxisError`` for a ``t`` of class numbers. Warns
+    where ``y`` can be seen to be scores: a product with weights, or a logarithm.
     """
     y, given = as_tensor(y), as_tensor(t, near=y)
     missing = [axis.name for axis in y.axes if axis not in given.axes]
@@ -61,8 +66,43 @@ def cross_entropy_multi(
             f"{y.file_info}); if it holds class numbers, write geon.onehot(t, {missing[-1]}), "
             "else geon.cast it to a float dtype"
         )
+    _warn_of_scores(y, "cross_entropy_multi", "softmax")
     y, t = _operands(y, given)
     return _cost(t * log(y), usebits, reduction_axes, out_axes, name)
+
+
+# What gives weighted sums of its operands, or only moves them.
+LINEAR = ("add", "subtract", "negative", "multiply", "divide", "sum", "dot")
+
+
+def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
+    """Warn where nothing keeps ``y`` between 0 and 1: it is linear in weights, or a logarithm."""
+    ops: list[Op] = [y]
+    seen: set[Op] = set()
+    weighted = logarithm = False
+    while ops:
+        op = ops.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        weighted |= op.primitive.name == "dot" and any(map(_is_weight, op.args))
+        logarithm |= op.primitive.name == "log"
+        if op.primitive.name in LINEAR or op.primitive.kind == "movement":
+            ops += op.args
+    if weighted or logarithm:
+        shown = "a logarithm" if logarithm else "a weighted sum, which nothing keeps from 0 to 1"
+        warnings.warn(
+            f"{what} at {describe(user_site())}: y = {y} (made at {y.file_info}) should be "
+            f"probabilities and is {shown}; take them first, for example with geon.{squashing}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _is_weight(op: Op) -> bool:
+    while op.primitive.kind == "movement":
+        op = op.args[0]
+    return isinstance(op, Leaf) and op.info.stored and op.info.trainable
 
 
 def _operands(y: Any, t: Any) -> tuple[Tensor, Tensor]:

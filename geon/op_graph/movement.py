@@ -10,12 +10,14 @@ from ..errors import ArgumentError, AxisError
 from .affine import flattened, split
 from .attributes import is_axes, is_axis, is_name, is_names
 from .axes import Axes, Axis, as_axes, axes_of, new_axis
-from .build import has_axes, meet, over, own_axis
+from .build import meet, over
 from .constants import as_tensor
 from .elementwise import same
 from .index_map import Index, Map, viewed
 from .lengths import product
 from .op_graph import Guard, Op, Tensor, annotate, make
+from .operators import SYNTAX
+from .own_axes import NEW, by_own_axis, has_axes, named_axes, own_axis
 from .registry import PRIMITIVES, Inferred, Primitive, need
 
 Array = np.ndarray[Any, Any]
@@ -23,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 def shape_of(op: Op) -> tuple[int, ...]:
     """The shape of an op whose lengths are integers."""
-    return tuple(int(axis.expression) for axis in op.axes)  # type: ignore[arg-type]
+    return tuple(int(axis.expression) for axis in op.axes)
 
 
 def _broadcast_reference(op: Op, x: Array) -> Array:
@@ -99,6 +101,10 @@ def _unflatten_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return axes_of(tuple(new)), x.dtype, tuple(guards)
 
 
+def _over_further(attrs: tuple[Any, ...], axes: Axes) -> tuple[Any, ...]:
+    return (Axes(attrs[0], [axis for axis in axes if axis not in attrs[0]]),)
+
+
 def _broadcast_map(op: Op, index: Index) -> Map:
     return viewed({name: index[name] for name in op.args[0].axes.names})
 
@@ -140,6 +146,7 @@ BROADCAST = Primitive(
     infer=_broadcast_infer,
     index_map=_broadcast_map,
     view=True,
+    further=_over_further,
 )
 REORDER = Primitive(
     "reorder",
@@ -153,6 +160,7 @@ REORDER = Primitive(
     infer=_reorder_infer,
     index_map=_broadcast_map,
     view=True,
+    further=_over_further,
 )
 RENAME = Primitive(
     "rename",
@@ -166,6 +174,7 @@ RENAME = Primitive(
     infer=_rename_infer,
     index_map=_rename_map,
     view=True,
+    further=_over_further,
 )
 FLIP = Primitive(
     "flip",
@@ -216,14 +225,16 @@ def broadcast(
 
     Raises ``AxisError`` when ``axes`` lack one of x's or give it another length.
     """
-    return annotate(over(as_tensor(x), as_axes(axes)), name, tags, follows)
+    x = as_tensor(x)
+    return annotate(over(x, named_axes(axes, "broadcast", x, cure=NEW)), name, tags, follows)
 
 
 def reorder(
     x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
 ) -> Tensor:
     """``x`` with its axes in the order of ``axes``, which must be the same set."""
-    x, axes = as_tensor(x), as_axes(axes)
+    x = as_tensor(x)
+    axes = named_axes(axes, "reorder", x)
     if not x.axes.same_set(axes):
         raise AxisError(
             f"reorder: {axes} are not the axes of {x} (made at {x.file_info}); "
@@ -245,7 +256,7 @@ def expand(
     """``x`` repeated along a new ``axis``, put at ``position`` among its axes."""
     x = as_tensor(x)
     order = list(x.axes)
-    order.insert(position, axis)
+    order.insert(position, new_axis(axis, "expand"))
     return broadcast(x, Axes(order), name=name, tags=tags, follows=follows)
 
 
@@ -279,10 +290,10 @@ def rename(
     x = as_tensor(x)
     if not isinstance(names, dict) or not all(isinstance(to, (Axis, str)) for to in names.values()):
         raise ArgumentError(f"rename takes a dict from axes to axes or names, not {names!r}")
-    new = {own_axis(x, old, "rename").name: to for old, to in names.items()}
-    for old, to in names.items():
+    new = by_own_axis(x, names, "rename")
+    for old, to in new.items():
         if isinstance(to, Axis):
-            have = x.axes[old.name].expression
+            have = x.axes[old].expression
             meet("rename", to.name, (have, x), (to.expression, x))
     axes = []
     for axis in x.axes:
@@ -297,7 +308,9 @@ def flip(
 ) -> Tensor:
     """``x`` with the order along ``axes`` reversed."""
     made = as_tensor(x)
-    names = tuple(sorted(own_axis(made, axis, "flip").name for axis in as_axes(axes)))
+    names = tuple(
+        sorted(own_axis(made, axis, "flip").name for axis in named_axes(axes, "flip", made))
+    )
     if names:
         made = make(FLIP, (made,), (names,))
     return annotate(made, name, tags, follows)
@@ -314,14 +327,17 @@ def flatten(
 ) -> Tensor:
     """``x`` with ``axes`` (all where not given) merged row-major into one, at the first's place.
 
-    The axes are merged in the order given. ``axis`` names the result (its length is checked);
-    otherwise its name is theirs joined by ``_``.
+    The axes are merged in the order given. ``axis`` names the result: its length is checked, and an
+    open one takes that length. Otherwise its name is theirs joined by ``_``.
     """
     x = as_tensor(x)
-    group = x.axes if axes is None else Axes(*(own_axis(x, a, "flatten") for a in as_axes(axes)))
+    given = x.axes if axes is None else named_axes(axes, "flatten", x)
+    group = Axes(*(own_axis(x, a, "flatten") for a in given))
     merged = Axis("_".join(group.names) or "flat", group.size)
     if axis is not None:
         axis = new_axis(axis, "flatten")
+        if axis.open_name == axis.name:
+            axis = merged.named(axis.name)
         meet("flatten", axis.name, (merged.expression, x), (axis.expression, x))
         merged = axis
     if not len(group):
@@ -367,3 +383,6 @@ def sum_to(x: Tensor, axes: Axes) -> Tensor:
         return x
     extra = tuple(name for name in x.axes.names if name not in axes)
     return broadcast(sum_over(x, extra) if extra else x, axes)
+
+
+SYNTAX.update(broadcast=broadcast, rename=rename, reorder=reorder)

@@ -6,7 +6,7 @@ The core of the graph is imported from here, guards and walks over ops included.
 from __future__ import annotations
 
 import itertools
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from ..errors import DTypeError, SymbolicError
 from .axes import Axes
 from .building import current
 from .dtypes import DType
+from .familiar import missing_attribute
 from .guards import Guard as Guard
 from .interning import Entry, forget
 from .interning import lock as _lock
 from .interning import table as _table
+from .methods import TensorMethods
 from .nodes import Node, Notes, carry_lines, carry_notes, shown_name, slot_setter
 from .operators import IDENTITY, SYNTAX, TensorOperators
 from .registry import Primitive
@@ -30,6 +32,7 @@ from .walks import same_ops as same_ops
 from .walks import storage_leaves as storage_leaves
 
 NO_AXES = Axes()
+EFFECTS_SHOWN = 4  # of a group, in messages
 OpT = TypeVar("OpT", bound="Op")
 
 
@@ -67,6 +70,11 @@ class Op(Node):
         raise AttributeError(
             f"ops are immutable: {attribute!r} of {self} (made at {self.file_info}) stays"
         )
+
+    if not TYPE_CHECKING:  # a type checker is to know which attributes there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(missing_attribute(self, name), name=name, obj=self)
 
     def __copy__(self) -> NoReturn:
         self._refuse("copied", "ops are values: use the same one again")
@@ -126,7 +134,7 @@ class Op(Node):
         return f"<{self.primitive.name} {self} {self.dtype.name} at {self.file_info}>"
 
 
-class Tensor(Op, TensorOperators):
+class Tensor(Op, TensorMethods, TensorOperators):
     """An op with a value: ``axes`` say its shape, ``dtype`` its elements."""
 
     __slots__ = ()
@@ -157,11 +165,25 @@ class VoidOp(Op):
 
     __hash__ = object.__hash__
 
+    def __str__(self) -> str:
+        """The effect with what it changes: a variable, or the first of the effects it runs."""
+        label = shown_name(self) or self.primitive.name
+        if self.primitive.name == "assign":
+            return f"{label}({self.args[0]})"
+        shown = [_brief(op) for op in self.args[:EFFECTS_SHOWN]]
+        return f"{label}({', '.join(shown + ['...'] * (len(self.args) > EFFECTS_SHOWN))})"
+
     def _refuse_comparison(self) -> NoReturn:
         raise DTypeError(
             f"{self} (made at {self.file_info}) is run for its effect and has no elements to "
             f"compare\n{IDENTITY}"
         )
+
+
+def _brief(op: Op) -> str:
+    """An op among the effects of a group; groups inside of groups are not opened."""
+    inner = isinstance(op, VoidOp) and op.primitive.name != "assign"
+    return f"{op.primitive.name}(...)" if inner else str(op)
 
 
 class LeafInfo:

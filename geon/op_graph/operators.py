@@ -13,7 +13,7 @@ from .building import current
 from .dtypes import is_number
 from .interning import table
 from .registry import PRIMITIVES, UFUNCS
-from .sites import user_site
+from .sites import describe, site_beyond, user_site
 
 if TYPE_CHECKING:
     from .op_graph import Tensor
@@ -155,6 +155,16 @@ class TensorOperators:
         made: Tensor = SYNTAX["[]"](self, at)
         return made
 
+    def __setitem__(self, at: Any, value: object) -> NoReturn:
+        op: Any = self
+        cure = "geon.update(x, value, at) gives a new tensor with that part replaced"
+        if op.primitive.name in ("variable", "placeholder"):
+            cure = f"geon.assign(x[at], value) is an op that changes it when it is computed; {cure}"
+        self._refuse_value("has no items that can be set", cure)
+
+    def __delitem__(self, at: Any) -> NoReturn:
+        self._refuse_value("has no items that can be deleted", "x[at] takes a part of it")
+
     def __bool__(self) -> NoReturn:
         op: Any = self
         cure = "geon.where(condition, a, b) chooses by element"
@@ -188,10 +198,21 @@ class TensorOperators:
 
     def _refuse_value(self, what: str, cure: str) -> NoReturn:
         place = self.file_info  # type: ignore[attr-defined]  # the mixin is a Tensor
-        raise SymbolicError(f"the symbolic tensor {self} (made at {place}) {what}; {cure}")
+        here = describe(site_beyond(np))
+        raise SymbolicError(
+            f"the symbolic tensor {self} (made at {place}) {what} at {here}; {cure}"
+        )
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, keywords: dict[str, Any]
+    ) -> Any:
+        """Let ``np.sum(x, axis=A)`` build an op."""
+        return SYNTAX["numpy"](function, args, keywords)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Let ``np.tanh(x)`` and ``array * x`` build ops."""
+        if ufunc is np.matmul and method == "__call__" and not options:
+            return SYNTAX["@"](*inputs)
         row: Any = UFUNCS.get(ufunc.__name__)
         if method != "__call__" or options or row is None:
             called = ufunc.__name__ + (f".{method}" if method != "__call__" else "")

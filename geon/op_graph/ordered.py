@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from ..errors import AxisError
 from .attributes import is_count, is_flag, is_name
 from .axes import Axes, Axis
-from .build import axis_of, has_axes
 from .constants import as_tensor
 from .contraction import dot
 from .dtypes import INT64, sum_dtype
@@ -19,7 +19,9 @@ from .leaves import iota
 from .lengths import Length
 from .movement import cast_axes, flip
 from .op_graph import Guard, Op, Tensor, annotate, make
+from .own_axes import axis_of, has_axes
 from .registry import Inferred, Primitive
+from .sites import describe, user_site
 from .weak import exact, in_dtype
 
 Array = np.ndarray[Any, Any]
@@ -214,6 +216,20 @@ def argsort(
     return annotate(made, name, tags, follows)
 
 
+def _count(x: Tensor, k: Any, along: Axis) -> int:
+    """``k`` as an integer; ``AxisError`` for what is no number of elements."""
+    try:
+        count = -1 if isinstance(k, (bool, np.bool_)) else index(k)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise AxisError(
+            f"top_k at {describe(user_site())}: axis {along} of {x} (made at {x.file_info}) has no "
+            f"{k} largest elements; give a k that is an integer of at least 0"
+        )
+    return count
+
+
 def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along ``axis``, largest first, and their int64 positions.
 
@@ -222,10 +238,6 @@ def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
     """
     x = as_tensor(x)
     along = axis_of(x, axis, "top_k")
-    if k < 0:
-        raise AxisError(
-            f"top_k: axis {along} of {x} (made at {x.file_info}) has no {k} largest elements; "
-            "give a k of at least 0"
-        )
+    k = _count(x, k, along)
     positions: Tensor = make(TOP_K, (exact(x),), (along.name, k))
     return gather(x, positions, along), positions

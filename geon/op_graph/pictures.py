@@ -1,4 +1,4 @@
-"""What a notebook shows of a tensor and of a computation, as HTML with everything escaped."""
+"""What people see of an expression: as text, and in notebooks as HTML with everything escaped."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from ..errors import ArgumentError
 from .constants import CONSTANT, scalar_value
-from .op_graph import NO_AXES, Leaf, Op
+from .op_graph import NO_AXES, Leaf, Op, Tensor
 from .operators import SYNTAX
 
 LEVELS = 4
 ARGUMENTS = 6
+LINES = 24  # more are folded
 ROWS = ("results", "placeholders", "variables", "peak_bytes")
 
 
@@ -31,8 +33,28 @@ def tensor_html(op: Op) -> str:
     if isinstance(op, Leaf):
         rows.append(("trainable", "yes" if op.trainable else "no"))
         rows.append(("persistent", "yes" if op.persistent else "no"))
-    tree = "\n".join(_tree(op)) if op.args else ""
-    return _table(rows) + (f"<pre>{escape(tree)}</pre>" if tree else "")
+    return _table(rows) + (folded("expression", _tree(op, LEVELS)) if op.args else "")
+
+
+def text(op: Op, levels: int = LEVELS) -> str:
+    """An expression as text, one line for each op, its arguments below it: ``print(geon.text(y))``.
+
+    Each line has the name, primitive, axes and dtype, the first also where it was made. What is
+    more than ``levels`` below the first is left out. Raises ``ArgumentError`` for what is no op.
+    """
+    if not isinstance(op, Op):
+        raise ArgumentError(f"text takes an op, not {op!r} of type {type(op).__name__}")
+    first, *rest = _tree(op, levels)
+    return "\n".join([f"{first}, made at {op.file_info}", *rest])
+
+
+def folded(what: str, lines: list[str]) -> str:
+    """Lines as HTML; many are folded, under a line that says what they are."""
+    content = "\n".join(lines)
+    shown = f"<pre>{escape(content)}</pre>"
+    if len(lines) <= LINES:
+        return shown
+    return f"<details><summary>{escape(what)}, {len(lines)} lines</summary>{shown}</details>"
 
 
 def computation_html(summary: Any) -> str:
@@ -71,10 +93,12 @@ def _label(op: Op) -> str:
     if op.primitive is CONSTANT and op.axes is NO_AXES:
         return f"{scalar_value(op)} {op.dtype.name}"
     named = f"{op.name} = " if op.name is not None else ""
+    if not isinstance(op, Tensor):
+        return f"{named}{op.primitive.name}"
     return f"{named}{op.primitive.name} {op.axes} {op.dtype.name}"
 
 
-def _tree(root: Op) -> list[str]:
+def _tree(root: Op, levels: int) -> list[str]:
     """The expression by line, indented by level; what is below an op is shown once."""
     lines: list[str] = []
     shown: set[Op] = set()
@@ -89,7 +113,7 @@ def _tree(root: Op) -> list[str]:
         lines.append(indent + _label(op) + (" (as above)" if again else ""))
         if again or not op.args:
             continue
-        if level == LEVELS:
+        if level == levels:
             lines.append(indent + "  ...")
             continue
         shown.add(op)

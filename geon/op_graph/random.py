@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import DTypeError, SizeError
+from ..errors import ArgumentError, DTypeError, SizeError
 from .attributes import is_axes, is_count, is_dtype
 from .axes import Axes, as_axes
 from .constants import as_tensor
@@ -27,6 +27,7 @@ from .normal import normal_from_bits, uniform_from_bits
 from .op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
 from .philox import random_bits
 from .registry import Inferred, Primitive, need
+from .sites import describe, user_site
 
 MOST_WORDS = 1 << 34  # a counter of 32 bits gives four words
 # How many of the highest bits of 32 a half format holds exactly, as a mask.
@@ -131,11 +132,14 @@ class Random:
 
         From 0 to 1 they are multiples of 2^-24 (float32), 2^-53 (float64), 2^-11 (float16) or 2^-8
         (bfloat16) below 1; with other bounds, rounding may reach ``high``. The bounds are numbers
-        or tensors over some of ``axes``. Raises ``DTypeError`` for a dtype that is no float.
+        or tensors over some of ``axes``. Raises ``DTypeError`` for a dtype that is no float, and
+        ``ArgumentError`` for a number ``low`` above ``high``.
         """
         shape, dtype = as_axes(axes), _float(dtype, "uniform")
         low, high = (_parameter(bound, shape, dtype) for bound in (low, high))
         made = self._unit(shape, dtype)
+        if is_number(low) and is_number(high) and not low <= high:
+            _refuse("uniform", f"low = {low} and high = {high}", "a low that is at most high")
         if not (is_number(low) and is_number(high) and (low, high) == (0, 1)):
             made = made * (high - low) + low
         return annotate(made, name, (), ())
@@ -153,10 +157,13 @@ class Random:
 
         ``mean`` and ``std`` are numbers or tensors over some of ``axes``; derivatives with respect
         to them see the draw as a constant. Standard values reach 5.3 on either side in float32
-        (and the half formats), 8.2 in float64. Raises ``DTypeError`` for a dtype that is no float.
+        (and the half formats), 8.2 in float64. Raises ``DTypeError`` for a dtype that is no float,
+        and ``ArgumentError`` for a number ``std`` below 0.
         """
         shape, dtype = as_axes(axes), _float(dtype, "normal")
         mean, std = (_parameter(value, shape, dtype) for value in (mean, std))
+        if is_number(std) and not std >= 0:
+            _refuse("normal", f"std = {std}", "a standard deviation of at least 0")
         wide, width = _formats(dtype)
         made = cast(normal_from_bits(self._bits(shape, width), wide, GEON_OPS), dtype)
         if not (is_number(std) and std == 1):
@@ -171,9 +178,11 @@ class Random:
         """1 with probability ``p``, else 0, over ``axes``; truth values with ``dtype="bool"``.
 
         ``p`` is a number or a tensor over some of ``axes``, taken in steps of 2^-24: 0 gives no
-        ones, 1 nothing else.
+        ones, 1 nothing else. Raises ``ArgumentError`` for a number outside 0 to 1.
         """
         shape, dtype = as_axes(axes), as_dtype(dtype)
+        if is_number(p) and not 0 <= p <= 1:
+            _refuse("bernoulli", f"p = {p}", "a probability from 0 to 1")
         hit = less.apply(self._unit(shape, as_dtype("float32")), _parameter(p, shape, None))
         return annotate(cast(hit, dtype), name, (), ())
 
@@ -194,6 +203,10 @@ class Random:
             made: Tensor = make(RANDOM_BITS, (self.counter,), attrs)
             self._drawn += 1
         return made
+
+
+def _refuse(what: str, given: str, cure: str) -> NoReturn:
+    raise ArgumentError(f"{what} at {describe(user_site())}: {given}; give {cure}")
 
 
 def _float(dtype: Any, what: str) -> DType:

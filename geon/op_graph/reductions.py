@@ -16,8 +16,7 @@ import numpy as np
 from ..errors import AxisError, DTypeError
 from . import reducers
 from .attributes import is_names
-from .axes import Axis, as_axes
-from .build import has_axes, own_axis
+from .axes import Axis
 from .constants import as_tensor
 from .dtypes import BOOL, INT64, DType, kind, sum_dtype
 from .elementwise import cast, equal, multiply
@@ -25,7 +24,9 @@ from .leaves import length_value
 from .lengths import Length, product
 from .movement import broadcast, flatten, reorder
 from .op_graph import Guard, Op, Tensor, annotate, make
+from .operators import SYNTAX
 from .ordered import cumprod
+from .own_axes import has_axes, named_axes, own_axis
 from .registry import Inferred, Primitive
 from .weak import exact, in_dtype
 
@@ -236,7 +237,7 @@ def reduced_names(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> t
     given = reduction_axes if reduction_axes is not None else out_axes
     if given is None:
         return x.axes.names
-    axes = as_axes(given)
+    axes = named_axes(given, what, x)
     for axis in axes:
         own_axis(x, axis, what)
     if out_axes is not None:
@@ -271,7 +272,7 @@ def reduce(
         raise DTypeError(f"{row.name} of the bool tensor {x}; use geon.any or geon.all")
     made = _reduce(row, x, reduced_names(x, row.name, reduction_axes, out_axes))
     if out_axes is not None:
-        made = reorder(made, as_axes(out_axes))
+        made = reorder(made, out_axes)
     return annotate(made, name, tags, follows)
 
 
@@ -341,3 +342,6 @@ def tensor_size(
     names = reduced_names(x, "tensor_size", reduction_axes, out_axes)
     made = length_value(product(x.axes[n].expression for n in names))
     return annotate(made, name, tags, follows)
+
+
+SYNTAX.update(sum=sum, max=max, min=min)

@@ -84,6 +84,10 @@ class Primitive:
     ``raises`` may fail then. ``in_place`` are the positions of arguments whose memory the result
     may take on every target: each element is read before its place is written.
 
+    ``further(attrs, axes)`` are the attributes of a row whose first argument has ``axes`` besides,
+    last, where they are not the same ones; the arguments at the positions ``alike``, None for all,
+    then have them too.
+
     ``samples`` gives examples for generated tests, beside those that follow from its kind: a label,
     the axes of each input, and what builds the op of these.
 
@@ -117,6 +121,8 @@ class Primitive:
     acts: bool = False
     raises: bool = False
     in_place: tuple[int, ...] = ()
+    further: Callable[[tuple[Any, ...], Axes], tuple[Any, ...]] | None = None
+    alike: tuple[int, ...] | None = ()
     samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None
     own: bool = field(init=False, default=True)
 

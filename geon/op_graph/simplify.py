@@ -1,13 +1,11 @@
-"""Stages that rewrite: ``stabilise`` before derivatives, ``simplify`` before scheduling.
+"""The stage that finds simpler forms, before scheduling.
 
-Rules keep values; those of ``stabilise`` make them exact where the form as written overflows or
-cancels. Each is one pattern and one replacement; see ``rewrite`` for the driver.
+Rules keep values. Each is one pattern and one replacement; see ``rewrite`` for the driver.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .constants import (
     array_constant,
@@ -16,16 +14,15 @@ from .constants import (
     is_constant,
     scalar_value,
 )
+from .contraction import contract_two
 from .dtypes import kind
 from .elementwise import (
     add,
     cast,
-    log,
     maximum,
     multiply,
     negative,
     reciprocal,
-    softplus,
     square,
     subtract,
 )
@@ -33,123 +30,12 @@ from .interpret import Bound, evaluate
 from .leaves import length_value
 from .lengths import product
 from .movement import broadcast, cast_axes, sum_over
-from .op_graph import NO_AXES, Op, Tensor, same_ops, with_args
+from .op_graph import NO_AXES, Op, make, same_ops, with_args
+from .patterns import is_of, over_axes, tensor
 from .registry import PRIMITIVES
-from .rewrite import Rules, RuleSet, rewrite
-from .special import erf, erfc, log_ndtr, ndtr
+from .rewrite import Rules, RuleSet
+from .slicing import take
 from .weak import strengthen
-
-
-def _is(op: Op, name: str) -> bool:
-    return op.primitive is PRIMITIVES[name]
-
-
-def _tensor(x: Op) -> Tensor:
-    assert isinstance(x, Tensor)
-    return x
-
-
-def _over(x: Any, op: Op) -> Tensor:
-    """``x`` over the axes of the op it replaces."""
-    return broadcast(x, op.axes)
-
-
-# Stable forms -----------------------------------------------------------------------------------
-
-stable = Rules("stabilise")
-
-
-@stable.on("log")
-def log_of_exp(op: Op) -> Op | None:
-    """log(exp(x)) is x."""
-    inner = op.args[0]
-    return _over(inner.args[0], op) if _is(inner, "exp") else None
-
-
-@stable.on("log")
-def log_of_exp_over(op: Op) -> Op | None:
-    """log(exp(z) / s) is z - log(s): a softmax far out."""
-    ratio = op.args[0]
-    if _is(ratio, "divide") and _is(ratio.args[0], "exp"):
-        return _over(subtract.apply(ratio.args[0].args[0], log.apply(ratio.args[1])), op)
-    return None
-
-
-@stable.on("log")
-def log_of_sigmoid(op: Op) -> Op | None:
-    """log(sigmoid(x)) is -softplus(-x)."""
-    inner = op.args[0]
-    if not _is(inner, "sigmoid"):
-        return None
-    return _over(-softplus(-_tensor(inner.args[0])), op)
-
-
-@stable.on("log")
-def log_of_one_minus_sigmoid(op: Op) -> Op | None:
-    """log(1 - sigmoid(x)) is -softplus(x)."""
-    inner = op.args[0]
-    if _is(inner, "subtract") and is_constant(inner.args[0], 1) and _is(inner.args[1], "sigmoid"):
-        return _over(-softplus(inner.args[1].args[0]), op)
-    return None
-
-
-@stable.on("log")
-def log_of_ndtr(op: Op) -> Op | None:
-    """log(ndtr(x)) is log_ndtr(x)."""
-    inner = op.args[0]
-    return _over(log_ndtr(inner.args[0]), op) if _is(inner, "ndtr") else None
-
-
-@stable.on("subtract")
-def one_minus_erf(op: Op) -> Op | None:
-    """1 - erf(x) is erfc(x), 1 - erfc(x) is erf(x) and 1 - ndtr(x) is ndtr(-x)."""
-    one, inner = op.args
-    if is_constant(one, 1):
-        if _is(inner, "erf"):
-            return _over(erfc(inner.args[0]), op)
-        if _is(inner, "erfc"):
-            return _over(erf(inner.args[0]), op)
-        if _is(inner, "ndtr"):
-            return _over(ndtr(-_tensor(inner.args[0])), op)
-    return None
-
-
-@stable.on("add")
-def one_plus_erf(op: Op) -> Op | None:
-    """1 + erf(x) is erfc(-x)."""
-    for one, inner in (op.args, op.args[::-1]):
-        if is_constant(one, 1) and _is(inner, "erf"):
-            return _over(erfc(-_tensor(inner.args[0])), op)
-    return None
-
-
-@stable.on("log1p")
-def log1p_of_exp(op: Op) -> Op | None:
-    """log1p(exp(x)) is softplus(x)."""
-    inner = op.args[0]
-    return _over(softplus(inner.args[0]), op) if _is(inner, "exp") else None
-
-
-@stable.on("log")
-def log_of_one_plus_exp(op: Op) -> Op | None:
-    """log(1 + exp(x)) is softplus(x)."""
-    inner = op.args[0]
-    if _is(inner, "add"):
-        for one, other in (inner.args, inner.args[::-1]):
-            if is_constant(one, 1) and _is(other, "exp"):
-                return _over(softplus(other.args[0]), op)
-    return None
-
-
-STABLE = stable.done()
-
-
-def stabilise(x: Op) -> Op:
-    """``x`` in a form that is exact where the one written is not."""
-    return rewrite([x], STABLE, {})[0]
-
-
-# Simpler forms ----------------------------------------------------------------------------------
 
 simpler = Rules("simplify")
 
@@ -176,7 +62,7 @@ def add_zero(op: Op) -> Op | None:
     """x + 0 and 0 + x are x; of floats only with -0.0, which keeps the sign of a zero."""
     for zero, x in (op.args, op.args[::-1]):
         if is_constant(zero, 0) and (kind(op.dtype) != "f" or _signed(zero)):
-            return _over(x, op)
+            return over_axes(x, op)
     return None
 
 
@@ -186,9 +72,9 @@ def subtract_zero(op: Op) -> Op | None:
     x, y = op.args
     floats = kind(op.dtype) == "f"
     if is_constant(y, 0) and not (floats and _signed(y)):
-        return _over(x, op)
+        return over_axes(x, op)
     if is_constant(x, 0) and (not floats or _signed(x)):
-        return _over(negative.apply(_tensor(y)), op)
+        return over_axes(negative.apply(tensor(y)), op)
     return None
 
 
@@ -197,9 +83,9 @@ def multiply_one(op: Op) -> Op | None:
     """x * 1 and 1 * x are x; x * -1 is -x."""
     for one, x in (op.args, op.args[::-1]):
         if is_constant(one, 1):
-            return _over(x, op)
+            return over_axes(x, op)
         if is_constant(one, -1) and kind(op.dtype) == "f":
-            return _over(negative.apply(x), op)
+            return over_axes(negative.apply(x), op)
     return None
 
 
@@ -208,24 +94,26 @@ def divide_one(op: Op) -> Op | None:
     """x / 1 is x; 1 / x is reciprocal(x)."""
     x, y = op.args
     if is_constant(y, 1):
-        return _over(x, op)
-    return _over(reciprocal.apply(y), op) if is_constant(x, 1) and kind(op.dtype) == "f" else None
+        return over_axes(x, op)
+    return (
+        over_axes(reciprocal.apply(y), op) if is_constant(x, 1) and kind(op.dtype) == "f" else None
+    )
 
 
 @simpler.on("power")
 def power_by_constant(op: Op) -> Op | None:
     """Powers 0, 1, 2, 3 and -1 as products and a quotient."""
-    x, exponent = _tensor(op.args[0]), scalar_value(op.args[1])
+    x, exponent = tensor(op.args[0]), scalar_value(op.args[1])
     if exponent == 1:
-        return _over(x, op)
+        return over_axes(x, op)
     if exponent == 2:
-        return _over(square.apply(x), op)
+        return over_axes(square.apply(x), op)
     if exponent == 3:
-        return _over(multiply.apply(square.apply(x), x), op)
+        return over_axes(multiply.apply(square.apply(x), x), op)
     if kind(op.dtype) == "f" and exponent == -1:
-        return _over(reciprocal.apply(x), op)
+        return over_axes(reciprocal.apply(x), op)
     if kind(op.dtype) == "f" and exponent == 0:
-        return _over(strengthen(as_tensor(1.0), op.dtype), op)
+        return over_axes(strengthen(as_tensor(1.0), op.dtype), op)
     return None
 
 
@@ -233,15 +121,15 @@ def power_by_constant(op: Op) -> Op | None:
 def negative_twice(op: Op) -> Op | None:
     """-(-x) is x."""
     inner = op.args[0]
-    return _over(inner.args[0], op) if _is(inner, "negative") else None
+    return over_axes(inner.args[0], op) if is_of(inner, "negative") else None
 
 
 @simpler.on("add")
 def add_negative(op: Op) -> Op | None:
     """x + -y is x - y."""
     x, y = op.args
-    if _is(y, "negative"):
-        return _over(subtract.apply(x, y.args[0]), op)
+    if is_of(y, "negative"):
+        return over_axes(subtract.apply(x, y.args[0]), op)
     return None
 
 
@@ -249,14 +137,14 @@ def add_negative(op: Op) -> Op | None:
 def subtract_negative(op: Op) -> Op | None:
     """x - -y is x + y."""
     x, y = op.args
-    return _over(add.apply(x, y.args[0]), op) if _is(y, "negative") else None
+    return over_axes(add.apply(x, y.args[0]), op) if is_of(y, "negative") else None
 
 
 def _negated_factor(op: Op) -> tuple[Op, Op] | None:
     """x and y where ``op`` is -x * y or y * -x."""
-    if _is(op, "multiply"):
+    if is_of(op, "multiply"):
         for x, y in (op.args, op.args[::-1]):
-            if _is(x, "negative"):
+            if is_of(x, "negative"):
                 return x.args[0], y
     return None
 
@@ -267,7 +155,7 @@ def negative_factor(op: Op) -> Op | None:
     found = _negated_factor(op)
     if found is None or found[0].axes is not op.axes:
         return None
-    return _over(negative.apply(multiply.apply(*found)), op)
+    return over_axes(negative.apply(multiply.apply(*found)), op)
 
 
 @simpler.on("add")
@@ -276,7 +164,7 @@ def add_negative_factor(op: Op) -> Op | None:
     for x, y in (op.args, op.args[::-1]):
         found = _negated_factor(y)
         if found is not None:
-            return _over(subtract.apply(x, multiply.apply(*found)), op)
+            return over_axes(subtract.apply(x, multiply.apply(*found)), op)
     return None
 
 
@@ -284,9 +172,24 @@ def add_negative_factor(op: Op) -> Op | None:
 def sum_of_negative(op: Op) -> Op | None:
     """A sum of -x is minus the sum of x, where both negate in one dtype."""
     inner = op.args[0]
-    if not _is(inner, "negative") or inner.dtype is not op.dtype:
+    if not is_of(inner, "negative") or inner.dtype is not op.dtype:
         return None
-    return _over(negative.apply(sum_over(_tensor(inner.args[0]), op.attrs[0])), op)
+    return over_axes(negative.apply(sum_over(tensor(inner.args[0]), op.attrs[0])), op)
+
+
+@simpler.on("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
+def reduction_of_one(op: Op) -> Op | None:
+    """A reduction over axes of length 1 is one without them; over no axis, it is its argument."""
+    x, names = tensor(op.args[0]), op.attrs[0]
+    gone = {x.axes[name]: 0 for name in names if x.axes[name].expression == 1}
+    if names and not gone:
+        return None
+    if len(gone) < len(names):
+        rest = tuple([name for name in names if x.axes[name] not in gone])
+        return over_axes(make(op.primitive, (take(x, gone),), (rest,)), op)
+    if op.primitive.name in ("argmax", "argmin"):
+        return over_axes(strengthen(as_tensor(0), op.dtype), op)
+    return over_axes(cast(take(x, gone), op.dtype), op)
 
 
 @simpler.on("where")
@@ -294,12 +197,12 @@ def relu(op: Op) -> Op | None:
     """where(x <= 0, 0, x) is maximum(x, 0), NaN included."""
     condition, zero, x = op.args
     if (
-        _is(condition, "less_equal")
+        is_of(condition, "less_equal")
         and is_constant(zero, 0)
         and condition.args[0] is x
         and is_constant(condition.args[1], 0)
     ):
-        return _over(maximum.apply(x, zero), op)
+        return over_axes(maximum.apply(x, zero), op)
     return None
 
 
@@ -307,14 +210,14 @@ def relu(op: Op) -> Op | None:
 def where_constant(op: Op) -> Op | None:
     """where of a constant condition is one of the two."""
     chosen = scalar_value(op.args[0])
-    return None if chosen is None else _over(op.args[1 if chosen else 2], op)
+    return None if chosen is None else over_axes(op.args[1 if chosen else 2], op)
 
 
 @simpler.on("broadcast", "reorder")
 def broadcast_twice(op: Op) -> Op | None:
     """A broadcast or reorder of one is one."""
     inner = op.args[0]
-    if _is(inner, "broadcast") or _is(inner, "reorder"):
+    if is_of(inner, "broadcast") or is_of(inner, "reorder"):
         return broadcast(inner.args[0], op.axes)
     return None
 
@@ -323,37 +226,54 @@ def broadcast_twice(op: Op) -> Op | None:
 def cast_of_broadcast(op: Op) -> Op | None:
     """A value is cast before it is repeated."""
     inner = op.args[0]
-    if not _is(inner, "broadcast"):
+    if not is_of(inner, "broadcast"):
         return None
-    return broadcast(cast(_tensor(inner.args[0]), op.dtype), op.axes)
+    return broadcast(cast(tensor(inner.args[0]), op.dtype), op.axes)
 
 
 @simpler.on("rename")
 def rename_twice(op: Op) -> Op | None:
     """A rename of a rename is one; back to the same axes it is nothing."""
     inner = op.args[0]
-    return cast_axes(inner.args[0], op.axes) if _is(inner, "rename") else None
+    return cast_axes(inner.args[0], op.axes) if is_of(inner, "rename") else None
+
+
+@simpler.on("dot")
+def dot_of_broadcast(op: Op) -> Op | None:
+    """An operand is not repeated along a batch axis, which the other one has."""
+    for one, other in (op.args, op.args[::-1]):
+        if not is_of(one, "broadcast"):
+            continue
+        x, names = tensor(one.args[0]), op.attrs[0]
+        kept = [a for a in one.axes if a in x.axes or a not in other.axes or a.name in names]
+        if len(kept) < len(one.axes):
+            x = broadcast(x, kept)
+            left, right = (x, other) if one is op.args[0] else (other, x)
+            return over_axes(contract_two(left, right, names), op)
+    return None
 
 
 @simpler.on("sum")
 def sum_of_broadcast(op: Op) -> Op | None:
     """A sum over axes that a broadcast added is a product with their size."""
     repeated, names = op.args[0], op.attrs[0]
-    if not _is(repeated, "broadcast"):
+    if not is_of(repeated, "broadcast"):
         return None
-    x = _tensor(repeated.args[0])
+    x = tensor(repeated.args[0])
     added = [name for name in names if name not in x.axes]
     if not added or op.dtype.itemsize < 4:  # a size may be out of a half's range
         return None
     own = tuple(name for name in names if name in x.axes)
     total = sum_over(x, own) if own else cast(x, op.dtype)
     size = length_value(product(repeated.axes[name].expression for name in added))
-    return _over(multiply.apply(total, strengthen(size, op.dtype)), op)
+    return over_axes(multiply.apply(total, strengthen(size, op.dtype)), op)
 
 
 def _strip_broadcasts(op: Op) -> Op | None:
     """Elementwise ops repeat operands by themselves."""
-    args = tuple([a.args[0] if _is(a, "broadcast") or _is(a, "reorder") else a for a in op.args])
+    args = tuple(
+        [a.args[0] if is_of(a, "broadcast") or is_of(a, "reorder") else a for a in op.args]
+    )
     if same_ops(args, op.args):
         return None
     covered = {name for arg in args for name in arg.axes.names}

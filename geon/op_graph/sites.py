@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from types import CodeType
+from types import CodeType, ModuleType
 
 from .building import current
 
 Site = tuple[CodeType | str, int, str]
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 _getframe = sys._getframe
@@ -27,13 +27,22 @@ def user_site(depth: int = 1) -> Site:
         return override
     frame = _getframe(depth)
     code = frame.f_code
-    while code.co_filename.startswith(_ROOT):
+    while code.co_filename.startswith(ROOT):
         outer = frame.f_back
         if outer is None:
             break
         frame = outer
         code = frame.f_code
     return (code, frame.f_lasti, "")
+
+
+def site_beyond(module: ModuleType) -> Site:
+    """The site of the first frame that is neither of geon nor of the package ``module``."""
+    root = os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep
+    frame = _getframe(1)
+    while frame.f_code.co_filename.startswith((ROOT, root)) and frame.f_back is not None:
+        frame = frame.f_back
+    return (frame.f_code, frame.f_lasti, "")
 
 
 def remarked(site: Site, remark: str) -> Site:
@@ -52,8 +61,20 @@ def resolve(site: Site) -> tuple[str, int]:
     return code.co_filename, code.co_firstlineno
 
 
+def cell_of(filename: str) -> str:
+    """What IPython calls the cell that it keeps under this name, such as ``In[3]``; or nothing."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    format_name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    found = None if format_name is None else format_name(filename)
+    return " ".join(found) if found else ""
+
+
 def describe(site: Site) -> str:
     """``file:line`` of a site, with its remark where it has one."""
     filename, line = resolve(site)
+    cell = cell_of(filename)
+    if cell:
+        return f"{cell}, line {line}" + (f" ({site[2]})" if site[2] else "")
     shown = os.path.relpath(filename) if filename.startswith(os.getcwd() + os.sep) else filename
     return f"{shown}:{line}" + (f" ({site[2]})" if site[2] else "")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DTypeError, IndexRangeError
 from .affine import Affine, divided, variable
-from .attributes import is_items
+from .attributes import is_items, whole_further
 from .axes import Axes, Axis, axes_may_equal
 from .constants import as_tensor
 from .dtypes import is_number, kind
@@ -181,6 +181,7 @@ SLICE = Primitive(
     fits=(is_items,),
     infer=_slice_infer,
     index_map=_slice_map,
+    further=whole_further,
     view=True,
     carriers=(0,),
     cost="once",
@@ -195,6 +196,8 @@ UPDATE = Primitive(
     fits=(is_items,),
     infer=_update_infer,
     index_map=_update_map,
+    further=whole_further,
+    alike=(0, 1),
     carriers=(0, 1),
     cost="kernel",
     in_place=(0,),

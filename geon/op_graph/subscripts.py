@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AxisError, IndexRangeError
+from ..errors import IndexRangeError
 from .axes import Axis
-from .build import own_axis
 from .dtypes import kind
 from .lengths import Length, floor_divide
 from .op_graph import NO_AXES, Guard, Op, Tensor
+from .own_axes import by_own_axis
 from .sites import describe, user_site
 
 # How an axis is taken: None (whole), ("range", start, stop, step), ("at", position), or
@@ -52,15 +52,8 @@ def parse(
 def _parts(x: Tensor, at: Any) -> list[Any]:
     if isinstance(at, dict):
         parts: list[Any] = [slice(None)] * len(x.axes)
-        for axis, part in at.items():
-            if axis not in x.axes:
-                raise AxisError(
-                    f"{x} (made at {x.file_info}) has no axis {axis!r} to index; it has "
-                    f"{', '.join(x.axes.names) or 'none'}"
-                )
-            if isinstance(axis, Axis):
-                own_axis(x, axis, "indexing")
-            parts[x.axes.index(axis)] = part
+        for name, part in by_own_axis(x, at, "indexing").items():
+            parts[x.axes.index(name)] = part
         return parts
     given = list(at) if isinstance(at, tuple) else [at]
     dots = [k for k, part in enumerate(given) if part is Ellipsis]

@@ -24,4 +24,4 @@ def _verified_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _lines_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     # The suite lies inside geon, whose lines messages leave out; here it is the user.
-    monkeypatch.setattr(sites, "_ROOT", os.path.join(sites._ROOT, "op_graph") + os.sep)
+    monkeypatch.setattr(sites, "ROOT", os.path.join(sites.ROOT, "op_graph") + os.sep)

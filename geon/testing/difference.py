@@ -15,7 +15,7 @@ from ..op_graph.interpret import interpret
 from ..op_graph.leaves import stand_in
 from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
 from ..op_graph.rewrite import rewrite
-from ..op_graph.simplify import STABLE
+from ..op_graph.stabilise import STABLE
 from ..transformers.compile import Stages
 from ..transformers.computation import Computation
 from ..transformers.entering import at_entry

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
-from ..op_graph.axes import Axis, default_lengths
+from ..op_graph.axes import Axis
 from ..op_graph.coordinates import coordinates_of
+from ..op_graph.default_lengths import default_lengths, default_origin
 from ..op_graph.effects import without_follows
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .choosing import transformer_class
@@ -54,7 +55,7 @@ class Transformer:
                 f"the transformer {self.target.name!r} cannot be used: {missing}"
             )
         self.memory = self.make_memory()
-        self.state = State(default_lengths, self.memory)
+        self.state = State(default_lengths, self.memory, default_origin)
         self.lock = self.state.lock
         self.computations: list[Computation] = []
         self.coordinates: dict[Slot, Any] = {}
@@ -125,7 +126,9 @@ class Transformer:
             'geon.make_transformer("native") does'
         )
 
-    def link(self, functions: Any, stages: Stages, *, writes: bool = True) -> Call:
+    def link(
+        self, functions: Any, stages: Stages, *, writes: bool = True, kind: type[Call] = Call
+    ) -> Call:
         """A callable that feeds, binds lengths, checks guards and runs ``functions``.
 
         ``sizes(lengths)`` gives the bytes of arena buffers, the first and last kernel of each, and
@@ -133,7 +136,8 @@ class Transformer:
         once for each binding, what ``run`` needs; ``run(bound, *inputs)`` the tuple of results. It
         puts new values into those of variables, unless ``writes`` is False. ``arena``,
         ``variables`` and ``constants`` are values of ``memory``; inputs and results are arrays,
-        which ``memory.carried`` moves for a program that takes and gives such values.
+        which ``memory.carried`` moves for a program that takes and gives such values. A ``kind`` of
+        call that has ``start`` begins calls that are waited for later.
         """
         request, linking = stages.request, stages.linking
         with self.lock:
@@ -143,7 +147,7 @@ class Transformer:
                 leaf: self.variables.slot(owner)
                 for leaf, owner in zip(linking.variables, owners, strict=True)
             }
-        return Call(
+        return kind(
             functions,
             [input_of(leaf) for leaf in linking.inputs],
             list(slots.values()),
@@ -169,6 +173,7 @@ class Transformer:
         lengths: Mapping[Axis, int] | None = None,
         specialize: Mapping[Axis, int] | None = None,
         name: str | None = None,
+        on_device: bool = False,
         labels: bool = False,
     ) -> Computation:
         """A callable from values of ``placeholders`` to the values of ``results``.
@@ -181,12 +186,19 @@ class Transformer:
         every call of the same program. ``specialize`` makes the program for these lengths alone:
         they are numbers in its text, and its peak is an integer where none is left open. ``name``,
         a Python identifier, is that of the function in the module that ``write`` makes. With
+        ``on_device`` results stay where they were computed: a GPU gives arrays that other libraries
+        take by DLPack or CUDA's array interface and NumPy by a copy, a CPU NumPy's arrays. With
         ``labels=True`` results are arrays of xarray with the coordinates of the inputs, those of a
-        dictionary a dataset: see ``LabelledComputation``. Raises
-        ``ArgumentError`` for a placeholder that is needed but not listed, and ``GuardError`` for a
-        length in ``specialize`` that the graph excludes.
+        dictionary a dataset: see ``LabelledComputation``. Raises ``ArgumentError`` for a
+        placeholder that is needed but not listed and for labels of results that stay on a device,
+        and ``GuardError`` for a length in ``specialize`` that the graph excludes.
         """
         self.state.usable()
+        if labels and on_device:
+            raise ArgumentError(
+                "labels=True makes arrays of xarray, which lie in the memory of the processor: "
+                "leave out on_device=True"
+            )
         made = (LabelledComputation if labels else Computation)(
             self,
             results,
@@ -197,6 +209,7 @@ class Transformer:
             lengths=lengths,
             specialize=specialize,
             name=name,
+            on_device=on_device,
         )
         with self.lock:
             self.computations.append(made)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..errors import (
     ArgumentError,
     AxisError,
+    DeviceError,
     IndexRangeError,
     NonFiniteError,
     SizeError,
@@ -29,6 +31,7 @@ from .reports import dumped, html, peak_bytes
 from .request import Request, checked_name
 from .runtime.arguments import arrange
 from .runtime.destinations import Destinations, Result
+from .started import Ended, Pending, Started
 from .trace import trace
 
 
@@ -53,6 +56,7 @@ class Computation:
         lengths: Mapping[Axis, int] | None = None,
         specialize: Mapping[Axis, int] | None = None,
         name: str | None = None,
+        on_device: bool = False,
     ) -> None:
         self.transformer = transformer
         self.name = checked_name(name)
@@ -64,6 +68,7 @@ class Computation:
             plan=plan,
             lengths=lengths,
             specialize=specialize,
+            on_device=on_device,
         )
         self.single, self.results = self.request.single, self.request.results
         self.layout = self.request.layout
@@ -97,6 +102,40 @@ class Computation:
 
     def _called(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The results, where they take more than one look at the values."""
+        call, args, out, given = self._prepared(args, keywords)
+        with self._about(given, args):
+            values = call(*args) if out is None else call(*args, out=out)
+        return self._structured(values)
+
+    def start(self, *args: Any, **keywords: Any) -> Started:
+        """Begin a call, and go on: its ``result()`` is what the call gives, ``done()`` asks.
+
+        Takes what a call takes, whose arrays may change once it returns; only what lies on a device
+        is read there until the call is done. Calls take effect in the order in which they were
+        begun. Wrong arguments raise here; what depends on computed values is raised by
+        ``result()``. Where a transformer runs nothing beside Python (NumPy, native code), the call
+        has run when this returns. ``out=`` is filled when ``result()`` returns, at the latest.
+        """
+        call, args, out, given = self._prepared(args, keywords)
+        begin = getattr(call, "start", None)
+
+        def run() -> Any:
+            return call(*args) if out is None else call(*args, out=out)
+
+        with self._about(given, args):
+            pending: Pending = Ended(run) if begin is None else begin(*args, out=out)
+
+        def finished() -> Any:
+            with self._about(given, args):
+                values = pending.finish()
+            return self._structured(values)
+
+        return Started(pending, finished)
+
+    def _prepared(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[Any, tuple[Any, ...], Destinations | None, tuple[Op, ...]]:
+        """What a call runs, the values it is given, and the ops of ``keep`` that stand for some."""
         out = None
         if "out" in keywords and "out" not in self.names:
             given_out = keywords.pop("out")
@@ -112,11 +151,15 @@ class Computation:
             given = tuple(self.given)
             call = self._call_for(given)
             args = (*args, *self.given.values())
+        return call, args, out, given
+
+    @contextmanager
+    def _about(self, given: tuple[Op, ...], args: tuple[Any, ...]) -> Iterator[None]:
+        """Let errors of a call say which ops, and which of its values, they are about."""
         try:
-            values = call(*args) if out is None else call(*args, out=out)
-        except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
-            raise about_ops(error, self.stages(given)) from None
-        return self._structured(values)
+            yield
+        except (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError) as error:
+            raise about_ops(error, self.stages(given), args) from None
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call as one value for each placeholder, in order."""

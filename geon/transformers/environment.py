@@ -34,6 +34,7 @@ def debugging(what: str) -> bool:
     """Whether ``GEON_DEBUG`` (words separated by commas) has this word.
 
     ``verify`` checks every plan before it is used; with ``long-calls`` native calls do without the
-    extension that enters compiled code.
+    extension that enters compiled code; with ``launches`` each kernel of a GPU is waited for, so
+    that an error names the one that failed.
     """
     return what in os.environ.get(DEBUG, "").split(",")

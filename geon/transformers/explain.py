@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..errors import ArgumentError
-from ..op_graph.axes import default_lengths
 from ..op_graph.constants import scalar_value
+from ..op_graph.default_lengths import default_lengths
 from ..op_graph.lengths import names_of
 from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Leaf, Op, post_order

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
-from ..errors import ArgumentError, AxisError, GeonError, SizeError
+import numpy as np
+
+from ..errors import (
+    ArgumentError,
+    AxisError,
+    DeviceError,
+    GeonError,
+    NonFiniteError,
+    SizeError,
+)
+from ..op_graph.dtypes import kind
 from ..op_graph.indexing import before_int64
 from ..op_graph.lengths import evaluate, names_of
 from ..op_graph.nodes import made_at, sites_of
@@ -12,10 +24,12 @@ from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
 from .lowering.memory import Plan
 from .lowering.schedule import bytes_of
+from .plain import input_label
 from .runtime.calls import explained
 
 # Ops whose values a kernel may compute without memory for them, beside those that have a home.
 COMPUTED = ("elementwise", "reduction", "contraction")
+KERNELS_SHOWN = 5  # in a message about one of them, which is not known
 
 
 def described(op: Op) -> str:
@@ -36,13 +50,43 @@ def with_placeholders(error: ArgumentError, leaves: Sequence[Leaf]) -> ArgumentE
     return ArgumentError("\n".join([str(error), *lines]))
 
 
-def about_ops(error: GeonError, stages: Stages) -> Exception:
-    """An error of a call, with the op it is about and the user's line."""
+def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any]) -> Exception:
+    """An error of a call, with the op it is about and the user's line.
+
+    ``fed`` are the values of the placeholders, which may be to blame.
+    """
+    if isinstance(error, NonFiniteError) and getattr(error, "kernel", None) is not None:
+        kernel = error.kernel  # type: ignore[attr-defined]  # a kernel that checked its result
+        op = stages.plan.schedule.kernels[kernel].op
+        blamed = not_finite(op, stages, fed)
+        if blamed:
+            return NonFiniteError(f"{blamed}: feed finite ones\n  {described(op)}: {error}")
     if isinstance(error, AxisError) and error.open_name is not None:
         return with_open_axis(error, [*stages.request.results, *stages.request.pure.roots])
     if isinstance(error, SizeError) and error.lengths is not None:
         return with_largest(error, stages.plan)
+    if isinstance(error, DeviceError) and error.lost:
+        return with_kernels(error, stages.plan)
     return explained(error, lambda kernel: described(stages.plan.schedule.kernels[kernel].op))
+
+
+def not_finite(op: Op, stages: Stages, fed: Sequence[Any]) -> str:
+    """What was fed to a placeholder below ``op`` and is not finite; empty where all is."""
+    below = set(post_order([op]))
+    leaves = stages.request.placeholders
+    inputs = stages.linking.inputs[: len(leaves)]
+    for leaf, inner, value in zip(leaves, inputs, fed[: len(leaves)], strict=True):
+        if inner not in below or kind(leaf.dtype) != "f":
+            continue
+        with suppress(TypeError, ValueError):
+            finite = np.isfinite(np.asarray(value, np.float64))
+            if not finite.all():
+                first = np.asarray(value)[~finite][0]
+                return (
+                    f"{input_label(leaf)} was fed {finite.size - int(finite.sum())} of "
+                    f"{finite.size} values that are not finite, the first is {first}"
+                )
+    return ""
 
 
 def with_open_axis(error: AxisError, roots: Iterable[Op]) -> AxisError:
@@ -63,6 +107,24 @@ def with_largest(error: SizeError, plan: Plan) -> SizeError:
     if not sizes:
         return error
     op = max(sizes, key=lambda op: sizes[op])
-    return SizeError(
+    return type(error)(
         f"{error}\n  its largest value is {op} of {sizes[op]:,} bytes, made at {made_at(op)}"
     )
+
+
+def with_kernels(error: DeviceError, plan: Plan) -> DeviceError:
+    """An error of a device that failed, with the kernel that did, or those that may have."""
+    kernels = plan.schedule.kernels
+    if error.kernel is not None:
+        made = type(error)(f"{described(kernels[error.kernel].op)}: {error}")
+    else:
+        lines = [f"    {described(kernel.op)}" for kernel in kernels[:KERNELS_SHOWN]]
+        if len(kernels) > KERNELS_SHOWN:
+            lines.append(f"    and {len(kernels) - KERNELS_SHOWN} more")
+        listed = "\n".join(lines)
+        made = type(error)(
+            f"{error}\n  one of the kernels of this computation failed, which compute\n{listed}\n"
+            "  with GEON_DEBUG=launches in the environment, the error says which"
+        )
+    made.lost, made.kernel = error.lost, error.kernel
+    return made

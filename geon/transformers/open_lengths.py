@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, AxisError
 from ..op_graph.axes import Axis
+from ..op_graph.default_lengths import default_lengths
 from ..op_graph.lengths import names_of
-from ..op_graph.op_graph import Op
+from ..op_graph.nodes import made_at
+from ..op_graph.op_graph import Leaf, Op
+from .runtime.dims import ungiven
 
 
 def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
@@ -23,6 +26,25 @@ def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
         for guard in op.guards:
             found |= names_of(guard.left) | names_of(guard.right)
     return tuple(sorted(found))
+
+
+def refuse_ungiven(ops: Iterable[Op], leaves: Iterable[Leaf], lengths: Collection[str]) -> None:
+    """Raise ``AxisError`` where ``ops`` have an open length that no call can know.
+
+    Data of placeholders say the open names that are whole lengths of theirs; variables keep theirs;
+    the others must be among ``lengths`` or the defaults.
+    """
+    found = {*lengths, *default_lengths()}
+    for leaf in leaves:
+        for axis in leaf.axes:
+            if leaf.info.stored:
+                found |= names_of(axis.expression)
+            elif axis.open_name is not None:
+                found.add(axis.open_name)
+    for op in ops:
+        missing = sorted({*open_names([op])} - found)
+        if missing:
+            raise AxisError(f"{ungiven(missing[0])}\n  {op} made at {made_at(op)}")
 
 
 def named_lengths(lengths: Any, known: Collection[str] | None, option: str) -> dict[str, int]:
@@ -37,7 +59,7 @@ def named_lengths(lengths: Any, known: Collection[str] | None, option: str) -> d
         raise ArgumentError(
             f"{option}={lengths!r} is no mapping; give a dict from open axes to integers"
         )
-    named = {}
+    named: dict[str, int] = {}
     for axis, length in lengths.items():
         name = axis.open_name if isinstance(axis, Axis) else axis
         if not isinstance(name, str):
@@ -50,7 +72,9 @@ def named_lengths(lengths: Any, known: Collection[str] | None, option: str) -> d
                 f"{option}: nothing has the open length {name!r}; there are "
                 f"{', '.join(map(repr, sorted(known))) or 'none'}"
             )
-        named[name] = _length(length, name, option)
+        size = _length(length, name, option)
+        if named.setdefault(name, size) != size:
+            raise ArgumentError(f"{option}: {name} is {named[name]} and {size}; give it once")
     return named
 
 

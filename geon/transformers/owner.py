@@ -26,7 +26,9 @@ class Owner(Compiler, Protocol):
     def make_call(self, stages: Stages) -> Any:
         """A callable from one value for each input to the tuple of results."""
 
-    def link(self, functions: Any, stages: Stages, *, writes: bool = True) -> Call:
+    def link(
+        self, functions: Any, stages: Stages, *, writes: bool = True, kind: type[Call] = Call
+    ) -> Call:
         """A callable that feeds, binds lengths, checks guards and runs ``functions``."""
 
     def profile(

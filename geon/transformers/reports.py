@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError
-from ..op_graph.axes import Axis, default_lengths
+from ..op_graph.axes import Axis
+from ..op_graph.default_lengths import default_lengths
 from ..op_graph.dumps import dumps
 from ..op_graph.lengths import names_of
 from ..op_graph.op_graph import Leaf, post_order, storage_leaves
 from .compile import Stages
+from .explain import explain
 from .lowering.memory import peak
 from .open_lengths import named_lengths
 from .request import Request
@@ -42,9 +44,9 @@ def dumped(request: Request, known: Mapping[Leaf, Any], lengths: Mapping[str, in
 
 def html(stages: Stages, transformer: str, threads: int) -> str:
     """What notebooks show."""
-    from ..op_graph.pictures import computation_html  # with HTML's table of names
+    from ..op_graph.pictures import computation_html, folded  # with HTML's table of names
 
-    return computation_html(
+    table = computation_html(
         {
             "results": ", ".join(map(str, stages.request.results)),
             "placeholders": ", ".join(map(str, stages.request.placeholders)),
@@ -53,3 +55,4 @@ def html(stages: Stages, transformer: str, threads: int) -> str:
             "peak bytes": str(peak_bytes(stages, None, threads)),
         }
     )
+    return table + folded("plan", explain(stages, "plan", threads).splitlines())

@@ -17,7 +17,8 @@ from ..op_graph.interning import OwnTable
 from ..op_graph.leaves import placeholder
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from ..op_graph.sites import describe, user_site
-from .open_lengths import named_lengths, open_names
+from ..op_graph.unrun import take
+from .open_lengths import named_lengths, open_names, refuse_ungiven
 from .results import flattened
 
 RESERVED = frozenset("allocate initialize save restore get set np rt bfloat16 math types".split())
@@ -43,15 +44,18 @@ class Request:
         plan: bool = True,
         lengths: Mapping[Axis, int] | None = None,
         specialize: Mapping[Axis, int] | None = None,
+        on_device: bool = False,
     ) -> None:
         listed, self.single, self.layout = flattened(results)
         self.results = tuple(listed)
         self.placeholders = tuple(map(_placeholder, placeholders))
         self.check, self.planned = _checked_option(check), plan
+        self.on_device = on_device
         self.keep = _kept(keep)
         self.lock = threading.RLock()
         self._open, self.own = OwnTable(open=True), OwnTable()
         self._check_placeholders()
+        take(post_order([*self.results, *self.keep]))
         self.pure = functional((*self.results, *self.keep), self._open)
         order = post_order(self.pure.roots)
         self._refuse_missing(order)
@@ -60,6 +64,7 @@ class Request:
         further = [*post_order(self.results, set(order)), *self.placeholders, *leaves]
         self.open_names = open_names([*order, *further])
         self._take_lengths(lengths, specialize)
+        refuse_ungiven(order, [*self.placeholders, *leaves], self.lengths)
         effects = [op for op in self.results if op.effectful]
         self.guards = _guards([*order, *post_order(effects, set(order))])
         self.inputs: tuple[Leaf, ...] = self.placeholders

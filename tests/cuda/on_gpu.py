@@ -1,83 +1,147 @@
 """What ``scripts/gpu_check.sh`` runs on a device beside the suite.
 
-``kernels``: kernels of every kind once, for compute-sanitizer. ``figures``: bandwidths of chains,
-reductions, softmax and layer norm beside that of a copy, and rates of products.
+    python -m tests.cuda.on_gpu PART [--transformer NAME] [--small]
+
+``kernels``: kernels of every kind once, for compute-sanitizer. ``runtime``: calls that are started,
+graphs, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels. ``figures``:
+what ``figures`` measures. ``report FOLDER``: what all parts left there, as Markdown.
 """
 
+import argparse
+import datetime
+import os
+import platform
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
 import geon
-from geon.transformers.pycuda import gpu, nests
+from geon.transformers.pycuda import doctor, nests
+from tests.cuda import figures
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 
 
-def kernels():
-    with geon.make_transformer("pycuda") as transformer:
-        for name, graph in GRAPHS.items():
-            inputs = [x, v] if name in ("elements", "vector") else [x]
+def kernels(name, small):
+    with geon.make_transformer(name) as transformer:
+        for graph_name, graph in GRAPHS.items():
+            inputs = [x, v] if graph_name in ("elements", "vector") else [x]
             f = transformer.computation(graph, *inputs)
-            for n, c in ((3, 33), (65, 31), (2, nests.SHORT + 3)):
+            for n, c in ((3, 33), (65, 31), (2, nests.SHORT + 3))[: 1 if small else 3]:
                 f(*data(n, c)[: len(inputs)])
 
 
-def seconds(device, call, repeats=20):
-    """The least time of a call whose inputs stay on the device."""
-    call()
-    best = float("inf")
-    for _ in range(repeats):
-        device.synchronise()
-        start = time.perf_counter()
-        call()
-        device.synchronise()
-        best = min(best, time.perf_counter() - start)
-    return best
+def runtime(name, small):
+    """Calls that are started, in order; results that stay; what is free afterwards."""
+    n, c = geon.Axis("N"), geon.Axis("C", 64)
+    y = geon.placeholder([n, c], name="y")
+    with geon.make_transformer(name) as transformer:
+        w = geon.Variable([c], initial_value=0, name="w")
+        step = transformer.computation([w + 0, geon.assign(w, w + geon.mean(y, n))], y)
+        step(np.ones((3, 64)))
+        started = [step.start(np.full((3 + k % 2, 64), k)) for k in range(20)]
+        for k, each in enumerate(started):
+            expected = 1 + k * (k - 1) / 2
+            np.testing.assert_allclose(each.result()[0], np.full(64, expected), rtol=1e-5)
+        f = transformer.computation(y * 2, y, on_device=True)
+        value = f(np.ones((5, 64)))
+        for _ in range(4):
+            value = f(value)
+        np.testing.assert_array_equal(np.asarray(value), np.full((5, 64), 32))
+        exchanged(f, value)
+        at = geon.placeholder([geon.Axis("T")], "int64", name="at")
+        g = transformer.computation(geon.gather(w, at, c), at)
+        g([0])
+        wrong = g.start([64])
+        try:
+            wrong.result()
+        except geon.IndexRangeError as error:
+            print(f"raised: {error}")
+        else:
+            raise AssertionError("a position outside was not found")
+        room = transformer.device.room()
+        f.start(np.ones((1000, 64))).result()
+        print(f"{room - transformer.device.room():,} bytes are kept for another length")
 
 
-def figures():
-    device = gpu.device(0)
-    print(device.gpu.name(), device.architecture)
-    size = 1 << 28
-    source, target = device.allocate(size), device.allocate(size)
-    copy = 2 * size / seconds(device, lambda: device.copy(target, source, size))
-    print(f"copy of {size >> 20} MiB: {copy / 1e9:.0f} GB/s")
-    device.free(source)
-    device.free(target)
-    with geon.make_transformer("pycuda") as transformer:
-        n = geon.Axis("N", size // 4)
-        a = geon.Variable([n], initial_value=1, name="a")
-        step = geon.assign(a, geon.tanh(a * 0.5 + 1) * 0.25)
-        shown("chain in place", transformer, step, device, 2 * size, copy)
-        total = geon.Variable([], initial_value=0, name="total")
-        shown("sum", transformer, geon.assign(total, geon.sum(a)), device, size, copy)
-        for width in (1024, 8192):
-            rows = geon.Axis("R", 32768), geon.Axis("C", width)
-            b = geon.Variable(rows, initial_value=geon.Random(0).normal(rows), name=f"b{width}")
-            bytes = 2 * 4 * 32768 * width
-            softmax = geon.assign(b, geon.softmax(b, normalization_axes=rows[1]))
-            shown(f"softmax of {width}", transformer, softmax, device, bytes, copy)
-            mean, off = geon.mean(b, rows[1]), geon.variance(b, rows[1])
-            norm = geon.assign(b, (b - mean) * geon.rsqrt(off + 1e-5))
-            shown(f"layer norm of {width}", transformer, norm, device, bytes, copy)
-        for side in (512, 2048, 4096):
-            m, k, q = geon.Axis("M", side), geon.Axis("K", side), geon.Axis("Q", side)
-            left = geon.Variable([m, k], initial_value=1, name=f"left{side}")
-            right = geon.Variable([k, q], initial_value=1, name=f"right{side}")
-            made = geon.Variable([m, q], initial_value=0, name=f"made{side}")
-            f = transformer.computation(geon.assign(made, geon.dot(left, right)))
-            took = seconds(device, f)
-            print(f"product of {side}: {2 * side**3 / took / 1e12:.2f} TFLOP/s")
+def exchanged(f, value):
+    """Give a result to PyTorch and CuPy, and take it back, where they are."""
+    for package in ("torch", "cupy"):
+        try:
+            library = __import__(package)
+        except ImportError:
+            print(f"{package} is not installed: DLPack was not tried with it")
+            continue
+        if package == "torch" and not library.cuda.is_available():
+            print("torch knows no GPU: DLPack was not tried with it")
+            continue
+        theirs = library.from_dlpack(value)
+        twice = f(theirs * 2)
+        np.testing.assert_array_equal(np.asarray(twice), 4 * np.asarray(value))
+        print(f"{package} took a result, and its own was taken")
 
 
-def shown(name, transformer, effect, device, bytes, copy):
-    """Print the bandwidth of a step whose values stay on the device."""
-    f = transformer.computation(effect)
-    rate = bytes / seconds(device, f)
-    print(f"{name}: {rate / 1e9:.0f} GB/s, {rate / copy:.0%} of the copy")
+def products(name, small):
+    """Products of the library and of kernels agree; nothing is said where there is no library."""
+    m, k, n = (geon.Axis(each) for each in "MKN")
+    sizes = [(33, 40, 50)] if small else [(257, 400, 300), (1024, 512, 640), (2048, 2048, 2048)]
+    for dtype, near in (("float32", 1e-4), ("bfloat16", 3e-2), ("float16", 4e-3)):
+        left, right = geon.placeholder([m, k], dtype), geon.placeholder([k, n], dtype)
+        made = [geon.make_transformer(name, products=each) for each in ("generated", "cublaslt")]
+        both = [each.computation(geon.relu(geon.dot(left, right)), left, right) for each in made]
+        random = np.random.default_rng(0)
+        for rows, deep, columns in sizes:
+            given = [
+                random.normal(size=shape).astype(left.dtype)
+                for shape in ((rows, deep), (deep, columns))
+            ]
+            a, b = (f(*given).astype(np.float64) for f in both)
+            apart = np.max(np.abs(a - b)) / np.max(np.abs(a))
+            print(f"{dtype} {rows}x{deep}x{columns}: {apart:.1e} of the largest apart")
+            assert apart < near
+        for each in made:
+            each.close()
+
+
+def report(folder):
+    """What a device's parts left in a folder, as the text of ``benchmarks/RESULTS-gpu.md``."""
+    lines = ["# geon on a GPU", ""]
+    lines += [f"Written by `scripts/gpu_check.sh` on {datetime.date.today()}, geon"]
+    lines[-1] += f" {geon.__version__}, Python {platform.python_version()}:"
+    lines += ["", *(f"- {row.name}: {row.status}" for row in doctor.findings())]
+    summary = folder / "summary.txt"
+    parts = summary.read_text().splitlines() if summary.exists() else ["nothing has run"]
+    lines += ["", "## Parts", "", *(f"- {line}" for line in parts)]
+    for name, title in (("bench", "Figures"), ("runtime", "Calls"), ("products", "Products")):
+        found = folder / f"{name}.txt"
+        text = found.read_text().strip() if found.exists() else "did not run"
+        lines += ["", f"## {title}", "", "```text", text, "```"]
+    suite = folder / "suite.txt"
+    if suite.exists():
+        last = [line for line in suite.read_text().splitlines() if " in " in line][-1:]
+        lines += ["", "## Suite", "", *(last or ["it did not end"])]
+    return "\n".join(lines) + "\n"
+
+
+PARTS = {"kernels": kernels, "runtime": runtime, "products": products, "figures": figures.measure}
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("part", choices=[*PARTS, "report"])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--transformer", default="pycuda")
+    parser.add_argument("--small", action="store_true", help="sizes for a trial on a CPU")
+    options = parser.parse_args(argv)
+    if options.part == "report":
+        print(report(options.folder or Path(".")), end="")
+        return
+    start = time.perf_counter()
+    PARTS[options.part](options.transformer, options.small)
+    print(f"{options.part} took {time.perf_counter() - start:.1f} s in process {os.getpid()}")
 
 
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    {"kernels": kernels, "figures": figures}[sys.argv[1]]()
+    sys.exit(main())

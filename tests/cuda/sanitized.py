@@ -11,7 +11,9 @@ import geon
 from geon.transformers.pycuda import host, nests
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
+from tests.cuda import test_attention, test_sorting
 from tests.cuda.test_lengths import GRAPHS, data, v, x
+from tests.cuda.test_products import LENGTHS, made, numbers, operands
 
 OUTSIDE = 'extern "C" __global__ void tried(float *x) { x[threadIdx.x + 64] = 1; }\n'
 
@@ -23,6 +25,19 @@ def everything():
             f = transformer.computation(graph, *inputs, plan=False)
             for n, c in ((1, 1), (3, 33), (65, 31), (2, nests.SHORT + 3)):
                 f(*data(n, c)[: len(inputs)])
+        for dtype in ("float32", "float16"):
+            pair = operands(dtype, "NC", "CM")
+            f = transformer.computation(made(*pair), *pair)
+            for lengths in LENGTHS[4:10]:
+                f(*[numbers(each, lengths, 0) for each in pair])
+            inputs = test_attention.operands(dtype, 24, 40)
+            f = transformer.computation(test_attention.attended(*inputs, True), *inputs)
+            for lengths in test_attention.LENGTHS[:4]:
+                f(*test_attention.numbers(inputs, lengths))
+        z = geon.placeholder([test_sorting.A, test_sorting.N, test_sorting.B], name="z")
+        f = transformer.computation(geon.argsort(z, test_sorting.N), z)
+        for shape in test_sorting.LENGTHS[3:14:3]:
+            f(test_sorting.numbers("float32", shape))
         table = geon.placeholder([geon.Axis("V", 9), geon.Axis("C")], name="table")
         at = geon.placeholder([geon.Axis("T")], "int64", name="at")
         rows = geon.gather(table, at, table.axes[0])

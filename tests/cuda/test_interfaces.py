@@ -1,11 +1,15 @@
 """Data that lie on the device already are fed without a way by the host."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import geon
+from geon.op_graph.dtypes import DTYPES
 from geon.transformers.pycuda import host
-from geon.transformers.pycuda.transformer import CudaTransformer
+
+from .devices import transformer_on
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 N, C = geon.Axis("N"), geon.Axis("C", 3)
@@ -46,7 +50,7 @@ class WaitingDevice(host.HostDevice):
 
 @pytest.fixture
 def transformer():
-    with CudaTransformer(WaitingDevice()) as made:
+    with transformer_on(WaitingDevice()) as made:
         yield made
 
 
@@ -82,3 +86,141 @@ def test_what_lies_in_another_order_goes_by_the_host(transformer):
     given = np.arange(6, dtype=np.float32).reshape(3, 2)
     found = f(Strided(given, shape=(2, 3), strides=(4, 8)))
     np.testing.assert_array_equal(found, given.T + 1)
+
+
+# DLPack -------------------------------------------------------------------------------------------
+
+
+class CpuDevice(WaitingDevice):
+    """The host device under DLPack's name of the CPU, so that NumPy shares memory with it."""
+
+    dlpack = (1, 0)
+
+
+@pytest.fixture
+def on_cpu():
+    with transformer_on(CpuDevice()) as made:
+        yield made
+
+
+class Packed:
+    """An array that is shown by DLPack alone."""
+
+    def __init__(self, array, device=None):
+        self.array, self.device = array, device
+
+    def __dlpack_device__(self):
+        return self.device or self.array.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "bfloat16"])
+def test_numpy_takes_results_without_a_copy(on_cpu, dtype):
+    y = geon.placeholder([N, C], dtype, name="y")
+    f = on_cpu.computation(geon.maximum(y, y), y, on_device=True)
+    given = np.arange(12).reshape(4, 3).astype(dtype)
+    result = f(given)
+    shared = np.from_dlpack(result)
+    np.testing.assert_array_equal(shared, given)
+    assert shared.dtype == given.dtype and shared.ctypes.data == result.address
+    blocks = len(on_cpu.device.blocks)
+    del result
+    gc.collect()
+    np.testing.assert_array_equal(shared, given)  # kept while NumPy has it
+    assert len(on_cpu.device.blocks) == blocks
+    del shared
+    gc.collect()
+    assert len(on_cpu.device.blocks) == blocks - 1
+    assert on_cpu.device.waited == [0]  # for what others may have begun on it
+
+
+def test_a_capsule_that_nobody_takes_keeps_nothing(on_cpu):
+    result = on_cpu.computation(x + 1, x, on_device=True)(np.ones((2, 3)))
+    blocks = len(on_cpu.device.blocks)
+    capsule = result.__dlpack__()
+    del result
+    gc.collect()
+    assert len(on_cpu.device.blocks) == blocks
+    del capsule
+    gc.collect()
+    assert len(on_cpu.device.blocks) == blocks - 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 5])
+def test_what_dlpack_shows_is_fed_there(on_cpu, n):
+    f = on_cpu.computation(geon.sum(x, reduction_axes=C), x)
+    for _ in range(3):
+        given = np.arange(3 * n, dtype=np.float32).reshape(n, 3)
+        np.testing.assert_array_equal(f(Packed(given)), given.sum(1))
+    assert on_cpu.device.copied == 0
+
+
+def test_bfloat16_goes_by_dlpack(on_cpu):
+    y = geon.placeholder([N, C], "bfloat16", name="y")
+    f = on_cpu.computation(y * 2, y, on_device=True)
+    given = np.arange(6).reshape(2, 3).astype(y.dtype)
+    first = f(given)
+    assert not hasattr(first, "__cuda_array_interface__")
+    copied = on_cpu.device.copied
+    again = f(Packed(first))
+    assert on_cpu.device.copied == copied
+    assert again.dtype == y.dtype
+    np.testing.assert_array_equal(np.asarray(again).astype(float), given.astype(float) * 4)
+
+
+def test_results_are_shown_by_the_array_interface(transformer):
+    f = transformer.computation(x + 1, x, on_device=True)
+    told = f(np.ones((2, 3))).__cuda_array_interface__
+    assert (told["shape"], told["typestr"], told["version"]) == ((2, 3), "<f4", 3)
+    result = f(np.ones((2, 3)))
+    address, read_only = result.__cuda_array_interface__["data"]
+    assert address == result.address and not read_only
+
+
+def test_another_device_is_refused(on_cpu):
+    f = on_cpu.computation(x + 1, x)
+    given = np.ones((2, 3), np.float32)
+    with pytest.raises(geon.FeedError, match="lies on device 3, and this .* on device 0.*device=3"):
+        f(Packed(given, (1, 3)))
+
+
+def test_what_lies_apart_goes_by_the_host(on_cpu):
+    class Turned(Packed):
+        def __array__(self, *args, **options):
+            return self.array
+
+    f = on_cpu.computation(x + 1, x)
+    given = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(f(Turned(given.T)), given.T + 1)
+    half = Turned(np.arange(6, dtype=np.complex64).reshape(2, 3))
+    with pytest.raises(geon.FeedError, match="complex64"):
+        f(half)
+
+
+def test_no_copy_and_no_other_device_are_given(transformer):
+    result = transformer.computation(x + 1, x, on_device=True)(np.ones((2, 3)))
+    with pytest.raises(BufferError, match="where it lies"):
+        result.__dlpack__(copy=True)
+    with pytest.raises(BufferError, match="where it lies"):
+        result.__dlpack__(dl_device=(1, 0))
+    with pytest.raises(ValueError, match="by a copy alone"):
+        np.array(result, copy=False)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3, 64])
+def test_addresses_between_lines_are_copied_on_the_device(on_cpu, offset):
+    """Kernels read whole groups of elements, which must not lie across their places."""
+    f = on_cpu.computation(geon.tanh(x) + x, x)
+    buffer = np.zeros(4096, np.float32)
+    start = (-buffer.ctypes.data % 256) // 4 + offset
+    expected = None
+    for _ in range(4):
+        given = buffer[start : start + 33].reshape(11, 3)
+        given[...] = np.linspace(-1, 1, 33).reshape(11, 3)
+        found = f(Packed(given))
+        expected = found if expected is None else expected
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, np.tanh(given) + given, rtol=1e-5)
+    assert on_cpu.device.copied == 0

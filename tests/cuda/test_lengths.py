@@ -8,14 +8,23 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import contractions, launches, library, nests, teams
+from geon.transformers.pycuda import (
+    contractions,
+    launches,
+    library,
+    nests,
+    product_tiles,
+    sorting,
+    teams,
+)
 from geon.transformers.pycuda.host import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
 
 NUMBERS = sorted({
-    1, nests.FEW, 2 * nests.FEW, contractions.DEPTH, contractions.TILE, teams.CHAIN, teams.WARP,
-    teams.CHAIN * teams.WARP, nests.SHORT, nests.THREADS, library.CHUNK, 2 * library.CHUNK,
+    1, nests.FEW, 2 * nests.FEW, product_tiles.SHALLOW, product_tiles.NARROW,
+    product_tiles.TALL, teams.CHAIN, teams.WARP,
+    teams.CHAIN * teams.WARP, nests.SHORT, nests.THREADS, sorting.FEW, 2 * sorting.FEW,
     library.THREADS, contractions.LONG, launches.LEAST, 2 * launches.LEAST,
 })  # fmt: skip
 LENGTHS = sorted({length for n in NUMBERS for length in (n - 1, n, n + 1)})

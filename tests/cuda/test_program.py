@@ -1,6 +1,5 @@
 """Programs on a device: what they take of its memory, and what a second call does."""
 
-import dataclasses
 import gc
 
 import numpy as np
@@ -11,7 +10,8 @@ from geon.errors import DeviceError
 from geon.transformers.pycuda import host
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
-from geon.transformers.pycuda.transformer import CudaTransformer
+
+from .devices import transformer_on
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 A, B = geon.Axis("A"), geon.Axis("B")
@@ -43,8 +43,7 @@ class CountingDevice(host.HostDevice):
 
 @pytest.fixture
 def counting():
-    with CudaTransformer(CountingDevice()) as made:
-        made.target = dataclasses.replace(made.target, name=f"counting {id(made)}")
+    with transformer_on(CountingDevice()) as made:
         yield made
 
 
@@ -55,18 +54,19 @@ MEASURED = {
     "everything": geon.sum(x),
     "columns": [geon.sum(x, reduction_axes=A), geon.max(x, reduction_axes=A)],
     "slope": geon.deriv(geon.sum(geon.square(geon.softmax(x, normalization_axes=B))), x),
+    "long sums": geon.dot(x, geon.rename(x, {"B": "C"})),
     "products": geon.dot(geon.tanh(geon.dot(x, geon.rename(x, {"A": "C"}))), x),
 }
 
 
 @pytest.mark.parametrize("name", MEASURED)
-@pytest.mark.parametrize("shape", [(90, 70), (700, 30)])
+@pytest.mark.parametrize("shape", [(90, 70), (700, 30), (3, 2100)])
 def test_peak_bytes_is_what_a_call_takes_of_the_device(counting, name, shape):
     f = counting.computation(MEASURED[name], x)
     values = np.random.default_rng(0).random(shape, np.float32)
     f(values)
-    beside = values.nbytes + 64  # inputs, and the report of what failed
-    assert counting.device.most == f.peak_bytes(dict(zip((A, B), shape, strict=True))) + beside
+    peak = f.peak_bytes(dict(zip((A, B), shape, strict=True)))
+    assert counting.device.most == peak + values.nbytes
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -80,7 +80,7 @@ def test_peak_with_open_lengths_is_an_upper_bound(counting, name):
 
 def test_all_memory_is_given_back():
     device = CountingDevice()
-    with CudaTransformer(device) as transformer:
+    with transformer_on(device) as transformer:
         w = geon.Variable([B], initial_value=1, name="w")
         f = transformer.computation([x * w, geon.assign(w, w * 2)], x, lengths={B: 5})
         for _ in range(3):
@@ -154,9 +154,10 @@ def test_nothing_is_done_after_a_check_that_fails(counting):
 def test_more_than_is_free_is_refused_before_anything_is_allocated(counting, monkeypatch):
     f = counting.computation(geon.sort(x, B), x)
     values = np.ones((30, 40), np.float32)
-    needed = f.peak_bytes({A: 30, B: 40})
+    needed = f.peak_bytes({A: 30, B: 40}) + values.nbytes
     monkeypatch.setattr(counting.device, "room", lambda: needed - 1)
-    with pytest.raises(geon.SizeError, match=rf"needs {needed:,} bytes and the device .* has"):
+    message = rf"needs {needed:,} bytes and the device 'host' has {needed - 1:,} free; nothing was"
+    with pytest.raises(geon.DeviceMemoryError, match=message):
         f(values)
     assert counting.device.most == 0
     monkeypatch.setattr(counting.device, "room", lambda: needed)

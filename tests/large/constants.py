@@ -107,6 +107,8 @@ CONSTANTS = (
     _shared("kernels/nests", "SHORT", "short_row"),
     _shared("kernels/nests", "BESIDE", "short_rows", many=20),
     _shared("kernels/nests", "BUFFERED", "row"),
+    _shared("kernels/nest_space", "NEAR", "turned_short", many=2),
+    _shared("kernels/nest_space", "FEW", "turned_short", many=9),
     # Joins: what is taken apart.
     _shared("kernels/pieces", "SMALL", "joined", "bordered"),
     _shared("kernels/pieces", "UNROLLED", "joined", "bordered", "parts_joined"),

@@ -130,6 +130,8 @@ def _short(b, rows, length):
     which = b.choice(["max", "sum", "any", "all", "argmax", "argmin", "soft", "log", "several"])
     if kind(x.dtype) != "f" and which in ("soft", "log", "several"):
         which = "any"
+    if which == "max" and kind(x.dtype) == "b":
+        which = "all"
     if which == "soft":
         b.add(geon.softmax(x, normalization_axes=inner))
     elif which == "log":
@@ -154,6 +156,14 @@ def across(b, length):
         b.add(y * 2 + z)
     else:
         b.add(y + z)
+
+
+def turned_short(b, length):
+    """What is turned and repeated in memory, its innermost axis of this length."""
+    axes = [b.axis(b.choice([7, 64, 100])), b.axis(b.choice([33, 300, 1000])), b.axis(length)]
+    y = _after(b, b.placeholder(b.float(), axes))
+    b.add(geon.reorder(y, b.shuffled(axes)))
+    b.add(geon.broadcast(y + 1, b.shuffled([*axes, b.new_axis(b.choice([2, 3]))])))
 
 
 def flat(b, length):
@@ -607,7 +617,7 @@ def together(b, length):
 ROLES = {
     function.__name__: function
     for function in (
-        size, row, lane, short_row, short_rows, across, flat, together,
+        size, row, lane, short_row, short_rows, across, turned_short, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near,
         deep_rows,
         products, matrix_vector, reduced_product, reduced_batch, line, line8, line16, line32,

@@ -4,7 +4,7 @@ By file where that holds for all of it, else by file and place; a place may name
 about, and a new number there is then unlisted.
 """
 
-ON_DEVICES = "tests/cuda/test_lengths.py goes below, at and above it"
+ON_DEVICES = "tests/cuda goes below, at and above it"
 FORMULA = "coefficients of a formula, and where its branches meet"
 BITS = "widths of types in bits or bytes"
 NAMES = "names of types"
@@ -49,6 +49,8 @@ FILES = {
     "op_graph/lengths.py": "how a length is written, and what of it a key holds",
     "op_graph/tails.py": FORMULA,
     "transformers/printing/c_functions.py": BITS,
+    "transformers/printing/c_types.py": BITS,
+    "transformers/printing/remainders.py": FORMULA,
     "transformers/printing/c_expressions.py": BITS,
     "transformers/cache.py": CACHE,
     "transformers/runtime/calls.py": CACHE,
@@ -85,17 +87,33 @@ FILES = {
     "transformers/printing/row_costs.py": PREDICTS,
     "transformers/disk_cache.py": "files, not computations",
     "transformers/lowering/spaces.py": ADDRESS,
+    "transformers/pycuda/attention.py": ON_DEVICES,
+    "transformers/pycuda/attention_matrices.py": ON_DEVICES,
+    "transformers/pycuda/attention_text.py": ON_DEVICES,
+    "transformers/pycuda/attention_tiles.py": ON_DEVICES,
     "transformers/pycuda/columns.py": ON_DEVICES,
     "transformers/pycuda/contractions.py": ON_DEVICES,
+    "transformers/pycuda/fills.py": ON_DEVICES,
     "transformers/pycuda/library.py": ON_DEVICES,
     "transformers/pycuda/nests.py": ON_DEVICES,
+    "transformers/pycuda/product_tiles.py": ON_DEVICES,
+    "transformers/pycuda/sorting.py": ON_DEVICES,
     "transformers/pycuda/teams.py": ON_DEVICES,
     "transformers/pycuda/tiles.py": ON_DEVICES,
     "transformers/pycuda/vectors.py": ON_DEVICES,
     "transformers/pycuda/launches.py": ON_DEVICES,
     "transformers/pycuda/host.py": "flags, an alignment, and how much of a message is shown",
     "transformers/pycuda/nvrtc.py": "flags, and how much of a message is shown",
-    "transformers/pycuda/program.py": "numbers of a report",
+    "transformers/pycuda/bound.py": "numbers of a report, graphs that are kept, and the bytes from "
+    "which on none are pinned, at which tests/cuda/test_failing.py goes below, at and above it",
+    "transformers/pycuda/cublaslt.py": "the library's numbers, and how much is remembered",
+    "transformers/pycuda/products.py": "tests/cuda/test_products.py goes below, at and above them; "
+    "the memory that a library works in, and threads of a block",
+    "transformers/pycuda/dlpack.py": "DLPack's numbers",
+    "transformers/pycuda/doctor.py": "CUDA's numbers, and how sizes are shown",
+    "transformers/pycuda/gpu.py": "an architecture, and how often it is asked for an event",
+    "transformers/pycuda/memory.py": ALIGNED,
+    "transformers/messages.py": TEXT,
     "transformers/pycuda/transformer.py": ALIGNED,
     "transformers/native/objects.py": "how much memory a compiler may be asked for again",
     "transformers/native/profile.py": TEXT,

@@ -27,7 +27,10 @@ def special(dtype, count):
     return np.concatenate([bits, generator.uniform(-end, end, count).astype(dtype), edges])
 
 
-@pytest.mark.parametrize(("name", "dtype"), [key for key in STRIP_FUNCTIONS if key[0] != "add"])
+OF_TWO = ("add", "mod", "floordivide")
+
+
+@pytest.mark.parametrize(("name", "dtype"), [k for k in STRIP_FUNCTIONS if k[0] not in OF_TWO])
 def test_strips_have_the_bits_of_single_elements(name, dtype):
     function = getattr(geon, name)
     data = special(np.dtype(dtype), 1 << 16)
@@ -47,6 +50,41 @@ def test_strips_have_the_bits_of_single_elements(name, dtype):
     assert (np.isnan(found) == np.isnan(data)).all()
     numbers = ~np.isnan(data)
     assert found[numbers].tobytes() == wanted[numbers].tobytes()
+
+
+@pytest.mark.parametrize(("name", "dtype"), [k for k in STRIP_FUNCTIONS if k[0] in OF_TWO[1:]])
+def test_remainders_in_strips_are_those_of_python(name, dtype):
+    """At quotients below, at and far above those that floats hold, and as of single elements."""
+    generator = np.random.default_rng(6)
+    edges = special(np.dtype(dtype), 1 << 13)
+    bits = 24 if dtype == "float32" else 53
+    divisors = generator.uniform(0.1, 10, 1 << 15).astype(dtype)
+    scales = np.exp2(generator.integers(-3, bits + 12, 1 << 15)).astype(dtype)
+    whole = generator.integers(-5, 5, 1 << 15).astype(dtype) * scales
+    first = np.concatenate([edges, divisors * whole, generator.normal(size=1 << 15) * scales])
+    second = np.concatenate([generator.permutation(edges), divisors, divisors[::-1]])
+    first, second = first.astype(dtype), second.astype(dtype)
+    count = len(first) // STRIP * STRIP
+    first, second = first[:count], second[:count]
+    flat = geon.Axis("flat", count)
+    many, part = geon.Axis("many", count // STRIP), geon.Axis("part", STRIP)
+    x, y = (geon.placeholder([flat], dtype=dtype) for _ in range(2))
+    u, v = (geon.placeholder([many, part], dtype=dtype) for _ in range(2))
+    function = geon.mod if name == "mod" else geon.floordivide
+    with geon.NativeTransformer(threads=1) as transformer:
+        strip = transformer.computation(function(x, y), x, y)
+        # A sum beside the function keeps loops over rows apart from those along them.
+        single = transformer.computation([function(u, v), geon.sum(u * v, part)], u, v)
+        assert STRIP_FUNCTIONS[name, dtype] in strip.source
+        assert STRIP_FUNCTIONS[name, dtype] not in single.source
+        found = strip(first, second)
+        wanted = single(first.reshape(-1, STRIP), second.reshape(-1, STRIP))[0].reshape(-1)
+    numbers = ~np.isnan(found)
+    assert (numbers == ~np.isnan(wanted)).all()
+    assert found[numbers].tobytes() == wanted[numbers].tobytes()
+    with np.errstate(all="ignore"):
+        exact = np.mod(first, second) if name == "mod" else np.floor_divide(first, second)
+    np.testing.assert_array_equal(found, exact)
 
 
 @pytest.mark.parametrize(("source", "target"), [("float16", "float32"), ("float32", "float16")])

@@ -14,10 +14,11 @@ ROOT = Path(geon.__file__).parent
 # The files that run rules, or copy ops, for lines of the user's, or into a computation's own table.
 DRIVERS = {
     "op_graph/adopting.py",
-    "op_graph/deriv.py",
     "op_graph/functional.py",
+    "op_graph/further.py",
     "op_graph/loads.py",
     "op_graph/rewrite.py",
+    "op_graph/sweeps.py",
     "transformers/lowering/layout.py",
     "transformers/lowering/schedule.py",
     "transformers/storage.py",

@@ -9,7 +9,8 @@ from scipy import special
 
 import geon
 from geon.op_graph.rewrite import rewrite
-from geon.op_graph.simplify import simplify_rules, stabilise
+from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.stabilise import stabilise
 from tests.op_graph.evaluation import check_derivatives, leaf, value
 
 A, B, C = geon.Axis("A", 3), geon.Axis("B", 4), geon.Axis("C", 2)

@@ -187,7 +187,7 @@ def test_a_path_through_integers_is_not_reached(x):
 def test_a_tensor_needs_a_seed(x):
     with pytest.raises(geon.DerivativeError, match=r"seed=.*\(A:2, B:3\)"):
         geon.deriv(x * x, x)
-    with pytest.raises(geon.AxisError, match="seed"):
+    with pytest.raises(geon.AxisError, match="axis 'A' for many at once, and x.* has it too"):
         geon.deriv(geon.sum(x * x), x, seed=x)
     with pytest.raises(geon.DTypeError, match="int32"):
         geon.deriv(x * x, x, seed=geon.placeholder([A, B], "int32"))

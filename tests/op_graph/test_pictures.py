@@ -93,7 +93,7 @@ def test_a_computation_shows_its_rows():
     ]
     assert shown[0] == shown[1]
     assert shown[0] == [
-        "results", "multiply(N) float32", "assign() void", "placeholders", "x(N) float32",
+        "results", "multiply(N) float32", "assign(v()) void", "placeholders", "x(N) float32",
         "variables", "none", "peak bytes", "4*N + 64",
     ]  # fmt: skip
     assert Shown(computation_html({"peak_bytes": 1234567})).texts == ["peak bytes", "1,234,567"]

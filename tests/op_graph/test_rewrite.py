@@ -10,7 +10,8 @@ from geon.op_graph.build import Elementwise
 from geon.op_graph.op_graph import find, post_order, same_ops
 from geon.op_graph.registry import PRIMITIVES
 from geon.op_graph.rewrite import LOOP_GUARD, RuleSet, rewrite
-from geon.op_graph.simplify import STABLE, simplify_rules, stabilise
+from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.stabilise import STABLE, stabilise
 
 from .computing import compute, shape
 
@@ -94,6 +95,13 @@ MATCHES = {
     "rename_twice": lambda m: geon.cast_axes(
         geon.rename(x := m.leaf(AXES), {AXES[0]: "X"}), m.chosen(x.axes, x.axes[::-1][::-1])
     ),
+    "dot_of_broadcast": lambda m: geon.dot(
+        *m.chosen(
+            (geon.broadcast(m.leaf(AXES[:1]), AXES), m.leaf(AXES)),
+            (m.leaf(AXES[::-1]), geon.broadcast(m.leaf(AXES[1:2]), AXES)),
+        ),
+        over=m.chosen(AXES[0], AXES[2]),
+    ),
     "sum_of_broadcast": lambda m: geon.sum(
         geon.broadcast(m.leaf(AXES[:2]), AXES), m.chosen(None, AXES[1:], AXES[2])
     ),
@@ -104,6 +112,19 @@ MATCHES = {
         geon.constant(1.5, dtype="float64"), geon.constant(m.random.normal(), dtype="float64")
     ),
 }
+
+
+def _reduced_of_one(make):
+    short = geon.Axis("Short", 1)
+    x = make.leaf(make.chosen([short, *AXES], [*AXES, short]))
+    reduce = make.chosen(
+        geon.sum, geon.prod, geon.max, geon.min, geon.any, geon.all, geon.argmax, geon.argmin
+    )
+    over = make.chosen([short], [short, AXES[1]], [AXES[0], short, AXES[2]])
+    return make.chosen(reduce(x, over), geon.argmax(x, []))
+
+
+MATCHES["reduction_of_one"] = _reduced_of_one
 
 
 def alone(name):

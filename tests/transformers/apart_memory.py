@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from interpreter_transformer import InterpreterTransformer, Program
 
+from geon.transformers.runtime.dims import Room
 from geon.transformers.runtime.memory import HOST
 
 GARBAGE = 0xA5
@@ -84,7 +85,7 @@ class ApartMemory:
     def shown(self, value: Any) -> None:
         return None
 
-    def room(self) -> tuple[int, str]:
+    def room(self) -> Room:
         return HOST.room()
 
     # What programs of this memory may do ---------------------------------------------------------

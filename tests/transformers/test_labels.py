@@ -258,3 +258,13 @@ except geon.UnavailableError as error:
 def test_without_xarray_it_says_what_to_do():
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
     assert "`pip install xarray`" in done.stdout, done.stderr
+
+
+def test_labels_of_results_that_stay_on_a_device_are_refused():
+    x = geon.placeholder([geon.Axis("N")])
+    with geon.NumPyTransformer() as transformer, pytest.raises(geon.ArgumentError) as caught:
+        transformer.computation(x * 2.0, x, labels=True, on_device=True)
+    assert str(caught.value) == (
+        "labels=True makes arrays of xarray, which lie in the memory of the processor: leave out "
+        "on_device=True"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...op_graph.affine import Size, variable
+from ...op_graph.affine import Affine, Size, variable
 from ...op_graph.dtypes import DType
 from ...op_graph.index_map import Index
 from ...op_graph.op_graph import Op
@@ -55,20 +55,21 @@ def make_contraction(fused: Fused, operands: Operands) -> Contraction:
     loops = {
         n: Loop(f"d{k}", (n,), operands.extent(axis)) for k, (n, axis) in enumerate(axes.items())
     }
-    index = {name: operands.at(name, variable(loop.name)) for name, loop in loops.items()}
+    summed: tuple[str, ...] = dot.attrs[0]
+    loops = _needed(loops, summed)
+    index = {n: operands.at(n, variable(loops[n].name) if n in loops else Affine()) for n in axes}
     elements = Elements(operands)
     left, right = (elements.value(op, _of(index, op)) for op in (x, y))
+
+    def only(names: Iterable[str]) -> tuple[Loop, ...]:
+        return tuple([loops[n] for n in names if n in loops])
+
     found = elements.code(Contracted, dot.dtype)
     elements.known[dot] = lambda index: found
     renamed = {new: old for old, new in fused.names}  # what the results call the axes
     stores = tuple([_store(op, elements, index, renamed) for op in operands.results])
-    order = operands.order(operands.results[0])
-    unit = loops[renamed.get(order[-1], order[-1])].name if order else None
-
-    def only(names: Iterable[str]) -> tuple[Loop, ...]:
-        return tuple([loops[n] for n in names])
-
-    summed: tuple[str, ...] = dot.attrs[0]
+    order = only(renamed.get(n, n) for n in operands.order(operands.results[0]))
+    unit = order[-1].name if order else None
     return Contraction(
         only(n for n in x.axes.names if n in y.axes and n not in summed),
         only(n for n in x.axes.names if n not in y.axes),
@@ -81,6 +82,14 @@ def make_contraction(fused: Fused, operands: Operands) -> Contraction:
         unit,
         tuple(operands.numbers),
     )
+
+
+def _needed(loops: dict[str, Loop], summed: tuple[str, ...]) -> dict[str, Loop]:
+    """The loops of more than one turn, and one over what is summed."""
+    found = {n: loop for n, loop in loops.items() if loop.extent != 1}
+    if summed and not any(n in found for n in summed):
+        found[summed[-1]] = loops[summed[-1]]
+    return found
 
 
 def _of(index: Index, op: Op) -> Index:

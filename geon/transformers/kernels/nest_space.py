@@ -10,6 +10,8 @@ from .regions import Interval
 from .uses import Uses
 
 Groups = list[tuple[str, ...]]  # axes, those of one loop together
+NEAR = 16  # elements from one index to the next that still share a line of cache
+FEW = 8  # indices that are too few to be taken side by side
 
 
 class Space:
@@ -44,19 +46,33 @@ class Space:
                 self.variable.update({d: len(self.variable) + k for k, d in enumerate(digits)})
         return bool(self.digits)
 
-    def across(self, order: tuple[str, ...], uses: Uses) -> str | None:
-        """The axis along which a load is adjacent where the last loop would jump through it.
+    def across(self, order: tuple[str, ...], uses: Uses) -> tuple[str | None, set[str]]:
+        """The axis along which a load is adjacent where the last loop would jump through it, and
+        the axes that are nearer.
 
-        Its indices are then taken side by side, so that each line of cache is used as a whole.
+        Its indices are then taken side by side, so that each line of cache is used as a whole. An
+        axis that is too short for that leaves it to the one around it.
         """
         names = {self.name((n,)): n for n in order}
-        last = self.name((order[-1],))
         for offset in uses.offsets:
-            if offset.step(last) not in (0, 1):
-                for atom, step in offset.terms.items():
-                    if step == 1 and isinstance(atom, str) and atom in names:
-                        return names[atom]
-        return None
+            steps: dict[str, int] = {}
+            for atom, step in offset.terms.items():
+                if isinstance(atom, str) and atom in names and isinstance(step, int):
+                    steps[names[atom]] = step
+            last = offset.step(self.name((order[-1],)))
+            jump = abs(last) if isinstance(last, int) else NEAR + 1
+            near = sorted((n for n, s in steps.items() if 0 < s <= NEAR), key=steps.__getitem__)
+            long = [n for n in near if not self.few(n)]
+            if long and steps[long[0]] < jump:
+                return long[0], set(near[: near.index(long[0])])
+            if not long and jump > 1 and near and steps[near[0]] == 1:
+                return near[0], set()
+        return None, set()
+
+    def few(self, name: str) -> bool:
+        """Whether an axis is too short to be taken side by side."""
+        extent = self.extents[name]
+        return isinstance(extent, int) and extent < FEW
 
     def merged(self, order: Sequence[str], uses: Uses) -> Groups:
         """Neighbouring axes that every offset walks as one."""

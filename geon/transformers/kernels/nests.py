@@ -9,6 +9,7 @@ along its outermost loop; its reductions end in partial values that are combined
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 
 from ...op_graph.affine import (
     Affine,
@@ -56,7 +57,6 @@ class NestMaker:
         self.operands, self.wants_across = operands, across
         self.region, self.facts = region, facts
         self.results = operands.results
-        self.rows = fused.rows
         self.reductions = fused.reductions
         extents: dict[str, Size] = {}
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
@@ -66,10 +66,28 @@ class NestMaker:
         self.phases = 1
         for name, interval in region.spans:
             self.space.narrow(name, interval)
+        self.single = self.of_one_turn()
+        self.rows = None if fused.rows is None else fused.rows - self.single
         self.levels = Levels(fused, operands)
-        self.items = self.levels.items()
+        self.items = [
+            Item(i.op, i.reduces, i.level, self.several(i.inner)) for i in self.levels.items()
+        ]
         for op in self.results:
             operands.number(op)
+
+    def of_one_turn(self) -> frozenset[str]:
+        """The axes that need no loop, of one element each.
+
+        The innermost one is cut into intervals where there are cuts, some of one turn.
+        """
+        found = {name for name, extent in self.space.extents.items() if extent == 1}
+        if self.region.cuts:
+            found.discard(self.operands.order(self.results[0])[-1])
+        return frozenset(found)
+
+    def several(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The axes that have loops."""
+        return tuple([name for name in names if name not in self.single])
 
     # Loops --------------------------------------------------------------------------------------
 
@@ -79,7 +97,9 @@ class NestMaker:
             return self.map_nest()
         order = self.row_order()
         across = None
-        reads = loop_order(self.reductions[0], self.operands) if self.reductions else ()
+        reads: tuple[str, ...] = ()
+        if self.reductions:
+            reads = self.several(loop_order(self.reductions[0], self.operands))
         if self.wants_across and reads:
             across = reads[-1] if reads[-1] in self.rows else self.beside(order)
         rows: Groups = [(n,) for n in order if n != across]
@@ -122,8 +142,8 @@ class NestMaker:
         """The axes that have loops, in the order of memory."""
         order = self.operands.order(self.results[0])
         if self.region.unrolled:
-            return order[:-1]
-        return self.space.divided(order)
+            return self.several(order[:-1])
+        return self.space.divided(self.several(order))
 
     def take_apart(self, uses: Uses) -> bool:
         """Walk axes that are divided by their digits; False where there are none."""
@@ -144,11 +164,16 @@ class NestMaker:
         if len(groups) == 1:
             self.go_over(order)
             return self.build([], None, {order: groups})
-        inner, across = groups[-1], self.space.across(order, uses)
+        inner, (across, nearer) = groups[-1], self.space.across(order, uses)
+        if across is not None and across not in inner and self.wants_across:
+            self.go_over(inner)
+            rows = [n for group in groups[:-1] for n in group]
+            nearer |= set(rows[rows.index(across) + 1 :])
+            around = [n for n in rows if n != across and n not in nearer]
+            inside = [n for n in rows if n in nearer]
+            loops: Groups = [(n,) for n in (*around, *inside)]
+            return replace(self.build(loops, across, {inner: [inner]}), inside=len(inside))
         self.go_over(inner)
-        if across is not None and self.wants_across:
-            rows: Groups = [(n,) for group in groups[:-1] for n in group if n != across]
-            return self.build(rows, across, {inner: [inner]})
         return self.build(groups[:-1], None, {inner: [inner]})
 
     def merged_inner(self, nest: Nest) -> dict[tuple[str, ...], Groups]:
@@ -168,11 +193,11 @@ class NestMaker:
     ) -> Nest:
         """A nest with these loops."""
         self.ranges: dict[Hashable, Size] = {}
-        decide = self.facts.decide
+        decide, low = self.facts.decide, self.space.low
         self.elements = Elements(
             self.operands, lambda guard: decide(guard, self.ranges), self.ranges
         )
-        self.index: dict[str, Affine] = {}
+        self.index = {n: self.operands.at(n, Affine((), low.get(n, 0))) for n in self.single}
         self.arrays: list[RowArray] = []
         self.kept: list[tuple[Op, tuple[Affine, ...], Kept]] = []
         self.keeps = bool(self.rows) and across is None

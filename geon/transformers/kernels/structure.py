@@ -84,6 +84,7 @@ class _Structure:
             nest.fill and (nest.fill.operand, nest.fill.source),
             tuple([self.nest(piece) for piece in nest.pieces]),
             nest.holds,
+            nest.inside,
         )
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:

@@ -146,7 +146,9 @@ class Nest:
     """Loops over rows, and for each row passes, and stores of values of the row, in order.
 
     Without ``rows`` each pass is divided, and ``ending`` is stored when all of it was combined.
-    ``across`` is the loop over rows that adjoin in memory, which may be taken side by side.
+    ``across`` is the loop over rows that adjoin in memory, which may be taken side by side; so many
+    of the last ``rows`` as are ``inside`` should follow each other for each of its parts, because
+    they adjoin more closely still.
     ``operands`` are the values in memory, by the numbers of loads and stores. ``fill`` comes before
     all, where only a part is stored.
 
@@ -163,6 +165,7 @@ class Nest:
     fill: Fill | None = None
     pieces: tuple[Nest, ...] = ()
     holds: tuple[Size, ...] = ()
+    inside: int = 0
 
     @property
     def passes(self) -> tuple[Pass, ...]:

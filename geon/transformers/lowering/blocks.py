@@ -7,13 +7,13 @@ memory for what it hands on in one block of rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from ...op_graph.axes import Axes
 from ...op_graph.lengths import Length, evaluate, names_of, product
 from ...op_graph.op_graph import Op, among
-from ..kernels.blocked import finds_extremes, make_blocked
+from ..kernels.blocked import Blocked, finds_extremes, make_blocked
 from ..kernels.elements import Operands
 from ..kernels.types import Chain, Fused
 from .groups import Group
@@ -26,9 +26,26 @@ NOMINAL = 1024  # what an open length counts as
 MEMBERS = 16  # kernels of a chain
 
 
-def by_blocks(laid_out: LaidOut, groups: list[Group], ops: Sequence[Op]) -> list[Group]:
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """Which chains a target wants: those of values that are ``large``, of at least ``fewest`` rows,
+    which hand on ``more`` times the bytes that come in, and which it ``accepts``.
+    """
+
+    large: int = LARGE
+    fewest: int = FEWEST
+    more: int = MORE
+    accepts: Callable[[Blocked], bool] = lambda made: True
+
+
+CACHED = Worth()
+
+
+def by_blocks(
+    laid_out: LaidOut, groups: list[Group], ops: Sequence[Op], worth: Worth = CACHED
+) -> list[Group]:
     """The groups, those of chains as one."""
-    return _Chains(laid_out, groups, ops).run()
+    return _Chains(laid_out, groups, ops, worth).run()
 
 
 @dataclass(eq=False, slots=True)
@@ -41,8 +58,10 @@ class _Growing:
 
 
 class _Chains:
-    def __init__(self, laid_out: LaidOut, groups: list[Group], ops: Sequence[Op]) -> None:
-        self.laid_out, self.groups = laid_out, groups
+    def __init__(
+        self, laid_out: LaidOut, groups: list[Group], ops: Sequence[Op], worth: Worth
+    ) -> None:
+        self.laid_out, self.groups, self.worth = laid_out, groups, worth
         program = laid_out.program
         self.updated = {op for _, op in program.updates}
         self.needed = {*program.outputs, *self.updated}
@@ -83,7 +102,8 @@ class _Chains:
         made = self.merged(members, chain)
         layouts, base = self.laid_out.layouts, self.laid_out.base
         operands = Operands(layouts, base, made.results, self.computed.__contains__)
-        return (members, made) if make_blocked(chain, operands) is not None else None
+        work = make_blocked(chain, operands)
+        return (members, made) if work is not None and self.worth.accepts(work) else None
 
     # Growing ------------------------------------------------------------------------------------
 
@@ -121,7 +141,7 @@ class _Chains:
             return False
         if not all(among(value, group.reads) for group in readers):
             return False
-        return bytes_of([value]) >= LARGE
+        return bytes_of([value]) >= self.worth.large
 
     def row_axis(self, seed: Group, kept: Set[str]) -> str | None:
         """The longest axis that may be cut, of those that are of one operand of the product."""
@@ -129,7 +149,7 @@ class _Chains:
         axes = [axis for axis in seed.results[0].axes if axis.name in kept - batch]
         lengths = {axis.name: nominal(axis.expression) for axis in axes}
         found = max(lengths, key=lambda name: lengths[name], default=None)
-        return None if found is None or lengths[found] < FEWEST else found
+        return None if found is None or lengths[found] < self.worth.fewest else found
 
     def pays(self, grown: _Growing) -> bool:
         """Whether a chain reduces what it hands on, and that is more than what it reads."""
@@ -138,7 +158,7 @@ class _Chains:
         own = {op for group in grown.members for op in group.results}
         read = dict.fromkeys(op for group in grown.members for op in group.reads)
         without = bytes_of(op for op in read if op not in own)
-        return bytes_of(grown.inner) >= MORE * without
+        return bytes_of(grown.inner) >= self.worth.more * without
 
     def leaves(self, members: Sequence[Group]) -> bool:
         """Whether what a step computes comes back to another one through other kernels."""

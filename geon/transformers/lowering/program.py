@@ -11,7 +11,8 @@ from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import made_at
 from ...op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ...op_graph.rewrite import RuleSet, rewrite
-from ...op_graph.simplify import STABLE, simplify_rules
+from ...op_graph.simplify import simplify_rules
+from ...op_graph.stabilise import STABLE
 from .target import Target
 
 

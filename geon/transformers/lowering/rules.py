@@ -69,7 +69,7 @@ def polygamma(op: Op) -> Op | None:
 def _checked(index: Op, axis: Axis) -> Tensor:
     held = held_by_int64(index)
     made: Tensor = intern(
-        ComputationOp, CHECKED, (held,), (axis.expression,), index.axes, index.dtype
+        ComputationOp, CHECKED, (held,), (axis.expression, True), index.axes, index.dtype
     )
     return made
 

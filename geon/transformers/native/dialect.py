@@ -22,9 +22,11 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define GEON_FMA_F32(a, b, c) fmaf(a, b, c)
 #define GEON_FMA_F64(a, b, c) fma(a, b, c)
+#define GEON_EXACT_QUOTIENT 0x1p53 /* below it, a quotient times the divisor is exact in an FMA */
 #else
 #define GEON_FMA_F32(a, b, c) ((a) * (b) + (c))
 #define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
+#define GEON_EXACT_QUOTIENT 1.0
 #endif
 #ifdef __AVX512F__ /* sixteen lanes */
 typedef float GEON_STRIP_F32 __attribute__((vector_size(64)));

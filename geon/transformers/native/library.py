@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 
 from ..printing.c_expressions import cast, cast_calls, expression
-from ..printing.c_functions import C_TYPES, SUFFIXES
+from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, instance
 from .prefix import cumulative_text
 from .scattering import scatter_text

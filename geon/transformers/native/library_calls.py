@@ -92,9 +92,10 @@ def _checked(op: Op, names: KernelNames) -> Function:
     """Whether the smallest or the largest position lies outside."""
     found = examined(op)
     length = names.length(op.attrs[0])
+    lowest = f"-({length})" if op.attrs[1] else "0"
     body = [
         f"report[0] = *{names.memory(found[0])};",
         f"report[1] = *{names.memory(found[-1])};",
-        f"return report[0] < -({length}) || report[1] >= {length};",
+        f"return report[0] < {lowest} || report[1] >= {length};",
     ]
     return _wrapped(names, body, None, fails=True)

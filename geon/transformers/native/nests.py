@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from ...op_graph.affine import Size
-from ..kernels.types import Nest, RowArray
+from ..kernels.types import Loop, Nest, RowArray
 from ..lowering.scratch import lines
 from ..printing.nests import Accumulator, PrintedArray, PrintedNest, PrintedPass, print_nest
 from ..printing.parameters import Parameter
@@ -343,30 +343,40 @@ class _Writer:
 
     def row_indices(self) -> list[str]:
         """The row's number as one index for each row loop, and the block of lanes."""
-        lines, rest = [], "row"
         nest = self.nest
+        outside = len(nest.rows) - (nest.inside if nest.lanes is not None else 0)
+        lines, rest = self.indices(nest.rows[outside:], "row", outside == 0 and nest.lanes is None)
         if nest.lanes is not None:
             size = self.passes.extent(nest.lanes)
             blocks = f"(({size} + block - 1) / block)"
-            first = f"({rest} % {blocks})" if nest.rows else rest
+            first = f"({rest} % {blocks})" if outside else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
             count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
             if isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE:
                 count = size  # in one block, and known: so few sums are held in registers
             lines.append(f"const int64_t lanes = {count};")
-            if nest.rows:
-                lines.append(f"const int64_t outer = row / {blocks};")
+            if outside:
+                lines.append(f"const int64_t outer = {rest} / {blocks};")
                 rest = "outer"
-        for k in range(len(nest.rows) - 1, 0, -1):
-            loop = nest.rows[k]
+        more, _ = self.indices(nest.rows[:outside], rest, True)
+        return [*lines, *more]
+
+    def indices(self, loops: Sequence[Loop], rest: str, last: bool) -> tuple[list[str], str]:
+        """A number as one index for each loop, and what is left of it where these are not the
+        ``last``.
+        """
+        lines = []
+        for k in range(len(loops) - 1, -1, -1):
+            loop = loops[k]
+            if k == 0 and last:
+                lines.append(f"const int64_t {loop.name} = {rest};")
+                break
             size = self.passes.extent(loop) if loop.extent != 0 else "1"  # never run, but compiled
             lines.append(f"const int64_t {loop.name} = {rest} % ({size});")
             lines.append(f"const int64_t before_{loop.name} = {rest} / ({size});")
             rest = f"before_{loop.name}"
-        if nest.rows:
-            lines.append(f"const int64_t {nest.rows[0].name} = {rest};")
-        return lines
+        return lines, rest
 
     # One pass, divided --------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from ...op_graph.dtypes import FLOATS, name_of
 from ...op_graph.lengths import evaluate, product
 from ...op_graph.op_graph import Op
 from ..printing.c_expressions import ARITHMETIC, calls, literal
-from ..printing.c_functions import C_TYPES, SUFFIXES
+from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function
 
 PREFIXES = frozenset(("cumsum", "cumprod"))

@@ -141,7 +141,7 @@ def profile(
     try:
         return _Work(toolchain, computation, given).profile(values, repeats)
     except (AxisError, IndexRangeError, NonFiniteError, SizeError) as error:
-        raise about_ops(error, computation.stages(given)) from None
+        raise about_ops(error, computation.stages(given), values) from None
 
 
 class _Work:

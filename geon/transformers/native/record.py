@@ -6,20 +6,14 @@ a program that was compiled before runs no stage of it.
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ...op_graph.dtypes import named_dtype
-from ...op_graph.dump_values import read_length, write_length
 from ...op_graph.lengths import Length
-from .. import disk_cache
+from .. import disk_cache, recorded
 from ..kernels.blocked import Cut
 from ..lowering.memory import Buffer, Plan
 from ..lowering.schedule import bytes_of
@@ -54,7 +48,7 @@ class Record:
     The function takes ``pointers`` pointers, the last of them to the table of kept copies where it
     ``keeps`` any, and the open ``lengths``. ``work`` has the axes over which kernels go, with how
     many do; ``beside`` the bytes of results; ``checks`` by kernel the length that positions must
-    lie in, None for a check that values are finite.
+    lie in and whether they may count from its end, None for a check that values are finite.
     """
 
     file: str
@@ -70,7 +64,7 @@ class Record:
     beside: tuple[Size, ...]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     shown: dict[int, Shown]
-    checks: dict[int, Size | None]
+    checks: dict[int, tuple[Size, bool] | None]
 
 
 def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
@@ -95,7 +89,7 @@ def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Recor
             if kernel.op.primitive.name == "print"
         },
         {
-            number: kernel.op.attrs[0] if kernel.op.primitive.name == "checked" else None
+            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
             for number, kernel in enumerate(kernels)
             if kernel.raises
         },
@@ -122,63 +116,22 @@ def save(key: str, toolchain: Toolchain, record: Record) -> None:
 
 def plain(value: Any) -> Any:
     """A record, or a part of one, as JSON has values."""
-    if isinstance(value, Length):
-        return {"length": write_length(value)}
-    if isinstance(value, np.dtype):
-        return {"dtype": value.name}
-    if isinstance(value, tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, frozenset):
-        return {"set": [plain(each) for each in sorted(value, key=str)]}
-    if isinstance(value, dict):
-        return {"table": [[key, plain(each)] for key, each in value.items()]}
-    if type(value) in PARTS:
-        fields = dataclasses.fields(value)
-        found = {field.name: plain(getattr(value, field.name)) for field in fields if field.init}
-        return {"is": type(value).__name__, **found}
-    assert value is None or type(value) in (int, bool, str), f"{value!r} in a record"
-    return value
+    return recorded.plain(value, PARTS)
 
 
 def made(value: Any) -> Any:
     """What ``plain`` wrote."""
-    if isinstance(value, list):
-        return tuple([made(each) for each in value])
-    if not isinstance(value, dict):
-        return value
-    if "is" in value:
-        kind = NAMED[value["is"]]
-        return kind(**{name: made(each) for name, each in value.items() if name != "is"})
-    if "length" in value:
-        return read_length(value["length"])
-    if "dtype" in value:
-        return named_dtype(value["dtype"])
-    if "set" in value:
-        return frozenset([made(each) for each in value["set"]])
-    return {key: made(each) for key, each in value["table"]}
+    return recorded.made(value, PARTS)
 
 
 PARTS: tuple[type, ...] = (
     Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch,
     BlockedScratch, Cut, Shape,
 )  # fmt: skip
-NAMED = {kind.__name__: kind for kind in PARTS}
 
 
 def _name(key: str, toolchain: Toolchain) -> str:
     flags = (*toolchain.flags, *toolchain.lean)
     parts = (*toolchain.command, toolchain.version, *flags, toolchain.cpu)
     tables = repr(sorted(c_expressions.tables().items()))  # which a user may have added to
-    return f"program-{disk_cache.digest('program', key, made_by(), tables, *parts)}"
-
-
-@functools.cache
-def made_by() -> str:
-    """What tells one state of geon's own files from another: their paths, sizes and times."""
-    root = Path(__file__).parents[2]
-    stats = []
-    for path in sorted(root.rglob("*")):
-        if path.suffix in (".py", ".c", ".h"):
-            status = path.stat()
-            stats.append(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
-    return disk_cache.digest(*stats)
+    return f"program-{disk_cache.digest('program', key, recorded.made_by(), tables, *parts)}"

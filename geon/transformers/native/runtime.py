@@ -226,9 +226,9 @@ class Bound:
 
     def failure(self, kernel: int) -> Exception:
         """The error that a kernel reported."""
-        length = self.program.record.checks[kernel]
+        inside = self.program.record.checks[kernel]
         error: GeonError
-        if length is None:
+        if inside is None:
             count, total, first = self.report[0], self.report[1], self.report[2]
             value = np.int64(first).view(np.float64)
             error = NonFiniteError(
@@ -236,10 +236,11 @@ class Bound:
                 "are as they were, and trace of the computation shows the values of all ops"
             )
         else:
-            low, high, size = self.report[0], self.report[1], evaluate(length, self.lengths)
+            low, high, size = self.report[0], self.report[1], evaluate(inside[0], self.lengths)
+            first = -size if inside[1] else 0
             found = f"{low} to {high}" if low < high else str(low)
             error = IndexRangeError(
-                f"{found} where the axis has length {size}; positions must lie in {-size} to "
+                f"{found} where the axis has length {size}; positions must lie in {first} to "
                 f"{size - 1}: check the data, or geon.clip them"
             )
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known

@@ -13,7 +13,7 @@ from ...op_graph.dtypes import HALVES
 from ...op_graph.lengths import evaluate, product
 from ...op_graph.op_graph import Op
 from ..printing.c_expressions import cast, cast_calls, expression
-from ..printing.c_functions import C_TYPES, SUFFIXES
+from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function
 
 GRAIN = 65536  # elements that are worth more than one task: some 50 microseconds

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from ...op_graph.dtypes import named_dtype
 from ...op_graph.lengths import Length
-from ..printing.c_functions import C_TYPES, SUFFIXES
+from ..printing.c_types import C_TYPES, SUFFIXES
 from .c_files import FileFunction, file_function
 
 SORTS = frozenset(("sort", "argsort", "top_k"))

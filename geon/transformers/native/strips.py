@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..printing.c_functions import SUFFIXES
+from ..printing.c_types import SUFFIXES
 from ..printing.nests import Accumulator, PrintedPass
 from ..printing.scalars import StripCall
 from ..printing.strips import SHORT, STRIP

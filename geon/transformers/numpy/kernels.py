@@ -242,7 +242,8 @@ def _print(work: Operands, op: Op) -> list[str]:
 
 def _checked(work: Operands, op: Op) -> list[str]:
     index, length = work.operand(op.args[0]), work.length(op.attrs[0])
-    return [f"rt.check_positions({index}, {length}, {work.position})"]
+    lowest = "" if op.attrs[1] else ", 0"
+    return [f"rt.check_positions({index}, {length}, {work.position}{lowest})"]
 
 
 SPECIAL: dict[str, Callable[[Operands, Op], list[str]]] = {

@@ -16,7 +16,8 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...op_graph.attributes import Frozen
-from ...op_graph.axes import Axes, default_lengths
+from ...op_graph.axes import Axes
+from ...op_graph.default_lengths import default_lengths
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Leaf, Tensor
 from ...version import __version__

@@ -142,14 +142,18 @@ def top_k(x: Array, axis: int, k: int, out: Array) -> None:
     np.subtract(x.shape[axis] - 1, np.take(order, np.arange(k), axis=axis), out=out)
 
 
-def check_positions(index: Array, length: int, kernel: int) -> None:
-    """Raise ``IndexRangeError`` when a position lies outside an axis of ``length``."""
+def check_positions(index: Array, length: int, kernel: int, lowest: int | None = None) -> None:
+    """Raise ``IndexRangeError`` when a position lies outside an axis of ``length``.
+
+    They may count from the end of the axis, unless ``lowest`` says where they begin.
+    """
     if index.size:
         low, high = int(index.min()), int(index.max())
-        if low < -length or high >= length:
+        first = -length if lowest is None else lowest
+        if low < first or high >= length:
             found = f"{low} to {high}" if low < high else str(low)
             raise _at(kernel, IndexRangeError(
-                f"{found} where the axis has length {length}; positions must lie in {-length} to "
+                f"{found} where the axis has length {length}; positions must lie in {first} to "
                 f"{length - 1}: check the data, or geon.clip them"
             ))  # fmt: skip
 

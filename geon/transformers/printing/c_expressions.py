@@ -24,7 +24,7 @@ import numpy as np
 
 from ...errors import UnavailableError
 from ...op_graph.dtypes import named_dtype
-from .c_functions import C_TYPES, INTEGERS, SIGNED, SUFFIXES
+from .c_types import C_TYPES, INTEGERS, SIGNED, SUFFIXES
 
 __all__ = [
     "C_TYPES",
@@ -332,7 +332,7 @@ def _integer_literal(number: int, dtype: str) -> str:
     return f"(-{text})" if number < 0 else text
 
 
-# Rows that compilers make no vectors of: they call the C library, divide integers, or loop.
+# Rows that compilers make no vectors of: they call the C library, divide wide integers, or loop.
 SERIAL = frozenset(("mod", "floordivide"))
 SERIAL_FLOAT64 = frozenset(
     "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 power".split()
@@ -341,7 +341,8 @@ SERIAL_FLOAT64 = frozenset(
 
 def is_serial(name: str, dtypes: Sequence[str]) -> bool:
     """Whether a loop over this row, for operands of these dtypes, may be one element at a time."""
-    if name in SERIAL or (name == "power" and dtypes[0] not in FLOATS + HALVES):
+    wide = dtypes[0] in (*FLOATS, *HALVES, "int64", "uint64")
+    if (name in SERIAL and wide) or (name == "power" and dtypes[0] not in FLOATS + HALVES):
         return True
     if name == "sign" and dtypes[0].startswith("uint"):
         return True
@@ -358,6 +359,10 @@ STRIP_FUNCTIONS = {
     ("sigmoid", "float32"): "geon_sigmoid_strip_f32",
     ("softplus", "float32"): "geon_softplus_strip_f32",
     ("softplus", "float64"): "geon_softplus_strip_f64",
+    ("mod", "float32"): "geon_mod_strip_f32",
+    ("mod", "float64"): "geon_mod_strip_f64",
+    ("floordivide", "float32"): "geon_floor_divide_strip_f32",
+    ("floordivide", "float64"): "geon_floor_divide_strip_f64",
 }
 
 

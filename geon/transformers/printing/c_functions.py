@@ -6,28 +6,8 @@ a loop over it into vector instructions.
 
 from __future__ import annotations
 
-C_TYPES: dict[str, str] = {
-    "bool": "_Bool",
-    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for bits in (8, 16, 32, 64) for sign in ("", "u")},
-    "float16": "geon_half",
-    "bfloat16": "geon_bfloat",
-    "float32": "float",
-    "float64": "double",
-}
-# The ending of a function's name by dtype.
-SUFFIXES: dict[str, str] = {
-    "bool": "bool",
-    **{
-        f"{sign}int{bits}": f"{sign or 'i'}{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")
-    },
-    "float16": "half",
-    "bfloat16": "bfloat",
-    "float32": "f32",
-    "float64": "f64",
-}
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGERS = SIGNED + UNSIGNED
+from .c_types import C_TYPES, INTEGERS, SIGNED, SUFFIXES, UNSIGNED
+from .remainders import REMAINDERS
 
 _BITS = """\
 GEON_INLINE {unsigned} geon_bits_{suffix}({type} x)
@@ -121,11 +101,14 @@ GEON_INLINE {target} geon_{source}_to_{suffix}({type} x)
 
 # Integer arithmetic ------------------------------------------------------------------------------
 
+# A float type that holds all integers of a type divides two of them without passing a whole number:
+# that is further away than it rounds. Processors divide vectors of floats, not of integers.
+
 _FLOOR_DIVIDE_SIGNED = """\
 GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
 {{
     {type} divisor = y == 0 || y == -1 ? 1 : y;
-    {type} quotient = ({type})(x / divisor), rest = ({type})(x % divisor);
+    {type} quotient = ({type})(({exact})x / divisor), rest = ({type})(x - quotient * divisor);
     quotient = ({type})(quotient - (rest != 0 && (rest ^ divisor) < 0));
     return y == 0 ? 0 : y == -1 ? ({type})-x : quotient;
 }}
@@ -134,21 +117,22 @@ _MOD_SIGNED = """\
 GEON_INLINE {type} geon_mod_{suffix}({type} x, {type} y)
 {{
     {type} divisor = y == 0 || y == -1 ? 1 : y;
-    {type} rest = ({type})(x % divisor);
+    {type} quotient = ({type})(({exact})x / divisor), rest = ({type})(x - quotient * divisor);
     return ({type})(rest != 0 && (rest ^ divisor) < 0 ? rest + divisor : rest);
 }}
 """
 _FLOOR_DIVIDE_UNSIGNED = """\
 GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
 {{
-    {type} quotient = ({type})(x / (y == 0 ? 1 : y));
+    {type} quotient = ({type})(({exact})x / (y == 0 ? 1 : y));
     return y == 0 ? 0 : quotient;
 }}
 """
 _MOD_UNSIGNED = """\
 GEON_INLINE {type} geon_mod_{suffix}({type} x, {type} y)
 {{
-    return ({type})(x % (y == 0 ? 1 : y));
+    {type} divisor = y == 0 ? 1 : y, quotient = ({type})(({exact})x / divisor);
+    return ({type})(x - quotient * divisor);
 }}
 """
 _POWER_UNSIGNED = """\
@@ -168,48 +152,6 @@ GEON_INLINE {type} geon_power_{suffix}({type} x, {type} y)
     {type} inverse = ({type})(x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0);
     {type} power = ({type})geon_power_u{bits}((u{type})x, (u{type})(y < 0 ? 0 : y));
     return y < 0 ? inverse : power;
-}}
-"""
-
-# Floor division and remainder of floats as Python has them ---------------------------------------
-
-# A quotient below 2**29 times a float is exact in double, and so is what is left of x.
-_FMOD_F32 = """\
-GEON_INLINE float geon_fmod_f32(float x, float y)
-{
-    double quotient = trunc((double)x / y);
-    double rest = quotient != 0 ? x - quotient * y : x;
-    rest = rest != 0 && (rest < 0) != (x < 0) ? rest + copysign(y, x) : rest;
-    if (!(fabs(quotient) < 0x1p29))
-        return fmodf(x, y);
-    return copysignf((float)rest, x);
-}
-"""
-_FMOD_F64 = """\
-GEON_INLINE double geon_fmod_f64(double x, double y)
-{
-    return fmod(x, y);
-}
-"""
-# The rest decides the quotient, so that x is nearly y * quotient + rest even where x / y rounds up.
-_FLOOR_DIVIDE_FLOAT = """\
-GEON_INLINE {type} geon_floor_divide_{suffix}({type} x, {type} y)
-{{
-    {type} rest = geon_fmod_{suffix}(x, y), quotient = (x - rest) / y;
-    quotient -= rest != 0 && (rest < 0) != (y < 0) ? 1 : 0;
-    {type} whole = floor{c}(quotient);
-    whole += quotient - whole > ({type})0.5 ? 1 : 0;
-    whole = quotient != 0 ? whole : copysign{c}(0, x / y);
-    return y == 0 ? x / y : whole;
-}}
-"""
-_MOD_FLOAT = """\
-GEON_INLINE {type} geon_mod_{suffix}({type} x, {type} y)
-{{
-    {type} rest = geon_fmod_{suffix}(x, y);
-    {type} moved = (rest < 0) != (y < 0) ? rest + y : rest;
-    moved = rest != 0 ? moved : copysign{c}(0, y);
-    return y == 0 ? rest : moved;
 }}
 """
 
@@ -251,13 +193,16 @@ _TEMPLATES = {
 }
 
 
+_EXACT = {"8": "float", "16": "float", "32": "double"}
+
+
 def _integer_functions() -> dict[str, str]:
     made: dict[str, str] = {}
     for name in INTEGERS:
         kind, bits = ("signed", name[3:]) if name in SIGNED else ("unsigned", name[4:])
         words = {"type": C_TYPES[name], "suffix": SUFFIXES[name], "bits": bits}
         words |= {"wide": str(max(int(bits), 32)), "top": str(int(bits) - 1)}
-        words |= {"unsigned": f"uint{bits}_t"}
+        words |= {"unsigned": f"uint{bits}_t", "exact": _EXACT.get(bits, C_TYPES[name])}
         for function in ("floor_divide", "mod", "power", "key"):
             template = _TEMPLATES[function, kind]
             made[f"geon_{function}_{SUFFIXES[name]}"] = template.format(**words)
@@ -273,8 +218,6 @@ def _float_functions() -> dict[str, str]:
         words |= {"top": "31" if c else "63", "signed": unsigned[1:]}
         made[f"geon_bits_{suffix}"] = _BITS.format(**words)
         made[f"geon_of_bits_{suffix}"] = _OF_BITS.format(**words)
-        made[f"geon_floor_divide_{suffix}"] = _FLOOR_DIVIDE_FLOAT.format(**words)
-        made[f"geon_mod_{suffix}"] = _MOD_FLOAT.format(**words)
         made[f"geon_key_{suffix}"] = _KEY_FLOAT.format(**words)
         made |= {f"geon_{suffix}_to_{SUFFIXES[k]}": _to_integer(name, k, c) for k in INTEGERS}
     return made
@@ -342,10 +285,9 @@ FUNCTIONS: dict[str, str] = {
     "geon_f64_to_half": _F64_TO_HALF,
     "geon_bfloat_to_f32": _BFLOAT_TO_F32,
     "geon_f32_to_bfloat": _F32_TO_BFLOAT,
-    "geon_fmod_f32": _FMOD_F32,
-    "geon_fmod_f64": _FMOD_F64,
     **_integer_functions(),
     **_float_functions(),
+    **REMAINDERS,
     "geon_philox": _PHILOX,
     "geon_random_u32": _RANDOM_U32,
     "geon_random_u64": _RANDOM_U64,

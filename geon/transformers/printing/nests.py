@@ -149,6 +149,7 @@ class PrintedNest:
     row: Block
     ending: Block
     arrays: list[PrintedArray]
+    inside: int = 0  # the last rows that follow each other for each part of the lanes
 
 
 def crosses(step: Pass, lane: str) -> bool:
@@ -226,7 +227,8 @@ class _NestPrinter:
                     block.lines.append(self.print_pass(block, step))
         assert self.divided or not nest.ending, "only what is divided ends"
         arrays = [self.arrays[array.number] for array in nest.arrays]
-        return PrintedNest(nest.rows, nest.across, self.top, self.row, self.ending, arrays)
+        blocks = (self.top, self.row, self.ending)
+        return PrintedNest(nest.rows, nest.across, *blocks, arrays, nest.inside)
 
     def store_row(self, block: Block, store: Store) -> None:
         """A store of a value of the row itself."""
@@ -312,7 +314,7 @@ class _NestPrinter:
             add = c_expressions.strip_function("add", total.dtype, total.dtype)
             assert add is not None, "strips reduce sums of floats alone"
             self.scalars.calls(body, [add])
-            body.lines.append(StripCall(add, strips.sums(total.name), term))
+            body.lines.append(StripCall(add, strips.sums(total.name), (term,)))
         for keep in step.keeps:
             self.keep(body, keep, self.scalars.value(body, keep.value))
         body.lines += [self.store(body, store, [inner]) for store in step.stores]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..kernels.counting import DRAW
 from ..kernels.machine import RowCost
-from .c_functions import INTEGERS, SIGNED
+from .c_types import INTEGERS, SIGNED
 
 UNSIGNED = tuple([dtype for dtype in INTEGERS if dtype not in SIGNED])
 
@@ -62,8 +62,8 @@ _FLOAT32 = {
 }
 _FLOAT64 = {
     "divide": RowCost(1, 1, 1),
-    "floordivide": RowCost(5, 20, 3, True),
-    "mod": RowCost(1, 10, 0, True),
+    "floordivide": RowCost(9, 36, 4, True),
+    "mod": RowCost(5, 26, 1, True),
     "power": RowCost(1, 1, 0, True),
     "sign": RowCost(1, 6),
     "reciprocal": RowCost(1, 1, 1),
@@ -111,14 +111,22 @@ _FLOAT64 = {
     "atan2": RowCost(1, 1, 0, True),
 }
 _SIGNED = {
-    "floordivide": RowCost(2, 14, 1, True),
-    "mod": RowCost(1, 10, 0, True),
+    "floordivide": RowCost(4, 17, 1),
+    "mod": RowCost(4, 14, 1),
     "power": RowCost(1, 11, 0, True),
 }
 _UNSIGNED = {
-    "floordivide": RowCost(1, 5, 1, True),
-    "mod": RowCost(1, 2, 0, True),
+    "floordivide": RowCost(1, 6, 1),
+    "mod": RowCost(3, 6, 1),
     "power": RowCost(1, 2, 0, True),
+}
+_INT64 = {
+    "floordivide": RowCost(4, 16, 1, True),
+    "mod": RowCost(4, 13, 1, True),
+}
+_UINT64 = {
+    "floordivide": RowCost(1, 5, 1, True),
+    "mod": RowCost(3, 5, 1, True),
 }
 
 # Ten rounds on a counter's four words in 64-bit lanes, a quarter or half of them for an element.
@@ -130,4 +138,6 @@ ROW_COSTS: dict[tuple[str, str], RowCost] = {
     **{(row, "float64"): cost for row, cost in _FLOAT64.items()},
     **{(row, dtype): cost for row, cost in _SIGNED.items() for dtype in SIGNED},
     **{(row, dtype): cost for row, cost in _UNSIGNED.items() for dtype in UNSIGNED},
+    **{(row, "int64"): cost for row, cost in _INT64.items()},
+    **{(row, "uint64"): cost for row, cost in _UINT64.items()},
 }

@@ -55,10 +55,10 @@ class StripCall:
 
     function: str
     result: str
-    operand: str
+    operands: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.function}({self.result}, {self.operand});"
+        return f"{self.function}({', '.join([self.result, *self.operands])});"
 
 
 class Block:
@@ -278,14 +278,16 @@ class ScalarPrinter:
         """The name of a value that a function of all elements of a strip computes."""
         assert isinstance(value, Apply)
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
-        argument = value.args[0]
-        text = self.value(block, argument)
-        operand, result = self.fresh(), self.fresh()
-        taken = c_expressions.C_TYPES[name_of(argument.dtype)]
-        self.put_in_strip(block, strip, taken, operand, text)
+        texts = [self.value(block, argument) for argument in value.args]
+        operands = []
+        for argument, text in zip(value.args, texts, strict=True):
+            operands.append(self.fresh())
+            taken = c_expressions.C_TYPES[name_of(argument.dtype)]
+            self.put_in_strip(block, strip, taken, operands[-1], text)
+        result = self.fresh()
         block.arrays.append(strip.declare(ctype, result))
         self.calls(block, [function])
-        block.lines.append(StripCall(function, result, operand))
+        block.lines.append(StripCall(function, result, tuple(operands)))
         block.names[value] = strip.held(result)
         return strip.held(result)
 
@@ -348,8 +350,8 @@ class ScalarPrinter:
 
 def strip_function(value: Scalar) -> str | None:
     """The function of all elements of a strip that computes this value, where there is one."""
-    if not isinstance(value, Apply) or len(value.args) != 1:
-        return None
+    if not isinstance(value, Apply) or value.row.name == "add":
+        return None  # the strip's addition is that of a sum
     source = name_of(value.args[0].dtype)
     rounded = isinstance(value.args[0], Apply) and value.args[0].row.name == "cast"
     return c_expressions.strip_function(value.row.name, name_of(value.dtype), source, rounded)

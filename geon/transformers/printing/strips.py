@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...op_graph.affine import Affine
-from ...op_graph.dtypes import name_of
+from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.scalar import Apply, Kept, Load, Scalar, indices, walk
 from ..kernels.types import Keep, Pass, Store
@@ -46,10 +46,11 @@ def takes_strips(step: Pass, depths: Depths) -> bool:
 
 def _is_plain(value: Scalar) -> bool:
     """Whether a value is one of floats that compilers make vectors of."""
-    if name_of(value.dtype) not in ("float16", "float32", "float64"):
+    if kind(value.dtype) != "f":
         return False
     if isinstance(value, Apply):
-        return not is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
+        serial = is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
+        return not serial or strip_function(value) is not None
     return isinstance(value, (Load, Kept)) and _are_plain(indices(value))
 
 

@@ -1,8 +1,8 @@
 """A contraction as CUDA: tiles of the result by blocks, operands by way of shared memory.
 
-A block makes ``TILE`` rows and columns of the result; each thread has ``EACH`` of both. Operands
-are any scalar code: it is computed when a tile is filled. Float32 sums of more than ``LONG`` terms
-are put together in float64.
+Operands are any scalar code. Float32 sums of more than ``LONG`` terms are put together in float64;
+those of halves are summed by tensor cores in float32. Where there are few results of long sums,
+blocks find parts of them, which are put together in their order.
 """
 
 from __future__ import annotations
@@ -12,26 +12,57 @@ from collections.abc import Sequence
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import product
-from ..kernels.contraction import Contraction, unit_of
-from ..kernels.scalar import Scalar
+from ..kernels.contraction import Contraction
 from ..kernels.types import Loop
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
-from .launches import Grid
-from .naming import Function, KernelNames, indented
+from ..printing.parameters import Parameter
+from .fills import Fill, multiplied
+from .launches import LEAST, Grid, Parts
+from .naming import Either, Function, KernelNames, Part, indented
+from .product_tiles import THREADS, Tiles, tiles_for
 from .teams import Lines, places
 
-TILE = 64  # rows and columns of a block's part of the result
-DEPTH = 16  # summed indices that are in shared memory at one time
-EACH = 4  # rows and columns of a thread
-SIDE = TILE // EACH
-THREADS = SIDE * SIDE
 LONG = 512  # terms that are added in float32
+FILLING = 256  # blocks that fill a device: fewer are cut
 
 
-def contraction_function(work: Contraction, names: KernelNames) -> Function:
-    """The function of a contraction."""
-    return _Writer(work, names).function()
+def size_of(loops: Sequence[Loop]) -> Size:
+    """The number of indices of some loops together."""
+    return product(loop.extent for loop in loops)
+
+
+def tiles_of(work: Contraction) -> Tiles:
+    """The tiles of a contraction."""
+    return tiles_for(multiplied(work)[2], size_of(work.rows), size_of(work.columns))
+
+
+def blocks_of(work: Contraction) -> Size:
+    """How many tiles its results take."""
+    tiles = tiles_of(work)
+    tall = (size_of(work.rows) + tiles.rows - 1) // tiles.rows
+    wide = (size_of(work.columns) + tiles.columns - 1) // tiles.columns
+    return size_of(work.batch) * tall * wide
+
+
+def results(work: Contraction) -> Size:
+    """How many sums there are."""
+    return size_of([*work.batch, *work.rows, *work.columns])
+
+
+def cut_deep(work: Contraction) -> Parts | None:
+    """How long sums are cut into parts; None where they are never."""
+    deep, blocks = size_of(work.summed), blocks_of(work)
+    if isinstance(deep, int) and deep <= LEAST:
+        return None
+    if isinstance(blocks, int) and 2 * blocks > FILLING:
+        return None
+    return Parts(deep, blocks, FILLING)
+
+
+def contraction_parts(work: Contraction, names: KernelNames) -> list[Part]:
+    """The functions of a contraction."""
+    return _Writer(work, names).parts()
 
 
 class _Writer:
@@ -41,105 +72,160 @@ class _Writer:
         self.type = C_TYPES[name_of(work.dtype)]
         for loop in self.printer.loops:
             names.length(loop.extent)
+        self.tiles = tiles_of(work)
+        left, right, _ = multiplied(work)
+        shared = (work, names, self.printer, self.tiles)
+        self.left = Fill("left", left, self.tiles.rows, work.rows, "row", *shared)
+        self.right = Fill("right", right, self.tiles.columns, work.columns, "column", *shared)
+        self.sizes = tuple([
+            names.length(size_of(loops)) for loops in (work.rows, work.columns, work.summed)
+        ])  # fmt: skip
+        self.cut = cut_deep(work)
+        self.number = Parameter("parts", "int64_t", self.cut, False)
 
-    def size(self, loops: Sequence[Loop]) -> Size:
-        """The number of indices of some loops together."""
-        return product(loop.extent for loop in loops)
+    @property
+    def further(self) -> list[Parameter]:
+        """The parameter that has the number of parts."""
+        return [] if self.cut is None else [self.number]
 
-    def function(self) -> Function:
-        """The text, and a block for each tile."""
-        work, names = self.work, self.names
-        rows, columns = self.size(work.rows), self.size(work.columns)
-        deep = self.size(work.summed)
-        tall, wide = (rows + TILE - 1) // TILE, (columns + TILE - 1) // TILE
-        m, n, k = (names.length(each) for each in (rows, columns, deep))
-        long = self.type == "float" and not (isinstance(deep, int) and deep <= LONG)
+    def parts(self) -> list[Part]:
+        """The function of tiles, and the one that puts parts of sums together."""
+        scratch = self.names.scratch() if self.cut is not None else ""
+        found: list[Part] = [self.by_tiles(scratch)]
+        if self.cut is not None:
+            joined = self.joined(scratch)
+            holds = (FILLING - 2 * blocks_of(self.work), size_of(self.work.summed) - LEAST - 1)
+            if all(isinstance(size, int) for size in holds):
+                return [*found, joined]
+            found.append(Either(holds, (joined,), ()))
+        return found
+
+    def by_tiles(self, scratch: str) -> Function:
+        """A block for each tile, or for each part of its sums."""
+        work, names, tiles = self.work, self.names, self.tiles
+        tall, wide = (
+            names.length((size_of(loops) + each - 1) // each)
+            for loops, each in ((work.rows, tiles.rows), (work.columns, tiles.columns))
+        )
+        deep = self.sizes[2]
         body = [
-            f"__shared__ {self.type} left_tile[{DEPTH}][{TILE + 1}];",
-            f"__shared__ {self.type} right_tile[{DEPTH}][{TILE + 1}];",
-            f"const int across = threadIdx.x % {SIDE}, down = threadIdx.x / {SIDE};",
-            f"const int64_t tall = {names.length(tall)}, wide = {names.length(wide)};",
-            f"const int64_t first_column = (int64_t)blockIdx.x % wide * {TILE};",
-            f"const int64_t first_row = (int64_t)blockIdx.x / wide % tall * {TILE};",
+            *tiles.start(),
+            f"const int64_t tall = {tall}, wide = {wide};",
+            "int64_t tile = blockIdx.x;",
         ]
-        if work.batch:
-            body.append("const int64_t batch = (int64_t)blockIdx.x / (wide * tall);")
-            body += places(work.batch, "batch", names.length)
-        body.append(f"{self.type} sums[{EACH}][{EACH}] = {{}};")
-        inner = [
-            *self.fill("left", work.left, work.rows, "row", m, k),
-            *self.fill("right", work.right, work.columns, "column", n, k),
-            "__syncthreads();",
-            f"geon_multiply_tiles<{self.type}, {DEPTH}, {SIDE}, {EACH}>(",
-            "    left_tile, right_tile, sums, down, across);",
-            "__syncthreads();",
-        ]
-        loop = f"for (int64_t first_deep = {{}}; first_deep < {{}}; first_deep += {DEPTH}) {{{{"
-        if long:
-            body.append(f"double totals[{EACH}][{EACH}] = {{}};")
-            piece = [
-                f"const int64_t end = start + {LONG} < {k} ? start + {LONG} : {k};",
-                loop.format("start", "end"),
-                *indented(inner),
-                "}",
-                "geon_add_up(totals, sums);",
-            ]
+        if self.cut is not None:
+            share = f"(({deep} + parts - 1) / parts + {tiles.depth - 1}) / {tiles.depth}"
             body += [
-                f"for (int64_t start = 0; start < {k}; start += {LONG}) {{",
-                *indented(piece),
-                "}",
+                "const int64_t part = tile % parts;",
+                "tile /= parts;",
+                f"const int64_t share = {share} * {tiles.depth}, begin = part * share;",
+                f"const int64_t end = begin + share < {deep} ? begin + share : {deep};",
             ]
         else:
-            body += [loop.format("0", k), *indented(inner), "}"]
-        body += self.stores(f"({self.type})totals[i][j]" if long else "sums[i][j]", m, n)
-        units = self.size(work.batch) * tall * wide
-        return names.function(body, Grid(units), THREADS, True, files=("product.cuh",))
+            body.append(f"const int64_t begin = 0, end = {deep};")
+        body += [
+            f"const int64_t first_column = tile % wide * {tiles.columns};",
+            f"const int64_t first_row = tile / wide % tall * {tiles.rows};",
+        ]
+        if work.batch:
+            body.append("const int64_t batch = tile / (wide * tall);")
+            body += places(work.batch, "batch", names.length)
+        body += [*self.left.declared(), *self.right.declared(), *self.summed()]
+        body.append(f"__shared__ {self.type} own_sums[{tiles.wide}][{THREADS}];")
+        stores = self.stored()
+        if self.cut is not None:
+            place = f"(({self.type} *){scratch})[part * ({self.count}) + {self.place}]"
+            stores = ["if (parts > 1) {", f"    {place} = sum;", "    return;", "}", *stores]
+        body += self.each(stores)
+        grid = Grid(blocks_of(work), parts=self.cut)
+        files = tiles.files
+        together = 2 if tiles.by_matrices else 1
+        return names.function(body, grid, THREADS, True, self.further, files, together)
 
-    def fill(
-        self, name: str, value: Scalar, loops: Sequence[Loop], side: str, size: str, deep: str
-    ) -> Lines:
-        """The statements that compute a tile of an operand, along what adjoins in memory."""
-        work = self.work
-        unit = unit_of(value, self.printer.loops)
-        along = any(loop.name == unit for loop in work.summed)
-        near, far = (DEPTH, TILE) if along else (TILE, DEPTH)
-        at = {"near": f"k % {near}", "far": f"k / {near}"}
-        deep_at, side_at = (at["near"], at["far"]) if along else (at["far"], at["near"])
-        lines, text = self.printer.element(value)({})
-        inside = [
-            *places(loops, side, self.names.length),
-            *places(work.summed, "deep", self.names.length),
-            *lines,
-            f"element = {text};",
-        ]
+    @property
+    def long(self) -> bool:
+        """Whether sums are so long that they are put together in float64."""
+        deep = size_of(self.work.summed)
+        return self.tiles.dtype == "float32" and not (isinstance(deep, int) and deep <= LONG)
+
+    @property
+    def held(self) -> str:
+        """What a thread has its sums in at the end."""
+        return "totals" if self.long else "sums"
+
+    @property
+    def count(self) -> str:
+        """How many sums there are, as text."""
+        return self.names.length(results(self.work))
+
+    @property
+    def place(self) -> str:
+        """Where the sum of a row and column lies among all, as text."""
+        rows, columns, _ = self.sizes
+        line = f"(batch * ({rows}) + row)" if self.work.batch else "row"
+        return f"{line} * ({columns}) + column"
+
+    def summed(self) -> Lines:
+        """The statements that find a thread's sums from ``begin`` to ``end``."""
+        tiles = self.tiles
+        shape = f"[{tiles.high}][{tiles.wide}] = {{}};"
+        begun = [f"{tiles.sum_type} sums{shape}"]
+        flush: Lines = []
+        if self.long:
+            begun.append(f"double totals{shape}")
+            flush = [f"if ((first_deep - begin) % {LONG} == 0 || first_deep >= end)",
+                     "    geon_add_up(totals, sums);"]  # fmt: skip
+        next_deep = [*self.left.ahead("first_deep", "end"), *self.right.ahead("first_deep", "end")]
+        read = ["if (first_deep < end) {", *indented(next_deep), "}"] if next_deep else []
         body = [
-            f"const int in_depth = {deep_at}, in_{side} = {side_at};",
-            f"const int64_t {side} = first_{side} + in_{side}, deep = first_deep + in_depth;",
-            f"{self.type} element = 0;",
-            f"if ({side} < {size} && deep < {deep}) {{",
-            *indented(inside),
+            *read,
+            "if (first_deep > begin) {",
+            *indented([*tiles.multiply(self.left.turned, self.right.turned), *flush]),
+            "    __syncthreads();",
             "}",
-            f"{name}_tile[in_depth][in_{side}] = element;",
+            "if (first_deep >= end) break;",
+            *self.left.put("first_deep", "end"),
+            *self.right.put("first_deep", "end"),
+            "__syncthreads();",
         ]
-        head = f"for (int k = threadIdx.x; k < {near * far}; k += {THREADS}) {{"
-        return [head, *indented(body), "}"]
+        head = f"for (int64_t first_deep = begin;; first_deep += {tiles.depth}) {{"
+        return [*begun, head, *indented(body), "}"]
 
     def each(self, statements: Lines) -> Lines:
-        """Statements for each element of a thread, ``i`` down and ``j`` across."""
-        inner = [f"for (int j = 0; j < {EACH}; j++) {{", *indented(statements), "}"]
-        inner = ["#pragma unroll", *inner]
-        return ["#pragma unroll", f"for (int i = 0; i < {EACH}; i++) {{", *indented(inner), "}"]
+        """Statements for each ``sum`` of a thread, of a ``row`` and ``column``."""
+        rows, columns, _ = self.sizes
+        row, column = self.tiles.places()
+        return [
+            f"geon_each_sum({self.held}, own_sums, {rows}, {columns},",
+            f"    {row}, {column},",
+            f"    [&](int64_t row, int64_t column, {self.type} sum) {{",
+            *indented(statements),
+            "});",
+        ]
 
-    def stores(self, text: str, rows: str, columns: str) -> Lines:
-        """The statements that store the elements of a thread."""
-        work = self.work
-        body = [
-            f"const int64_t row = first_row + down + {SIDE} * i;",
-            f"const int64_t column = first_column + across + {SIDE} * j;",
-            f"if (row >= {rows} || column >= {columns}) continue;",
-            *places(work.rows, "row", self.names.length),
-            *places(work.columns, "column", self.names.length),
-            f"const {self.type} sum = {text};",
+    def stored(self) -> Lines:
+        """The statements that store all results of the ``sum`` of a row and column."""
+        return [
+            *places(self.work.rows, "row", self.names.length),
+            *places(self.work.columns, "column", self.names.length),
             *self.printer.store({}, "sum"),
         ]
-        return self.each(body)
+
+    def joined(self, scratch: str) -> Function:
+        """A thread for each result, which adds the parts of its sum."""
+        rows, columns, _ = self.sizes
+        wide = "double" if self.type == "float" else self.type
+        body = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"if (at >= {self.count}) return;",
+            f"{wide} total = 0;",
+            "for (int64_t part = 0; part < parts; part++)",
+            f"    total += (({self.type} *){scratch})[part * ({self.count}) + at];",
+            f"const int64_t column = at % ({columns}), row = at / ({columns}) % ({rows});",
+        ]
+        if self.work.batch:
+            body.append(f"const int64_t batch = at / (({columns}) * ({rows}));")
+            body += places(self.work.batch, "batch", self.names.length)
+        body += [f"const {self.type} sum = ({self.type})total;", *self.stored()]
+        grid = Grid(results(self.work), THREADS)
+        return self.names.function(body, grid, THREADS, False, self.further)

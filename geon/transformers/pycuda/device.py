@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,14 +26,43 @@ class Signature:
     meets: bool
 
 
+class Multiplication(NamedTuple):
+    """A product of matrices: addresses, lengths, and steps from batch to batch, down and across.
+
+    ``dtype`` is that of both factors, ``result`` that of ``out`` and of ``bias``, which is added
+    along columns (0 where there is none). Sums of halves are made in float32. The library works in
+    ``size`` bytes at ``works``.
+    """
+
+    left: int
+    right: int
+    out: int
+    bias: int
+    works: int
+    size: int
+    batch: int
+    rows: int
+    columns: int
+    deep: int
+    left_strides: tuple[int, int, int]
+    right_strides: tuple[int, int, int]
+    out_strides: tuple[int, int, int]
+    dtype: str
+    result: str
+
+
 class Device(Protocol):
     """A device; what is begun on it is done in the order in which it was begun.
 
-    All raise ``DeviceError`` where it fails, or has failed before. ``name`` tells devices apart
-    whose modules differ.
+    All raise ``DeviceError`` where it fails, or has failed before; its ``lost`` says that nothing
+    can be done with the device any more. ``name`` tells devices apart whose modules differ;
+    ``dlpack`` is what DLPack calls it, its kind and number, and ``stream_number`` that of the
+    stream on which all is done, where others can wait for it.
     """
 
     name: str
+    dlpack: tuple[int, int]
+    stream_number: int | None
 
     def allocate(self, size: int) -> int:
         """The address of so many bytes; ``DeviceError`` where there is no room."""
@@ -44,8 +73,17 @@ class Device(Protocol):
     def free(self, address: int) -> None:
         """Give memory back, once all that was begun is done."""
 
+    def pin(self, size: int) -> int:
+        """The address of so many bytes of the host, which copies reach while Python goes on."""
+
+    def unpin(self, address: int) -> None:
+        """Give such memory back, once all that was begun is done."""
+
     def copy_in(self, address: int, array: Array) -> None:
-        """Put the bytes of a contiguous array at an address; the array may change from then on."""
+        """Put the bytes of a contiguous array at an address.
+
+        The array may change from then on, unless it is of pinned memory.
+        """
 
     def copy_out(self, array: Array, address: int) -> None:
         """Fill a contiguous array with the bytes at an address; ``synchronise`` waits for it."""
@@ -62,11 +100,27 @@ class Device(Protocol):
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Run a kernel; ``words`` are its arguments, addresses and lengths."""
 
+    def multiply(self, product: Multiplication) -> None:
+        """Begin a product of matrices by a library."""
+
     def synchronise(self) -> None:
         """Wait for all that was begun."""
+
+    def mark(self) -> Any:
+        """What is passed when all that was begun until now is done."""
+
+    def passed(self, mark: Any) -> bool:
+        """Whether a mark is passed; does not wait."""
+
+    def wait(self, mark: Any) -> None:
+        """Wait until a mark is passed."""
 
     def wait_for(self, stream: int) -> None:
         """Wait for what others have begun on a stream of this number."""
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """What does again all that ``run`` begins, as fast as the device can begin it."""
+        """What begins again all that ``run`` would, without Python and with the same addresses.
+
+        ``run`` begins nothing now. It launches, clears, and copies between the device and pinned
+        memory; anything else is a ``DeviceError``.
+        """

@@ -12,8 +12,10 @@ from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
+from ..kernels.attention import attention_of
+from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
-from ..kernels.types import Call, Nest
+from ..kernels.types import Call
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
@@ -21,13 +23,26 @@ from ..lowering.schedule import Kernel
 from ..printing.comments import comment
 from ..printing.helpers import definitions
 from ..printing.parameters import Parameter, Place
-from .contractions import contraction_function
+from .attention import attention_function
+from .contractions import contraction_parts
 from .device import Array, Signature
 from .dialect import cuda_text
-from .launches import Argument, Choice, Copy, Launch, Parts, Rounds, Show, Step, described
+from .launches import (
+    Argument,
+    Choice,
+    Copy,
+    Fixed,
+    Launch,
+    Multiply,
+    Parts,
+    Show,
+    Step,
+    described,
+)
 from .library import finite_parts, library_parts
-from .naming import NAME, Either, Function, KernelNames, Moved, Part
+from .naming import NAME, Function, KernelNames, Moved, Multiplied, Part
 from .nests import nest_parts
+from .products import product_of, product_parts
 
 PRELUDE = "prelude.cuh"
 REPORT = -1  # the number of the pointer to the report
@@ -39,38 +54,51 @@ class Module:
 
     Steps name pointers by their number in a table: inputs, results, variables, large constants,
     buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
-    where any kernel ``raises``.
+    where any kernel ``raises``. ``origins`` has the number of each step's kernel in the plan.
     """
 
     own: str
     source: str
     kernels: tuple[Signature, ...]
     steps: tuple[Step, ...]
+    origins: tuple[int, ...]
     small: tuple[Array, ...]
     lengths: tuple[str, ...]
     raises: bool
 
 
-def kernel_parts(plan: Plan, kernel: Kernel, number: int, guarded: bool) -> list[Part]:
-    """The functions of kernel ``number`` of a plan, and what else it does, in order."""
+def kernel_parts(
+    plan: Plan, kernel: Kernel, number: int, guarded: bool, library: bool = False
+) -> list[Part]:
+    """The functions of kernel ``number`` of a plan, and what else it does, in order.
+
+    With ``library`` large products are left to a library.
+    """
     names = KernelNames(plan, kernel, guarded)
     work = kernel.work
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
     if isinstance(work, Contraction):
-        return [contraction_function(work, names)]
-    assert isinstance(work, Nest), "no kernel goes over blocks of rows"
+        generated = contraction_parts(work, names)
+        product = product_of(plan.schedule, kernel) if library else None
+        if product is None:
+            return generated
+        return product_parts(kernel, KernelNames(plan, kernel, guarded), product, generated)
+    if isinstance(work, Blocked):
+        attention = attention_of(work)
+        assert attention is not None, "no other kernel goes over blocks of rows"
+        return [attention_function(attention, names)]
     return nest_parts(work, names)
 
 
-def make_module(plan: Plan, linking: Linking, annotate: bool) -> Module:
+def make_module(plan: Plan, linking: Linking, annotate: bool, library: bool = False) -> Module:
     """The module of a plan; with the user's names and lines where ``annotate``."""
-    return _Module(plan, linking, annotate).make()
+    return _Module(plan, linking, annotate, library).make()
 
 
 class _Module:
-    def __init__(self, plan: Plan, linking: Linking, annotate: bool) -> None:
-        self.plan, self.annotate = plan, annotate
+    def __init__(self, plan: Plan, linking: Linking, annotate: bool, library: bool) -> None:
+        self.plan, self.annotate, self.library = plan, annotate, library
         self.table = pointer_table(plan, linking.inputs, linking.variables, linking.constants)
         self.numbers = {place: k for k, place in enumerate(self.table)}
         self.small: list[Array] = []
@@ -84,15 +112,18 @@ class _Module:
     def make(self) -> Module:
         """All of it."""
         steps: list[Step] = []
+        origins: list[int] = []
         for number, kernel in enumerate(self.plan.schedule.kernels):
             self.note(kernel)
             steps += self.kernel(number, kernel)
+            origins += [number] * (len(steps) - len(origins))
         own = "\n".join([*self.texts, *self.order(steps)])
         files = [cuda_text(name) for name in self.files]
         source = "\n".join([cuda_text(PRELUDE), definitions(self.calls), *files, own])
         lengths = tuple(open_lengths(self.plan))
         kernels, small = tuple(self.kernels), tuple(self.small)
-        return Module(own, source, kernels, tuple(steps), small, lengths, self.guarded)
+        all_steps, by = tuple(steps), tuple(origins)
+        return Module(own, source, kernels, all_steps, by, small, lengths, self.guarded)
 
     def kernel(self, number: int, kernel: Kernel) -> list[Step]:
         """The steps of a kernel."""
@@ -100,7 +131,7 @@ class _Module:
             value = self.pointer(place_of(self.plan, self.plan.schedule.base[kernel.op]))
             op = kernel.op
             return [Show(number, op.attrs[0], value, op.axes.lengths, op.dtype)]
-        parts = kernel_parts(self.plan, kernel, number, self.guarded)
+        parts = kernel_parts(self.plan, kernel, number, self.guarded, self.library)
         if self.plan.schedule.check and kernel.raises and not kernel.acts:
             names = KernelNames(self.plan, kernel, self.guarded)
             parts += finite_parts(kernel.results[0], names, number)
@@ -114,14 +145,20 @@ class _Module:
                 found.append(self.launch(part))
             elif isinstance(part, Moved):
                 found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
-            elif isinstance(part, Either):
+            elif isinstance(part, Multiplied):
+                found.append(self.multiply(part))
+            else:
                 both = self.steps(part.parts), self.steps(part.others)
                 found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
-            else:
-                a, b = (self.launch(each) for each in part.functions)
-                c, d = (self.launch(each) for each in part.last)
-                found.append(Rounds((a, b), (c, d), part.first, part.until))
         return found
+
+    def multiply(self, part: Multiplied) -> Multiply:
+        """A product with numbers for places."""
+        left, right, out, works = (
+            self.pointer(place) for place in (part.left, part.right, part.out, part.works)
+        )
+        bias = None if part.bias is None else self.pointer(part.bias)
+        return Multiply(part.product, left, right, out, bias, works, part.after)
 
     def launch(self, function: Function) -> Launch:
         """The launch of a function; equal ones are one."""
@@ -133,13 +170,13 @@ class _Module:
             self.texts.append(function.text.replace(NAME, name))
             self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
             self.files.update(dict.fromkeys(function.files))
-        arguments = [self.argument(p) for p in function.parameters if p.place != "width"]
+        arguments = [self.argument(p) for p in function.parameters]
         return Launch(name, function.grid, function.threads, tuple(arguments))
 
     def argument(self, parameter: Parameter) -> Argument:
         """The number of a parameter's pointer, or the name of its length."""
         if not parameter.pointer:
-            assert isinstance(parameter.place, (str, Parts))
+            assert isinstance(parameter.place, (str, Parts, Fixed))
             return parameter.place
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 

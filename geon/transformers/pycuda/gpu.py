@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib.util
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ...errors import DeviceError
+from ...errors import DeviceError, DeviceMemoryError
 from .. import disk_cache
-from .device import Array, Signature
-from .nvrtc import compiled
+from .cublaslt import CublasLt
+from .device import Array, Multiplication, Signature
+from .dlpack import CUDA
+from .nvrtc import compiled, identity
+from .spare import Spares
 
 PACKAGES = "pip install 'geon[cuda]'"
+SPINS = 2e-3  # seconds for which an event is looked at again and again
+PAUSE = 5e-5  # seconds between looks from then on
+OLDEST = (7, 0)  # the architecture from which on warps meet where kernels ask them to
 DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
 
 
@@ -53,7 +62,7 @@ def device(number: int) -> GpuDevice:
 
 
 class GpuDevice:
-    """One GPU: its primary context, a stream, and a pool of memory."""
+    """One GPU: its primary context, a stream, and memory that is kept for later."""
 
     def __init__(self, number: int) -> None:
         import pycuda.driver as driver
@@ -65,72 +74,108 @@ class GpuDevice:
             raise DeviceError(f"device={number}: there are {count} devices, numbered from 0")
         self.gpu = driver.Device(number)
         self.name = f"gpu {number}"
-        major, minor = self.gpu.compute_capability()
-        self.architecture = f"sm_{major}{minor}"
+        self.dlpack: tuple[int, int] = (CUDA, number)
+        self.architecture = architecture(self.name, *self.gpu.compute_capability())
         self.context = self.gpu.retain_primary_context()
         self.lock = threading.RLock()
         self.depth = 0
+        self.capturing = False
         self.lost: str | None = None
-        self.allocations: dict[int, Any] = {}
+        self.products: CublasLt | None = None
+        self.memory = Spares(driver.mem_alloc, driver.MemoryError)
+        self.pinned = Spares(
+            lambda size: PinnedBlock(driver.pagelocked_empty(size, np.uint8)), driver.MemoryError
+        )
         with self.entered("a stream is made"):
-            import pycuda.tools
-
             self.stream = driver.Stream()
-            self.pool = pycuda.tools.DeviceMemoryPool()
+        self.stream_number: int | None = int(self.stream.handle)
 
     @contextlib.contextmanager
     def entered(self, what: str) -> Iterator[None]:
         """Make the context that of this thread while ``what`` is done; its errors say so."""
         with self.lock:
-            if self.lost is not None:
-                raise DeviceError(
-                    f"{self.name} failed before, and does nothing any more: {self.lost}; start a "
-                    "new process"
-                )
+            self.refuse_lost()
             if self.depth == 0:
                 self.context.push()
             self.depth += 1
             try:
                 yield
             except self.driver.MemoryError as error:
-                free, total = self.driver.mem_get_info()
-                raise DeviceError(
-                    f"{self.name} has no room: {error}; {free} of {total} bytes are free"
-                ) from None
-            except (self.driver.LaunchError, self.driver.RuntimeError) as error:
-                self.lost = f"while {what}: {error}"
-                raise DeviceError(f"{self.name} failed {self.lost}") from None
-            except (self.driver.Error, self.driver.LogicError) as error:
-                raise DeviceError(f"{self.name} failed while {what}: {error}") from None
+                raise self.full(what, error) from None
+            except self.driver.Error as error:
+                raise self.failure(what, error) from None
             finally:
                 self.depth -= 1
                 if self.depth == 0:
                     self.context.pop()
 
+    def refuse_lost(self) -> None:
+        """Raise ``DeviceError`` where the device has failed before."""
+        if self.lost is not None:
+            error = DeviceError(
+                f"{self.name} failed before, and does nothing any more: {self.lost}; start a new "
+                "process"
+            )
+            error.lost = True
+            raise error
+
+    def full(self, what: str, error: Exception) -> DeviceError:
+        """The error where there is no room, with what there is."""
+        free, total = self.driver.mem_get_info()
+        return DeviceMemoryError(
+            f"{self.name} has no room where {what} ({error}): {free:,} of {total:,} bytes are "
+            "free; use smaller lengths or a smaller batch, or close what else uses the device"
+        )
+
+    def failure(self, what: str, error: Exception) -> DeviceError:
+        """The error for one of the driver's; the device is lost where it goes on to fail."""
+        made = DeviceError(f"{self.name} failed while {what}: {error}")
+        if isinstance(error, self.driver.LaunchError) or self.goes_on_to_fail():
+            self.lost = f"while {what}: {error}"
+            made = DeviceError(f"{made}; start a new process, and restore a checkpoint")
+            made.lost = True
+        return made
+
+    def goes_on_to_fail(self) -> bool:
+        """Whether the device is of no use any more: then whatever is asked of it fails."""
+        if self.capturing:  # nothing may be waited for
+            return False
+        try:
+            self.stream.synchronize()
+        except self.driver.Error:
+            return True
+        return False
+
     # Memory -------------------------------------------------------------------------------------
 
     def allocate(self, size: int) -> int:
-        """The address of memory from the pool."""
-        with self.entered(f"{size} bytes are allocated"):
-            made = self.pool.allocate(size)
-            address = int(made)
-            self.allocations[address] = made
-            return address
+        """The address of memory of exactly this size."""
+        with self.entered(f"{size:,} bytes are allocated"):
+            return self.memory.take(size)
 
     def room(self) -> int:
-        """What the driver has free, and what the pool holds for later."""
+        """What the driver has free, and what is kept for later."""
         with self.entered("free memory is asked for"):
             free, _ = self.driver.mem_get_info()
-            return int(free + self.pool.managed_bytes - self.pool.active_bytes)
+            return int(free) + self.memory.bytes
 
     def free(self, address: int) -> None:
-        """Give memory back to the pool: what is begun later on the stream may have it."""
-        if self.lost is None:
-            with self.entered("memory is freed"):
-                del self.allocations[address]
+        """Keep memory for later: what is begun from now on may have it."""
+        with self.lock:
+            self.memory.give_back(address)
+
+    def pin(self, size: int) -> int:
+        """The address of page-locked memory of the host."""
+        with self.entered(f"{size:,} bytes of the host are pinned"):
+            return self.pinned.take(size)
+
+    def unpin(self, address: int) -> None:
+        """Keep such memory for later."""
+        with self.lock:
+            self.pinned.give_back(address)
 
     def copy_in(self, address: int, array: Array) -> None:
-        """Put the bytes of an array at an address; those were read when this returns."""
+        """Put the bytes of an array at an address; those that are not pinned were read by now."""
         with self.entered(f"{array.nbytes} bytes are copied in"):
             self.driver.memcpy_htod_async(address, bytes_of(array), self.stream)
 
@@ -153,7 +198,7 @@ class GpuDevice:
 
     def load(self, source: str, kernels: Sequence[Signature]) -> Mapping[str, Any]:
         """The kernels of a module, compiled for this architecture or found compiled."""
-        name = f"cubin-{disk_cache.digest(source, self.architecture)}"
+        name = f"cubin-{disk_cache.digest(source, *identity(self.architecture))}"
         binary = disk_cache.load(name)
         if binary is None:
             binary = compiled(source, self.architecture)
@@ -174,43 +219,134 @@ class GpuDevice:
             grid, block = (blocks, 1), (threads, 1, 1)
             function.prepared_async_call(grid, block, self.stream, *words)
 
+    def load_products(self) -> CublasLt:
+        """The library that multiplies matrices; ``DeviceError`` where it is missing."""
+        with self.entered("cuBLASLt is loaded"):
+            if self.products is None:
+                self.products = CublasLt(self.name)
+            return self.products
+
+    def multiply(self, product: Multiplication) -> None:
+        """Begin a product of matrices by cuBLASLt."""
+        library = self.load_products()
+        with self.entered("cuBLASLt multiplies matrices"):
+            try:
+                library.multiply(product, int(self.stream.handle))
+            except library.lt.cuBLASLtError as error:
+                raise self.failure("cuBLASLt multiplies matrices", error) from None
+
+    # Order --------------------------------------------------------------------------------------
+
     def synchronise(self) -> None:
         """Wait for the stream."""
         with self.entered("kernels run"):
             self.stream.synchronize()
+
+    def mark(self) -> Any:
+        """An event on the stream."""
+        with self.entered("an event is recorded"):
+            made = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
+            return made.record(self.stream)
+
+    def passed(self, mark: Any) -> bool:
+        """Whether an event has come; one that cannot be asked has, and waiting for it says why."""
+        try:
+            return self.come(mark)
+        except DeviceError:
+            return True
+
+    def come(self, mark: Any) -> bool:
+        """Whether an event has come; raises what went wrong before it."""
+        with self.entered("kernels run"):
+            return bool(mark.query())
+
+    def wait(self, mark: Any) -> None:
+        """Wait for an event; between looks other threads begin what they have."""
+        start = time.perf_counter()
+        while not self.come(mark):
+            time.sleep(0 if time.perf_counter() - start < SPINS else PAUSE)
 
     def wait_for(self, stream: int) -> None:
         """Wait for all of the context: whose a stream is cannot be told from its number."""
         with self.entered("another stream is waited for"):
             self.context.synchronize()
 
-    def capture(self, run: Callable[[], None]) -> Callable[[], None]:
+    def capture(self, run: Callable[[], None]) -> Graph:
         """All that ``run`` begins as one CUDA graph, which is launched as a whole."""
         from cuda.bindings import driver as bindings
 
         handle = self.stream.handle
-        with self.entered("a graph is captured"):
+        with self.entered("a graph is captured"), without_collecting():
             mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
             self.done(bindings.cuStreamBeginCapture(handle, mode))
+            self.capturing = True
             try:
                 run()
             finally:
+                self.capturing = False
                 (graph,) = self.done(bindings.cuStreamEndCapture(handle))
             (made,) = self.done(bindings.cuGraphInstantiate(graph, 0))
             self.done(bindings.cuGraphDestroy(graph))
-
-        def replay() -> None:
-            with self.entered("a graph is launched"):
-                self.done(bindings.cuGraphLaunch(made, handle))
-
-        return replay
+        return Graph(self, bindings, made)
 
     def done(self, answer: Any) -> tuple[Any, ...]:
         """What a function of cuda-bindings gave, unless it failed."""
         status, *values = answer
         if int(status) != 0:
-            raise DeviceError(f"{self.name} failed: {status}")
+            error = DeviceError(f"{self.name} failed: {status}")
+            if self.goes_on_to_fail():
+                self.lost, error.lost = str(status), True
+            raise error
         return tuple(values)
+
+
+class Graph:
+    """A captured graph: called, it is launched."""
+
+    def __init__(self, device: GpuDevice, bindings: Any, made: Any) -> None:
+        self.device, self.bindings, self.made = device, bindings, made
+
+    def __call__(self) -> None:
+        with self.device.entered("a graph is launched"):
+            self.device.done(self.bindings.cuGraphLaunch(self.made, self.device.stream.handle))
+
+    def __del__(self) -> None:
+        if self.device.lost is None and not sys.is_finalizing():
+            with self.device.entered("a graph is given back"):
+                self.bindings.cuGraphExecDestroy(self.made)
+
+
+class PinnedBlock:
+    """Page-locked memory as ``Spares`` keeps it: its number is its address."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __int__(self) -> int:
+        return int(self.array.ctypes.data)
+
+
+@contextlib.contextmanager
+def without_collecting() -> Iterator[None]:
+    """Keep Python from collecting meanwhile: what that frees could be what no capture allows."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def architecture(name: str, major: int, minor: int) -> str:
+    """What compilers call an architecture; ``DeviceError`` for one that is too old."""
+    if (major, minor) < OLDEST:
+        raise DeviceError(
+            f"{name} is of compute capability {major}.{minor}, and kernels need "
+            f"{OLDEST[0]}.{OLDEST[1]} or newer: choose another with device=, or "
+            'geon.make_transformer("native")'
+        )
+    return f"sm_{major}{minor}"
 
 
 def bytes_of(array: Array) -> Array:

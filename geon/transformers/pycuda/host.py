@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DeviceError
+from ...op_graph.dtypes import named_dtype
 from .. import disk_cache
 from ..runtime.memory import HOST
-from .device import Array, Signature
+from .device import Array, Multiplication, Signature
 from .dialect import cuda_text
 
 COMPILERS = ("g++", "clang++", "c++")
@@ -27,6 +28,7 @@ CURE = "install g++ (apt install g++)"
 FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
 ALIGNMENT = 256  # of what a GPU allocates
+OTHER = 12  # DLPack's kind of a device that only those know who ask for it
 
 
 class Kernel(NamedTuple):
@@ -119,16 +121,36 @@ class HostDevice:
     of what was allocated, or undefined operation; it must have been started with the sanitizer.
     """
 
+    dlpack: tuple[int, int] = (OTHER, 0)
+    stream_number: int | None = None
+
     def __init__(self, checks: str = "") -> None:
         self.name = f"host {checks}".rstrip()
         self.checks, self.flags = checks, CHECKS[checks]
         if checks == "races":
             runtime().geon_host_look()
         self.blocks: dict[int, Array] = {}
-        self.lock = threading.Lock()
+        self.pinned: dict[int, Array] = {}
+        self.lock = threading.RLock()
+        self.recorded: list[Callable[[], Any]] | None = None
+
+    def do(self, begun: Callable[[], Any]) -> None:
+        """Do what was begun, or record it where it is captured."""
+        with self.lock:
+            if self.recorded is None:
+                begun()
+            else:
+                self.recorded.append(begun)
+
+    def not_captured(self, what: str) -> None:
+        """Raise ``DeviceError`` while something is captured, as a GPU does."""
+        with self.lock:  # what another thread captures is waited for
+            if self.recorded is not None:
+                raise DeviceError(f"{what} is nothing that can be captured")
 
     def allocate(self, size: int) -> int:
         """The address of new memory."""
+        self.not_captured("allocating memory")
         raw = np.empty(size + ALIGNMENT, np.uint8)
         start = raw.ctypes.data
         address = start + -start % ALIGNMENT
@@ -148,21 +170,44 @@ class HostDevice:
         if self.checks == "memory":
             sanitizer("unpoison", raw.ctypes.data, raw.nbytes)
 
+    def pin(self, size: int) -> int:
+        """The address of memory of which it is noted that it is pinned."""
+        self.not_captured("pinning memory")
+        made = np.empty(size, np.uint8)
+        self.pinned[made.ctypes.data] = made
+        return made.ctypes.data
+
+    def unpin(self, address: int) -> None:
+        """Give it back."""
+        del self.pinned[address]
+
+    def is_pinned(self, array: Array) -> bool:
+        """Whether an array is of pinned memory."""
+        at = array.ctypes.data
+        blocks = list(self.pinned.items())  # which other threads change meanwhile
+        return any(start <= at < start + made.nbytes for start, made in blocks)
+
     def copy_in(self, address: int, array: Array) -> None:
         """Put the bytes of an array at an address."""
-        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+        if not self.is_pinned(array):
+            self.not_captured("a copy from memory that is not pinned")
+        source, size = array.ctypes.data, array.nbytes
+        self.do(lambda: ctypes.memmove(address, source, size))
 
     def copy_out(self, array: Array, address: int) -> None:
         """Fill an array with the bytes at an address."""
-        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+        if not self.is_pinned(array):
+            self.not_captured("a copy to memory that is not pinned")
+        target, size = array.ctypes.data, array.nbytes
+        self.do(lambda: ctypes.memmove(target, address, size))
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes."""
-        ctypes.memmove(target, source, size)
+        self.do(lambda: ctypes.memmove(target, source, size))
 
     def clear(self, address: int, size: int) -> None:
         """Set bytes to zero."""
-        ctypes.memset(address, 0, size)
+        self.do(lambda: ctypes.memset(address, 0, size))
 
     def load(self, source: str, kernels: Sequence[Signature]) -> Mapping[str, Kernel]:
         """The kernels of a module, compiled as C++."""
@@ -180,20 +225,75 @@ class HostDevice:
     def launch(self, kernel: Kernel, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Run a kernel to its end."""
         given = (ctypes.c_uint64 * max(len(words), 1))(*words)
-        with self.lock:
-            wrong = runtime().geon_host_launch(kernel.address, given, blocks, threads, kernel.meets)
+        self.do(lambda: self.run(kernel, given, blocks, threads))
+
+    def run(self, kernel: Kernel, given: Any, blocks: int, threads: int) -> None:
+        """Run a kernel; its failure loses the device for the transformer, as a GPU's would."""
+        wrong = runtime().geon_host_launch(kernel.address, given, blocks, threads, kernel.meets)
         if wrong is not None:
-            raise DeviceError(f"a kernel failed: {wrong.decode()}")
+            error = DeviceError(f"a kernel failed: {wrong.decode()}")
+            error.lost = True
+            raise error
+
+    def multiply(self, product: Multiplication) -> None:
+        """Multiply by NumPy."""
+        self.do(lambda: multiplied(product))
 
     def synchronise(self) -> None:
+        """Nothing to wait for."""
+        self.not_captured("waiting")
+
+    def mark(self) -> None:
+        """All is done at once."""
+        self.not_captured("a mark")
+
+    def passed(self, mark: Any) -> bool:
+        """All is done at once."""
+        return True
+
+    def wait(self, mark: Any) -> None:
         """Nothing to wait for."""
 
     def wait_for(self, stream: int) -> None:
         """Nothing to wait for."""
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The same calls again."""
-        return run
+        """The same work again: kernels and copies with the addresses that they were given."""
+        with self.lock:
+            recorded: list[Callable[[], Any]] = []
+            self.recorded = recorded
+            try:
+                run()
+            finally:
+                self.recorded = None
+
+        def replay() -> None:
+            for each in recorded:
+                self.do(each)
+
+        return replay
+
+
+def multiplied(product: Multiplication) -> None:
+    """Compute a product where its matrices lie."""
+    p = product
+    wide = np.float64 if p.dtype == "float64" else np.float32
+    left = matrices(p.left, p.dtype, (p.batch, p.rows, p.deep), p.left_strides)
+    right = matrices(p.right, p.dtype, (p.batch, p.deep, p.columns), p.right_strides)
+    out = matrices(p.out, p.result, (p.batch, p.rows, p.columns), p.out_strides)
+    sums = np.matmul(left.astype(wide), right.astype(wide))
+    if p.bias:
+        sums += matrices(p.bias, p.result, (p.columns,), (1,)).astype(wide)
+    np.copyto(out, sums.astype(out.dtype))
+
+
+def matrices(address: int, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """What lies at an address, with strides in elements."""
+    found = named_dtype(dtype)
+    last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    raw = (ctypes.c_uint8 * ((last + 1) * found.itemsize)).from_address(address)
+    flat = np.frombuffer(memoryview(raw), np.uint8).view(found)
+    return np.lib.stride_tricks.as_strided(flat, shape, [n * found.itemsize for n in strides])
 
 
 @cache

@@ -23,16 +23,17 @@ LEAST = 256  # turns of a loop that are worth a part of their own
 @dataclass(frozen=True, slots=True)
 class Parts:
     """How many parts ``count`` turns are cut into where there are so many ``blocks`` of them: as
-    many as fill a device, of ``LEAST`` turns at least.
+    many as make ``wanted`` blocks, which fill a device, of ``LEAST`` turns at least.
     """
 
     count: Size
     blocks: Size
+    wanted: int = WANTED
 
     def number(self, lengths: Mapping[str, int]) -> int:
         """The number of parts, from lengths alone."""
         blocks = max(evaluate(self.blocks, lengths), 1)
-        return max(min(-(-evaluate(self.count, lengths) // LEAST), WANTED // blocks), 1)
+        return max(min(-(-evaluate(self.count, lengths) // LEAST), self.wanted // blocks), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,15 @@ class Grid:
         return found if self.parts is None else found * self.parts.number(lengths)
 
 
-# The number of a pointer in the program's table, the name of an open length, or a count of parts.
-Argument = int | str | Parts
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A number that is the same for all lengths, and another one in another launch."""
+
+    value: int
+
+
+# The number of a pointer in the program's table, the name of an open length, or a number.
+Argument = int | str | Parts | Fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +76,72 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
-    """Launches, one for each ``width`` from ``first`` on, doubled until it is ``until``.
-
-    The width is a further argument, the last one. The launches take turns, and the ``last`` one is
-    that of the launch whose turn it would be.
-    """
-
-    launches: tuple[Launch, Launch]
-    last: tuple[Launch, Launch]
-    first: int
-    until: Size
-
-
-@dataclass(frozen=True, slots=True)
 class Copy:
     """``size`` bytes copied from one pointer to another."""
 
     target: int
     source: int
     size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Strides:
+    """How far apart elements of a matrix are: from batch to batch, down, and across."""
+
+    batch: Size
+    down: Size
+    across: Size
+
+    def under(self, lengths: Mapping[str, int]) -> tuple[int, int, int]:
+        """The three as integers."""
+        return (
+            evaluate(self.batch, lengths),
+            evaluate(self.down, lengths),
+            evaluate(self.across, lengths),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``rows`` times ``columns`` sums of ``deep`` products, ``batch`` times.
+
+    ``left``, ``right``, ``out`` and ``bias``, which is added along columns, are operands of a
+    contraction. ``dtype`` is that of both factors, ``result`` that of what is stored. ``ends`` says
+    that this is all; else a pass over the sums follows, which lie in scratch memory where they are
+    put ``apart``.
+    """
+
+    batch: Size
+    rows: Size
+    columns: Size
+    deep: Size
+    left: int
+    right: int
+    out: int
+    bias: int | None
+    left_strides: Strides
+    right_strides: Strides
+    out_strides: Strides
+    dtype: str
+    result: str
+    ends: bool
+    apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """A product that a library computes; its matrices are pointers, and so is where it works.
+
+    The sums are at ``works`` where they are put apart, and its working memory ``after`` them.
+    """
+
+    product: Product
+    left: int
+    right: int
+    out: int
+    bias: int | None
+    works: int
+    after: Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +164,7 @@ class Choice:
     others: tuple[Step, ...]
 
 
-Step = Launch | Rounds | Copy | Show | Choice
+Step = Launch | Copy | Show | Choice | Multiply
 
 
 # As text ------------------------------------------------------------------------------------------
@@ -122,14 +176,15 @@ def described(steps: Sequence[Step], names: Sequence[str], indent: str = "") -> 
     for step in steps:
         if isinstance(step, Launch):
             found.append(indent + launched(step, names))
-        elif isinstance(step, Rounds):
-            found.append(f"{indent}for width = {step.first}, twice that, ... below {step.until}:")
-            found += [f"{indent}    {launched(each, names)}" for each in step.launches]
-            found += [f"{indent}then {launched(each, names)}" for each in step.last]
         elif isinstance(step, Copy):
             found.append(f"{indent}{names[step.target]} = {names[step.source]}")
         elif isinstance(step, Show):
             found.append(f"{indent}print {names[step.pointer]}")
+        elif isinstance(step, Multiply):
+            bias = "" if step.bias is None else f" + {names[step.bias]}"
+            into = names[step.works if step.product.apart else step.out]
+            factors = f"{names[step.left]} times {names[step.right]}"
+            found.append(f"{indent}{into} = {factors}{bias}, by a library")
         else:
             holds = " and ".join([f"{size} >= 0" for size in step.holds])
             found.append(f"{indent}where {holds}:")
@@ -157,4 +212,6 @@ def shown_argument(argument: Argument, names: Sequence[str]) -> str:
     """An argument for people."""
     if isinstance(argument, Parts):
         return f"parts of {argument.count}"
+    if isinstance(argument, Fixed):
+        return f"{argument.value}"
     return argument if isinstance(argument, str) else names[argument]

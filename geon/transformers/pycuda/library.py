@@ -7,40 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...op_graph.affine import Size
 from ...op_graph.dtypes import FLOATS, HALVES, name_of
-from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
 from ..kernels.elements import examined
 from ..printing import c_expressions
-from ..printing.c_functions import C_TYPES, SUFFIXES
-from ..printing.parameters import Parameter
+from ..printing.c_types import C_TYPES
 from .launches import Grid
-from .naming import Doubled, Function, KernelNames, Moved, Part
+from .naming import KernelNames, Moved, Part
+from .sorting import around, key_of, sort_parts
 from .teams import Team, Value
 
 THREADS = 256
-CHUNK = 32  # neighbours that are put in order by comparing each with all
-WIDTH = Parameter("width", "int64_t", "width", False)
-POSITION = 4  # bytes of a position on its way through a sort
 
 
 def library_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
     """The functions of kernel ``number``, which is an op of the library."""
-    return LIBRARY[key_of(op)](op, names, number)
+    return LIBRARY[name_in_library(op)](op, names, number)
 
 
-def key_of(op: Op) -> str:
+def name_in_library(op: Op) -> str:
     """What the library knows an op by."""
     name = op.primitive.name
     return f"{name}_{op.attrs[1]}" if name == "scatter" else name
-
-
-def around(op: Op, at: int) -> tuple[Size, Size, Size]:
-    """The lengths of a contiguous value seen as (outer, axis, inner)."""
-    lengths = op.axes.lengths
-    return product(lengths[:at]), lengths[at], product(lengths[at + 1 :])
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -50,10 +39,11 @@ def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
     """Whether the smallest or the largest position lies outside."""
     found = examined(op)
     length = names.length(op.attrs[0])
+    lowest = f"-({length})" if op.attrs[1] else "0"
     low, high = names.memory(found[0]), names.memory(found[-1])
     body = [
         f"const int64_t low = (int64_t)*{low}, high = (int64_t)*{high};",
-        f"if (low >= -({length}) && high < {length}) return;",
+        f"if (low >= {lowest} && high < {length}) return;",
         "failed[1] = low;",
         "failed[2] = high;",
         f"failed[0] = {number + 1};",
@@ -211,113 +201,12 @@ def _prefix(op: Op, names: KernelNames, number: int) -> list[Part]:
 # Order --------------------------------------------------------------------------------------------
 
 
-def _key(x: Op, names: KernelNames, text: str) -> tuple[str, str]:
-    """The type of an element's key, and its text."""
-    dtype = name_of(x.dtype)
-    helper = f"geon_key_{SUFFIXES[dtype]}"
-    names.calls([helper])
-    return f"uint{8 * x.dtype.itemsize}_t", f"{helper}({text})"
-
-
-def _sorted(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """Positions in the order of the elements there, merged run by run; equal ones as they lie.
-
-    Each element finds its place in a pair of runs by how many of the other run come before it.
-    """
-    x, name = op.args[0], op.primitive.name
-    at = x.axes.index(op.attrs[0])
-    outer, n, inner = around(x, at)
-    kept = op.axes.lengths[at] if name == "top_k" else n
-    x_name, out = names.memory(x), names.memory(op)
-    key_type, key = _key(x, names, f"{x_name}[line_start + (int64_t)(k) * inner]")
-    descending = "~" if name == "top_k" else ""
-    size = x.axes.size
-    works, half = names.scratch(), names.length(size * POSITION)
-    buffers = [f"((uint32_t *){works})", f"((uint32_t *)({works} + {half}))"]
-    head = [
-        f"const int64_t n = {names.length(n)}, inner = {names.length(inner)};",
-        "const int64_t column = at % inner, place = at / inner % n;",
-        "const int64_t line_start = at / inner / n * n * inner + column;",
-        f"#define KEY(k) (({key_type}){descending}{key})",
-    ]
-    at_line = [f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
-               f"if (at >= {names.length(size)}) return;"]  # fmt: skip
-    chunks = [
-        *at_line,
-        *head,
-        f"const int64_t start = place / {CHUNK} * {CHUNK};",
-        f"const int64_t end = start + {CHUNK} < n ? start + {CHUNK} : n;",
-        f"const {key_type} mine = KEY(place);",
-        "int64_t before = 0;",
-        "for (int64_t other = start; other < end; other++) {",
-        f"    const {key_type} its = KEY(other);",
-        "    before += its < mine || (its == mine && other < place);",
-        "}",
-        f"{buffers[0]}[line_start + (start + before) * inner] = (uint32_t)place;",
-        "#undef KEY",
-    ]
-
-    def merge(source: str, target: str) -> list[str]:
-        return [
-            *at_line,
-            *head,
-            f"const uint32_t position = {source}[line_start + place * inner];",
-            f"const {key_type} mine = KEY(position);",
-            "const int64_t start = place / (2 * width) * (2 * width), middle = start + width;",
-            "const bool left = place < middle;",
-            "int64_t low = left ? middle : start;",
-            "int64_t high = left ? start + 2 * width : middle;",
-            "low = low < n ? low : n;",
-            "high = high < n ? high : n;",
-            "const int64_t first = low;",
-            "while (low < high) {",
-            "    const int64_t half = (low + high) / 2;",
-            f"    const uint32_t there = {source}[line_start + half * inner];",
-            f"    const {key_type} its = KEY(there);",
-            "    if (its < mine || (its == mine && !left)) low = half + 1;",
-            "    else high = half;",
-            "}",
-            "const int64_t own = left ? place - start : place - middle;",
-            f"{target}[line_start + (start + own + low - first) * inner] = position;",
-            "#undef KEY",
-        ]
-
-    def last(source: str) -> list[str]:
-        element = f"{source}[line_start + place * inner]"
-        value = f"{x_name}[line_start + (int64_t){element} * inner]" if name == "sort" else element
-        kept_text = names.length(kept)
-        start = f"at / inner / n * ({kept_text}) * inner + column"
-        return [
-            *at_line,
-            *head[:3],
-            f"if (place >= {kept_text}) return;",
-            f"{out}[{start} + place * inner] = {value};",
-        ]
-
-    grid = Grid(size, THREADS)
-    merges = [merge(*buffers), merge(*reversed(buffers))]
-    lasts = [last(buffer) for buffer in buffers]
-
-    def made(body: list[str], width: bool = False) -> Function:
-        return names.function(body, grid, THREADS, False, [WIDTH] if width else [])
-
-    return [
-        made(chunks),
-        Doubled(
-            (made(merges[0], True), made(merges[1], True)),
-            (made(lasts[0]), made(lasts[1])),
-            CHUNK,
-            n,
-        ),
-    ]
-
-
 def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
     """The position of each line's extreme, the first of those equal: a block looks at a line."""
     x, least = op.args[0], op.primitive.name == "argmin"
     outer, n, inner = around(x, positions(op)[0])
     x_name, out = names.memory(x), names.memory(op)
-    key_type, key = _key(x, names, "x")
+    key_type, key = key_of(x, names, "x")
     flip = f"x != x ? {key} : ({key_type})~{key}" if least else key
     team = Team(THREADS, THREADS)
     best = Value(
@@ -349,9 +238,9 @@ def _extreme(op: Op, names: KernelNames, number: int) -> list[Part]:
 
 LIBRARY: dict[str, Callable[[Op, KernelNames, int], list[Part]]] = {
     "checked": _checked,
-    "sort": _sorted,
-    "argsort": _sorted,
-    "top_k": _sorted,
+    "sort": sort_parts,
+    "argsort": sort_parts,
+    "top_k": sort_parts,
     "argmax": _extreme,
     "argmin": _extreme,
     "cumsum": _prefix,
@@ -359,4 +248,3 @@ LIBRARY: dict[str, Callable[[Op, KernelNames, int], list[Part]]] = {
     "scatter_set": _scatter,
     "scatter_add": _scatter,
 }
-SORTS = frozenset(("sort", "argsort", "top_k"))

@@ -15,7 +15,7 @@ from ..lowering.schedule import Kernel
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
 from .dialect import ThreadLanes
-from .launches import Grid
+from .launches import Grid, Product
 
 NAME = "KERNEL"  # stands for the name of a function until the module gives it one
 FAILED = Parameter("failed", "int64_t", ("report", None))
@@ -39,17 +39,6 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubled:
-    """Two functions that take turns, each given a width as its last parameter, and for each of them
-    the function that goes on from there: see ``Rounds``."""
-
-    functions: tuple[Function, Function]
-    last: tuple[Function, Function]
-    first: int
-    until: Size
-
-
-@dataclass(frozen=True, slots=True)
 class Either:
     """Parts that run where none of the sizes in ``holds`` is negative, else others."""
 
@@ -67,7 +56,20 @@ class Moved:
     size: Size
 
 
-Part = Function | Doubled | Either | Moved
+@dataclass(frozen=True, slots=True)
+class Multiplied:
+    """A product that a library computes, with the places of its matrices: see ``Multiply``."""
+
+    product: Product
+    left: Place
+    right: Place
+    out: Place
+    bias: Place | None
+    works: Place
+    after: Size
+
+
+Part = Function | Either | Moved | Multiplied
 
 
 class KernelNames(Parameters):
@@ -109,12 +111,16 @@ class KernelNames(Parameters):
         meets: bool,
         further: Sequence[Parameter] = (),
         files: tuple[str, ...] = (),
+        together: int = 1,
     ) -> Function:
-        """The function that runs these statements."""
+        """The function that runs these statements; so many blocks ``together`` must fit a
+        processor of the device.
+        """
         parameters = [*self.parameters, *further]
         places = [p.place for p in parameters if p.pointer]
         declared = ", ".join(declaration(p, places.count(p.place) == 1) for p in parameters)
-        head = f'extern "C" __global__ void __launch_bounds__({threads}) {NAME}({declared})'
+        bounds = f"{threads}, {together}" if together > 1 else f"{threads}"
+        head = f'extern "C" __global__ void __launch_bounds__({bounds}) {NAME}({declared})'
         guard = ["    if (*failed) return;"] if self.guarded else []
         lines = [head, "{", *guard, *indented(body), "}", ""]
         calls = tuple(self.called)

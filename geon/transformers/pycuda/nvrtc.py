@@ -6,6 +6,7 @@ import shutil
 import site
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,42 @@ FLAGS = ("--fmad=false", "--std=c++17")
 CURE = "pip install 'geon[cuda]', or install the CUDA toolkit"
 
 
-def compiled(source: str, architecture: str) -> bytes:
-    """The cubin of a module; ``DeviceError`` where there is no compiler, or it refuses the text."""
+@cache
+def find_nvrtc() -> tuple[Any, str] | None:
+    """cuda-bindings' NVRTC and its version; None where there is none, or its library is missing."""
     try:
         from cuda.bindings import nvrtc
-    except ImportError:
+
+        status, *version = nvrtc.nvrtcVersion()
+    except Exception:  # what the bindings raise where the library is not found is not documented
+        return None
+    return (nvrtc, ".".join(map(str, version))) if int(status) == 0 else None
+
+
+@cache
+def compiler() -> str:
+    """What compiles, with its version; empty where there is nothing."""
+    found, nvcc = find_nvrtc(), find_nvcc()
+    if found is not None:
+        return f"NVRTC {found[1]}"
+    if nvcc is None:
+        return ""
+    done = subprocess.run([nvcc, "--version"], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if "release" in line]
+    return f"{nvcc}: {lines[0] if lines else done.stdout}"
+
+
+def identity(architecture: str) -> tuple[str, ...]:
+    """What a binary depends on beside its text."""
+    return architecture, compiler(), *FLAGS
+
+
+def compiled(source: str, architecture: str) -> bytes:
+    """The cubin of a module; ``DeviceError`` where there is no compiler, or it refuses the text."""
+    found = find_nvrtc()
+    if found is None:
         return by_nvcc(source, architecture)
-    return by_nvrtc(nvrtc, source, architecture)
+    return by_nvrtc(found[0], source, architecture)
 
 
 def find_nvcc() -> str | None:

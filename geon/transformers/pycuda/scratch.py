@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate, product
 from ...op_graph.op_graph import Op
+from ..kernels.contraction import Contraction
 from ..kernels.lower import Work
 from ..kernels.types import Call, Nest
 from ..lowering.schedule import Schedule
 from ..lowering.scratch import Scratch
 from .columns import STATE, TEAM, blocks_of, cut, most_bytes, states
+from .contractions import cut_deep, results, tiles_of
 from .launches import LEAST, Parts
-from .library import POSITION, SORTS
 from .nests import SLOTS, parts_bytes, slot_bytes
+from .sorting import SORTS, memory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,27 @@ class Columns:
         return self.states * self.lines * STATE + self.bound
 
 
+@dataclass(frozen=True, slots=True)
+class PartSums:
+    """So many ``bytes`` for each of the parts that long sums are cut into, where there are some."""
+
+    parts: Parts
+    size: Size
+    bound: int
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all parts; none where sums are not cut."""
+        number = self.parts.number(lengths)
+        return number * evaluate(self.size, lengths) if number > 1 else 0
+
+    def most(self, threads: int) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        if isinstance(self.size, int):
+            return min(self.bound, self.parts.wanted * self.size)
+        return self.bound
+
+
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """The scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
@@ -88,9 +111,20 @@ def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
 def _of(work: Work) -> Scratch | None:
     if isinstance(work, Nest):
         return _of_nest(work)
+    if isinstance(work, Contraction):
+        return _of_contraction(work)
     if isinstance(work, Call) and work.op.primitive.name in SORTS:
-        return Bytes(2 * work.op.args[0].axes.size * POSITION)
+        return memory_of(work.op)
     return None
+
+
+def _of_contraction(work: Contraction) -> Scratch | None:
+    """The parts of long sums."""
+    parts, tiles = cut_deep(work), tiles_of(work)
+    if parts is None:
+        return None
+    size = work.dtype.itemsize
+    return PartSums(parts, results(work) * size, parts.wanted * tiles.rows * tiles.columns * size)
 
 
 def _of_nest(nest: Nest) -> Scratch | None:

@@ -11,18 +11,23 @@ from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..linking import Linking
-from ..lowering.fusion import loop_groups
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout, Target
 from . import gpu, host
+from .calls import CudaCall
 from .completeness import lacks
 from .device import Device
 from .emit import make_module
-from .library import SORTS
+from .grouping import groups
 from .memory import DeviceMemory
+from .products import with_library
 from .program import CudaProgram
+from .record import load, record_of, save
 from .scratch import scratch_of
+from .sorting import SORTS
+
+PRODUCTS = ("generated", "cublaslt")  # what computes large products of matrices
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
@@ -44,7 +49,7 @@ TARGET = Target(
         **{row.name: tuple(range(8)) for row in PRIMITIVES.values() if row.cost == "kernel"},
         "print": (0,),
     },
-    group=loop_groups,
+    group=groups,
     last=LAST,
     scratch=scratch_of,
     lacks=lacks,
@@ -57,9 +62,14 @@ class CudaTransformer(Transformer):
 
     target = TARGET
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, products: str = "generated") -> None:
+        if products not in PRODUCTS:
+            raise ArgumentError(f"products={products!r} is none of {', '.join(PRODUCTS)}")
+        self.device, self.library = device, products != "generated"
         super().__init__()
+        if self.library:
+            name = f"{self.target.name}, products by {products}"
+            self.target = dataclasses.replace(self.target, name=name, scratch=with_library)
 
     def make_memory(self) -> DeviceMemory:
         """The memory of the device."""
@@ -67,29 +77,47 @@ class CudaTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The CUDA text of a plan."""
-        return make_module(plan, linking, annotate).source
+        return make_module(plan, linking, annotate, self.library).source
 
     def compile(self, plan: Plan, linking: Linking) -> CudaProgram:
         """The module of a plan, compiled and loaded."""
-        return CudaProgram(plan, make_module(plan, linking, annotate=False), self.device)
+        module = make_module(plan, linking, annotate=False, library=self.library)
+        return CudaProgram(record_of(plan, module), self.device)
+
+    def recall(self, key: str) -> CudaProgram | None:
+        """The program that some process compiled under this key."""
+        found = load(key)
+        return None if found is None else CudaProgram(found, self.device)
+
+    def keep(self, key: str, program: CudaProgram) -> None:
+        """Let other processes have the program."""
+        save(key, program.record)
 
     def make_call(self, stages: Stages) -> Any:
         """A callable from arrays to arrays, which the program moves to the device and back."""
-        return self.link(stages.compiled.functions, stages)
+        call = self.link(stages.compiled.functions, stages, kind=CudaCall)
+        assert isinstance(call, CudaCall)
+        call.on_device = stages.request.on_device
+        return call
 
 
 class PyCudaTransformer(CudaTransformer):
     """Runs computations on an NVIDIA GPU, that of number ``device``.
 
-    Raises ``DeviceError`` where there is none, or PyCUDA is missing.
+    ``products`` says what computes large products of matrices: kernels that are generated, or
+    "cublaslt", NVIDIA's library. Raises ``DeviceError`` where there is no GPU, or a package is
+    missing.
     """
 
-    def __init__(self, device: int = 0) -> None:
+    def __init__(self, device: int = 0, products: str = "generated") -> None:
         if not isinstance(device, int) or isinstance(device, bool):
             raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
-        super().__init__(gpu.device(device))
+        super().__init__(gpu.device(device), products)
+        if self.library:
+            gpu.device(device).load_products()
         if device:
-            self.target = dataclasses.replace(TARGET, name=f"pycuda, device {device}")
+            name = f"{self.target.name}, device {device}"
+            self.target = dataclasses.replace(self.target, name=name)
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -100,15 +128,17 @@ class PyCudaTransformer(CudaTransformer):
 class CudaOnHost(CudaTransformer):
     """Runs CUDA's kernels on the CPU: slow, and the same as on a GPU. For tests.
 
-    ``checks`` are those of ``HostDevice``: "races" or "memory".
+    ``checks`` are those of ``HostDevice``: "races" or "memory". With ``products="cublaslt"`` NumPy
+    does what that library does on a GPU.
     """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")
 
-    def __init__(self, checks: str = "") -> None:
-        super().__init__(host.device(checks))
+    def __init__(self, checks: str = "", products: str = "generated") -> None:
+        super().__init__(host.device(checks), products)
         if checks:
-            self.target = dataclasses.replace(TARGET, name=f"cuda-on-host, {checks}")
+            name = f"{self.target.name}, {checks}"
+            self.target = dataclasses.replace(self.target, name=name)
 
     @classmethod
     def unavailable(cls) -> str | None:

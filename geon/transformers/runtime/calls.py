@@ -108,6 +108,7 @@ class Call:
         self.open = any(not isinstance(d, int) for *_, dims in inputs for d in dims)
         self.lock = threading.Lock()
         self.defaults: dict[str, int] | None = None
+        self.origins: dict[str, str] = {}  # what set each of these
         self.bindings: dict[tuple[Any, ...], Binding] = {}
         self.free: deque[Workspace] = deque()
 
@@ -286,12 +287,12 @@ class Call:
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
         lengths.update(self.state.foreseen(self.slots, lengths))
-        self.laid_out(lengths)  # before anything is allocated
+        self.laid_out(lengths, arrays)  # before anything is allocated
         self.state.ensure(self.slots, self.read, lengths)
         epoch = self.state.epoch
         lengths = self.bind_lengths(arrays)
         self.check_guards(lengths)
-        offsets, total = self.laid_out(lengths)
+        offsets, total = self.laid_out(lengths, arrays)
         binding = Binding(lengths, offsets, total, epoch)
         with self.lock:
             while len(self.bindings) >= BINDINGS_KEPT:
@@ -299,27 +300,36 @@ class Call:
             self.bindings[key] = binding
         return binding
 
-    def laid_out(self, lengths: dict[str, int]) -> tuple[Sequence[int], int]:
+    def laid_out(
+        self, lengths: dict[str, int], arrays: Sequence[Array]
+    ) -> tuple[Sequence[int], int]:
         """The offsets of arena buffers, and the bytes of the arena; ``SizeError`` if too many."""
         sizes, lifetimes, rest = self.sizes(lengths)
         offsets, total = place(sizes, lifetimes, self.alignment)
         try:
-            most, has = self.state.memory.room()
-            held = max([space.size for space in list(self.free)], default=0)  # is used again
-            check_size(total + rest, "this computation", (most + max(held, 0), has))
+            room = self.state.memory.room()
+            held = max([self.reusable(space) for space in list(self.free)], default=0)
+            if not self.state.memory.on_host:  # where inputs of the host are copied to
+                rest += sum([array.nbytes for array in arrays if isinstance(array, np.ndarray)])
+            room = room._replace(most=room.most + max(held, 0))
+            check_size(total + rest, "this computation", room)
         except SizeError as error:
             error.lengths = lengths
             raise
         return offsets, total
+
+    def reusable(self, space: Workspace) -> int:
+        """The bytes that a call in this workspace need not ask for again."""
+        return space.size
 
     def bind_lengths(self, arrays: Sequence[Array]) -> dict[str, int]:
         """The integer of every open name; ``FeedError`` where two places disagree."""
         with self.lock:
             if self.defaults is None:
                 self.defaults = dict(self.state.defaults())
+                self.origins = {name: self.state.default_origin(name) for name in self.defaults}
         lengths = Lengths({**self.defaults, **self.fixed})
-        origin = dict.fromkeys(self.defaults, "the default set by axis.length")
-        origin.update(dict.fromkeys(self.fixed, "lengths="))
+        origin = {**self.origins, **dict.fromkeys(self.fixed, "lengths=")}
         held = [(s.label, s.dims, s.shape) for s in self.slots if s.value is not None]
         given = [
             (label, dims, array.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import AxisError, SizeError
 
@@ -26,12 +26,17 @@ class Lengths(dict[str, int]):
     """The integers of open names; one that is missing raises ``AxisError``."""
 
     def __missing__(self, name: str) -> int:
-        error = AxisError(
-            f"nothing gives the open length {name}: no data of this call have it; set the axis's "
-            f"length, or give lengths={{{name}: ...}} to transformer.computation"
-        )
+        error = AxisError(ungiven(name))
         error.open_name = name
         raise error
+
+
+def ungiven(name: str) -> str:
+    """What to say where nothing gives an open length."""
+    return (
+        f"nothing gives the open length {name}: no data of this call have it; set the axis's "
+        f"length, or give lengths={{{name}: ...}} to transformer.computation"
+    )
 
 
 def known(dim: Any, lengths: Mapping[str, int]) -> bool:
@@ -51,16 +56,24 @@ def open_sizes(dims: Sequence[Any], shape: Sequence[int]) -> Iterator[tuple[str,
             yield dim.text, size
 
 
-def check_size(size: int, what: str, room: tuple[int, str]) -> None:
+class Room(NamedTuple):
+    """How many bytes a memory has, that in words, the error for more, and what further helps."""
+
+    most: int
+    has: str
+    error: type[SizeError] = SizeError
+    cure: str = ""
+
+
+def check_size(size: int, what: str, room: Room) -> None:
     """Raise ``SizeError`` for a size beyond 63 bits or beyond the room that a memory has."""
     if size > MAX_BYTES:
         raise SizeError(
             f"{what} needs {size:,} bytes, more than a 64-bit size can say; nothing was allocated. "
             "Use smaller lengths"
         )
-    most, has = room
-    if size > most:
-        raise SizeError(
-            f"{what} needs {size:,} bytes and {has}; nothing was allocated. Use smaller lengths or "
-            "a smaller batch"
+    if size > room.most:
+        raise room.error(
+            f"{what} needs {size:,} bytes and {room.has}; nothing was allocated. Use smaller "
+            f"lengths or a smaller batch{room.cure}"
         )

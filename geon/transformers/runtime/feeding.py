@@ -55,14 +55,28 @@ def make_feed(
             made = convert(by_name(value, names, label), dtype, label)
         if made.ndim != ndim or any(made.shape[k] != n for k, n in fixed):
             raise FeedError(
-                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}: one "
-                "dimension for each axis, in their order"
+                f"{label} was given an array of shape {made.shape}; it needs {shown(dims)}: "
+                f"{misfit(names, dims, made.shape)}"
             )
         if made.flags.num & READABLE != READABLE:
             made = np.ascontiguousarray(made).reshape(made.shape)
         return made
 
     return feed
+
+
+def misfit(names: Sequence[str], dims: Sequence[Any], shape: Sequence[int]) -> str:
+    """Which axes do not fit data of this shape, and what to give."""
+    if len(shape) != len(dims):
+        return "one dimension for each axis, in their order"
+    wrong = [
+        f"axis {name} has length {length} and dimension {k} of the data {size}"
+        for k, (name, length, size) in enumerate(zip(names, dims, shape, strict=True))
+        if isinstance(length, int) and length != size
+    ]
+    fits = sorted(shape) == sorted(dims) if all(isinstance(n, int) for n in dims) else False
+    cure = "transpose the data" if fits else "give data of these lengths"
+    return f"{'; '.join(wrong)}; {cure}, dimensions in the order of the axes"
 
 
 def make_device_feed(

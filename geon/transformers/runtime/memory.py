@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .dims import Room
+
 Array = np.ndarray[Any, Any]
 
 
@@ -50,7 +52,7 @@ class Memory(Protocol):
         None where it does not: then it is fed as an array.
         """
 
-    def room(self) -> tuple[int, str]:
+    def room(self) -> Room:
         """How many bytes may be asked for, and that in words: "this machine has ..."."""
 
 
@@ -85,10 +87,10 @@ class HostMemory:
     def shown(self, value: Any) -> None:
         """Arrays are fed as they are."""
 
-    def room(self) -> tuple[int, str]:
+    def room(self) -> Room:
         """All of the machine's memory: what others have of it may be given back, or swapped."""
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return found, f"this machine has {found:,}"
+        return Room(found, f"this machine has {found:,}")
 
 
 HOST = HostMemory()

@@ -26,17 +26,20 @@ from .slot import Slot as Slot
 class State:
     """The storage of a transformer: one value for each variable, and the lock that calls take.
 
-    ``defaults`` gives the default lengths of open names, ``memory`` is where values lie. Locks are
-    taken in this order: ``lock``, then ``access``.
+    ``defaults`` gives the default lengths of open names, ``default_origin`` what set one of them,
+    ``memory`` is where values lie. Locks are taken in this order: ``lock``, then ``access``.
     """
 
     def __init__(
-        self, defaults: Callable[[], Mapping[str, int]] = dict, memory: Memory = HOST
+        self,
+        defaults: Callable[[], Mapping[str, int]] = dict,
+        memory: Memory = HOST,
+        default_origin: Callable[[str], str] = "the default length of {}".format,
     ) -> None:
         self.memory = memory
         self.access = ReadersWriterLock()
         self.lock = threading.RLock()
-        self.defaults = defaults
+        self.defaults, self.default_origin = defaults, default_origin
         self.slots: list[Slot] = []
         self.starting: list[Slot] = []
         self.tentative: list[Slot] = []  # got memory in a call that has not succeeded yet
@@ -85,7 +88,7 @@ class State:
                     ("the call, lengths= or axis.length", lengths),
                 ]
                 if name not in lengths and name not in held:
-                    places.append(("axis.length", self.defaults()))
+                    places.append((self.default_origin(name), self.defaults()))
                 sizes = [(where, source[name]) for where, source in places if name in source]
                 for where, size in sizes[1:]:
                     if size != sizes[0][1]:

@@ -51,6 +51,9 @@ struct Fiber {
     void *place;
     Wait wait;
     uint64_t exchanged[2];
+    struct alignas(16) {
+        unsigned char bytes[32];
+    } shown[2]; /* to all of its warp */
     unsigned turn, blocks_met, warps_met; /* how often it has passed a barrier of its block, warp */
 };
 Fiber fibers[MOST];
@@ -173,6 +176,21 @@ uint64_t geon_host_exchange(uint64_t value, int bits)
     pause(AT_WARP);
     threadIdx.x = current;
     return other < fiber_count ? fibers[other].exchanged[turn] : value;
+}
+
+/* Shows bytes, 32 at most, to the threads of the warp, and waits until each has shown its own. */
+void geon_host_show(const void *bytes, unsigned count)
+{
+    memcpy(fibers[current].shown[fibers[current].turn++ & 1].bytes, bytes, count);
+    pause(AT_WARP);
+    threadIdx.x = current;
+}
+
+/* What a thread of the warp has shown last. */
+const void *geon_host_shown(unsigned lane)
+{
+    const Fiber &other = fibers[current / WARP * WARP + lane];
+    return other.shown[(fibers[current].turn - 1) & 1].bytes;
 }
 
 /* Runs a kernel; gives what went wrong, or nothing. */

@@ -41,6 +41,7 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_UNROLL_10 _Pragma("unroll 10")
 #define GEON_FMA_F32(a, b, c) fmaf(a, b, c)
 #define GEON_FMA_F64(a, b, c) fma(a, b, c)
+#define GEON_EXACT_QUOTIENT 0x1p53
 #ifndef __FMA__
 #define __FMA__ 1 /* for the formulas that need a product's error */
 #endif

@@ -1,36 +1,47 @@
-/* The products of two tiles in shared memory, added to the sums of a thread. Each thread has EACH
-   rows and columns of the result, SIDE apart. */
-template <class T, int DEPTH, int SIDE, int EACH, int WIDTH>
-GEON_INLINE void geon_multiply_tiles(const T (&left_tile)[DEPTH][WIDTH],
-                                     const T (&right_tile)[DEPTH][WIDTH], T (&sums)[EACH][EACH],
+/* The products of two tiles in shared memory, added to the sums of a thread. Each thread has fours
+   of rows and of columns of the result, `APART` from four to four. */
+template <int APART, class T, int HIGH, int WIDE, int DEPTH, int LEFT, int RIGHT>
+GEON_INLINE void geon_multiply_tiles(const T (&left_tile)[DEPTH][LEFT],
+                                     const T (&right_tile)[DEPTH][RIGHT], T (&sums)[HIGH][WIDE],
                                      int down, int across)
 {
+#pragma unroll 4
     for (int k = 0; k < DEPTH; k++) {
-        T left[EACH], right[EACH];
+        T left[HIGH], right[WIDE];
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            left[i] = left_tile[k][down + SIDE * i];
-            right[i] = right_tile[k][across + SIDE * i];
-        }
+        for (int i = 0; i < HIGH; i += 4)
+            geon_read_four(left + i, &left_tile[k][4 * down + i / 4 * APART]);
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
+        for (int j = 0; j < WIDE; j += 4)
+            geon_read_four(right + j, &right_tile[k][4 * across + j / 4 * APART]);
 #pragma unroll
-            for (int j = 0; j < EACH; j++)
+        for (int i = 0; i < HIGH; i++) {
+#pragma unroll
+            for (int j = 0; j < WIDE; j++)
                 sums[i][j] = geon_multiply_add(left[i], right[j], sums[i][j]);
         }
     }
 }
 
 /* Sums of a block of terms moved to totals. */
-template <class T, int EACH>
-GEON_INLINE void geon_add_up(double (&totals)[EACH][EACH], T (&sums)[EACH][EACH])
+template <class T, int HIGH, int WIDE>
+GEON_INLINE void geon_add_up(double (&totals)[HIGH][WIDE], T (&sums)[HIGH][WIDE])
 {
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
+    for (int i = 0; i < HIGH; i++) {
 #pragma unroll
-        for (int j = 0; j < EACH; j++) {
+        for (int j = 0; j < WIDE; j++) {
             totals[i][j] += sums[i][j];
             sums[i][j] = 0;
         }
     }
 }
+
+/* The rows, or columns, of a thread: fours of them, APART from four to four. */
+template <int APART> struct geon_fours {
+    int64_t first;
+    __device__ __forceinline__ int64_t operator()(int k) const
+    {
+        return first + k % 4 + k / 4 * APART;
+    }
+};

@@ -1,0 +1,193 @@
+"""Names that people try: what another library calls it, and what geon does.
+
+A name that geon lacks is looked up here, and the error says what to write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .operators import SYNTAX
+
+if TYPE_CHECKING:
+    from .op_graph import Op
+
+# Of the module: what is written geon.NAME elsewhere.
+FUNCTIONS = {
+    "abs": "geon.absolute(x), or abs(x)",
+    "allclose": "geon.all(geon.absolute(x - y) <= tolerance)",
+    "amax": "geon.max(x, A)",
+    "amin": "geon.min(x, A)",
+    "arange": "geon.iota(axis), which counts along an axis",
+    "arccos": "geon.acos(x)",
+    "arccosh": "geon.acosh(x)",
+    "arcsin": "geon.asin(x)",
+    "arcsinh": "geon.asinh(x)",
+    "arctan": "geon.atan(x)",
+    "arctan2": "geon.atan2(y, x)",
+    "arctanh": "geon.atanh(x)",
+    "array": "geon.constant(values, axes=[...])",
+    "as_tensor": "geon.constant(values, axes=[...])",
+    "asarray": "geon.constant(values, axes=[...])",
+    "average": "geon.mean(x, A)",
+    "axes": "x.axes, and geon.Axes(...) for new ones",
+    "backward": "geon.deriv(loss, variables), which gives the derivatives as expressions",
+    "bmm": "geon.dot(x, y, over=A): other axes that both have stay, as a batch does",
+    "cat": "geon.concat([x, y], A)",
+    "checkpoint": "transformer.save(path)",
+    "clamp": "geon.clip(x, low, high)",
+    "compile": "transformer.computation(results, *placeholders)",
+    "concatenate": "geon.concat([x, y], A)",
+    "cond": "geon.where(condition, x, y)",
+    "convolve": "sums of slices, or geon.dot over an axis of windows",
+    "cross_entropy": "geon.cross_entropy_multi(geon.softmax(scores, A), wanted)",
+    "device_put": "transformer.set(variable, array)",
+    "diff": "x[{A: slice(1, None)}] - x[{A: slice(None, -1)}], under one axis name",
+    "div": "geon.divide(x, y), or x / y",
+    "divmod": "divmod(x, y)",
+    "dropout": "geon.where(stream.bernoulli(x.axes, p=keep) > 0, x / keep, 0), of a geon.Random",
+    "dtype": "x.dtype",
+    "einsum": "geon.contract([x, y], [A, B]), whose second argument are the axes to keep, by name",
+    "embedding": "geon.gather(table, tokens, axis)",
+    "expand_dims": "geon.expand(x, axis)",
+    "eye": "geon.onehot(geon.iota(A), B)",
+    "floor_divide": "geon.floordivide(x, y), or x // y",
+    "full": "geon.constant(value, axes=[...])",
+    "full_like": "geon.constant(value, axes=x.axes)",
+    "function": "transformer.computation(results, *placeholders)",
+    "grad": "geon.deriv(y, x)",
+    "gradient": "geon.deriv(y, x)",
+    "gradients": "geon.deriv(y, x)",
+    "hstack": "geon.concat([x, y], A)",
+    "identity": "geon.onehot(geon.iota(A), B)",
+    "inner": "geon.dot(x, y)",
+    "Input": "geon.placeholder(axes)",
+    "input": "geon.placeholder(axes)",
+    "invert": "geon.bitwise_not(x), or ~x",
+    "jacfwd": "geon.jacobian(y, x)",
+    "jacrev": "geon.jacobian(y, x)",
+    "jit": "transformer.computation(results, *placeholders)",
+    "layer_norm": "(x - geon.mean(x, A)) / geon.sqrt(geon.variance(x, A) + epsilon)",
+    "linalg": "geon.dot and geon.contract for products; there are no decompositions yet",
+    "linspace": "low + geon.iota(axis) * step",
+    "load": "transformer.restore(path)",
+    "log_sum_exp": "geon.logsumexp(x, A)",
+    "logit": "geon.log(x) - geon.log1p(-x)",
+    "matmul": "geon.dot(x, y, over=A), or x @ y",
+    "moveaxis": "geon.reorder(x, axes)",
+    "mse_loss": "geon.mean(geon.square(y - t))",
+    "mul": "geon.multiply(x, y), or x * y",
+    "ndim": "len(x.axes)",
+    "neg": "geon.negative(x), or -x",
+    "newaxis": "geon.expand(x, axis)",
+    "nn": "plain functions of variables: geon.dot(x, w) + b is a layer",
+    "no_grad": "geon.stop_gradient(x)",
+    "norm": "geon.L2_norm(x, A)",
+    "one_hot": "geon.onehot(x, axis)",
+    "ones": "geon.constant(1.0, axes=[...])",
+    "ones_like": "geon.constant(1.0, axes=x.axes)",
+    "optim": "geon.assign(w, w - rate * geon.deriv(loss, w)) is a step",
+    "Parameter": "geon.Variable(axes, initial_value=...)",
+    "parameter": "geon.Variable(axes, initial_value=...)",
+    "permute": "geon.reorder(x, axes)",
+    "pow": "geon.power(x, y), or x ** y",
+    "rand": "geon.Random(seed).uniform(axes)",
+    "randint": "geon.floor(stream.uniform(axes) * n), of a geon.Random",
+    "randn": "geon.Random(seed).normal(axes)",
+    "random": "geon.Random(seed), whose methods draw",
+    "remainder": "geon.mod(x, y), or x % y",
+    "repeat": "geon.broadcast(x, axes), or geon.gather(x, positions, A)",
+    "reshape": "geon.flatten(x, axes, axis) and geon.unflatten(x, axis, axes)",
+    "roll": "geon.gather(x, (geon.iota(A) + n) % A.length, A)",
+    "save": "transformer.save(path)",
+    "scan": "a Python loop over the steps, each on a slice x[{T: t}]",
+    "select": "geon.where(condition, x, y)",
+    "shape": "x.axes, or x.shape for the lengths",
+    "size": "geon.tensor_size(x)",
+    "split": "slices: x[{A: slice(0, n)}]",
+    "squeeze": "x[{A: 0}]",
+    "standard_deviation": "geon.std(x, A)",
+    "sub": "geon.subtract(x, y), or x - y",
+    "swapaxes": "geon.reorder(x, axes)",
+    "swish": "geon.silu(x)",
+    "take": "geon.gather(x, positions, A)",
+    "take_along_axis": "geon.take_along(x, index, A)",
+    "tensor": "geon.constant(values, axes=[...])",
+    "tensordot": "geon.dot(x, y, over=axes)",
+    "tile": "geon.broadcast(x, axes)",
+    "transpose": "geon.reorder(x, axes); operations match axes by name and need no transpose",
+    "tril": "geon.where(geon.iota(A) >= geon.iota(B), x, 0)",
+    "triu": "geon.where(geon.iota(A) <= geon.iota(B), x, 0)",
+    "true_divide": "geon.divide(x, y), or x / y",
+    "unsqueeze": "geon.expand(x, axis)",
+    "unstack": "slices: [x[{A: i}] for i in range(n)]",
+    "value_and_grad": "transformer.computation([loss, *geon.deriv(loss, variables)], ...)",
+    "var": "geon.variance(x, A)",
+    "vmap": "nothing: give a tensor one more axis, and all that is made of it has that axis",
+    "vstack": "geon.concat([x, y], A)",
+    "while_loop": "a Python loop where the number of steps is known",
+    "xlogy": "geon.where(x == 0, 0, x * geon.log(y))",
+    "zeros": "geon.constant(0.0, axes=[...])",
+    "zeros_like": "geon.constant(0.0, axes=x.axes)",
+}
+
+# Of a tensor: what is written x.NAME elsewhere, beside the functions.
+ATTRIBUTES = {
+    "T": "geon.reorder(x, axes); operations match axes by name and need no transpose",
+    "at": "geon.update(x, value, position), or geon.scatter for an index tensor",
+    "assign": "geon.assign(variable, value)",
+    "assign_add": "geon.assign(variable, variable + value)",
+    "astype": "x.cast(dtype)",
+    "backward": "geon.deriv(loss, variables), which gives the derivatives as expressions",
+    "copy": "nothing: tensors are values, which no one changes",
+    "detach": "geon.stop_gradient(x)",
+    "device": "the transformer, which is chosen when a computation is made",
+    "dims": "x.axes.names",
+    "double": 'x.cast("float64")',
+    "eval": "transformer.computation(x, *placeholders)(*values)",
+    "fill": "geon.assign(variable, value)",
+    "float": 'x.cast("float32")',
+    "get": "transformer.get(variable)",
+    "grad": "geon.deriv(y, x)",
+    "half": 'x.cast("float16")',
+    "int": 'x.cast("int32")',
+    "item": "transformer.computation(x, *placeholders)(*values)",
+    "length": "the length of one of its axes: x.axes[name].length",
+    "long": 'x.cast("int64")',
+    "numpy": "transformer.computation(x, *placeholders)(*values)",
+    "ravel": "geon.flatten(x)",
+    "requires_grad": "geon.Variable(..., trainable=...)",
+    "set": "transformer.set(variable, array)",
+    "sizes": "x.shape",
+    "to": "x.cast(dtype)",
+    "tolist": "transformer.computation(x, *placeholders)(*values)",
+    "value": "transformer.get(variable), or transformer.computation(x, *placeholders)(*values)",
+    "values": "transformer.get(variable), or transformer.computation(x, *placeholders)(*values)",
+    "view": "geon.flatten(x, axes, axis) and geon.unflatten(x, axis, axes)",
+}
+
+
+def missing_function(name: str) -> str:
+    """What to say of a name that the module geon lacks."""
+    known = FUNCTIONS.get(name)
+    found = "" if known is None else f"; write {known}"
+    return f"module 'geon' has no attribute {name!r}{found}"
+
+
+def missing_attribute(op: Op, name: str) -> str:
+    """What to say of an attribute that an op lacks."""
+    if name.startswith("_"):  # asked by protocols, and while an op is made
+        return f"{type(op).__name__!r} object has no attribute {name!r}"
+    what = kind_of(op)
+    known = ATTRIBUTES.get(name) or FUNCTIONS.get(name)
+    if known is None and SYNTAX["public"](name):
+        known = f"geon.{name}(x, ...)"
+    found = "" if known is None else f"; write {known}"
+    return f"the {what} {op} (made at {op.file_info}) has no attribute {name!r}{found}"
+
+
+def kind_of(op: Op) -> str:
+    """What a user calls an op: a variable, a placeholder, a tensor, an effect."""
+    if op.dtype.kind == "V" and op.dtype.itemsize == 0:
+        return f"effect {op.primitive.name}"
+    return op.primitive.name if op.primitive.name in ("variable", "placeholder") else "tensor"

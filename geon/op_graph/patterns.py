@@ -1,0 +1,25 @@
+"""What rules of rewriting ask of ops, and how they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .movement import broadcast
+from .op_graph import Op, Tensor
+from .registry import PRIMITIVES
+
+
+def is_of(op: Op, name: str) -> bool:
+    """Whether ``op`` is of the primitive of this name."""
+    return op.primitive is PRIMITIVES[name]
+
+
+def tensor(x: Op) -> Tensor:
+    """``x``, which is a tensor."""
+    assert isinstance(x, Tensor)
+    return x
+
+
+def over_axes(x: Any, op: Op) -> Tensor:
+    """``x`` over the axes of the op it replaces."""
+    return broadcast(x, op.axes)

@@ -1,0 +1,224 @@
+"""The two sweeps of derivatives: reverse mode, from results to arguments, and forward mode.
+
+They are the only code that knows about broadcasting, accumulation and source lines; rules state
+partials, transposes or linear maps of their primitive alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+from ..errors import DerivativeError
+from .building import building
+from .constants import as_tensor, is_constant, scalar_value
+from .dtypes import FLOAT32, HALVES, kind, name_of
+from .elementwise import add, cast, multiply, negative
+from .leaves import placeholder
+from .movement import broadcast, sum_to
+from .op_graph import NO_AXES, Op, Tensor, post_order, with_args
+from .sites import remarked
+from .weak import strengthen
+
+# Reverse mode -----------------------------------------------------------------------------------
+
+
+def reverse_mode(
+    y: Tensor, seed: Tensor, targets: Sequence[Op], known: Set[Op] = frozenset()
+) -> dict[Op, Tensor]:
+    """The cotangent of every target that ``y`` reaches, from the cotangent ``seed`` of ``y``.
+
+    Ops in ``known`` are taken as independent of the targets, so that nothing below is walked.
+    """
+    order = post_order([y], known)
+    wanted = set(targets)
+    on_path: set[Op] = set()
+    for op in order:
+        if op in wanted or any(arg in on_path for arg in op.args):
+            on_path.add(op)
+    parts: dict[Op, Tensor] = {y: seed}
+    kept: dict[Op, Tensor] = {}
+    with building() as current:
+        for op in reversed(order):
+            g = parts.pop(op, None)
+            if g is None or op not in on_path:
+                continue
+            if op in wanted:
+                kept[op] = g
+            current.site = remarked(op._site, f"derivative of {op.primitive.name}")
+            for arg, part in _cotangents(op, g, on_path):
+                total = parts.get(arg)
+                parts[arg] = part if total is None else add.apply(total, part)
+    return kept
+
+
+def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
+    """The cotangents of the arguments on the path, from the cotangent ``g`` of the result."""
+    vjp = op.primitive.vjp
+    every = vjp(g, op) if vjp is not None else None
+    for i, arg in enumerate(op.args):
+        if arg in on_path and kind(arg.dtype) == "f":
+            part = every[i] if every is not None else _cotangent(op, i, arg, g)
+            if part is not None:
+                yield arg, part
+
+
+def _cotangent(op: Op, i: int, arg: Op, g: Tensor) -> Tensor | None:
+    """The cotangent of argument i of ``op`` from the cotangent ``g`` of its result."""
+    row = op.primitive
+    if row.partials is not None:
+        part = _times_partial(op, i, row.partials[i], g)
+        return None if part is None else sum_to(part, arg.axes)
+    if row.transpose is not None:
+        part = row.transpose(g, op, i)
+        if part is not None and part.axes is not arg.axes and row.kind == "elementwise":
+            part = sum_to(part, arg.axes)
+        return part
+    if row.linearise is not None:
+        return _transposed(op, row.linearise, i, g)
+    if kind(op.dtype) != "f":
+        return None
+    raise _missing(op)
+
+
+def _times_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
+    if callable(partial):
+        if _is_function_of_halves(op):
+            return _times_wide_partial(op, i, partial, g)
+        partial = partial(op, *_full(op))
+    if partial is None:
+        return None
+    if isinstance(partial, Tensor):
+        if is_constant(g, 1.0):
+            return strengthen(partial, g.dtype)
+        value = scalar_value(partial)
+        if value is None or partial.weak:
+            return multiply.apply(g, partial)
+        partial = value
+    if partial == 1.0:
+        return g
+    if is_constant(g, 1.0):
+        return strengthen(as_tensor(float(partial)), g.dtype)
+    return negative.apply(g) if partial == -1.0 else multiply.apply(g, float(partial))
+
+
+def _is_function_of_halves(op: Op) -> bool:
+    """Whether a target computes it in float32: not arithmetic, whose partials are its operands."""
+    rule = getattr(op.primitive, "rule", "float")
+    return rule == "float" and name_of(op.dtype) in HALVES and not getattr(op, "weak", False)
+
+
+def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
+    """As ``_times_partial``, computed in float32 as the function itself is, and rounded once."""
+    wide = with_args(op, tuple(cast(arg, FLOAT32) for arg in op.args), FLOAT32)
+    value = partial(wide, *_full(wide))
+    made = _times_partial(wide, i, value, g if is_constant(g, 1.0) else cast(g, FLOAT32))
+    return None if made is None else cast(made, op.dtype)
+
+
+def _full(op: Op) -> list[Any]:
+    """The arguments over the op's full axes, so that rules may combine them freely."""
+    return [
+        arg if arg.axes is op.axes or arg.axes is NO_AXES else broadcast(arg, op.axes)
+        for arg in op.args
+    ]
+
+
+def _transposed(op: Op, linearise: Any, i: int, g: Tensor) -> Tensor | None:
+    """The transpose of the linear map that the row states, by a sweep through that map."""
+    tangent = placeholder(op.args[i].axes, op.args[i].dtype)
+    pushed: Tensor | None = linearise(op, i, tangent)
+    if pushed is None:
+        return None
+    known = {op, *op.args}
+    return reverse_mode(pushed, broadcast(g, pushed.axes), [tangent], known).get(tangent)
+
+
+def _missing(op: Op) -> DerivativeError:
+    return DerivativeError(
+        f"{op.primitive.name} has no derivative: {op} was made at {op.file_info}; "
+        "geon.stop_gradient(x) treats it as a constant, geon.custom_deriv gives it a rule"
+    )
+
+
+def zeros(x: Op) -> Tensor:
+    """0 over the axes of ``x``, in its dtype."""
+    return broadcast(strengthen(as_tensor(0), x.dtype), x.axes)
+
+
+# Forward mode -----------------------------------------------------------------------------------
+
+
+def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Tensor]:
+    """The tangents of ``ys`` from those of some ops below them; no entry where one is zero."""
+    found: dict[Op, Tensor] = dict(tangents)
+    order = post_order(ys)
+    needed = _needed(order, ys)
+    with building() as current:
+        for op in order:
+            if op in found or op not in needed or kind(op.dtype) != "f":
+                continue
+            moving = [i for i, arg in enumerate(op.args) if arg in found]
+            if moving:
+                current.site = remarked(op._site, f"tangent of {op.primitive.name}")
+                t = _tangent(op, moving, found)
+                if t is not None:
+                    found[op] = broadcast(t, op.axes)
+    return found
+
+
+def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
+    """The ops whose tangents count: not those only below a partial that is zero everywhere."""
+    needed = set(ys)
+    for op in reversed(order):
+        if op in needed:
+            row = op.primitive
+            if row.vjp is not None:
+                needed.update(op.args[1:])
+            elif row.partials is not None:
+                pairs = zip(op.args, row.partials, strict=True)
+                needed.update(arg for arg, partial in pairs if partial is not None)
+            else:
+                needed.update(op.args)
+    return needed
+
+
+def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+    row = op.primitive
+    if row.jvp is not None:
+        return row.jvp(op, moving, found)
+    if row.partials is not None:
+        return _sum(
+            _times_partial(op, i, row.partials[i], broadcast(found[op.args[i]], op.axes))
+            for i in moving
+        )
+    if row.transpose is not None and row.multilinear:
+        return _sum(_replaced(op, {i: found[op.args[i]]}) for i in moving)
+    if row.transpose is not None:
+        return _tangent_of_linear(op, moving, found)
+    if row.linearise is not None:
+        return _sum(row.linearise(op, i, found[op.args[i]]) for i in moving)
+    raise _missing(op)
+
+
+def _tangent_of_linear(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
+    """A row linear in several arguments together: those that do not move are zero."""
+    linear = [i for i, arg in enumerate(op.args) if kind(arg.dtype) == "f"]
+    if not any(i in linear for i in moving):
+        return None
+    zero = {i: zeros(op.args[i]) for i in linear}
+    return _replaced(op, {**zero, **{i: found[op.args[i]] for i in moving}})
+
+
+def _replaced(op: Op, new: Mapping[int, Tensor]) -> Tensor:
+    made = with_args(op, tuple(new.get(i, arg) for i, arg in enumerate(op.args)))
+    assert isinstance(made, Tensor)
+    return made
+
+
+def _sum(parts: Iterable[Tensor | None]) -> Tensor | None:
+    total: Tensor | None = None
+    for part in parts:
+        if part is not None:
+            total = part if total is None else add.apply(total, part)
+    return total

@@ -1,0 +1,236 @@
+"""The text of attention but for how it multiplies: what is known of rows, scores, and stores."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...op_graph.affine import Size
+from ...op_graph.lengths import product
+from ...op_graph.op_graph import Op
+from ..kernels.attention import ONE, Attention
+from ..kernels.depths import Depths
+from ..kernels.types import Loop
+from ..printing import c_expressions
+from ..printing.contractions import ContractionPrinter
+from ..printing.dialect import Lanes
+from ..printing.scalars import Block, ScalarPrinter
+from .fills import Fill, narrow
+from .launches import Grid
+from .naming import Function, KernelNames, indented
+from .product_tiles import NARROW, THREADS, Tiles
+from .teams import Lines, places
+
+KEYS = NARROW  # of a tile
+
+
+class StepNames:
+    """The names of a kernel for a step of it, whose ``operands`` have numbers of their own."""
+
+    lanes: Lanes
+
+    def __init__(self, names: KernelNames, operands: Sequence[Op]) -> None:
+        self.names, self.operands, self.lanes = names, operands, names.lanes
+
+    def operand(self, number: int) -> str:
+        """The pointer to the memory of an operand of the step."""
+        return self.names.pointer(self.operands[number])
+
+    def length(self, length: Size) -> str:
+        """A length as C."""
+        return self.names.length(length)
+
+    def calls(self, helpers: Iterable[str]) -> None:
+        """Note that the kernel calls these helper functions."""
+        self.names.calls(helpers)
+
+
+def size_of(loops: Sequence[Loop]) -> Size:
+    """The number of indices of some loops together."""
+    return product(loop.extent for loop in loops)
+
+
+def up(size: int, each: int) -> int:
+    """The next multiple."""
+    return -(-size // each) * each
+
+
+@dataclass(slots=True)
+class Space:
+    """Shared memory that tiles share with what comes when they are done with."""
+
+    bytes: int = 0
+
+    def placed(self, ctype: str, itemsize: int, name: str, shape: Sequence[int], at: int) -> str:
+        """The declaration of an array from byte ``at`` on."""
+        self.bytes = max(self.bytes, at + itemsize * math.prod(shape))
+        dims = "".join([f"[{n}]" for n in shape])
+        return f"{ctype} (&{name}){dims} = *({ctype} (*){dims})(space + {at});"
+
+
+class AttentionWriter(ABC):
+    """Writes the function; ways of multiplying say how."""
+
+    rows: int  # of a block
+    held: str  # the sums of results
+    tiles: Tiles  # of queries and keys
+    files: tuple[str, ...]
+
+    def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
+        self.work, self.names, self.dtype = work, names, dtype
+        first, second = work.first, work.second
+        self.first_names = StepNames(names, first.operands)
+        self.second_names = StepNames(names, second.operands)
+        self.first_printer = ContractionPrinter(first, self.first_names)
+        self.second_printer = ContractionPrinter(second, self.second_names)
+        for loop in (*self.first_printer.loops, *self.second_printer.loops):
+            names.length(loop.extent)
+        self.batch = [replace(loop, name=f"batch_{k}") for k, loop in enumerate(first.batch)]
+        known = {loop.name: f"batch_{k}" for k, loop in enumerate(first.batch)}
+        self.first_batch = known
+        self.second_batch = {
+            loop.name: known.get(work.places.get(loop.name, ""), "0") for loop in second.batch
+        }
+        self.row_count = names.length(size_of(work.rows))
+        self.key_count = names.length(size_of(work.keys))
+        self.deep = names.length(size_of(first.summed))
+        width = size_of(work.results)
+        assert isinstance(width, int)
+        self.width = width
+        self.space = Space()
+
+    def fill(self, name: str, tiles: Tiles, lines: int, turned: bool | None = None) -> Fill:
+        """An operand on its way to its tile."""
+        work = self.work
+        plain = self.dtype == "float32"
+        if name == "value":
+            value = work.value if plain else narrow(work.value)
+            return Fill(name, value, lines, work.results, "column", work.second,
+                        self.second_names, self.second_printer, tiles, turned,
+                        self.second_batch)  # fmt: skip
+        is_query = name == "query"
+        value = work.query if is_query else work.key
+        return Fill(name, value if plain else narrow(value), lines,
+                    work.rows if is_query else work.keys, "row" if is_query else "key", work.first,
+                    self.first_names, self.first_printer, tiles, turned,
+                    self.first_batch)  # fmt: skip
+
+    def placed(self, fill: Fill, at: int) -> tuple[str, int]:
+        """The declaration of a tile from byte ``at`` on, and where the next one begins."""
+        shape = fill.tiles.shape(fill.lines, fill.turned)
+        size = 2 if fill.tiles.by_matrices else 4
+        end = up(at + size * shape[0] * shape[1], 16)
+        return self.space.placed(fill.tiles.ctype, size, f"{fill.name}_tile", shape, at), end
+
+    def function(self) -> Function:
+        """The text."""
+        tall = self.names.length((size_of(self.work.rows) + self.rows - 1) // self.rows)
+        inner = self.inner()
+        wide = self.results_wide()
+        own = self.space.placed("float", 4, "own_sums", (wide, THREADS), 0)
+        body = [
+            f"alignas(16) __shared__ unsigned char space[{self.space.bytes}];",
+            *self.start(),
+            f"const int64_t tall = {tall}, batch = (int64_t)blockIdx.x / tall;",
+            f"const int64_t first_row = (int64_t)blockIdx.x % tall * {self.rows};",
+            "const int64_t first_column = 0;",
+            *places(self.batch, "batch", self.names.length),
+            *inner,
+            f"geon_join<{self.lanes}>(total);",
+            f"geon_share({self.held}, total);",
+            own,
+            *self.stored(),
+        ]
+        grid = Grid(size_of(self.work.first.batch) * ((size_of(self.work.rows) + self.rows - 1)
+                    // self.rows))  # fmt: skip
+        return self.names.function(body, grid, THREADS, True, files=self.files)
+
+    def weighed(self, key: str) -> Lines:
+        """The statements that make weights of the sums of a tile."""
+        row, _ = self.tiles.places()
+        power = c_expressions.expression("exp", ("float32",), "float32", ("x",))
+        self.names.calls(c_expressions.calls("exp", ("float32",), "float32"))
+        return [
+            f"geon_weigh<{self.lanes}>(sums, most, total, shrink, {self.row_count}, "
+            f"{self.key_count},",
+            f"    {row}, {key},",
+            "    [&](int64_t row, int64_t key, float sum) -> float {",
+            *indented(self.score()),
+            "}, [](float x) { return " + power + "; });",
+        ]
+
+    def score(self) -> Lines:
+        """The statements that give the score of the product ``sum`` of a row and a key."""
+        work, length = self.work, self.names.length
+        printer = self.first_printer
+        block = printer.block({})
+        printer.scalars.contracted = "sum"
+        stored = printer.scalars.value(block, work.first.stores[0].value)
+        lines = [
+            *[f"const int64_t {name} = {text};" for name, text in self.first_batch.items()],
+            *places(work.rows, "row", length),
+            *places(work.keys, "key", length),
+            *block.lines,
+            *[f"const int64_t {name} = {other};" for name, other in work.indices.items()],
+            *[f"const int64_t {name} = 0;" for name in ONE],
+        ]
+        scalars = ScalarPrinter(StepNames(self.names, work.nest_operands), Depths({}, 0))
+        scalars.count = printer.scalars.count
+        inner = Block()
+        inner.names[work.scores] = stored
+        text = scalars.value(inner, work.score)
+        return [*lines, *map(str, inner.lines), f"return {text};"]
+
+    def stored(self) -> Lines:
+        """The statements that store what is made of the results of a thread."""
+        work, length = self.work, self.names.length
+        rows = [replace(loop, name=f"row_{k}") for k, loop in enumerate(work.rows)]
+        known = {**self.first_batch, **{old.name: new.name
+                 for old, new in zip(work.rows, rows, strict=True)}}  # fmt: skip
+        own = {loop.name for loop in (*work.results, *work.second.summed)}
+        second = work.second
+        aliases = [
+            f"const int64_t {loop.name} = {known.get(work.places.get(loop.name, ''), '0')};"
+            for loop in (*second.batch, *second.rows, *second.columns)
+            if loop.name not in own
+        ]
+        row, column = self.tiles.places()
+        return [
+            f"geon_each_sum({self.held}, own_sums, {self.row_count}, {self.width},",
+            f"    {row}, {column},",
+            "    [&](int64_t row, int64_t column, float sum) {",
+            *indented([
+                *places(rows, "row", length),
+                *aliases,
+                *places(work.results, "column", length),
+                *self.second_printer.store({}, "sum"),
+            ]),
+            "});",
+        ]  # fmt: skip
+
+    # What differs -------------------------------------------------------------------------------
+
+    lanes: int  # threads that share a row
+
+    @abstractmethod
+    def start(self) -> Lines:
+        """The statements that say which part of a tile is a thread's."""
+
+    @abstractmethod
+    def inner(self) -> Lines:
+        """The statements that find the sums of results."""
+
+    @abstractmethod
+    def results_wide(self) -> int:
+        """The results of a row that a thread has."""
+
+    def begun(self, high: int, wide: int, ctype: str) -> Lines:
+        """What a thread knows of its rows before the first key."""
+        infinite = ", ".join(["-INFINITY"] * high)
+        return [
+            f"float most[{high}] = {{{infinite}}}, shrink[{high}];",
+            f"double total[{high}] = {{}};",
+            f"{ctype} {self.held}[{high}][{wide}] = {{}};",
+        ]

@@ -1,0 +1,91 @@
+"""Attention in float32, by tiles in shared memory and each thread's own sums."""
+
+from __future__ import annotations
+
+from ..kernels.attention import Attention
+from .attention_text import KEYS, AttentionWriter, up
+from .naming import KernelNames, indented
+from .product_tiles import NARROW, SHALLOW, Tiles
+from .teams import Lines
+
+
+class ByTiles(AttentionWriter):
+    """By each thread's own sums: it has four rows."""
+
+    rows, held, lanes = NARROW, "totals", 16
+    files = ("chunks.cuh", "product.cuh", "attention.cuh")
+
+    def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
+        super().__init__(work, names, dtype)
+        self.tiles = Tiles(dtype, NARROW, KEYS)
+        self.value_tiles = Tiles(dtype, NARROW, up(self.width, NARROW))
+
+    def start(self) -> Lines:
+        return self.tiles.start()
+
+    def results_wide(self) -> int:
+        return self.value_tiles.wide
+
+    def inner(self) -> Lines:
+        query = self.fill("query", self.tiles, NARROW)
+        key = self.fill("key", self.tiles, KEYS)
+        value = self.fill("value", self.value_tiles, self.value_tiles.columns)
+        query_tile, end = self.placed(query, 0)
+        key_tile, end = self.placed(key, end)
+        value_tile, end = self.placed(value, end)
+        slices = KEYS // SHALLOW
+        weights = self.space.placed("float", 4, "weights", (slices, SHALLOW, NARROW + 4), end)
+        deep, keys = self.deep, self.key_count
+        multiply = f"geon_multiply_tiles<{NARROW}>"
+        scores = self.sliced(
+            "0", deep, [*query.ahead("first_deep", deep), *key.ahead("first_deep", deep)],
+            [f"{multiply}(query_tile, key_tile, sums, down, across);"],
+            [*query.put("first_deep", deep), *key.put("first_deep", deep)],
+        )  # fmt: skip
+        weigh = [
+            "#pragma unroll",
+            "for (int i = 0; i < 4; i++)",
+            "    for (int j = 0; j < 4; j++)",
+            "        weights[across / 4][across % 4 * 4 + j][4 * down + i] = sums[i][j];",
+        ]
+        at = f"(first_deep - first_key) / {SHALLOW} - 1"
+        results = self.sliced(
+            "first_key", f"first_key + {KEYS}", value.ahead("first_deep", keys),
+            [f"{multiply}(weights[{at}], value_tile, parts, down, across);"],
+            value.put("first_deep", keys),
+        )  # fmt: skip
+        wide = self.results_wide()
+        body = [
+            "float sums[4][4] = {};",
+            *scores,
+            *self.weighed(f"geon_fours<{NARROW}>{{first_key + 4 * across}}"),
+            *weigh,
+            f"float parts[4][{wide}] = {{}};",
+            *results,
+            "geon_shrink(totals, shrink);",
+            "geon_add_up(totals, parts);",
+        ]
+        return [
+            query_tile, key_tile, value_tile, weights,
+            *query.begun(),
+            *key.begun(),
+            *value.begun(),
+            *self.begun(4, wide, "double"),
+            f"for (int64_t first_key = 0; first_key < {keys}; first_key += {KEYS}) {{",
+            *indented(body),
+            "}",
+        ]  # fmt: skip
+
+    def sliced(self, low: str, high: str, ahead: Lines, multiply: Lines, put: Lines) -> Lines:
+        """A loop over summed indices: tiles are filled while those before are multiplied."""
+        body = [
+            *([f"if (first_deep < {high}) {{", *indented(ahead), "}"] if ahead else []),
+            f"if (first_deep > {low}) {{",
+            *indented([*multiply, "__syncthreads();"]),
+            "}",
+            f"if (first_deep >= {high}) break;",
+            *put,
+            "__syncthreads();",
+        ]
+        head = f"for (int64_t first_deep = {low};; first_deep += {SHALLOW}) {{"
+        return [head, *indented(body), "}"]

@@ -1,0 +1,328 @@
+"""A program under given lengths in one arena: what a call begins on the device, and its end.
+
+Inputs come by way of pinned memory and results leave so, that the device moves them while Python
+goes on. All that a call begins with the same addresses is captured the second time, and begun as
+one graph from then on: the copies, the kernels, and the report of what failed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ...errors import DeviceError, GeonError, IndexRangeError, NonFiniteError
+from ...op_graph.affine import Size
+from ...op_graph.lengths import evaluate
+from ..environment import debugging
+from .bare import Bare, Begun, Multiplying, bare_steps
+from .device import Array, Device
+from .emit import REPORT, Module
+from .launches import Copy, Show
+from .memory import ALIGNMENT, DeviceArray, DeviceMemory, Shown
+from .staging import Staging
+
+WORDS = 8  # of a report
+GRAPHS = 4  # that are kept of a binding, for calls with other addresses
+STAGED = 1 << 26  # bytes of an input or result from which on none are kept pinned for it
+
+
+class Program(Protocol):
+    """What a binding needs of a compiled module.
+
+    ``results`` has their lengths and dtypes; ``checks``, for each kernel that can report an error,
+    the length that positions are checked against, or None where a value is not finite.
+    """
+
+    device: Device
+    module: Module
+    loaded: Mapping[str, Any]
+    results: tuple[tuple[tuple[Size, ...], Any], ...]
+    checks: dict[int, Any]
+
+    @property
+    def small(self) -> list[DeviceArray]:
+        """The small constants on the device."""
+
+    def staging(self, arena: DeviceArray) -> Staging:
+        """The places of inputs and results of calls in an arena."""
+
+
+class Source(NamedTuple):
+    """Where an input is read, and the pinned memory from which it is brought there, if it is."""
+
+    address: int
+    pinned: Array | None
+
+
+class Result(NamedTuple):
+    """A result of a call: where it lies, and the pinned memory by which it leaves, if it does."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: Any
+    pinned: Array | None
+
+
+class Bound:
+    """A program with its table of pointers, for one call at a time."""
+
+    def __init__(
+        self,
+        program: Program,
+        arena: DeviceArray,
+        offsets: Sequence[int],
+        variables: Sequence[DeviceArray],
+        constants: Sequence[DeviceArray],
+        lengths: Mapping[str, int],
+    ) -> None:
+        self.program, self.lengths, self.device = program, lengths, program.device
+        self.memory = DeviceMemory(self.device)
+        self.staging = program.staging(arena)
+        self.held = (arena, *variables, *constants)
+        self.shapes = [
+            (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in program.results
+        ]
+        module = program.module
+        self.tail = [value.address for value in (*variables, *constants)]
+        self.tail += [arena.address + offset for offset in offsets]
+        self.tail += [value.address for value in program.small]
+        self.steps = bare_steps(module.steps, module.origins, program.loaded, lengths)
+        self.shows = any(isinstance(step, Show) for step in self.steps)
+        self.graphs: OrderedDict[tuple[int, ...], Callable[[], None] | None] = OrderedDict()
+
+    def run(self, *arrays: Any) -> tuple[Any, ...]:
+        """The results for these inputs, as new arrays of the host."""
+        return self.start(arrays, False).finish()
+
+    def start(self, arrays: Sequence[Any], on_device: bool) -> Run:
+        """Begin a call; its results are left on the device, or brought to the host."""
+        inputs = [self.source(k, array) for k, array in enumerate(arrays)]
+        left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
+        if on_device:
+            results = [Result(each.address, each.shape, each.dtype, None) for each in left]
+        else:
+            results = [self.leaving(k, *each) for k, each in enumerate(self.shapes)]
+        report = 0
+        if self.program.module.raises:
+            report = self.staging.place("report", WORDS * 8)
+            self.staging.pinned("report", (WORDS,), np.int64)
+        addresses = [source.address for source in inputs] + [each.address for each in results]
+        table = [*addresses, *self.tail, report]
+        staged = [source.pinned is not None for source in inputs]
+        key = (self.staging.generation, *addresses, *staged)
+
+        def begin() -> None:
+            self.begin(inputs, results, table)
+
+        if self.shows or debugging("launches"):
+            begin()
+        else:
+            self.again(key, begin)
+        return Run(self, arrays, left, results, self.device.mark())
+
+    def again(self, key: tuple[int, ...], begin: Callable[[], None]) -> None:
+        """Begin what was begun with these addresses before as a graph; the first time, begin."""
+        if key not in self.graphs:
+            begin()
+            self.graphs[key] = None
+            while len(self.graphs) > GRAPHS:
+                self.graphs.popitem(last=False)
+            return
+        graph = self.graphs.pop(key) or self.device.capture(begin)
+        self.graphs[key] = graph  # the last that goes
+        try:
+            graph()
+        except DeviceError as error:
+            raise self.blamed(error) from None
+
+    # Inputs and results -------------------------------------------------------------------------
+
+    def source(self, number: int, array: Any) -> Source:
+        """Where an input is read; what is of the host is in pinned memory, or on its way already.
+
+        What lies on the device at an aligned address is read there.
+        """
+        if isinstance(array, Shown) and array.address % ALIGNMENT == 0:
+            return Source(array.address, None)
+        size = math.prod(array.shape) * array.dtype.itemsize
+        address = self.staging.place(("input", number), size)
+        if size and isinstance(array, Shown):
+            self.device.copy(address, array.address, size)
+        elif size >= STAGED:
+            self.device.copy_in(address, array)
+        elif size:
+            pinned = self.staging.pinned(("input", number), array.shape, array.dtype)
+            np.copyto(pinned, array)
+            return Source(address, pinned)
+        return Source(address, None)
+
+    def leaving(self, number: int, shape: tuple[int, ...], dtype: Any) -> Result:
+        """Where a result is computed that is brought to the host."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        address = self.staging.place(("result", number), size)
+        pinned = None
+        if 0 < size < STAGED:
+            pinned = self.staging.pinned(("result", number), shape, dtype)
+        return Result(address, shape, dtype, pinned)
+
+    # Steps --------------------------------------------------------------------------------------
+
+    def begin(
+        self, inputs: Sequence[Source], results: Sequence[Result], table: Sequence[int]
+    ) -> None:
+        """Begin the copies of inputs, all steps, and the copies of what leaves the device."""
+        device, raises = self.device, self.program.module.raises
+        for source in inputs:
+            if source.pinned is not None:
+                device.copy_in(source.address, source.pinned)
+        if raises:
+            device.clear(table[REPORT], WORDS * 8)
+        for step in self.steps:
+            self.take(step, table)
+        if raises:
+            device.copy_out(self.report(), table[REPORT])
+        for result in results:
+            if result.pinned is not None:
+                device.copy_out(result.pinned, result.address)
+
+    def report(self) -> Array:
+        """The pinned memory that has what a kernel has reported, once a call is done."""
+        return self.staging.pinned("report", (WORDS,), np.int64)
+
+    def take(self, step: Bare, table: Sequence[int]) -> None:
+        """Begin a step."""
+        if isinstance(step, (Begun, Multiplying)):
+            try:
+                self.launch(step, table)
+                if debugging("launches"):
+                    self.device.synchronise()
+            except DeviceError as error:
+                error.kernel = step.origin
+                raise
+        elif isinstance(step, Copy):
+            size = evaluate(step.size, self.lengths)
+            self.device.copy(table[step.target], table[step.source], size)
+        else:
+            self.show(step, table)
+
+    def launch(self, step: Begun | Multiplying, table: Sequence[int]) -> None:
+        """Begin a kernel, or a product by a library."""
+        if isinstance(step, Begun):
+            words = step.words.copy()
+            for at, number in step.pointers:
+                words[at] = table[number]
+            self.device.launch(step.kernel, step.blocks, step.threads, words)
+            return
+        put, made = step.step, step.made
+        self.device.multiply(
+            made._replace(
+                left=table[put.left],
+                right=table[put.right],
+                out=table[put.works if put.product.apart else put.out],
+                bias=0 if put.bias is None else table[put.bias],
+                works=table[put.works] + made.works,
+            )
+        )
+
+    def show(self, step: Show, table: Sequence[int]) -> None:
+        """Print a value, unless a kernel has failed."""
+        if self.program.module.raises:
+            self.device.copy_out(self.report(), table[REPORT])
+            self.device.synchronise()
+            self.look(self.report())
+        shape = tuple(evaluate(n, self.lengths) for n in step.lengths)
+        found = np.empty(shape, step.dtype)
+        if found.size:
+            self.device.copy_out(found, table[step.pointer])
+        self.device.synchronise()
+        print(f"{step.label} = {found}")
+
+    # Errors -------------------------------------------------------------------------------------
+
+    def blamed(self, error: DeviceError) -> DeviceError:
+        """An error of the device while kernels ran, with the number of the only one there is."""
+        origins = {step.origin for step in self.steps if isinstance(step, (Begun, Multiplying))}
+        if error.lost and error.kernel is None and len(origins) == 1:
+            (error.kernel,) = origins
+        return error
+
+    def look(self, report: Array) -> None:
+        """Raise what a kernel has reported."""
+        if report[0]:
+            raise self.failure(int(report[0]) - 1, report)
+
+    def failure(self, kernel: int, report: Any) -> Exception:
+        """The error that a kernel reported."""
+        inside = self.program.checks[kernel]
+        error: GeonError
+        if inside is None:
+            value = report[3:4].view(np.float64)[0]
+            error = NonFiniteError(
+                f"{report[1]} of {report[4]} values are not finite, the first is {value}; "
+                "variables are as they were, and trace of the computation shows the values of all "
+                "ops"
+            )
+        else:
+            low, high, size = int(report[1]), int(report[2]), evaluate(inside[0], self.lengths)
+            first = -size if inside[1] else 0
+            found = f"{low} to {high}" if low < high else str(low)
+            error = IndexRangeError(
+                f"{found} where the axis has length {size}; positions must lie in {first} to "
+                f"{size - 1}: check the data, or geon.clip them"
+            )
+        error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
+        return error
+
+
+class Run:
+    """A call that a bound program has begun: ``finish`` waits for it, once.
+
+    What ``inputs`` are of others is read until then. ``left`` are results on the device, where they
+    stay there.
+    """
+
+    def __init__(
+        self,
+        bound: Bound,
+        inputs: Sequence[Any],
+        left: Sequence[DeviceArray],
+        results: Sequence[Result],
+        mark: Any,
+    ) -> None:
+        self.bound, self.inputs, self.left, self.results = bound, inputs, left, results
+        self.mark = mark
+
+    def done(self) -> bool:
+        """Whether it has ended; does not wait."""
+        return self.bound.device.passed(self.mark)
+
+    def finish(self) -> tuple[Any, ...]:
+        """The results; raises what a kernel reported, and ``DeviceError`` where one failed."""
+        bound, device = self.bound, self.bound.device
+        try:
+            device.wait(self.mark)
+        except DeviceError as error:
+            raise bound.blamed(error) from None
+        if bound.program.module.raises:
+            bound.look(bound.report())
+        if self.left:
+            return tuple(self.left)
+        found, waits = [], False
+        for result in self.results:
+            if result.pinned is not None:
+                found.append(result.pinned.copy())
+                continue
+            found.append(np.empty(result.shape, result.dtype))
+            if found[-1].size:
+                device.copy_out(found[-1], result.address)
+                waits = True
+        if waits:
+            device.synchronise()
+        return tuple(found)
+
+
+assert REPORT == -1, "the last pointer of a table"

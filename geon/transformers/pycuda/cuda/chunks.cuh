@@ -1,0 +1,110 @@
+/* Tiles in shared memory of blocks of so many threads. */
+enum { GEON_THREADS = 256 };
+
+/* Neighbouring elements on their way from memory to a tile. */
+template <class T, int COUNT> struct alignas(sizeof(T) * COUNT) geon_chunk {
+    T at[COUNT];
+};
+
+/* Those from `source` on, of which `inside` are there; the others are 0. */
+template <int COUNT, class T>
+GEON_INLINE geon_chunk<T, COUNT> geon_load_chunk(const T *source, int64_t inside)
+{
+    geon_chunk<T, COUNT> found;
+    if (inside >= COUNT && (uintptr_t)source % sizeof found == 0)
+        return *(const geon_chunk<T, COUNT> *)source;
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+        found.at[k] = k < inside ? source[k] : (T)0;
+    return found;
+}
+
+/* Calls back for each group of COUNT elements of a tile that is a thread's: with its number among
+   the thread's, and its place along memory and across. */
+template <int NEAR, int FAR, int COUNT, class Each> GEON_INLINE void geon_each_chunk(Each each)
+{
+    const int chunks = NEAR * FAR / COUNT;
+#pragma unroll
+    for (int k = 0; k * GEON_THREADS < chunks; k++) {
+        const int chunk = threadIdx.x + k * GEON_THREADS;
+        if (chunks % GEON_THREADS == 0 || chunk < chunks)
+            each(k, chunk % (NEAR / COUNT) * COUNT, chunk / (NEAR / COUNT));
+    }
+}
+
+/* Reads what a tile will hold, from the index `near` along memory and `far` across, both below their
+   ends; `offset` says where an element lies behind `source`. */
+template <int NEAR, int FAR, int HELD, int COUNT, class T, class Offset>
+GEON_INLINE void geon_read_tile(geon_chunk<T, COUNT> (&held)[HELD], const T *source, int64_t near,
+                                int64_t near_end, int64_t far, int64_t far_end, Offset offset)
+{
+    geon_each_chunk<NEAR, FAR, COUNT>([&](int k, int in_near, int in_far) {
+        held[k] = {};
+        if (near + in_near < near_end && far + in_far < far_end)
+            held[k] = geon_load_chunk<COUNT>(source + offset(near + in_near, far + in_far),
+                                             near_end - near - in_near);
+    });
+}
+
+/* Puts what was read into a tile, as it lies in memory. */
+template <int NEAR, int FAR, int HELD, int COUNT, class T, int HIGH, int WIDE>
+GEON_INLINE void geon_put_tile(T (&tile)[HIGH][WIDE], const geon_chunk<T, COUNT> (&held)[HELD])
+{
+    geon_each_chunk<NEAR, FAR, COUNT>([&](int k, int in_near, int in_far) {
+        *(geon_chunk<T, COUNT> *)&tile[in_far][in_near] = held[k];
+    });
+}
+
+/* The same with what adjoins in memory one below the other. */
+template <int NEAR, int FAR, int HELD, int COUNT, class T, int HIGH, int WIDE>
+GEON_INLINE void geon_put_tile_turned(T (&tile)[HIGH][WIDE],
+                                      const geon_chunk<T, COUNT> (&held)[HELD])
+{
+    geon_each_chunk<NEAR, FAR, COUNT>([&](int k, int in_near, int in_far) {
+#pragma unroll
+        for (int at = 0; at < COUNT; at++)
+            tile[in_near + at][in_far] = held[k].at[at];
+    });
+}
+
+/* Fills a tile with elements that are computed, or 0 behind the ends. */
+template <int NEAR, int FAR, bool TURNED, class T, int HIGH, int WIDE, class Element>
+GEON_INLINE void geon_fill_tile(T (&tile)[HIGH][WIDE], int64_t near, int64_t near_end, int64_t far,
+                                int64_t far_end, Element element)
+{
+#pragma unroll 1
+    for (int k = threadIdx.x; k < NEAR * FAR; k += GEON_THREADS) {
+        const int in_near = k % NEAR, in_far = k / NEAR;
+        const bool inside = near + in_near < near_end && far + in_far < far_end;
+        tile[TURNED ? in_near : in_far][TURNED ? in_far : in_near] =
+            inside ? (T)element(near + in_near, far + in_far) : (T)0;
+    }
+}
+
+/* Calls back for each sum of a thread below the ends, with its row and column. The text of what is
+   done is there once for all columns: `own` is where a loop finds the sums. */
+template <class S, class T, int HIGH, int WIDE, class Row, class Column, class Each>
+GEON_INLINE void geon_each_sum(const S (&sums)[HIGH][WIDE], T (&own)[WIDE][GEON_THREADS],
+                               int64_t row_end, int64_t column_end, Row row, Column column,
+                               Each each)
+{
+#pragma unroll
+    for (int i = 0; i < HIGH; i++) {
+        if (row(i) >= row_end)
+            break;
+#pragma unroll
+        for (int j = 0; j < WIDE; j++)
+            own[j][threadIdx.x] = (T)sums[i][j];
+#pragma unroll 1
+        for (int j = 0; j < WIDE && column(j) < column_end; j++)
+            each(row(i), column(j), own[j][threadIdx.x]);
+    }
+}
+
+template <class T> GEON_INLINE void geon_read_four(T *held, const T *tile)
+{
+    const geon_four<T> found = *(const geon_four<T> *)tile;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        held[k] = found.at[k];
+}

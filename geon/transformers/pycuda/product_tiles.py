@@ -1,0 +1,132 @@
+"""How a block makes a tile of a product: by each thread's own sums, or by tensor cores.
+
+Operands come to shared memory ``depth`` summed indices at a time. Each thread has ``high`` rows and
+``wide`` columns of the tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...op_graph.affine import Size
+from ...op_graph.dtypes import HALVES
+from ..printing.c_expressions import C_TYPES
+from .teams import Lines
+
+THREADS = 256
+NARROW, TALL, WIDE = 64, 128, 128  # rows and columns of tiles
+DEPTH = {"float16": 32, "bfloat16": 32}  # summed indices that are in shared memory at one time
+SHALLOW = 16  # the same of other dtypes
+BANK = 8  # halves between the lines of a tile, so that 8 of them lie in different banks
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Tiles of ``rows`` by ``columns``, of operands of ``dtype``: two halves take tensor cores.
+
+    Where ``deep`` is given, so many summed indices are in shared memory at one time.
+    """
+
+    dtype: str
+    rows: int
+    columns: int
+    deep: int = 0
+
+    @property
+    def by_matrices(self) -> bool:
+        """Whether tensor cores multiply."""
+        return self.dtype in HALVES
+
+    @property
+    def depth(self) -> int:
+        """The summed indices that are in shared memory at one time."""
+        return self.deep or DEPTH.get(self.dtype, SHALLOW)
+
+    @property
+    def ctype(self) -> str:
+        """The type of elements in shared memory."""
+        return "uint16_t" if self.by_matrices else C_TYPES[self.dtype]
+
+    @property
+    def sum_type(self) -> str:
+        """The type of sums."""
+        return "float" if self.by_matrices else C_TYPES[self.dtype]
+
+    @property
+    def warps_down(self) -> int:
+        """How many warps of the 8 lie below each other, where tensor cores multiply."""
+        return 2 if self.columns == WIDE else 4 if self.rows == TALL else 2
+
+    @property
+    def high(self) -> int:
+        """The rows of a thread."""
+        return self.rows // self.warps_down // 8 if self.by_matrices else self.rows // 16
+
+    @property
+    def wide(self) -> int:
+        """The columns of a thread."""
+        if self.by_matrices:
+            return self.columns // (8 // self.warps_down) // 4
+        return self.columns // 16
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What the text needs of ``cuda/``."""
+        return ("chunks.cuh", "matrices.cuh" if self.by_matrices else "product.cuh")
+
+    def is_turned(self, deep_adjoins: bool) -> bool:
+        """Whether a tile in shared memory has a row for each summed index, not for each line."""
+        return not self.by_matrices or not deep_adjoins
+
+    def shape(self, lines: int, turned: bool) -> tuple[int, int]:
+        """The rows and columns of an operand's tile in shared memory."""
+        apart = BANK if self.by_matrices else 4
+        high, wide = (self.depth, lines) if turned else (lines, self.depth)
+        return high, wide + apart
+
+    def declared(self, name: str, lines: int, turned: bool) -> str:
+        """The declaration of an operand's tile."""
+        high, wide = self.shape(lines, turned)
+        return f"alignas(16) __shared__ {self.ctype} {name}_tile[{high}][{wide}];"
+
+    def start(self) -> Lines:
+        """The statements that say which part of the tile is a thread's."""
+        if not self.by_matrices:
+            return ["const int across = threadIdx.x % 16, down = threadIdx.x / 16;"]
+        return [
+            f"const int down = threadIdx.x / 32 % {self.warps_down} * {8 * self.high},"
+            f" across = threadIdx.x / 32 / {self.warps_down} * {4 * self.wide};",
+            "const int own_row = down + threadIdx.x % 32 / 4,"
+            " own_column = across + threadIdx.x % 4 * 2;",
+        ]
+
+    def multiply(self, left_turned: bool, right_turned: bool) -> Lines:
+        """The statements that add the products of two tiles to ``sums``."""
+        if not self.by_matrices:
+            return [f"geon_multiply_tiles<{NARROW}>(left_tile, right_tile, sums, down, across);"]
+        turned = ", ".join(str(each).lower() for each in (left_turned, right_turned))
+        return [
+            f"geon_multiply_matrices<geon_{self.dtype}, {self.depth}, {turned}>(",
+            "    left_tile, right_tile, sums, down, across);",
+        ]
+
+    def places(self) -> tuple[str, str]:
+        """What gives the row, and the column, of a number of a thread's."""
+        if self.by_matrices:
+            return "geon_eighths{first_row + own_row}", "geon_pairs{first_column + own_column}"
+        return (
+            f"geon_fours<{NARROW}>{{first_row + 4 * down}}",
+            f"geon_fours<{NARROW}>{{first_column + 4 * across}}",
+        )
+
+
+def tiles_for(dtype: str, rows: Size, columns: Size) -> Tiles:
+    """The tiles of a product of so many rows and columns."""
+    wide = WIDE if dtype in HALVES else NARROW
+    if isinstance(rows, int) and rows <= NARROW:
+        tall = NARROW
+    else:
+        tall = TALL
+    if isinstance(columns, int) and columns <= NARROW:
+        wide = NARROW
+    return Tiles(dtype, tall, wide)

@@ -1,0 +1,93 @@
+"""What a call needs to know of a compiled program: its module, memory and results; no op is in it.
+
+It is kept on disk under the key of the program. The text of its kernels is part of it, by which
+their machine code is found.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ...op_graph.affine import Size
+from .. import disk_cache, recorded
+from ..lowering.memory import Buffer, Plan
+from ..lowering.schedule import bytes_of
+from ..lowering.spaces import Space, space_of
+from ..printing import c_expressions
+from . import launches, scratch, sorting
+from .device import Signature
+from .emit import Module
+from .products import ProductScratch
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Record:
+    """Of a program: its module, the arena, results, and what can fail.
+
+    ``beside`` has the bytes of results, ``results`` their lengths and dtypes; ``spaces`` the axes
+    over which kernels go; ``checks``, for each kernel that can report an error, the length that
+    positions are checked against, or None where a value is not finite.
+    """
+
+    module: Module
+    buffers: tuple[Buffer, ...]
+    lifetimes: tuple[tuple[int, int], ...]
+    beside: tuple[Size, ...]
+    results: tuple[tuple[tuple[Size, ...], Any], ...]
+    spaces: frozenset[Space]
+    checks: dict[int, Any]
+
+
+def record_of(plan: Plan, module: Module) -> Record:
+    """The record of a plan and its module."""
+    outputs, kernels = plan.schedule.program.outputs, plan.schedule.kernels
+    return Record(
+        module,
+        tuple(plan.buffers),
+        tuple(plan.lifetimes),
+        tuple([bytes_of(op) for op in outputs]),
+        tuple([(op.axes.lengths, op.dtype) for op in outputs]),
+        frozenset(map(space_of, kernels)),
+        {
+            number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
+            for number, kernel in enumerate(kernels)
+            if kernel.raises
+        },
+    )
+
+
+def load(key: str) -> Record | None:
+    """The record under a program's key; None where there is none."""
+    content = disk_cache.load(_name(key))
+    found: Record | None = None if content is None else made(json.loads(content))
+    return found
+
+
+def save(key: str, record: Record) -> None:
+    """Keep a record under its program's key."""
+    disk_cache.keep_bytes(_name(key), json.dumps(plain(record)).encode("ascii"))
+
+
+def plain(value: Any) -> Any:
+    """A record, or a part of one, as JSON has values."""
+    return recorded.plain(value, PARTS)
+
+
+def made(value: Any) -> Any:
+    """What ``plain`` wrote."""
+    return recorded.made(value, PARTS)
+
+
+PARTS: tuple[type, ...] = (
+    Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
+    scratch.Columns, scratch.PartSums, launches.Parts, launches.Grid, launches.Launch,
+    launches.Fixed, launches.Copy, launches.Show, launches.Choice, launches.Multiply,
+    launches.Product, launches.Strides, sorting.SortMemory,
+)  # fmt: skip
+
+
+def _name(key: str) -> str:
+    tables = repr(sorted(c_expressions.tables().items()))  # which a user may have added to
+    return f"program-{disk_cache.digest('cuda program', key, recorded.made_by(), tables)}"

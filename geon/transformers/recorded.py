@@ -1,0 +1,76 @@
+"""What targets keep of compiled programs, as JSON: frozen values of known classes, and no ops.
+
+A process that asks for a program that was compiled before reads it, and runs no stage of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..op_graph.dtypes import named_dtype
+from ..op_graph.dump_values import read_length, write_length
+from ..op_graph.lengths import Length
+from . import disk_cache
+
+SOURCES = (".py", ".c", ".h", ".cuh", ".hpp", ".cpp")
+
+
+def plain(value: Any, parts: Sequence[type]) -> Any:
+    """A value as JSON has values; ``parts`` are the classes of what it is made of."""
+    if isinstance(value, Length):
+        return {"length": write_length(value)}
+    if isinstance(value, np.dtype):
+        return {"dtype": value.name}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tobytes().hex(), "of": value.dtype.name, "shape": list(value.shape)}
+    if isinstance(value, tuple):
+        return [plain(each, parts) for each in value]
+    if isinstance(value, frozenset):
+        return {"set": [plain(each, parts) for each in sorted(value, key=str)]}
+    if isinstance(value, dict):
+        return {"table": [[key, plain(each, parts)] for key, each in value.items()]}
+    if type(value) in parts:
+        fields = [field.name for field in dataclasses.fields(value) if field.init]
+        found = {name: plain(getattr(value, name), parts) for name in fields}
+        return {"is": type(value).__name__, **found}
+    assert value is None or type(value) in (int, bool, str), f"{value!r} in a record"
+    return value
+
+
+def made(value: Any, parts: Sequence[type]) -> Any:
+    """What ``plain`` wrote."""
+    if isinstance(value, list):
+        return tuple([made(each, parts) for each in value])
+    if not isinstance(value, dict):
+        return value
+    if "is" in value:
+        (kind,) = (part for part in parts if part.__name__ == value["is"])
+        return kind(**{name: made(each, parts) for name, each in value.items() if name != "is"})
+    if "length" in value:
+        return read_length(value["length"])
+    if "dtype" in value:
+        return named_dtype(value["dtype"])
+    if "array" in value:
+        flat = np.frombuffer(bytes.fromhex(value["array"]), named_dtype(value["of"]))
+        return flat.reshape(value["shape"])
+    if "set" in value:
+        return frozenset([made(each, parts) for each in value["set"]])
+    return {key: made(each, parts) for key, each in value["table"]}
+
+
+@functools.cache
+def made_by() -> str:
+    """What tells one state of geon's own files from another: their paths, sizes and times."""
+    root = Path(__file__).parents[1]
+    stats = []
+    for path in sorted(root.rglob("*")):
+        if path.suffix in SOURCES:
+            status = path.stat()
+            stats.append(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
+    return disk_cache.digest(*stats)

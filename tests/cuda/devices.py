@@ -1,0 +1,151 @@
+"""Devices for tests: the host's, with work that is done late, and with failures on demand."""
+
+import ctypes
+import dataclasses
+import itertools
+
+import numpy as np
+
+from geon.errors import DeviceError
+from geon.transformers.pycuda import host
+from geon.transformers.pycuda.transformer import CudaTransformer
+
+numbers = itertools.count()
+
+
+def transformer_on(device, **options):
+    """A transformer of a device of its own: programs of others are not taken for it."""
+    made = CudaTransformer(device, **options)
+    made.target = dataclasses.replace(made.target, name=f"{type(device).__name__} {next(numbers)}")
+    return made
+
+
+class LateDevice(host.HostDevice):
+    """Does what was begun when somebody waits, as a GPU may: until then nothing has happened.
+
+    ``begun`` counts calls of what was captured, ``launched`` those of single kernels.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.waiting, self.number = [], 0
+        self.captured, self.replayed, self.launched = 0, 0, 0
+
+    def do(self, begun):
+        with self.lock:
+            if self.recorded is not None:
+                self.recorded.append(begun)
+            else:
+                self.waiting.append(begun)
+                self.number += 1
+
+    def run_until(self, number):
+        with self.lock:
+            while self.waiting and self.number - len(self.waiting) < number:
+                self.waiting.pop(0)()
+
+    def copy_in(self, address, array):
+        if not self.is_pinned(array):  # then the bytes are read at once
+            self.not_captured("a copy from memory that is not pinned")
+            held = np.array(array)
+            self.do(lambda: ctypes.memmove(address, held.ctypes.data, held.nbytes))
+        else:
+            super().copy_in(address, array)
+
+    def copy_out(self, array, address):
+        if not self.is_pinned(array):
+            self.not_captured("a copy to memory that is not pinned")
+            self.do(lambda: ctypes.memmove(array.ctypes.data, address, array.nbytes))
+        else:
+            super().copy_out(array, address)
+
+    def launch(self, kernel, blocks, threads, words):
+        self.launched += 1
+        super().launch(kernel, blocks, threads, words)
+
+    def free(self, address):
+        self.synchronise()  # a GPU has it for what is begun later; the host has none of that order
+        super().free(address)
+
+    def unpin(self, address):
+        assert not self.waiting, "pinned memory is given back while copies are on their way"
+        super().unpin(address)
+
+    def synchronise(self):
+        self.not_captured("waiting")
+        self.run_until(self.number)
+
+    def mark(self):
+        self.not_captured("a mark")
+        return self.number
+
+    def passed(self, mark):
+        return self.number - len(self.waiting) >= mark
+
+    def wait(self, mark):
+        self.run_until(mark)
+
+    def wait_for(self, stream):
+        self.synchronise()
+
+    def capture(self, run):
+        self.captured += 1
+        again = super().capture(run)
+
+        def replay():
+            self.replayed += 1
+            again()
+
+        return replay
+
+
+class FailingDevice(LateDevice):
+    """Fails where it is told to: ``fails`` has the errors of what is begun next, by its name."""
+
+    def __init__(self):
+        super().__init__()
+        self.fails, self.is_lost = {}, None
+
+    def refuse(self, what):
+        if self.is_lost is not None:
+            raise lost(f"it failed before: {self.is_lost}")
+        error = self.fails.pop(what, None)
+        if error is not None and error.lost:
+            self.is_lost = str(error)
+        if error is not None:
+            raise error
+
+    def allocate(self, size):
+        self.refuse("allocate")
+        return super().allocate(size)
+
+    def free(self, address):
+        if self.is_lost is None:
+            super().free(address)
+
+    def unpin(self, address):
+        if self.is_lost is None:
+            super().unpin(address)
+
+    def launch(self, kernel, blocks, threads, words):
+        self.refuse("launch")
+        super().launch(kernel, blocks, threads, words)
+
+    def load(self, source, kernels):
+        self.refuse("load")
+        return super().load(source, kernels)
+
+    def synchronise(self):
+        self.refuse("synchronise")
+        super().synchronise()
+
+    def wait(self, mark):
+        self.refuse("wait")
+        super().wait(mark)
+
+
+def lost(message):
+    """An error after which a device does nothing."""
+    error = DeviceError(message)
+    error.lost = True
+    return error

@@ -1,0 +1,470 @@
+"""PyCUDA and cuda-bindings as far as geon uses them, over a device of the tests.
+
+Names, arguments and results are those that the documents of both packages give; what a driver would
+not allow fails here too. ``fails`` has errors that calls raise next, by the name of the function.
+"""
+
+import ctypes
+import enum
+import importlib.machinery
+import itertools
+import re
+import sys
+import threading
+import types
+
+import numpy as np
+
+from geon.op_graph.dtypes import named_dtype
+from geon.transformers.pycuda.device import Signature
+
+from .devices import LateDevice
+
+HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\([\d, ]+\) (\w+)\(([^)]*)\)')
+DATA = {0: "float32", 1: "float64", 2: "float16", 14: "bfloat16"}  # cudaDataType
+current = threading.local()
+
+
+class Error(Exception):
+    """The root of the driver's errors."""
+
+
+class LogicError(Error):
+    pass
+
+
+class LaunchError(Error):
+    pass
+
+
+class RuntimeError(Error):
+    pass
+
+
+class MemoryError(Error):
+    pass
+
+
+class Driver:
+    """All that one fake driver has: memory, a stream, and what is to fail."""
+
+    def __init__(self, total=1 << 30, capability=(9, 0), count=2):
+        self.device = LateDevice()
+        self.total, self.capability, self.count = total, capability, count
+        self.taken, self.fails, self.sticky = {}, {}, None
+        self.initialized, self.captured_graphs = False, 0
+
+    def check(self, name, needs_context=True):
+        if self.sticky is not None and name != "init":
+            raise self.sticky
+        if needs_context:
+            assert getattr(current, "stack", []), f"{name} without a context"
+        error = self.fails.pop(name, None)
+        if error is not None:
+            if getattr(error, "stays", False):
+                self.sticky = error
+            raise error
+
+    # pycuda.driver ------------------------------------------------------------------------------
+
+    def module(self):
+        fake = self
+        made = types.ModuleType("pycuda.driver")
+        for error in (Error, LogicError, LaunchError, RuntimeError, MemoryError):
+            setattr(made, error.__name__, error)
+
+        def init():
+            fake.initialized = True
+
+        class Context:
+            def push(self):
+                current.stack = [*getattr(current, "stack", []), self]
+
+            @staticmethod
+            def pop():
+                current.stack = current.stack[:-1]
+
+            @staticmethod
+            def synchronize():
+                fake.check("synchronize")
+                fake.device.synchronise()
+
+        class Device:
+            def __init__(self, number):
+                assert fake.initialized
+                self.number = number
+
+            @staticmethod
+            def count():
+                return fake.count
+
+            def compute_capability(self):
+                return fake.capability
+
+            def name(self):
+                return "a fake GPU"
+
+            def total_memory(self):
+                return fake.total
+
+            def retain_primary_context(self):
+                return Context()
+
+        class Stream:
+            handle = 4711
+
+            def __init__(self, flags=0):
+                fake.check("Stream")
+
+            def synchronize(self):
+                fake.check("synchronize")
+                fake.device.synchronise()
+
+        class Event:
+            def __init__(self, flags=0):
+                fake.check("Event")
+
+            def record(self, stream=None):
+                fake.check("record")
+                self.mark = fake.device.mark()
+                return self
+
+            def query(self):
+                fake.check("query")
+                fake.device.run_until(fake.device.number - len(fake.device.waiting) + 1)
+                return fake.device.passed(self.mark)
+
+        class Allocation:
+            def __init__(self, size):
+                self.size, self.address = size, fake.device.allocate(size)
+                fake.taken[self.address] = size
+
+            def __int__(self):
+                return self.address
+
+            def __del__(self):
+                if fake.taken.pop(self.address, None) is not None:
+                    fake.device.free(self.address)
+
+        def mem_alloc(size):
+            fake.check("mem_alloc")
+            if sum(fake.taken.values()) + size > fake.total:
+                raise MemoryError("cuMemAlloc failed: out of memory")
+            return Allocation(size)
+
+        def mem_get_info():
+            fake.check("mem_get_info")
+            return fake.total - sum(fake.taken.values()), fake.total
+
+        def pagelocked_empty(shape, dtype, order="C", mem_flags=0):
+            fake.check("pagelocked_empty")
+            made = np.empty(shape, dtype)
+            fake.device.pinned[made.ctypes.data] = made
+            return made
+
+        def memcpy_htod_async(dest, src, stream=None):
+            fake.check("memcpy_htod_async")
+            fake.device.copy_in(dest, src)
+
+        def memcpy_dtoh_async(dest, src, stream=None):
+            fake.check("memcpy_dtoh_async")
+            fake.device.copy_out(dest, src)
+
+        def memcpy_dtod_async(dest, src, size, stream=None):
+            fake.check("memcpy_dtod_async")
+            fake.device.copy(dest, src, size)
+
+        def memset_d8_async(dest, data, count, stream=None):
+            fake.check("memset_d8_async")
+            assert data == 0
+            fake.device.clear(dest, count)
+
+        class Function:
+            def __init__(self, kernel, count):
+                self.kernel, self.count = kernel, count
+
+            def prepare(self, arg_types):
+                assert arg_types == "q" * self.count
+
+            def prepared_async_call(self, grid, block, stream, *words):
+                fake.check("prepared_async_call")
+                assert grid[1:] == (1,) and block[1:] == (1, 1) and len(words) == self.count
+                fake.device.launch(self.kernel, grid[0], block[0], words)
+
+        class Module:
+            def __init__(self, binary):
+                text = bytes(binary).decode()
+                self.counts, signatures = {}, []
+                for name, parameters in HEAD.findall(text):
+                    kinds = [each.rpartition(" ")[0] for each in parameters.split(", ")]
+                    stars = ["*" * each.count("*") for each in parameters.split(", ")]
+                    kinds = [
+                        f"{kind.replace('__restrict__', '').replace('*', '')} {star}"
+                        for kind, star in zip(kinds, stars, strict=True)
+                    ]
+                    signatures.append(Signature(name, tuple(kinds), True))
+                    self.counts[name] = len(kinds)
+                self.kernels = fake.device.load(text, signatures)
+
+            def get_function(self, name):
+                return Function(self.kernels[name], self.counts[name])
+
+        def module_from_buffer(binary):
+            fake.check("module_from_buffer")
+            return Module(binary)
+
+        made.event_flags = types.SimpleNamespace(DISABLE_TIMING=2)
+        named = [init, mem_alloc, mem_get_info, pagelocked_empty, memcpy_htod_async]
+        named += [memcpy_dtoh_async, memcpy_dtod_async, memset_d8_async, module_from_buffer]
+        for each in (*named, Context, Device, Stream, Event):
+            setattr(made, each.__name__, each)
+        return made
+
+    # cuda.bindings ------------------------------------------------------------------------------
+
+    def bindings(self):
+        fake = self
+        made = types.ModuleType("cuda.bindings.driver")
+        made.CUstreamCaptureMode = types.SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=1)
+        state = {}
+
+        def answered(name):
+            assert getattr(current, "stack", []), f"{name} without a context"
+            return fake.fails.pop(name, 0)
+
+        def cuStreamBeginCapture(stream, mode):
+            assert (stream, mode) == (4711, 1)
+            fake.device.recorded = []
+            return (answered("cuStreamBeginCapture"),)
+
+        def cuStreamEndCapture(stream):
+            recorded, fake.device.recorded = fake.device.recorded, None
+            return answered("cuStreamEndCapture"), recorded
+
+        def cuGraphInstantiate(graph, flags):
+            assert flags == 0
+            state[id(graph)] = graph
+            fake.captured_graphs += 1
+            return answered("cuGraphInstantiate"), graph
+
+        def cuGraphDestroy(graph):
+            return (answered("cuGraphDestroy"),)
+
+        def cuGraphLaunch(made, stream):
+            for each in made:
+                fake.device.do(each)
+            return (answered("cuGraphLaunch"),)
+
+        def cuGraphExecDestroy(made):
+            del state[id(made)]
+            fake.captured_graphs -= 1
+            return (answered("cuGraphExecDestroy"),)
+
+        for each in (cuStreamBeginCapture, cuStreamEndCapture, cuGraphInstantiate, cuGraphDestroy,
+                     cuGraphLaunch, cuGraphExecDestroy):  # fmt: skip
+            setattr(made, each.__name__, each)
+        return made
+
+    def nvrtc(self):
+        """A compiler whose binaries are the text."""
+        fake = self
+        made = types.ModuleType("cuda.bindings.nvrtc")
+        made.compiled, made.log = [], b"geon.cu(1): error: no such type"
+
+        def nvrtcVersion():
+            return 0, 13, 0
+
+        def nvrtcCreateProgram(source, name, count, headers, names):
+            return 0, {"source": source}
+
+        def nvrtcCompileProgram(program, count, options):
+            assert count == len(options)
+            made.compiled.append([each.decode() for each in options])
+            return (fake.fails.pop("nvrtcCompileProgram", 0),)
+
+        def nvrtcGetProgramLogSize(program):
+            return 0, len(made.log)
+
+        def nvrtcGetProgramLog(program, log):
+            return (0,)
+
+        def nvrtcGetCUBINSize(program):
+            return 0, len(program["source"])
+
+        def nvrtcGetCUBIN(program, binary):
+            np.frombuffer(binary, np.uint8)  # of memory, which it fills in place
+            address = id(binary) + bytes.__basicsize__ - 1
+            ctypes.memmove(address, program["source"], len(program["source"]))
+            return (0,)
+
+        def nvrtcDestroyProgram(program):
+            return (0,)
+
+        for each in (nvrtcVersion, nvrtcCreateProgram, nvrtcCompileProgram, nvrtcGetProgramLogSize,
+                     nvrtcGetProgramLog, nvrtcGetCUBINSize, nvrtcGetCUBIN,
+                     nvrtcDestroyProgram):  # fmt: skip
+            setattr(made, each.__name__, each)
+        return made
+
+    def cublas_lt(self):
+        """cuBLASLt, whose matrices lie by columns."""
+        fake = self
+        fake.descriptions, fake.multiplied = 0, 0
+        made = types.ModuleType("nvmath.bindings.cublasLt")
+        known, numbers = {}, itertools.count(1)
+
+        class cuBLASLtError(Exception):
+            pass
+
+        names = ["TRANSA", "TRANSB", "EPILOGUE", "BIAS_POINTER"]
+        made.MatmulDescAttribute = enum.IntEnum("MatmulDescAttribute", names)
+        names = ["BATCH_COUNT", "STRIDED_BATCH_OFFSET"]
+        made.MatrixLayoutAttribute = enum.IntEnum("MatrixLayoutAttribute", names)
+        made.MatmulPreferenceAttribute = enum.IntEnum("Preference", ["MAX_WORKSPACE_BYTES"])
+        made.Epilogue = types.SimpleNamespace(DEFAULT=1, BIAS=4)
+
+        def put(**facts):
+            number = next(numbers)
+            known[number] = facts
+            fake.descriptions += 1
+            return number
+
+        def drop(number):
+            del known[number]
+            fake.descriptions -= 1
+
+        def create():
+            assert current.stack
+            return 99
+
+        def matmul_desc_create(compute, scale):
+            assert (compute, scale) in ((68, 0), (70, 1))
+            return put(scale=scale, TRANSA=0, TRANSB=0, EPILOGUE=1)
+
+        def set_in(enumeration, dtypes):
+            def set_attribute(number, attribute, buffer, size):
+                name = enumeration(attribute).name
+                dtype = np.dtype(dtypes(attribute))
+                assert size == dtype.itemsize
+                content = (ctypes.c_uint8 * size).from_address(buffer)
+                known[number][name] = int(np.frombuffer(content, dtype)[0])
+
+            return set_attribute
+
+        def get_matmul_desc_attribute_dtype(attribute):
+            return [np.int32, np.int32, np.uint32, np.intp][attribute - 1]
+
+        def get_matrix_layout_attribute_dtype(attribute):
+            return [np.int32, np.int64][attribute - 1]
+
+        def get_matmul_preference_attribute_dtype(attribute):
+            return np.uint64
+
+        def matrix_layout_create(dtype, rows, columns, step):
+            assert step >= rows > 0 and columns > 0
+            return put(
+                dtype=dtype, rows=rows, columns=columns, step=step, BATCH_COUNT=1,
+                STRIDED_BATCH_OFFSET=0,
+            )  # fmt: skip
+
+        def matmul_algo_get_heuristic(handle, desc, a, b, c, d, preference, wanted, results, count):
+            assert handle == 99 and wanted == 1 and c == d
+            found = fake.fails.pop("matmul_algo_get_heuristic", 1)
+            (ctypes.c_int32 * 1).from_address(count)[0] = found
+
+        def matrix(number, address):
+            facts = known[number]
+            dtype = named_dtype(DATA[facts["dtype"]])
+            batch, rows, columns, step = (
+                facts[name] for name in ("BATCH_COUNT", "rows", "columns", "step")
+            )
+            apart = facts["STRIDED_BATCH_OFFSET"]
+            count = (batch - 1) * apart + (columns - 1) * step + rows
+            raw = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(address)
+            flat = np.frombuffer(memoryview(raw), np.uint8).view(dtype)
+            strides = [n * dtype.itemsize for n in (apart, 1, step)]
+            return np.lib.stride_tricks.as_strided(flat, (batch, rows, columns), strides)
+
+        def matmul(
+            handle, desc, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
+            algo, works, size, stream,
+        ):  # fmt: skip
+            fake.check("matmul")
+            assert (handle, stream) == (99, 4711) and c == d and c_layout == d_layout
+            assert works % 256 == 0 and size and algo
+            facts = dict(known[desc])
+            layouts = {k: dict(known[k]) for k in (a_layout, b_layout, d_layout)}
+            scalar = np.float64 if facts["scale"] else np.float32
+            for place, value in ((alpha, 1), (beta, 0)):
+                content = (ctypes.c_uint8 * np.dtype(scalar).itemsize).from_address(place)
+                assert np.frombuffer(content, scalar)[0] == value
+            fake.multiplied += 1
+
+            def multiply():
+                saved = {k: known.get(k) for k in layouts}
+                known.update(layouts)
+                left, right, out = matrix(a_layout, a), matrix(b_layout, b), matrix(d_layout, d)
+                known.update({k: v for k, v in saved.items() if v is not None})
+                left = left.astype(scalar)
+                right = right.astype(scalar)
+                left = left.swapaxes(1, 2) if facts["TRANSA"] else left
+                right = right.swapaxes(1, 2) if facts["TRANSB"] else right
+                sums = left @ right
+                if facts["EPILOGUE"] == 4:
+                    rows = sums.shape[1]
+                    raw = (ctypes.c_uint8 * (rows * out.dtype.itemsize)).from_address(
+                        facts["BIAS_POINTER"]
+                    )
+                    line = np.frombuffer(memoryview(raw), np.uint8).view(out.dtype)
+                    sums = sums + line[:, None].astype(scalar)
+                out[...] = sums.astype(out.dtype)
+
+            fake.device.do(multiply)
+
+        made.matmul_desc_set_attribute = set_in(
+            made.MatmulDescAttribute, get_matmul_desc_attribute_dtype
+        )
+        made.matrix_layout_set_attribute = set_in(
+            made.MatrixLayoutAttribute, get_matrix_layout_attribute_dtype
+        )
+        made.matmul_preference_create = lambda: put()
+        made.matmul_preference_set_attribute = set_in(
+            made.MatmulPreferenceAttribute, get_matmul_preference_attribute_dtype
+        )
+        made.matmul_preference_destroy = drop
+        made.matrix_layout_destroy = made.matmul_desc_destroy = drop
+        for each in (cuBLASLtError, create, matmul_desc_create, get_matmul_desc_attribute_dtype,
+                     get_matrix_layout_attribute_dtype, get_matmul_preference_attribute_dtype,
+                     matrix_layout_create, matmul_algo_get_heuristic, matmul):  # fmt: skip
+            setattr(made, each.__name__, each)
+        return made
+
+    def install(self, monkeypatch):
+        """Be what ``import pycuda.driver`` and ``from cuda.bindings import ...`` find."""
+        names = ("pycuda", "cuda", "cuda.bindings")
+        pycuda, cuda, bindings = (types.ModuleType(name) for name in names)
+        pycuda.driver, cuda.bindings = self.module(), bindings
+        bindings.driver, bindings.nvrtc = self.bindings(), self.nvrtc()
+        found = {
+            "pycuda": pycuda,
+            "pycuda.driver": pycuda.driver,
+            "cuda": cuda,
+            "cuda.bindings": bindings,
+            "cuda.bindings.driver": bindings.driver,
+            "cuda.bindings.nvrtc": bindings.nvrtc,
+        }
+        nvmath, of_nvmath = types.ModuleType("nvmath"), types.ModuleType("nvmath.bindings")
+        cublas = types.ModuleType("nvmath.bindings.cublas")
+        cublas.ComputeType = types.SimpleNamespace(COMPUTE_32F=68, COMPUTE_64F=70)
+        cublas.Operation = types.SimpleNamespace(N=0, T=1)
+        nvmath.bindings, of_nvmath.cublas, of_nvmath.cublasLt = of_nvmath, cublas, self.cublas_lt()
+        nvmath.__spec__ = importlib.machinery.ModuleSpec("nvmath", None)
+        found |= {
+            "nvmath": nvmath,
+            "nvmath.bindings": of_nvmath,
+            "nvmath.bindings.cublas": cublas,
+            "nvmath.bindings.cublasLt": of_nvmath.cublasLt,
+        }
+        for name, module in found.items():
+            monkeypatch.setitem(sys.modules, name, module)
+        return self

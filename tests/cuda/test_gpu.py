@@ -1,0 +1,240 @@
+"""What geon asks of PyCUDA and cuda-bindings, with fakes of both in their places."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import geon
+from geon.errors import DeviceError, DeviceMemoryError
+from geon.transformers.pycuda import gpu, host, nvrtc
+from geon.transformers.pycuda.spare import Spares
+
+from . import fake_cuda
+from .devices import transformer_on
+
+pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
+N, C = geon.Axis("N"), geon.Axis("C", 3)
+x = geon.placeholder([N, C], name="x")
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    forget_compilers()
+    yield fake_cuda.Driver().install(monkeypatch)
+    forget_compilers()
+
+
+def forget_compilers():
+    nvrtc.find_nvrtc.cache_clear()
+    nvrtc.compiler.cache_clear()
+
+
+@pytest.fixture
+def transformer(driver):
+    with transformer_on(gpu.GpuDevice(0)) as made:
+        yield made
+
+
+def step(transformer):
+    w = geon.Variable([C], initial_value=1, name="w")
+    at = geon.placeholder([geon.Axis("T")], "int64", name="at")
+    loss = geon.sum(geon.softmax(x * w, normalization_axes=C))
+    results = [geon.gather(w, at, C), geon.sort(x, C), geon.assign(w, w + loss)]
+    return transformer.computation(results, x, at), w
+
+
+def test_steps_run_and_are_captured(driver, transformer, tmp_path):
+    f, w = step(transformer)
+    for n in (2, 2, 2, 5, 5, 2, 0):
+        given = np.random.default_rng(n).random((n, 3), np.float32)
+        before = transformer.get(w)
+        taken, ordered, _ = f.start(given, [0, -1]).result()
+        np.testing.assert_array_equal(taken, before[[0, 2]])
+        np.testing.assert_array_equal(ordered, np.sort(given, 1))
+        np.testing.assert_allclose(transformer.get(w), before + n, rtol=1e-5)
+    assert driver.captured_graphs == 2
+    transformer.save(tmp_path / "state.safetensors")
+    with pytest.raises(geon.IndexRangeError, match="3 where the axis has length 3"):
+        f(np.ones((2, 3)), [3])
+    transformer.set(w, np.zeros(3))
+    transformer.restore(tmp_path / "state.safetensors")
+    np.testing.assert_allclose(transformer.get(w), np.full(3, 19), rtol=1e-5)
+
+
+def test_all_is_given_back(driver):
+    with transformer_on(gpu.GpuDevice(0)) as transformer:
+        f, w = step(transformer)
+        for n in (2, 3, 2, 3, 2):
+            f(np.ones((n, 3)), [1])
+        device = transformer.device
+        assert driver.captured_graphs == 2
+    del f, w, transformer
+    gc.collect()
+    assert driver.captured_graphs == 0
+    assert not device.memory.used and not device.pinned.used
+    assert device.room() == driver.total
+    del device
+    gc.collect()
+
+
+def test_threads_begin_and_wait_side_by_side(transformer):
+    f = transformer.computation(geon.softmax(x, normalization_axes=C), x)
+    expected = {n: f(np.full((n, 3), n)) for n in range(1, 6)}
+    wrong = []
+
+    def calls(n):
+        for _ in range(10):
+            if not np.array_equal(f(np.full((n, 3), n)), expected[n]):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=calls, args=(n,)) for n in expected]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_binary_is_kept_for_its_architecture_and_compiler(driver, tmp_path, monkeypatch):
+    monkeypatch.setenv("GEON_CACHE", str(tmp_path))
+    from cuda.bindings import nvrtc as compiling
+
+    def compiled_for(capability):
+        driver.capability = capability
+        before = len(compiling.compiled)
+        with transformer_on(gpu.GpuDevice(0)) as made:
+            made.computation(geon.tanh(x) * 3.25, x)(np.ones((2, 3)))
+        return compiling.compiled[before:]
+
+    assert [flags[-1] for flags in compiled_for((9, 0))] == ["--gpu-architecture=sm_90"]
+    assert compiled_for((9, 0)) == []
+    assert [flags[-1] for flags in compiled_for((8, 6))] == ["--gpu-architecture=sm_86"]
+    forget_compilers()
+    monkeypatch.setattr(compiling, "nvrtcVersion", lambda: (0, 13, 1))
+    assert len(compiled_for((8, 6))) == 1
+
+
+# What fails ---------------------------------------------------------------------------------------
+
+
+def test_a_device_that_is_not_there(driver):
+    with pytest.raises(DeviceError, match="device=2: there are 2 devices, numbered from 0"):
+        gpu.GpuDevice(2)
+
+
+def test_an_architecture_that_is_too_old(driver):
+    driver.capability = (6, 1)
+    message = r"gpu 1 is of compute capability 6\.1, and kernels need 7\.0 or newer: choose another"
+    with pytest.raises(DeviceError, match=message):
+        gpu.GpuDevice(1)
+
+
+def test_an_architecture_that_the_compiler_does_not_know(driver, transformer):
+    driver.fails["nvrtcCompileProgram"] = 5
+    f = transformer.computation(geon.tanh(x) * 7.125, x)
+    with pytest.raises(DeviceError, match="NVRTC .*does not compile for sm_90"):
+        f(np.ones((2, 3)))
+
+
+def test_no_room_says_what_is_asked_and_what_is_free(driver, transformer):
+    device = transformer.device
+    half = device.allocate(driver.total // 2)
+    message = r"no room where 805,306,368 bytes are allocated.*536,870,912 of 1,073,741,824 bytes"
+    with pytest.raises(DeviceMemoryError, match=message) as caught:
+        device.allocate(driver.total // 4 * 3)
+    assert not caught.value.lost
+    device.free(half)
+    assert device.room() == driver.total
+    device.free(device.allocate(driver.total))  # what was kept for later makes room
+
+
+def sticky(error):
+    error.stays = True
+    return error
+
+
+FAILURES = {
+    "prepared_async_call": "kernel_0 is launched",
+    "query": "kernels run",
+    "memcpy_dtoh_async": "bytes are copied out",
+    "cuGraphLaunch": "",
+}
+
+
+@pytest.mark.parametrize("place", FAILURES)
+def test_what_fails_in_a_kernel_loses_the_device(driver, transformer, place):
+    f = transformer.computation(geon.tanh(x) * 5.5, x)
+    if place != "prepared_async_call":
+        for _ in range(3):
+            f(np.ones((2, 3)))
+    wrong = sticky(fake_cuda.LogicError("an illegal memory access was encountered"))
+    if place == "cuGraphLaunch":
+        driver.fails[place], driver.sticky = 700, wrong
+    else:
+        driver.fails["query" if place == "memcpy_dtoh_async" else place] = wrong
+    with pytest.raises(DeviceError, match=r"made at .*test_gpu.py.*gpu 0 failed"):
+        f(np.ones((2, 3)))
+    assert transformer.device.lost
+    with pytest.raises(geon.errors.ClosedError, match="start a new process"):
+        f(np.ones((2, 3)))
+    with pytest.raises(DeviceError, match="gpu 0 failed before, and does nothing any more"):
+        transformer.device.allocate(8)
+
+
+def test_a_launch_failure_loses_the_device(driver, transformer):
+    f = transformer.computation(geon.tanh(x) * 6.5, x)
+    driver.fails["prepared_async_call"] = fake_cuda.LaunchError("too many resources requested")
+    with pytest.raises(DeviceError, match="kernel_0 is launched: too many resources") as caught:
+        f(np.ones((2, 3)))
+    assert caught.value.lost
+
+
+def test_what_fails_once_loses_nothing(driver, transformer):
+    f = transformer.computation(geon.tanh(x) * 8.5, x)
+    driver.fails["memset_d8_async"] = driver.fails["module_from_buffer"] = fake_cuda.LogicError(
+        "no"
+    )
+    with pytest.raises(DeviceError, match="a module is loaded: no"):
+        f(np.ones((2, 3)))
+    f(np.ones((2, 3)))
+
+
+# Memory that is kept ------------------------------------------------------------------------------
+
+
+def test_spare_memory_is_of_exact_sizes():
+    made = []
+
+    class Block:
+        def __init__(self, size):
+            made.append(size)
+            self.number = len(made)
+
+        def __int__(self):
+            return self.number
+
+    spares = Spares(Block, KeyError)
+    first = spares.take(100)
+    spares.give_back(first)
+    assert spares.bytes == 100
+    assert spares.take(99) != first
+    assert spares.take(100) == first
+    assert made == [100, 99] and spares.bytes == 0
+
+
+def test_spare_memory_makes_room_where_there_is_none():
+    full = [False]
+
+    def make(size):
+        if full[0]:
+            full[0] = False
+            raise KeyError(size)
+        return size
+
+    spares = Spares(make, KeyError)
+    spares.give_back(spares.take(5))
+    full[0] = True
+    assert spares.take(7) == 7
+    assert spares.bytes == 0 and not spares.spare

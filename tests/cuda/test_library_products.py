@@ -1,0 +1,298 @@
+"""Products that a library computes: which those are, and that they are what kernels compute."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.pycuda import gpu, host, products
+from geon.transformers.pycuda.launches import Choice, Launch, Multiply
+
+from . import fake_cuda
+from .devices import LateDevice, transformer_on
+
+pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
+M, K, N, B, G = (geon.Axis(name) for name in "MKNBG")
+LIMIT = 600  # multiplications from which on the library is asked here
+
+
+@pytest.fixture(autouse=True)
+def small_ones_are_large(monkeypatch):
+    monkeypatch.setattr(products, "LARGE", LIMIT)
+    monkeypatch.setattr(products, "DEEPEST", 40)
+
+
+@pytest.fixture
+def transformer():
+    with transformer_on(LateDevice(), products="cublaslt") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def numpy():
+    with geon.NumPyTransformer() as made:
+        yield made
+
+
+def matrices(*axes, dtype="float32"):
+    return [geon.placeholder(each, dtype, name=f"x{k}") for k, each in enumerate(axes)]
+
+
+def steps_of(f):
+    """All steps of a program, those of choices too."""
+    found, waiting = [], list(f.stages().compiled.module.steps)
+    while waiting:
+        step = waiting.pop(0)
+        if isinstance(step, Choice):
+            waiting = [*step.steps, *step.others, *waiting]
+        found.append(step)
+    return found
+
+
+def by_library(f):
+    return [step for step in steps_of(f) if isinstance(step, Multiply)]
+
+
+x, y, bias, other = matrices([M, K], [K, N], [N], [M, N])
+turned_x, turned_y = matrices([K, M], [N, K])
+batch_x, batch_y = matrices([B, M, K], [B, K, N])
+grouped = geon.placeholder([B, G, K], name="grouped")
+half_x, half_y = matrices([M, K], [K, N], dtype="float16")
+wide_x, wide_y = matrices([M, K], [K, N], dtype="bfloat16")
+double_x, double_y = matrices([M, K], [K, N], dtype="float64")
+PLAIN = {
+    "plain": (geon.dot(x, y), [x, y]),
+    "left turned": (geon.dot(turned_x, y), [turned_x, y]),
+    "right turned": (geon.dot(x, turned_y), [x, turned_y]),
+    "both turned": (geon.dot(turned_x, turned_y), [turned_x, turned_y]),
+    "batched": (geon.dot(batch_x, batch_y, over=K), [batch_x, batch_y]),
+    "rows of two axes": (geon.dot(grouped, y), [grouped, y]),
+    "bias": (geon.dot(x, y) + bias, [x, y, bias]),
+    "float64": (geon.dot(double_x, double_y), [double_x, double_y]),
+    "float16": (geon.dot(half_x, half_y), [half_x, half_y]),
+    "bfloat16": (geon.dot(wide_x, wide_y), [wide_x, wide_y]),
+}
+FOLLOWED = {
+    "relu": (geon.relu(geon.dot(x, y) + bias), [x, y, bias]),
+    "gelu": (geon.gelu(geon.dot(x, y) + bias), [x, y, bias]),
+    "another matrix": (geon.dot(x, y) * 0.5 + other, [x, y, other]),
+    "rows": (geon.dot(batch_x, batch_y, over=K) * 2, [batch_x, batch_y]),
+}
+SIZES = [
+    (3, 5, 7),
+    (1, 33, 34),
+    (8, 9, 9),
+    (9, 8, 8),
+    (40, 40, 3),
+    (7, 41, 9),
+    (0, 5, 3),
+    (70, 3, 9),
+]
+
+
+def data(leaves, m, k, n):
+    random = np.random.default_rng(m * 100 + n)
+    sizes = {"M": m, "K": k, "N": n, "B": 3, "G": m}
+    return [
+        random.normal(size=[sizes[axis.name] for axis in leaf.axes]).astype(leaf.dtype)
+        for leaf in leaves
+    ]
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
+def test_products_are_those_of_numpy(transformer, numpy, name):
+    result, leaves = {**PLAIN, **FOLLOWED}[name]
+    f, g = (each.computation(result, *leaves) for each in (transformer, numpy))
+    assert len(by_library(f)) == 1
+    digits = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
+    for m, k, n in SIZES:
+        given = data(leaves, m, k, n)
+        for _ in range(3):
+            found, expected = f(*given), g(*given)
+            assert found.dtype == expected.dtype
+            near = digits[str(found.dtype)]
+            np.testing.assert_allclose(
+                found.astype(float), expected.astype(float), rtol=near, atol=near
+            )
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
+def test_peak_has_what_the_library_works_in(name):
+    device = Counting()
+    with transformer_on(device, products="cublaslt") as transformer:
+        result, leaves = {**PLAIN, **FOLLOWED}[name]
+        f = transformer.computation(result, *leaves)
+        given = data(leaves, 9, 9, 9)
+        f(*given)
+        names = {axis.name for leaf in leaves for axis in leaf.axes}
+        sizes = {axis: 3 if axis is B else 9 for axis in (M, K, N, B, G) if axis.name in names}
+        peak = f.peak_bytes(sizes)
+        assert device.most == peak + sum(array.nbytes for array in given)
+        assert peak > products.WORKSPACE
+        assert f.peak_bytes(dict.fromkeys(sizes, 1)) < products.WORKSPACE
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
+def test_peak_with_open_lengths_is_an_upper_bound(transformer, name):
+    result, leaves = {**PLAIN, **FOLLOWED}[name]
+    f = transformer.computation(result, *leaves)
+    bound = f.peak_bytes()
+    for size in (1, 5, 9, 40, 41, 300):
+        names = {axis.name for leaf in leaves for axis in leaf.axes}
+        sizes = {axis: size for axis in (M, K, N, B, G) if axis.name in names}
+        most = bound.evaluate({axis.name: size for axis in sizes})
+        assert f.peak_bytes(sizes) <= most + 8 * 256
+
+
+class Counting(LateDevice):
+    """Notes the most bytes that were taken at a time, and asks nobody to multiply."""
+
+    def __init__(self):
+        super().__init__()
+        self.taken, self.most, self.multiplied = {}, 0, []
+
+    def allocate(self, size):
+        address = super().allocate(size)
+        self.taken[address] = size
+        self.most = max(self.most, sum(self.taken.values()))
+        return address
+
+    def free(self, address):
+        super().free(address)
+        del self.taken[address]
+
+    def multiply(self, product):
+        self.multiplied.append(product)
+        super().multiply(product)
+
+
+@pytest.mark.parametrize(
+    ("k", "asked"), [(5, False), (6, True), (7, True), (40, True), (41, False)]
+)
+def test_lengths_choose(k, asked):
+    """From so many multiplications on, and up to so many float32 terms."""
+    device = Counting()
+    with transformer_on(device, products="cublaslt") as transformer:
+        f = transformer.computation(geon.dot(x, y), x, y)
+        f(*data([x, y], 10, k, 10))
+        assert bool(device.multiplied) == asked
+
+
+def test_known_lengths_choose_when_it_is_compiled(transformer):
+    f = transformer.computation(geon.dot(x, y), x, y, specialize={M: 2, K: 3, N: 4})
+    assert not by_library(f)
+    f = transformer.computation(geon.dot(x, y), x, y, specialize={M: 20, K: 30, N: 40})
+    assert by_library(f)
+    given = data([x, y], 20, 30, 40)
+    np.testing.assert_allclose(f(*given), given[0] @ given[1], rtol=1e-5, atol=1e-5)
+
+
+def test_steps_of_training_are_products_too(transformer, numpy):
+    """The new value of a matrix is made of sums that are put apart: it is read and written."""
+    results = []
+    for each in (transformer, numpy):
+        w = geon.Variable([K, N], initial_value=0.5, name="w")
+        loss = geon.mean(geon.square(geon.tanh(geon.dot(x, w)) - other))
+        step = geon.assign(w, w - 0.1 * geon.deriv(loss, w))
+        f = each.computation([loss, step], x, other, lengths={K: 12, N: 9})
+        losses = [f(*data([x, other], m, 12, 9))[0] for m in (9, 9, 9, 2, 30, 9)]
+        results.append((losses, each.get(w)))
+        if each is transformer:
+            assert [step.product.apart for step in by_library(f)] == [False, True]
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_result_in_the_place_of_what_is_read(transformer, numpy):
+    """The library would write over what is added afterwards."""
+    totals = geon.cumsum(other, N)
+    result = geon.sort(geon.dot(x, y) * 2 + totals, N)
+    f, g = (each.computation(result, x, y, other) for each in (transformer, numpy))
+    assert not by_library(f)
+    for m in (9, 30, 9):
+        given = data([x, y, other], m, 9, 9)
+        np.testing.assert_allclose(f(*given), g(*given), rtol=1e-5, atol=1e-5)
+
+
+NOT = {
+    "computed factors": (geon.dot(x * 2, y), [x, y]),
+    "a vector": (geon.dot(x, geon.placeholder([K], name="v")), None),
+    "steps": (geon.dot(x[:, ::2], y[::2]), [x, y]),
+    "integers": (geon.dot(*matrices([M, K], [K, N], dtype="int32")), None),
+    "a square of itself": (geon.dot(x, x), [x]),
+}
+
+
+@pytest.mark.parametrize("name", NOT)
+def test_what_is_none_is_generated(transformer, name):
+    result, leaves = NOT[name]
+    if leaves is None:
+        leaves = sorted(geon.op_graph.op_graph.storage_leaves(result), key=str)
+    f = transformer.computation(result, *leaves)
+    assert not by_library(f)
+    assert any(isinstance(step, Launch) for step in steps_of(f))
+
+
+def test_programs_that_can_fail_have_none(transformer):
+    at = geon.placeholder([geon.Axis("T")], "int64", name="at")
+    f = transformer.computation(geon.dot(geon.gather(x, at, M), y), x, y, at)
+    assert not by_library(f)
+
+
+def test_the_text_says_so(transformer):
+    f = transformer.computation(geon.dot(x, y) + bias, x, y, bias)
+    assert "result 0 = x0(M, K) times x1(K, N) + x2(N), by a library" in f.source
+
+
+def test_the_option_is_one_of_two():
+    with pytest.raises(geon.ArgumentError, match="products='cublas' is none of generated, cubl"):
+        geon.make_transformer("cuda-on-host", products="cublas")
+    with geon.make_transformer("cuda-on-host") as made:
+        assert not by_library(made.computation(geon.dot(x, y), x, y))
+
+
+# cuBLASLt -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    return fake_cuda.Driver().install(monkeypatch)
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
+def test_cublaslt_is_asked_for_the_same(driver, numpy, name):
+    result, leaves = {**PLAIN, **FOLLOWED}[name]
+    with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
+        f, g = (each.computation(result, *leaves) for each in (transformer, numpy))
+        for m, k, n in SIZES:
+            given = data(leaves, m, k, n)
+            for _ in range(3):
+                np.testing.assert_allclose(
+                    f(*given).astype(float), g(*given).astype(float), rtol=2e-2, atol=2e-2
+                )
+    assert driver.multiplied > 0
+
+
+def test_descriptions_are_kept_and_bounded(driver, monkeypatch):
+    from geon.transformers.pycuda import cublaslt
+
+    monkeypatch.setattr(cublaslt, "KEPT", 2)
+    with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
+        f = transformer.computation(geon.dot(x, y), x, y)
+        for m in (9, 10, 11, 9, 9):
+            f(*data([x, y], m, 9, 9))
+        assert len(transformer.device.products.known) == 2
+        assert driver.descriptions == 2 * 4  # a product and three matrices
+
+
+def test_what_the_library_lacks_is_said(driver, monkeypatch):
+    with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
+        f = transformer.computation(geon.dot(x, y), x, y)
+        driver.fails["matmul_algo_get_heuristic"] = 0
+        with pytest.raises(
+            geon.DeviceError, match="dot.*no algorithm for a float32 product of 9 b"
+        ):
+            f(*data([x, y], 9, 9, 9))
+        f(*data([x, y], 9, 9, 9))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(geon.DeviceError, match=r"nvmath-python.*pip install 'geon\[cublaslt\]'"):
+        gpu.GpuDevice(0).load_products()

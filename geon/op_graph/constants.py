@@ -176,7 +176,6 @@ def constant(
     ``x + 1``: they take the dtype of what they meet, and are float32 and int64 where that is
     nothing. Raises ``AxisError`` when axes are missing or do not fit.
     """
-    let_xarray_defer()
     if is_number(value) and axes is None:
         made = (
             number(value, number_dtype(value), True)
@@ -184,6 +183,7 @@ def constant(
             else number(value, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
+    let_xarray_defer()
     dims, given = dim_names(value), value
     if dims is not None:
         axes = _own_axes(dims, value) if axes is None else as_axes(axes)

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from geon.testing.fixtures import (  # noqa: F401  # pytest finds them by name

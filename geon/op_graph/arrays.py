@@ -35,6 +35,13 @@ def array_of(value: Any, what: str, error: Refusal = FeedError) -> Array:
     Raises ``error``, which begins with ``what``, for what is no array, for an array with masked
     elements, and for memory of a device that its library does not copy.
     """
+    if value.__class__ is np.ndarray:
+        return value
+    if value.__class__ in PYTHON:
+        try:
+            return np.asarray(value)
+        except Exception as failed:
+            raise _no_array(value, what, error, failed) from failed
     refuse_masked(value, what, error)
     kind = type(value)
     shows = hasattr(kind, "__array__") or hasattr(kind, "__array_interface__")
@@ -47,7 +54,14 @@ def array_of(value: Any, what: str, error: Refusal = FeedError) -> Array:
     except Exception as failed:
         if _on_device(value):
             return _exchanged(value, what, error)
-        raise error(f"{what} was given {kind.__name__}, which is no array: {failed}") from failed
+        raise _no_array(value, what, error, failed) from failed
+
+
+PYTHON = (list, tuple, int, float, bool)
+
+
+def _no_array(value: Any, what: str, error: Refusal, failed: Exception) -> Exception:
+    return error(f"{what} was given {type(value).__name__}, which is no array: {failed}")
 
 
 ON_DEVICE = (
@@ -84,7 +98,7 @@ def is_masked(value: Any) -> bool:
 
 def refuse_masked(value: Any, what: str, error: Refusal) -> None:
     """Raise ``error`` for an array with masked elements, which would count as if they were not."""
-    if value.__class__ is np.ndarray or not is_masked(value):
+    if not is_masked(value):
         return
     hidden: Any = np.argwhere(value.mask) if np.ndim(value.mask) else ()
     if len(hidden):
@@ -95,13 +109,16 @@ def refuse_masked(value: Any, what: str, error: Refusal) -> None:
         )
 
 
-def refuse_kind(array: Array, what: str, needed: str, error: Refusal) -> None:
-    """Raise ``error`` for an array whose dtype has no numbers: objects, texts, dates, complex."""
+def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
+    """Raise ``error`` for an array whose dtype has no numbers: objects, texts, dates, complex.
+
+    ``wanted`` is the dtype that is needed, or None for any.
+    """
     kind = array.dtype.kind
     if kind not in CURES and not (kind == "V" and array.dtype.itemsize != 2):
         return
     cure = CURES.get(kind, "take the numbers out of it")
-    found = ""
+    found, needed = "", "its values must be numbers" if wanted is None else f"it needs {wanted}"
     if kind == "O":
         odd = _no_number(array)
         if odd is not None:

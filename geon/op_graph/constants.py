@@ -176,7 +176,6 @@ def constant(
     ``x + 1``: they take the dtype of what they meet, and are float32 and int64 where that is
     nothing. Raises ``AxisError`` when axes are missing or do not fit.
     """
-    let_xarray_defer()
     if is_number(value) and axes is None:
         made = (
             number(value, number_dtype(value), True)
@@ -184,6 +183,7 @@ def constant(
             else number(value, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
+    let_xarray_defer()
     dims, given = dim_names(value), value
     if dims is not None:
         axes = _own_axes(dims, value) if axes is None else as_axes(axes)
@@ -230,7 +230,7 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
         array = array_of(value, "a tensor", DTypeError)
         listed = [value] if is_number(value) else None
         if listed is None:
-            refuse_kind(array, "a tensor", "its values must be numbers", DTypeError)
+            refuse_kind(array, "a tensor", None, DTypeError)
     plain = listed is not None and all(map(is_number, listed))
     if listed and plain and array.dtype.kind in "ufO" and float not in set(map(type, listed)):
         array = _large(value, listed)

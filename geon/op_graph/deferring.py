@@ -17,7 +17,7 @@ _registered: list[type] = []
 def let_xarray_defer() -> None:
     """Let the operators of xarray's arrays return NotImplemented for tensors, where it is loaded.
 
-    Leaves and constants call it, since every tensor has one of them.
+    Leaves and constant arrays call it: what is computed has one of them below it.
     """
     if "xarray" in sys.modules and not _registered:
         xarray = sys.modules["xarray"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, FeedError, UnavailableError
@@ -38,24 +38,16 @@ class LabelledComputation(Computation):
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The results for these values of the placeholders, with dims and coordinates."""
-        found = super().__call__(*args, **keywords)
-        return self._dressed(found, self._sources_of(args, keywords))
+        sources = self._sources(args, keywords)
+        return self._with_labels(super().__call__(*args, **keywords), sources)
 
     def start(self, *args: Any, **keywords: Any) -> Started:
-        """Begin a call; its result has dims and coordinates."""
-        sources = self._sources_of(args, keywords)
-        begun = super().start(*args, **keywords)
-        return Started(begun.done, lambda: self._dressed(begun.result(), sources))
+        """Begin a call whose result has dims and coordinates."""
+        sources = self._sources(args, keywords)
+        return super().start(*args, **keywords).then(lambda it: self._with_labels(it, sources))
 
-    def _sources_of(self, args: Sequence[Any], keywords: dict[str, Any]) -> list[Any]:
-        """What has coordinates, in the arguments of a call and in the graph."""
-        rest = dict(keywords)
-        if "out" not in self.names:
-            rest.pop("out", None)
-        return self._sources(self.arranged(args, rest))
-
-    def _dressed(self, found: Any, sources: Sequence[tuple[Tensor, Any]]) -> Any:
-        """The results of a call with dims and coordinates, in their structure."""
+    def _with_labels(self, found: Any, sources: Sequence[tuple[Tensor, Any]]) -> Any:
+        """The results of a call, labelled."""
         if self.single:
             return self._labelled(0, found, sources)
         values = found if self.layout is None else self.layout.flat(found, "results")
@@ -64,8 +56,12 @@ class LabelledComputation(Computation):
             return tuple(made)
         return self.layout.mapped(iter(made), self._joined)
 
-    def _sources(self, values: Sequence[Any]) -> list[tuple[Tensor, Any]]:
+    def _sources(
+        self, args: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> list[tuple[Tensor, Any]]:
         """What has coordinates: inputs, then variables and constants made of labelled data."""
+        named = {k: v for k, v in keywords.items() if k != "out" or k in self.names}
+        values = self.arranged(args, named)
         found: list[tuple[Tensor, Any]] = []
         for leaf, value in zip(self.placeholders, values, strict=True):
             names = dim_names(value)

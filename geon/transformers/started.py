@@ -50,6 +50,10 @@ class Started:
                 raise self._error
             return self._value
 
+    def then(self, make: Callable[[Any], Any]) -> Started:
+        """The same call, whose result is what ``make`` makes of this one's."""
+        return Started(self.done, lambda: make(self.result()))
+
     def __repr__(self) -> str:
         return f"<started call, {'done' if self.done() else 'on its way'}>"
 

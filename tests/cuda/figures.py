@@ -75,7 +75,7 @@ def bandwidths(transformer, device, small):
 
 
 def rates(name, small):
-    """Products by generated kernels, by those that round to tf32, and by cuBLASLt where it is there."""
+    """Products by generated kernels, by ones that round to tf32, and by cuBLASLt if it is there."""
     ways = {"generated": {}, "tf32": {"tf32": True}, "cublaslt": {"products": "cublaslt"}}
     for by, options in ways.items():
         try:

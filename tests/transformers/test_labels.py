@@ -228,6 +228,26 @@ def test_an_index_of_several_levels_stays_one(transformer):
     )
 
 
+def test_a_call_that_is_refused_for_its_coordinates_changes_nothing(transformer):
+    x, y = placeholder("x"), geon.placeholder([LAT, LON], "float64", name="y")
+    count = geon.Variable(initial_value=0, dtype="int64")
+    f = transformer.computation([x + y, geon.assign(count, count + 1)], x, y, labels=True)
+    for call in (f, f.start):
+        with pytest.raises(geon.FeedError, match="'lat'"):
+            call(DATA, LIKE.assign_coords(lat=[3.0, 2.0, 1.0]))
+    assert transformer.get(count) == 0
+
+
+def test_started_calls_give_labelled_results(transformer):
+    x = placeholder()
+    f = transformer.computation({"m": geon.mean(x, T)}, x, labels=True)
+    started = f.start(DATA)
+    xarray.testing.assert_allclose(started.result()["m"], DATA.mean("time"))
+    assert started.done() and started.result() is started.result()
+    with pytest.raises(geon.ArgumentError, match="leave out on_device=True"):
+        transformer.computation(x + 1, x, labels=True, on_device=True)
+
+
 def test_other_options_go_with_it(transformer):
     x = placeholder()
     kept = x + 1

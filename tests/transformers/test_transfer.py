@@ -79,6 +79,8 @@ def test_names_of_the_file_are_given_others(trained, make):
             taken = {"net.w": "w", "net.b": "b", "net.first.calls": "first.calls"}
             assert report.taken == taken
             assert "net.w from w" in str(report)
+            report = transformer.restore(path, rename=rename, only="net.w")
+            assert report.left["b"] == "its variable is not among only="
 
 
 def test_stars_stand_for_the_texts_of_stars(transformer, tmp_path):

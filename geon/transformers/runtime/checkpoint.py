@@ -187,7 +187,9 @@ class _Loading:
         """Why an entry that has this name here was not used."""
         if name is None:
             return "rename= gave None"
-        return "it did not fit" if name in self.kept else "no variable has its name"
+        if name not in self.kept:
+            return "no variable has its name"
+        return "it did not fit" if name in self.wanted else "its variable is not among only="
 
     def refuse(self, entry: Entry, why: str, rest: str) -> None:
         """Raise for an entry that cannot be taken, or note why it was not."""

@@ -121,7 +121,7 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
     given = array_of(value, label)
     if given.dtype == dtype:
         return given
-    refuse_kind(given, label, f"it needs {dtype}", FeedError)
+    refuse_kind(given, label, dtype, FeedError)
     if _kind(given.dtype) > _kind(dtype):
         cure = "compare them with something" if _kind(dtype) == 0 else "round and convert them"
         raise FeedError(f"{label} was given {given.dtype} values; it needs {dtype}: {cure} first")

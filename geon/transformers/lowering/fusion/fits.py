@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....op_graph.lengths import product
 from ....op_graph.op_graph import Op
-from .facts import statements
+from .facts import loop_axes, statements
 from .fusion_group import FusionGroup
 from .state import State, Use
 
@@ -29,6 +29,12 @@ def small_rows(op: Op) -> bool:
     long = isinstance(row, int) and row > ROW
     few = isinstance(rows, int) and rows < FEW_ROWS and isinstance(row, int) and row > 1024
     return not long and not few
+
+
+def same_lengths(op: Op, group: FusionGroup) -> bool:
+    """Whether the axes that the loops of both go over are as long."""
+    known = group.extents
+    return all(known.get(a.name, a.expression) == a.expression for a in loop_axes(op))
 
 
 class Fits:
@@ -83,6 +89,8 @@ class Fits:
         """Whether the nest can compute ``op`` for each row before it uses it."""
         rows = frozenset(op.axes.names)
         if group.kind != "nest" or full(op, group) or group.dot is not None:
+            return False
+        if not same_lengths(op, group):
             return False
         if not all(self.state.straight(use, group) for use in uses):
             return False

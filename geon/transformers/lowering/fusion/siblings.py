@@ -6,8 +6,7 @@ from collections import deque
 
 from ....op_graph.bound import is_bound
 from ....op_graph.op_graph import Op
-from .facts import loop_axes
-from .fits import full
+from .fits import full, same_lengths
 from .fusion_group import FusionGroup
 from .state import State
 
@@ -52,9 +51,3 @@ class Siblings:
             if not is_bound(arg) and arg.primitive.kind == "elementwise":
                 queue += arg.args
         return list(found)
-
-
-def same_lengths(op: Op, group: FusionGroup) -> bool:
-    """Whether the axes that the loops of both go over are as long."""
-    known = group.extents
-    return all(known.get(a.name, a.expression) == a.expression for a in loop_axes(op))

@@ -115,6 +115,7 @@ from .op_graph.elementwise import (
     where,
 )
 from .op_graph.familiar import missing_function as _missing
+from .op_graph.familiar import name_missing as _name_missing
 from .op_graph.indexing import gather, scatter, take_along
 from .op_graph.jacobians import hessian, jacobian
 from .op_graph.joining import concat, pad, stack
@@ -194,6 +195,10 @@ if _TYPE_CHECKING:
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
 
 
+def _is_function(name: str, value: _Any) -> bool:
+    return name[0] != "_" and callable(value) and not isinstance(value, type)
+
+
 def _later(module: str, function: str) -> _Any:
     """A function whose module is imported when it is first called."""
 
@@ -209,6 +214,8 @@ _SYNTAX["numpy"] = _later(".op_graph.numpy_functions", "numpy_function")
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
 GeonError._render_traceback_ = _later(".op_graph.notebooks", "rendered")  # type: ignore[attr-defined]
 _SYNTAX["public"] = lambda name: callable(globals().get(name))
+for _cls in (Tensor, VoidOp):
+    _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
 
 
 # What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.

@@ -192,6 +192,36 @@ if _TYPE_CHECKING:
     from .transformers.native.transformer import NativeTransformer
     from .transformers.numpy.transformer import NumPyTransformer
 
+    # For type checkers, which take no other name to be public; a test holds it to the imports.
+    __all__ = [
+        "ArgumentError", "AssignError", "Axes", "Axis", "AxisError", "CheckpointError",
+        "ClosedError", "Computation", "ComputationOp", "DTypeError", "DerivativeError",
+        "DeviceError", "DumpError", "FeedError", "GeonError", "GuardError",
+        "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer",
+        "NonFiniteError", "NumPyTransformer", "Op", "OrderError", "PlanError", "Random",
+        "RewriteError", "SetItem", "SizeError", "SymbolicError", "Tensor", "Transformer",
+        "UnavailableError", "Variable", "VoidOp", "absolute", "acos", "acosh", "add", "all",
+        "any", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "atan", "atan2",
+        "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
+        "cast", "cast_axes", "ceil", "clip", "concat", "constant", "contract", "cos",
+        "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod", "cumsum",
+        "custom_deriv", "deriv", "digamma", "divide", "doall", "dot", "dumps", "elu",
+        "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
+        "flatten", "flip", "floor", "floordivide", "gather", "gelu", "greater",
+        "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf",
+        "isnan", "jacobian", "jvp", "leaky_relu", "left_shift", "lengths", "less",
+        "less_equal", "lgamma", "loads", "log", "log1p", "log_ndtr", "log_softmax",
+        "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp",
+        "make_transformer", "max", "maximum", "mean", "min", "minimum", "mod", "multiply",
+        "ndtr", "negative", "not_equal", "onehot", "outer", "pad", "persistent_tensor",
+        "placeholder", "polygamma", "power", "print", "prod", "reciprocal", "relu",
+        "rename", "reorder", "right_shift", "round", "rsqrt", "scatter", "sequential",
+        "sigmoid", "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt",
+        "square", "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum",
+        "take_along", "tan", "tanh", "temporary_tensor", "tensor_size", "text", "top_k",
+        "trunc", "unflatten", "update", "variable", "variance", "vjp", "where",
+    ]  # fmt: skip
+
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
 
 

@@ -301,6 +301,7 @@ def test_a_class_outside_raises_on_request(transformer):
 
 def warned(call):
     """What a call warns of, and at which file and line."""
+    gc.collect()  # what other tests left
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()

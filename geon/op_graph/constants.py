@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from .registry import PRIMITIVES, Inferred, Primitive, need
 from .sites import describe, user_site
+
+if TYPE_CHECKING:
+    from .accepted import DTypeLike, Follows, NewAxes, Tags, TensorLike
 
 SMALL_BYTES = 256
 
@@ -156,13 +159,13 @@ def is_constant(op: Op, value: float) -> bool:
 
 
 def constant(
-    value: Any,
-    axes: Axes | Axis | list[Axis] | None = None,
-    dtype: Any = None,
+    value: TensorLike,
+    axes: NewAxes | None = None,
+    dtype: DTypeLike | None = None,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """A constant from a number, an array or a nested list.
 
@@ -174,10 +177,11 @@ def constant(
     nothing. Raises ``AxisError`` when axes are missing or do not fit.
     """
     if is_number(value) and axes is None:
+        given: Any = value
         made = (
-            number(value, number_dtype(value), True)
+            number(given, number_dtype(given), True)
             if dtype is None
-            else number(value, as_dtype(dtype))
+            else number(given, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
     dims = dim_names(value)

@@ -90,7 +90,7 @@ def log_of_one_minus_sigmoid(op: Op) -> Op | None:
     """log(1 - sigmoid(x)) is -softplus(x)."""
     inner = op.args[0]
     if _is(inner, "subtract") and is_constant(inner.args[0], 1) and _is(inner.args[1], "sigmoid"):
-        return _over(-softplus(inner.args[1].args[0]), op)
+        return _over(-softplus(_tensor(inner.args[1].args[0])), op)
     return None
 
 
@@ -98,7 +98,7 @@ def log_of_one_minus_sigmoid(op: Op) -> Op | None:
 def log_of_ndtr(op: Op) -> Op | None:
     """log(ndtr(x)) is log_ndtr(x)."""
     inner = op.args[0]
-    return _over(log_ndtr(inner.args[0]), op) if _is(inner, "ndtr") else None
+    return _over(log_ndtr(_tensor(inner.args[0])), op) if _is(inner, "ndtr") else None
 
 
 @stable.on("subtract")
@@ -107,9 +107,9 @@ def one_minus_erf(op: Op) -> Op | None:
     one, inner = op.args
     if is_constant(one, 1):
         if _is(inner, "erf"):
-            return _over(erfc(inner.args[0]), op)
+            return _over(erfc(_tensor(inner.args[0])), op)
         if _is(inner, "erfc"):
-            return _over(erf(inner.args[0]), op)
+            return _over(erf(_tensor(inner.args[0])), op)
         if _is(inner, "ndtr"):
             return _over(ndtr(-_tensor(inner.args[0])), op)
     return None
@@ -128,7 +128,7 @@ def one_plus_erf(op: Op) -> Op | None:
 def log1p_of_exp(op: Op) -> Op | None:
     """log1p(exp(x)) is softplus(x)."""
     inner = op.args[0]
-    return _over(softplus(inner.args[0]), op) if _is(inner, "exp") else None
+    return _over(softplus(_tensor(inner.args[0])), op) if _is(inner, "exp") else None
 
 
 @stable.on("log")
@@ -138,7 +138,7 @@ def log_of_one_plus_exp(op: Op) -> Op | None:
     if _is(inner, "add"):
         for one, other in (inner.args, inner.args[::-1]):
             if is_constant(one, 1) and _is(other, "exp"):
-                return _over(softplus(other.args[0]), op)
+                return _over(softplus(_tensor(other.args[0])), op)
     return None
 
 
@@ -316,7 +316,7 @@ def broadcast_twice(op: Op) -> Op | None:
     """A broadcast or reorder of one is one."""
     inner = op.args[0]
     if _is(inner, "broadcast") or _is(inner, "reorder"):
-        return broadcast(inner.args[0], op.axes)
+        return broadcast(_tensor(inner.args[0]), op.axes)
     return None
 
 
@@ -333,7 +333,7 @@ def cast_of_broadcast(op: Op) -> Op | None:
 def rename_twice(op: Op) -> Op | None:
     """A rename of a rename is one; back to the same axes it is nothing."""
     inner = op.args[0]
-    return cast_axes(inner.args[0], op.axes) if _is(inner, "rename") else None
+    return cast_axes(_tensor(inner.args[0]), op.axes) if _is(inner, "rename") else None
 
 
 @simpler.on("dot")

@@ -117,7 +117,6 @@ from .op_graph.elementwise import (
 from .op_graph.familiar import missing_function as _missing
 from .op_graph.familiar import name_missing as _name_missing
 from .op_graph.indexing import gather, scatter, take_along
-from .op_graph.jacobians import hessian, jacobian
 from .op_graph.joining import concat, pad, stack
 from .op_graph.leaves import (
     Variable,
@@ -186,6 +185,7 @@ from .version import __version__
 
 if _TYPE_CHECKING:
     from .op_graph.dumps import dumps, loads
+    from .op_graph.jacobians import hessian, jacobian
     from .op_graph.pictures import text
     from .transformers.base import Transformer, make_transformer
     from .transformers.computation import Computation
@@ -252,6 +252,8 @@ for _cls in (Tensor, VoidOp):
 _LATER = {
     "dumps": "op_graph.dumps",
     "loads": "op_graph.dumps",
+    "hessian": "op_graph.jacobians",
+    "jacobian": "op_graph.jacobians",
     "text": "op_graph.pictures",
     "Transformer": "transformers.base",
     "make_transformer": "transformers.base",

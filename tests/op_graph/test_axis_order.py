@@ -93,9 +93,7 @@ ORDERED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("build", "order"), [pair for pairs in ORDERED.values() for pair in pairs], ids=str
-)
+@pytest.mark.parametrize(("build", "order"), [pair for pairs in ORDERED.values() for pair in pairs])
 def test_the_order_is_the_one_that_is_written(build, order):
     assert names(build()) == order
 

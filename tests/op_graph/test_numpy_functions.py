@@ -45,9 +45,7 @@ BUILT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("theirs", "ours"), [pair for pairs in BUILT.values() for pair in pairs], ids=str
-)
+@pytest.mark.parametrize(("theirs", "ours"), [pair for pairs in BUILT.values() for pair in pairs])
 def test_numpy_functions_build_what_geons_build(theirs, ours):
     assert theirs() is ours()
 

@@ -116,8 +116,8 @@ from .op_graph.elementwise import (
     where,
 )
 from .op_graph.familiar import missing_function as _missing
+from .op_graph.familiar import name_missing as _name_missing
 from .op_graph.indexing import gather, scatter, take_along
-from .op_graph.jacobians import hessian, jacobian
 from .op_graph.joining import concat, pad, stack
 from .op_graph.leaves import (
     Variable,
@@ -186,13 +186,48 @@ from .version import __version__
 
 if _TYPE_CHECKING:
     from .op_graph.dumps import dumps, loads
+    from .op_graph.jacobians import hessian, jacobian
     from .op_graph.pictures import text
     from .transformers.base import Transformer, make_transformer
     from .transformers.computation import Computation
     from .transformers.native.transformer import NativeTransformer
     from .transformers.numpy.transformer import NumPyTransformer
 
+    # For type checkers, which take no other name to be public; a test holds it to the imports.
+    __all__ = [
+        "ArgumentError", "AssignError", "Axes", "Axis", "AxisError", "CheckpointError",
+        "ClosedError", "Computation", "ComputationOp", "DTypeError", "DerivativeError",
+        "DeviceError", "DumpError", "FeedError", "GeonError", "GuardError",
+        "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer",
+        "NonFiniteError", "NumPyTransformer", "Op", "OrderError", "PlanError", "Random",
+        "RewriteError", "SetItem", "SizeError", "SymbolicError", "Tensor", "Transformer",
+        "UnavailableError", "Variable", "VoidOp", "absolute", "acos", "acosh", "add", "all",
+        "any", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "atan", "atan2",
+        "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
+        "cast", "cast_axes", "ceil", "clip", "concat", "constant", "contract", "cos",
+        "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod", "cumsum",
+        "custom_deriv", "deriv", "digamma", "divide", "doall", "dot", "dumps", "elu",
+        "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
+        "flatten", "flip", "floor", "floordivide", "gather", "gelu", "greater",
+        "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf",
+        "isnan", "jacobian", "jvp", "leaky_relu", "left_shift", "lengths", "less",
+        "less_equal", "lgamma", "loads", "log", "log1p", "log_ndtr", "log_softmax",
+        "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp",
+        "make_transformer", "max", "maximum", "mean", "min", "minimum", "mod", "multiply",
+        "ndtr", "negative", "not_equal", "onehot", "outer", "pad", "persistent_tensor",
+        "placeholder", "polygamma", "power", "print", "prod", "reciprocal", "relu",
+        "rename", "reorder", "right_shift", "round", "rsqrt", "scatter", "sequential",
+        "sigmoid", "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt",
+        "square", "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum",
+        "take_along", "tan", "tanh", "temporary_tensor", "tensor_size", "text", "top_k",
+        "trunc", "unflatten", "update", "variable", "variance", "vjp", "where",
+    ]  # fmt: skip
+
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())
+
+
+def _is_function(name: str, value: _Any) -> bool:
+    return name[0] != "_" and callable(value) and not isinstance(value, type)
 
 
 def _later(module: str, function: str) -> _Any:
@@ -210,12 +245,16 @@ _SYNTAX["numpy"] = _later(".op_graph.numpy_functions", "numpy_function")
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
 GeonError._render_traceback_ = _later(".op_graph.notebooks", "rendered")  # type: ignore[attr-defined]
 _SYNTAX["public"] = lambda name: callable(globals().get(name))
+for _cls in (Tensor, VoidOp):
+    _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])
 
 
 # What needs the rest of geon is imported when it is asked for: `import geon` stays cheap.
 _LATER = {
     "dumps": "op_graph.dumps",
     "loads": "op_graph.dumps",
+    "hessian": "op_graph.jacobians",
+    "jacobian": "op_graph.jacobians",
     "text": "op_graph.pictures",
     "Transformer": "transformers.base",
     "make_transformer": "transformers.base",

@@ -15,6 +15,8 @@ def undocumented(body, owner=""):
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield from undocumented(getattr(node, "body", []), owner)
             continue
+        if any(getattr(mark, "id", "") == "overload" for mark in node.decorator_list):
+            continue  # what follows it says what it does
         name = f"{owner}{node.name}"
         is_class = isinstance(node, ast.ClassDef)
         long = is_class or node.end_lineno - node.lineno >= SHORT

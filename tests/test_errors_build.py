@@ -324,8 +324,8 @@ def test_derivatives_that_are_none():
         geon.deriv(x * 2, x)
     says(caught, "not a scalar", "seed=", "geon.sum(y)")
     with pytest.raises(geon.AxisError) as caught:
-        geon.deriv(x * 2, x, seed=geon.placeholder(N, name="seed"))
-    says(caught, "seed(N)", here(-1), "x", "lacks")
+        geon.deriv(y, x, seed=geon.placeholder(C, name="seed"))
+    says(caught, "seed(C:3)", here(-1), "for many at once, and x", first, "geon.rename")
     with pytest.raises(geon.DerivativeError, match="unreached='no'"):
         geon.deriv(y, x, unreached="no")
     assert first

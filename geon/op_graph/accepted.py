@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias, Union
 import numpy as np
 
 from .axes import Axes, Axis
+from .build import Elementwise
 from .op_graph import Op, Tensor
 
 
@@ -21,7 +22,8 @@ class Array(Protocol):
 
 
 Number: TypeAlias = bool | int | float | np.generic
-Nested: TypeAlias = Sequence[Union[Number, "Nested"]]
+# Of numbers; a type that says so would take strings too, which are sequences of strings.
+Nested: TypeAlias = list[Any] | tuple[Any, ...]
 # A value in an expression.
 TensorLike: TypeAlias = Union[Tensor, Number, "np.ndarray[Any, Any]", Array, Nested]
 # An axis of a tensor, or its name.
@@ -32,3 +34,51 @@ NewAxes: TypeAlias = Axes | Axis | Sequence[Axis | Axes]
 DTypeLike: TypeAlias = Union[str, type, "np.dtype[Any]"]
 Tags: TypeAlias = str | Sequence[str] | set[str] | frozenset[str]
 Follows: TypeAlias = Op | Sequence[Op]
+
+
+class Unary(Elementwise):
+    """A row of one operand."""
+
+    def __call__(  # type: ignore[override, empty-body]  # it takes just so many
+        self,
+        x: TensorLike,
+        /,
+        *,
+        axes: AxesLike | None = None,
+        name: str | None = None,
+        tags: Tags = (),
+        follows: Follows = (),
+    ) -> Tensor: ...
+
+
+class Binary(Elementwise):
+    """A row of two operands."""
+
+    def __call__(  # type: ignore[override, empty-body]  # it takes just so many
+        self,
+        x: TensorLike,
+        y: TensorLike,
+        /,
+        *,
+        axes: AxesLike | None = None,
+        name: str | None = None,
+        tags: Tags = (),
+        follows: Follows = (),
+    ) -> Tensor: ...
+
+
+class Ternary(Elementwise):
+    """A row of three operands."""
+
+    def __call__(  # type: ignore[override, empty-body]  # it takes just so many
+        self,
+        x: TensorLike,
+        y: TensorLike,
+        z: TensorLike,
+        /,
+        *,
+        axes: AxesLike | None = None,
+        name: str | None = None,
+        tags: Tags = (),
+        follows: Follows = (),
+    ) -> Tensor: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from .own_axes import named_axes
 from .registry import PRIMITIVES, UFUNCS, Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import named_error, strengthen
+
+if TYPE_CHECKING:
+    from .accepted import Binary, Ternary, Unary
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -301,6 +304,36 @@ def over(x: Tensor, axes: Axes) -> Tensor:
 _SPREADING = ("broadcast", "reorder")
 
 
+@overload
+def elementwise(
+    name: str,
+    doc: str,
+    reference: Callable[..., Any],
+    partials: tuple[Any, ...] | None = None,
+    *,
+    arity: Literal[1] = 1,
+    **facts: Any,
+) -> Unary: ...
+@overload
+def elementwise(
+    name: str,
+    doc: str,
+    reference: Callable[..., Any],
+    partials: tuple[Any, ...] | None = None,
+    *,
+    arity: Literal[2],
+    **facts: Any,
+) -> Binary: ...
+@overload
+def elementwise(
+    name: str,
+    doc: str,
+    reference: Callable[..., Any],
+    partials: tuple[Any, ...] | None = None,
+    *,
+    arity: Literal[3],
+    **facts: Any,
+) -> Ternary: ...
 def elementwise(
     name: str,
     doc: str,
@@ -311,7 +344,7 @@ def elementwise(
     domain: tuple[tuple[float, float], ...] = (),
     ufunc: str | None = None,
     **facts: Any,
-) -> Elementwise:
+) -> Any:
     """A new elementwise row, with other ``facts`` of ``Elementwise``.
 
     Where ``reference`` is a ufunc of NumPy's, that builds the row's ops too; ``ufunc`` names the

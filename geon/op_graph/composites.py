@@ -6,7 +6,7 @@ count as float32 wherever a fraction can come out; float16 and bfloat16 accumula
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, AxisError, DTypeError
 from . import activations, reductions
@@ -37,6 +37,9 @@ from .operators import SYNTAX
 from .reductions import reduced_names, tensor_size
 from .weak import in_dtype
 
+if TYPE_CHECKING:
+    from .accepted import AxesLike, DTypeLike, Follows, Tags, TensorLike
+
 HALVES = ("float16", "bfloat16")
 
 
@@ -59,7 +62,11 @@ def _named(x: Tensor, name: str | None) -> Tensor:
 
 
 def mean(
-    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The mean over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
@@ -72,10 +79,10 @@ def mean(
 
 
 def variance(
-    x: Any,
-    reduction_axes: Any = None,
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
     *,
-    out_axes: Any = None,
+    out_axes: AxesLike | None = None,
     correction: int = 0,
     name: str | None = None,
 ) -> Tensor:
@@ -91,10 +98,10 @@ def variance(
 
 
 def std(
-    x: Any,
-    reduction_axes: Any = None,
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
     *,
-    out_axes: Any = None,
+    out_axes: AxesLike | None = None,
     correction: int = 0,
     name: str | None = None,
 ) -> Tensor:
@@ -123,7 +130,11 @@ def _root(squares: Tensor) -> Tensor:
 
 
 def squared_L2(
-    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The sum of squares over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
@@ -135,7 +146,11 @@ def squared_L2(
 
 
 def L2_norm(
-    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The square root of ``squared_L2``, which has the same arguments.
 
@@ -155,7 +170,11 @@ def _squared_L2(x: Tensor, reduction_axes: Any, out_axes: Any) -> Tensor:
 
 
 def logsumexp(
-    x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """log(sum(exp(x))) over ``reduction_axes``, or over all but ``out_axes``, without overflow.
 
@@ -173,7 +192,9 @@ def logsumexp(
     return _named(made, name)
 
 
-def softmax(x: Any, normalization_axes: Any = None, *, name: str | None = None) -> Tensor:
+def softmax(
+    x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
+) -> Tensor:
     """exp(x) / sum(exp(x)), where the sum is over ``normalization_axes``, without overflow.
 
     They may be left out where ``x`` has one axis. Has the axes of ``x``; integers and bool give
@@ -187,7 +208,9 @@ def softmax(x: Any, normalization_axes: Any = None, *, name: str | None = None) 
     return _named(powers / reductions.sum(powers, axes), name)
 
 
-def log_softmax(x: Any, normalization_axes: Any = None, *, name: str | None = None) -> Tensor:
+def log_softmax(
+    x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
+) -> Tensor:
     """The logarithm of ``softmax``, which has the same arguments."""
     x = _floating(x)
     axes = _normalized(x, "log_softmax", normalization_axes)
@@ -213,7 +236,13 @@ def _normalized(x: Tensor, what: str, normalization_axes: Any) -> Axes:
 # Activations ------------------------------------------------------------------------------------
 
 
-def clip(x: Any, low: Any = None, high: Any = None, *, name: str | None = None) -> Tensor:
+def clip(
+    x: TensorLike,
+    low: TensorLike | None = None,
+    high: TensorLike | None = None,
+    *,
+    name: str | None = None,
+) -> Tensor:
     """``x`` held between ``low`` and ``high``, numbers or tensors; None leaves an end open.
 
     ``high`` wins where they cross; NaN stays. At a bound the derivative is shared equally between
@@ -227,19 +256,19 @@ def clip(x: Any, low: Any = None, high: Any = None, *, name: str | None = None) 
     return _named(made, name)
 
 
-def relu(x: Any, *, name: str | None = None) -> Tensor:
+def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
     """0 where x <= 0, else x; its derivative at 0 is 0, and NaN stays."""
     x = as_tensor(x)
     return _named(where(x <= 0, 0, x), name)
 
 
-def leaky_relu(x: Any, slope: Any = 0.01, *, name: str | None = None) -> Tensor:
+def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = None) -> Tensor:
     """slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
     x = as_tensor(x)
     return _named(where(x <= 0, slope * x, x), name)
 
 
-def elu(x: Any, alpha: Any = 1.0, *, name: str | None = None) -> Tensor:
+def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> Tensor:
     """alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.
 
     D.-A. Clevert, T. Unterthiner and S. Hochreiter, "Fast and accurate deep network learning by
@@ -252,12 +281,12 @@ def elu(x: Any, alpha: Any = 1.0, *, name: str | None = None) -> Tensor:
 
 
 def gelu(
-    x: Any,
+    x: TensorLike,
     *,
     approximate: str = "none",
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """x times the standard normal distribution function of x.
 
@@ -278,7 +307,9 @@ def gelu(
     return annotate(made, name, tags, follows)
 
 
-def silu(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
+def silu(
+    x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
+) -> Tensor:
     """x * sigmoid(x)."""
     return activations.silu(x, name=name, tags=tags, follows=follows)
 
@@ -287,9 +318,9 @@ def silu(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) 
 
 
 def onehot(
-    x: Any,
+    x: TensorLike,
     axis: Axis,
-    dtype: Any = "float32",
+    dtype: DTypeLike = "float32",
     *,
     checked: bool = False,
     name: str | None = None,
@@ -315,7 +346,7 @@ def onehot(
     return _named(cast(equal.apply(cast(places, INT64), iota(axis)), dtype), name)
 
 
-def outer(op: Elementwise, *operands: Any, name: str | None = None) -> Tensor:
+def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Tensor:
     """An elementwise ``op`` of every element of one tensor with every one of the others.
 
     ``geon.outer(geon.multiply, x, y)`` has x's axes, then y's new ones; axes they share are
@@ -331,7 +362,9 @@ def outer(op: Elementwise, *operands: Any, name: str | None = None) -> Tensor:
     return _named(op.apply(*operands), name)
 
 
-def interpolation(x: Any, y: Any, weight: Any, *, name: str | None = None) -> Tensor:
+def interpolation(
+    x: TensorLike, y: TensorLike, weight: TensorLike, *, name: str | None = None
+) -> Tensor:
     """The point between ``x`` and ``y`` at ``weight``: (1 - weight) * x + weight * y.
 
     x where ``weight`` is 0, y where it is 1; beyond these it continues on the line. ``weight`` is

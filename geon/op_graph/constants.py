@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from .registry import PRIMITIVES, Inferred, Primitive, need
 from .sites import describe, user_site
+
+if TYPE_CHECKING:
+    from .accepted import DTypeLike, Follows, NewAxes, Tags, TensorLike
 
 SMALL_BYTES = 256
 
@@ -159,13 +162,13 @@ def is_constant(op: Op, value: float) -> bool:
 
 
 def constant(
-    value: Any,
-    axes: Axes | Axis | list[Axis] | None = None,
-    dtype: Any = None,
+    value: TensorLike,
+    axes: NewAxes | None = None,
+    dtype: DTypeLike | None = None,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """A constant from a number, an array of any library, or a nested list.
 
@@ -177,10 +180,11 @@ def constant(
     nothing. Raises ``AxisError`` when axes are missing or do not fit.
     """
     if is_number(value) and axes is None:
+        given: Any = value
         made = (
-            number(value, number_dtype(value), True)
+            number(given, number_dtype(given), True)
             if dtype is None
-            else number(value, as_dtype(dtype))
+            else number(given, as_dtype(dtype))
         )
         return annotate(made, name, tags, follows)
     let_xarray_defer()

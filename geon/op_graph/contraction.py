@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from .own_axes import has_axes, named_axes, own_axis
 from .registry import Inferred, Primitive, need
 from .sites import describe, user_site
 from .weak import strengthen
+
+if TYPE_CHECKING:
+    from .accepted import AxesLike, Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -73,13 +76,13 @@ DOT = Primitive(
 
 
 def dot(
-    x: Any,
-    y: Any,
-    over: Any = None,
+    x: TensorLike,
+    y: TensorLike,
+    over: AxesLike | None = None,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """The sum over ``over`` of x * y, or over every shared axis where ``over`` is not given.
 
@@ -134,13 +137,13 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
 
 
 def contract(
-    operands: Sequence[Any],
-    out_axes: Any = None,
+    operands: Sequence[TensorLike],
+    out_axes: AxesLike | None = None,
     *,
-    over: Any = None,
+    over: AxesLike | None = None,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """The sum over named axes of the product of several operands.
 

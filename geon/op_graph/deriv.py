@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..errors import AxisError, DerivativeError, DTypeError
 from .axes import Axes
@@ -25,7 +25,28 @@ from .stabilise import STABLE
 from .sweeps import forward_mode, reverse_mode, zeros
 from .weak import strengthen, without_effect
 
+if TYPE_CHECKING:
+    from .accepted import AxesLike, TensorLike
 
+
+@overload
+def deriv(
+    y: TensorLike,
+    x: Tensor,
+    *,
+    seed: TensorLike | None = None,
+    per: AxesLike | None = None,
+    unreached: str = "raise",
+) -> Tensor: ...
+@overload
+def deriv(
+    y: TensorLike,
+    x: Sequence[Tensor],
+    *,
+    seed: TensorLike | None = None,
+    per: AxesLike | None = None,
+    unreached: str = "raise",
+) -> list[Tensor]: ...
 def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str = "raise") -> Any:
     """The derivative of ``y`` with respect to ``x``: a tensor over x's axes, itself an op.
 
@@ -102,11 +123,23 @@ def _refuse_taken(many: Axes, given: Tensor, others: Sequence[Tensor], what: str
                 )
 
 
+@overload
+def vjp(y: TensorLike, x: Tensor, seed: TensorLike) -> Tensor: ...
+@overload
+def vjp(y: TensorLike, x: Sequence[Tensor], seed: TensorLike) -> list[Tensor]: ...
 def vjp(y: Any, x: Any, seed: Any) -> Any:
     """The vector-Jacobian product: ``deriv`` of sum(seed * y), zero for an x not reached."""
     return deriv(y, x, seed=seed, unreached="zero")
 
 
+@overload
+def jvp(
+    y: Tensor, x: Tensor | Sequence[Tensor], tangent: TensorLike | Sequence[TensorLike]
+) -> Tensor: ...
+@overload
+def jvp(
+    y: Sequence[Tensor], x: Tensor | Sequence[Tensor], tangent: TensorLike | Sequence[TensorLike]
+) -> list[Tensor]: ...
 def jvp(y: Any, x: Any, tangent: Any) -> Any:
     """The Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
 
@@ -145,6 +178,10 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
     return results if isinstance(y, (list, tuple)) else results[0]
 
 
+@overload
+def hvp(y: TensorLike, x: Tensor, vector: TensorLike) -> Tensor: ...
+@overload
+def hvp(y: TensorLike, x: Sequence[Tensor], vector: Sequence[TensorLike]) -> list[Tensor]: ...
 def hvp(y: Any, x: Any, vector: Any) -> Any:
     """The Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import AssignError, AxisError, DTypeError
 from .attributes import is_flag, is_text
@@ -27,6 +27,9 @@ from .registry import Inferred, Primitive, need
 from .slicing import SLICE, forwards
 from .unrun import watch
 from .weak import put_into
+
+if TYPE_CHECKING:
+    from .accepted import Follows, Tags, TensorLike
 
 
 def _assign_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
@@ -99,7 +102,12 @@ def storage_of(target: Op) -> Leaf | None:
 
 
 def assign(
-    target: Tensor, value: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    target: Tensor,
+    value: TensorLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> VoidOp:
     """Put ``value`` into ``target``: a variable, a placeholder or a (nested) slice of one.
 
@@ -151,7 +159,7 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
 
 
 def doall(
-    ops: Iterable[Op], *, name: str | None = None, tags: Any = (), follows: Any = ()
+    ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> VoidOp:
     """Run all ``ops`` for their effects; none sees the effects of another."""
     made: VoidOp = make(DOALL, _ops(ops, "doall"))
@@ -159,7 +167,7 @@ def doall(
 
 
 def sequential(
-    ops: Iterable[Op], *, name: str | None = None, tags: Any = (), follows: Any = ()
+    ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Any:
     """Run ``ops`` in order, each seeing the effects of those before it.
 
@@ -198,7 +206,12 @@ def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
 
 
 def print(
-    x: Any, label: str | None = None, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike,
+    label: str | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` itself; its value is printed after ``label`` whenever a computation computes it.
 

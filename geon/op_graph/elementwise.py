@@ -13,7 +13,7 @@ partial and None for zero everywhere. Conventions at special points, each tested
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .operators import SYNTAX
 from .registry import Inferred, Primitive
 from .sites import Site
 from .weak import strengthen
+
+if TYPE_CHECKING:
+    from .accepted import DTypeLike, Follows, Tags, TensorLike, Unary
 
 Array = np.ndarray[Any, Any]
 POSITIVE = ((0.2, 3.0),)
@@ -140,9 +143,7 @@ absolute = elementwise(
     sympy="Abs(x)",
     domain=POSITIVE,
 )
-sign: Elementwise = elementwise(
-    "sign", "-1, 0 or 1 by the sign of x.", np.sign, (None,), domain=POSITIVE
-)
+sign: Unary = elementwise("sign", "-1, 0 or 1 by the sign of x.", np.sign, (None,), domain=POSITIVE)
 reciprocal = elementwise(
     "reciprocal",
     "1 / x.",
@@ -153,9 +154,7 @@ reciprocal = elementwise(
     domain=POSITIVE,
     ufunc="reciprocal",
 )
-square: Elementwise = elementwise(
-    "square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2"
-)
+square: Unary = elementwise("square", "x * x.", np.square, (lambda out, x: 2 * x,), sympy="x ** 2")
 sqrt = elementwise(
     "sqrt",
     "The square root; its derivative at 0 is infinite.",
@@ -224,7 +223,7 @@ sigmoid = elementwise(
     sympy="1 / (1 + exp(-x))",
     cost="expensive",
 )
-sigmoid_slope: Elementwise = elementwise(
+sigmoid_slope: Unary = elementwise(
     "sigmoid_slope",
     "The derivative of ``geon.sigmoid``, sigmoid(x) sigmoid(-x).",
     _sigmoid_slope,
@@ -290,7 +289,7 @@ isfinite = elementwise("isfinite", "Whether x is neither infinite nor not a numb
 
 # Rounding ---------------------------------------------------------------------------------------
 
-floor: Elementwise = elementwise(
+floor: Unary = elementwise(
     "floor",
     "The largest integer not above x.",
     _rounding(np.floor),
@@ -367,7 +366,12 @@ COPY = Primitive(
 
 
 def cast(
-    x: Any, dtype: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike,
+    dtype: DTypeLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` in ``dtype``.
 
@@ -384,7 +388,9 @@ def cast(
     return annotate(made, name, tags, follows)
 
 
-def stop_gradient(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
+def stop_gradient(
+    x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
+) -> Tensor:
     """``x`` itself, a constant as far as derivatives go."""
     x = as_tensor(x)
     made: Tensor = make(STOP_GRADIENT, (x,), (True,))

@@ -5,9 +5,8 @@ A name that geon lacks is looked up here, and the error says what to write.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .operators import SYNTAX
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from .op_graph import Op
@@ -174,16 +173,36 @@ def missing_function(name: str) -> str:
     return f"module 'geon' has no attribute {name!r}{found}"
 
 
-def missing_attribute(op: Op, name: str) -> str:
-    """What to say of an attribute that an op lacks."""
-    if name.startswith("_"):  # asked by protocols, and while an op is made
-        return f"{type(op).__name__!r} object has no attribute {name!r}"
-    what = kind_of(op)
-    known = ATTRIBUTES.get(name) or FUNCTIONS.get(name)
-    if known is None and SYNTAX["public"](name):
-        known = f"geon.{name}(x, ...)"
-    found = "" if known is None else f"; write {known}"
-    return f"the {what} {op} (made at {op.file_info}) has no attribute {name!r}{found}"
+class Missing:
+    """An attribute that ops lack and people try: asking for it raises, with what to write.
+
+    A method ``__getattr__`` would be simpler, and make every attribute of every op slower to read.
+    """
+
+    __slots__ = ("cure", "name")
+
+    def __init__(self, name: str, cure: str) -> None:
+        self.name, self.cure = name, cure
+
+    def __get__(self, op: Op | None, owner: type) -> NoReturn:
+        if op is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self.name!r}")
+        shown = f"the {kind_of(op)} {op} (made at {op.file_info})"
+        text = f"{shown} has no attribute {self.name!r}; write {self.cure}"
+        raise AttributeError(text, name=self.name, obj=op)
+
+
+def name_missing(cls: type[Op], functions: Iterable[str]) -> None:
+    """Let ops of a class answer for what they lack: known names, and these functions of geon."""
+    cures = {name: f"geon.{name}(x, ...)" for name in functions} | FUNCTIONS | ATTRIBUTES
+    for name, cure in cures.items():
+        if not hasattr(cls, name):
+            setattr(cls, name, Missing(name, cure))
+
+
+def is_missing(cls: type, name: str) -> bool:
+    """Whether an attribute is one that ops lack."""
+    return any(isinstance(vars(base).get(name), Missing) for base in cls.__mro__)
 
 
 def kind_of(op: Op) -> str:

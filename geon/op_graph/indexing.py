@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from .op_graph import Guard, Op, Tensor, annotate, make
 from .own_axes import axis_of, has_axes
 from .registry import Inferred, Primitive, need
 from .weak import put_into, strengthen
+
+if TYPE_CHECKING:
+    from .accepted import AxisLike, Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -250,13 +253,13 @@ def before_int64(index: Op) -> Op:
 
 
 def gather(
-    x: Any,
-    index: Any,
-    axis: Axis | None = None,
+    x: TensorLike,
+    index: TensorLike,
+    axis: AxisLike | None = None,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """The elements of ``x`` at the positions in ``index`` along ``axis``.
 
@@ -269,21 +272,21 @@ def gather(
     return annotate(made, name, tags, follows)
 
 
-def take_along(x: Any, index: Any, axis: Axis | None = None) -> Tensor:
+def take_along(x: TensorLike, index: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """``gather`` under its other name: each element of ``index`` picks along ``axis`` of ``x``."""
     return gather(x, index, axis)
 
 
 def scatter(
-    x: Any,
-    index: Any,
-    value: Any,
-    axis: Axis | None = None,
+    x: TensorLike,
+    index: TensorLike,
+    value: TensorLike,
+    axis: AxisLike | None = None,
     *,
     mode: str = "set",
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` with ``value`` set at or added to (``mode="add"``) positions along ``axis``.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from .axes import Axes
 from .constants import as_tensor
@@ -22,7 +23,14 @@ from .op_graph import Tensor
 from .sweeps import forward_mode
 from .weak import strengthen
 
+if TYPE_CHECKING:
+    from .accepted import TensorLike
 
+
+@overload
+def jacobian(y: TensorLike, x: Tensor, *, unreached: str = "raise") -> Tensor: ...
+@overload
+def jacobian(y: TensorLike, x: Sequence[Tensor], *, unreached: str = "raise") -> list[Tensor]: ...
 def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
     """The derivative of every element of ``y`` with respect to every element of ``x``.
 
@@ -47,6 +55,10 @@ def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
     return results if isinstance(x, (list, tuple)) else results[0]
 
 
+@overload
+def hessian(y: TensorLike, x: Tensor) -> Tensor: ...
+@overload
+def hessian(y: TensorLike, x: Sequence[Tensor]) -> list[list[Tensor]]: ...
 def hessian(y: Any, x: Any) -> Any:
     """The second derivatives of the scalar ``y`` in the elements of ``x``.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from .own_axes import by_own_axis, has_axes, own_axis
 from .registry import Inferred, Primitive, need
 from .weak import in_dtype, meet_together, put_into
+
+if TYPE_CHECKING:
+    from .accepted import AxisLike, Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -84,12 +87,12 @@ CONCAT = Primitive(
 
 
 def concat(
-    tensors: Sequence[Any],
-    axis: Axis,
+    tensors: Sequence[TensorLike],
+    axis: AxisLike,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """The tensors one after another along ``axis``, whose lengths add up; other axes agree.
 
@@ -139,19 +142,19 @@ def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[
 
 
 def stack(
-    tensors: Sequence[Any],
+    tensors: Sequence[TensorLike],
     axis: Axis,
     position: int = 0,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """Tensors of the same axes side by side along a new ``axis`` of length ``len(tensors)``.
 
     An open ``axis`` takes that length.
     """
-    xs = [x if is_number(x) else as_tensor(x) for x in tensors]
+    xs: list[Any] = [x if is_number(x) else as_tensor(x) for x in tensors]
     axis = new_axis(axis, "stack")
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
@@ -250,14 +253,14 @@ def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
 
 
 def pad(
-    x: Any,
-    widths: dict[Axis, int | tuple[int, int]],
+    x: TensorLike,
+    widths: Mapping[AxisLike, int | tuple[int, int]],
     mode: str = "constant",
-    value: Any = 0,
+    value: TensorLike = 0,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` with a border along some axes: ``geon.pad(x, {H: (1, 2), W: 1})``.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from .registry import Inferred, Primitive, need
 from .sites import describe, user_site
 from .unrun import take
 from .weak import strengthen
+
+if TYPE_CHECKING:
+    from .accepted import DTypeLike, Follows, NewAxes, Tags, TensorLike
 
 PLACEHOLDER = Primitive(
     "placeholder", "leaf", "A value given when a computation is called.", known=True
@@ -73,13 +76,13 @@ LENGTH = Primitive(
 
 
 def placeholder(
-    axes: Any = (),
-    dtype: Any = "float32",
+    axes: NewAxes = (),
+    dtype: DTypeLike = "float32",
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
-    initializers: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
+    initializers: Sequence[Op] = (),
 ) -> Leaf:
     """A tensor whose value is given at each call of a computation, over ``axes``.
 
@@ -100,15 +103,15 @@ def stand_in(leaf: Leaf) -> Leaf:
 
 
 def variable(
-    axes: Any = None,
-    dtype: Any = None,
+    axes: NewAxes | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    initial_value: Any = None,
+    initial_value: TensorLike | Callable[[Axes], Any] | None = None,
     trainable: bool = True,
     persistent: bool = True,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
     initializers: Sequence[Op] = (),
 ) -> Leaf:
     """A tensor that a transformer stores over ``axes`` and that ``assign`` changes.
@@ -128,13 +131,13 @@ def variable(
         )
     if not isinstance(initial_value, (Tensor, np.ndarray, np.generic)) and is_array(initial_value):
         initial_value = _foreign(initial_value, axes)
-    labelled = initial_value
+    labelled: Any = initial_value
     if dim_names(initial_value) and axes is not None:
         over = as_axes(axes)
         what = f"the initial value of a variable over {over}"
         initial_value = by_name(initial_value, over.names, what, AxisError)
     elif dim_names(initial_value) is not None:
-        initial_value = constant(initial_value, dtype=dtype)
+        initial_value = constant(labelled, dtype=dtype)
     first = initial_value
     if first is not None and not callable(first):
         if isinstance(first, np.ndarray) and first.ndim and axes is not None:
@@ -162,12 +165,16 @@ def variable(
 Variable = variable
 
 
-def persistent_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Leaf:
+def persistent_tensor(
+    axes: NewAxes | None = None, dtype: DTypeLike | None = None, **options: Any
+) -> Leaf:
     """A variable that checkpoints hold and training does not change: not trainable."""
     return variable(axes, dtype, trainable=False, persistent=True, **options)
 
 
-def temporary_tensor(axes: Any = None, dtype: Any = None, **options: Any) -> Leaf:
+def temporary_tensor(
+    axes: NewAxes | None = None, dtype: DTypeLike | None = None, **options: Any
+) -> Leaf:
     """A variable that is kept between calls but not in checkpoints, and not trainable."""
     return variable(axes, dtype, trainable=False, persistent=False, **options)
 
@@ -216,7 +223,12 @@ def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
 
 
 def iota(
-    axis: Axis, dtype: Any = "int64", *, name: str | None = None, tags: Any = (), follows: Any = ()
+    axis: Axis,
+    dtype: DTypeLike = "int64",
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """0, 1, 2, ... along ``axis``, over just that axis."""
     let_xarray_defer()

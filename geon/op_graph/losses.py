@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import AxisError
 from . import reductions
@@ -15,14 +15,17 @@ from .op_graph import Leaf, Op, Tensor, annotate
 from .sites import describe, user_site
 from .weak import in_dtype, strengthen
 
+if TYPE_CHECKING:
+    from .accepted import AxesLike, TensorLike
+
 
 def cross_entropy_binary(
-    y: Any,
-    t: Any,
+    y: TensorLike,
+    t: TensorLike,
     *,
     usebits: bool = False,
-    reduction_axes: Any = None,
-    out_axes: Any = None,
+    reduction_axes: AxesLike | None = None,
+    out_axes: AxesLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """The sum of -(t log y + (1 - t) log(1 - y)): the cost of saying y where the truth is t.
@@ -40,12 +43,12 @@ def cross_entropy_binary(
 
 
 def cross_entropy_multi(
-    y: Any,
-    t: Any,
+    y: TensorLike,
+    t: TensorLike,
     *,
     usebits: bool = False,
-    reduction_axes: Any = None,
-    out_axes: Any = None,
+    reduction_axes: AxesLike | None = None,
+    out_axes: AxesLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """The sum of -t log y over classes: the cost of saying y where the truth is t.

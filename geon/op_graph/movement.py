@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from .op_graph import Guard, Op, Tensor, annotate, make
 from .operators import SYNTAX
 from .own_axes import NEW, by_own_axis, has_axes, named_axes, own_axis
 from .registry import PRIMITIVES, Inferred, Primitive, need
+
+if TYPE_CHECKING:
+    from .accepted import AxesLike, AxisLike, Follows, NewAxes, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -219,7 +223,12 @@ UNFLATTEN = Primitive(
 
 
 def broadcast(
-    x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike,
+    axes: AxesLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` over exactly ``axes``, which must include its own; repeated along the others.
 
@@ -230,7 +239,12 @@ def broadcast(
 
 
 def reorder(
-    x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike,
+    axes: AxesLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` with its axes in the order of ``axes``, which must be the same set."""
     x = as_tensor(x)
@@ -245,13 +259,13 @@ def reorder(
 
 
 def expand(
-    x: Any,
+    x: TensorLike,
     axis: Axis,
     position: int = 0,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` repeated along a new ``axis``, put at ``position`` among its axes."""
     x = as_tensor(x)
@@ -261,7 +275,7 @@ def expand(
 
 
 def cast_axes(
-    x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike, axes: NewAxes, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
     """``x`` under the axes ``axes``, matched by position; lengths must agree."""
     tensor, axes = as_tensor(x), as_axes(axes)
@@ -276,12 +290,12 @@ def cast_axes(
 
 
 def rename(
-    x: Any,
-    names: dict[Axis, Axis | str],
+    x: TensorLike,
+    names: Mapping[AxisLike, Axis | str],
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` with some axes under new names: ``geon.rename(h, {H: H.prime})``; lengths stay.
 
@@ -304,7 +318,12 @@ def rename(
 
 
 def flip(
-    x: Any, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike,
+    axes: AxesLike,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` with the order along ``axes`` reversed."""
     made = as_tensor(x)
@@ -317,13 +336,13 @@ def flip(
 
 
 def flatten(
-    x: Any,
-    axes: Any = None,
+    x: TensorLike,
+    axes: AxesLike | None = None,
     axis: Axis | None = None,
     *,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` with ``axes`` (all where not given) merged row-major into one, at the first's place.
 
@@ -358,7 +377,13 @@ def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
 
 
 def unflatten(
-    x: Any, axis: Axis, axes: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike,
+    axis: AxisLike,
+    axes: NewAxes,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` with ``axis`` split row-major into ``axes``, whose lengths multiply to its length."""
     x = as_tensor(x)

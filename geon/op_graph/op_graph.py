@@ -6,7 +6,7 @@ The core of the graph is imported from here, guards and walks over ops included.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..errors import DTypeError, SymbolicError
 from .axes import Axes
 from .building import current
 from .dtypes import DType
-from .familiar import missing_attribute
+from .familiar import is_missing
 from .guards import Guard as Guard
 from .interning import Entry, forget
 from .interning import lock as _lock
@@ -71,10 +71,8 @@ class Op(Node):
             f"ops are immutable: {attribute!r} of {self} (made at {self.file_info}) stays"
         )
 
-    if not TYPE_CHECKING:  # a type checker is to know which attributes there are
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(missing_attribute(self, name), name=name, obj=self)
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if not is_missing(type(self), name)]
 
     def __copy__(self) -> NoReturn:
         self._refuse("copied", "ops are values: use the same one again")
@@ -235,6 +233,18 @@ class Leaf(Tensor):
         return self.info.initializers
 
 
+class Placeholder(Leaf):
+    """A leaf whose value is given at each call."""
+
+    __slots__ = ()
+
+
+class Variable(Leaf):
+    """A leaf whose value a transformer keeps."""
+
+    __slots__ = ()
+
+
 _new = object.__new__
 _put_primitive = slot_setter(Op, "primitive")
 _put_args = slot_setter(Node, "args")
@@ -391,7 +401,8 @@ def make_leaf(
     primitive: Primitive, axes: Axes, dtype: DType, info: LeafInfo, site: Site | None = None
 ) -> Leaf:
     """A new storage leaf, unlike any other; ``site`` as for ``intern``."""
-    leaf = _build(Leaf, primitive, (), (), axes, dtype, False, False, (), site)
+    cls = Variable if info.stored else Placeholder
+    leaf = _build(cls, primitive, (), (), axes, dtype, False, False, (), site)
     _put_info(leaf, info)
     return leaf
 

@@ -16,6 +16,7 @@ from .registry import PRIMITIVES, UFUNCS
 from .sites import describe, site_beyond, user_site
 
 if TYPE_CHECKING:
+    from .accepted import TensorLike
     from .op_graph import Tensor
 
 _getframe = sys._getframe
@@ -30,7 +31,7 @@ def _apply(name: str, *operands: Any) -> Tensor:
     return made
 
 
-def _binary(name: str, depth: int = 1) -> Callable[[Any, Any], Tensor]:
+def _binary(name: str, depth: int = 1) -> Callable[[Any, TensorLike], Tensor]:
     """The method of an operator; the op that is alive already is found with one look-up.
 
     The operator was written ``depth`` frames above the method.
@@ -59,7 +60,7 @@ def _binary(name: str, depth: int = 1) -> Callable[[Any, Any], Tensor]:
     return method
 
 
-def _reflected(name: str) -> Callable[[Any, Any], Tensor]:
+def _reflected(name: str) -> Callable[[Any, TensorLike], Tensor]:
     """The method of an operator whose left operand is no tensor."""
     return lambda y, x: _apply(name, x, y)
 
@@ -143,11 +144,11 @@ class TensorOperators:
     __rshift__ = _binary("right_shift")
     __rrshift__ = _reflected("right_shift")
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: TensorLike) -> Tensor:
         made: Tensor = SYNTAX["@"](self, other)
         return made
 
-    def __rmatmul__(self, other: Any) -> Tensor:
+    def __rmatmul__(self, other: TensorLike) -> Tensor:
         made: Tensor = SYNTAX["@"](other, self)
         return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from .own_axes import axis_of, has_axes
 from .registry import Inferred, Primitive
 from .sites import describe, user_site
 from .weak import exact, in_dtype
+
+if TYPE_CHECKING:
+    from .accepted import AxisLike, Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -66,8 +69,9 @@ def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
 
 
 def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    x: Any = op.args[0]
     axis = op.axes[op.attrs[0]]
-    return gather(t, argsort(op.args[0], axis), axis)
+    return gather(t, argsort(x, axis), axis)
 
 
 def _top_k_reference(op: Op, x: Array) -> Array:
@@ -178,8 +182,16 @@ def _running(
     return annotate(made, *notes)
 
 
-def cumsum(x: Any, axis: Axis | None = None, *, exclusive: bool = False, reverse: bool = False,
-           name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def cumsum(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """The running sum of ``x`` along ``axis``: element i has the sum of those up to i.
 
     ``exclusive`` leaves element i itself out; ``reverse`` runs from the end. bool and small
@@ -188,8 +200,16 @@ def cumsum(x: Any, axis: Axis | None = None, *, exclusive: bool = False, reverse
     return _running(CUMSUM, x, axis, exclusive, reverse, name, tags, follows)
 
 
-def cumprod(x: Any, axis: Axis | None = None, *, exclusive: bool = False, reverse: bool = False,
-            name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def cumprod(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """The running product of ``x`` along ``axis``, as ``cumsum``.
 
     Its derivative holds a square table over the axis, so that it is right where factors are 0.
@@ -197,8 +217,15 @@ def cumprod(x: Any, axis: Axis | None = None, *, exclusive: bool = False, revers
     return _running(CUMPROD, x, axis, exclusive, reverse, name, tags, follows)
 
 
-def sort(x: Any, axis: Axis | None = None, *, descending: bool = False,
-         name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def sort(
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    descending: bool = False,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """``x`` in ascending order along ``axis``, NaN last; reversed when ``descending``."""
     x = as_tensor(x)
     along = axis_of(x, axis, "sort")
@@ -207,7 +234,12 @@ def sort(x: Any, axis: Axis | None = None, *, descending: bool = False,
 
 
 def argsort(
-    x: Any, axis: Axis | None = None, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike,
+    axis: AxisLike | None = None,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """The int64 positions that sort ``x`` in ascending order along ``axis``, ties in order."""
     x = as_tensor(x)
@@ -230,7 +262,7 @@ def _count(x: Tensor, k: Any, along: Axis) -> int:
     return count
 
 
-def top_k(x: Any, k: int, axis: Axis | None = None) -> tuple[Tensor, Tensor]:
+def top_k(x: TensorLike, k: int, axis: AxisLike | None = None) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along ``axis``, largest first, and their int64 positions.
 
     NaN counts as larger than all numbers; equal elements keep their order. The axis keeps its name

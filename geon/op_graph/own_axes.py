@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ..errors import AxisError
-from .axes import Axes, Axis, as_axes
+from .axes import Axes, Axis, as_axes, axes_of
 from .op_graph import Op, Tensor
 from .sites import describe, user_site
 
@@ -22,10 +22,10 @@ NEW = "; geon.Axis(name, length) is a new one"
 
 def own_axis(x: Tensor, axis: Any, what: str) -> Axis:
     """The axis of ``x`` that ``axis`` names, whatever its length; ``AxisError`` for none."""
-    own = x.axes.get(axis.name if isinstance(axis, Axis) else axis) if _names(axis) else None
-    if own is None:
+    name = axis.name if isinstance(axis, Axis) else axis
+    if not isinstance(name, str) or name not in x.axes:
         raise AxisError(_refused(axis, what, x))
-    return own
+    return x.axes[name]
 
 
 def _names(axis: Any) -> bool:
@@ -38,10 +38,15 @@ def named_axes(given: Any, what: str, *tensors: Tensor, cure: str = "") -> Axes:
     The length of an ``Axis`` that is given is not compared. Raises ``AxisError``, which ends with
     ``cure``, for a name that none of them has.
     """
-    if isinstance(given, (Axes, Axis)):
-        return as_axes(given)
+    if isinstance(given, Axis):
+        return axes_of((given,))
+    if isinstance(given, Axes):
+        return given
     listed = given if isinstance(given, (list, tuple)) else (given,)
-    return as_axes([_named(item, what, tensors, cure) for item in listed])
+    for item in listed:
+        if not isinstance(item, Axis):
+            return as_axes([_named(each, what, tensors, cure) for each in listed])
+    return axes_of(tuple(listed))
 
 
 def _named(item: Any, what: str, tensors: tuple[Tensor, ...], cure: str) -> Any:
@@ -75,7 +80,8 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
     """``given``, whose keys are axes of ``x`` or their names, by name; none twice."""
     found: dict[str, T] = {}
     for axis, value in given.items():
-        name = own_axis(x, axis, what).name
+        name = axis.name if isinstance(axis, Axis) else axis
+        own_axis(x, axis, what)
         if name in found:
             raise AxisError(
                 f"{what} at {describe(user_site())}: the axis {name!r} of {x} (made at "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from .op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
 from .philox import random_bits
 from .registry import Inferred, Primitive, need
 from .sites import describe, user_site
+
+if TYPE_CHECKING:
+    from .accepted import DTypeLike, NewAxes, TensorLike
 
 MOST_WORDS = 1 << 34  # a counter of 32 bits gives four words
 # How many of the highest bits of 32 a half format holds exactly, as a mask.
@@ -115,16 +118,18 @@ class Random:
                 )
             return self._counter
 
-    def bits(self, axes: Any = (), dtype: Any = "uint32", *, name: str | None = None) -> Tensor:
+    def bits(
+        self, axes: NewAxes = (), dtype: DTypeLike = "uint32", *, name: str | None = None
+    ) -> Tensor:
         """Integers of ``dtype`` (uint32 or uint64) over ``axes``, all equally likely."""
         return annotate(self._bits(as_axes(axes), as_dtype(dtype)), name, (), ())
 
     def uniform(
         self,
-        axes: Any = (),
-        low: Any = 0.0,
-        high: Any = 1.0,
-        dtype: Any = "float32",
+        axes: NewAxes = (),
+        low: TensorLike = 0.0,
+        high: TensorLike = 1.0,
+        dtype: DTypeLike = "float32",
         *,
         name: str | None = None,
     ) -> Tensor:
@@ -136,20 +141,21 @@ class Random:
         ``ArgumentError`` for a number ``low`` above ``high``.
         """
         shape, dtype = as_axes(axes), _float(dtype, "uniform")
-        low, high = (_parameter(bound, shape, dtype) for bound in (low, high))
+        first, last = (_parameter(bound, shape, dtype) for bound in (low, high))
         made = self._unit(shape, dtype)
-        if is_number(low) and is_number(high) and not low <= high:
+        known = is_number(first) and is_number(last)
+        if known and not first <= last:
             _refuse("uniform", f"low = {low} and high = {high}", "a low that is at most high")
-        if not (is_number(low) and is_number(high) and (low, high) == (0, 1)):
-            made = made * (high - low) + low
+        if not (known and (first, last) == (0, 1)):
+            made = made * (last - first) + first
         return annotate(made, name, (), ())
 
     def normal(
         self,
-        axes: Any = (),
-        mean: Any = 0.0,
-        std: Any = 1.0,
-        dtype: Any = "float32",
+        axes: NewAxes = (),
+        mean: TensorLike = 0.0,
+        std: TensorLike = 1.0,
+        dtype: DTypeLike = "float32",
         *,
         name: str | None = None,
     ) -> Tensor:
@@ -161,19 +167,24 @@ class Random:
         and ``ArgumentError`` for a number ``std`` below 0.
         """
         shape, dtype = as_axes(axes), _float(dtype, "normal")
-        mean, std = (_parameter(value, shape, dtype) for value in (mean, std))
-        if is_number(std) and not std >= 0:
+        middle, width = (_parameter(value, shape, dtype) for value in (mean, std))
+        if is_number(width) and not width >= 0:
             _refuse("normal", f"std = {std}", "a standard deviation of at least 0")
-        wide, width = _formats(dtype)
-        made = cast(normal_from_bits(self._bits(shape, width), wide, GEON_OPS), dtype)
-        if not (is_number(std) and std == 1):
-            made = made * std
-        if not (is_number(mean) and mean == 0):
-            made = made + mean
+        wide, bits = _formats(dtype)
+        made = cast(normal_from_bits(self._bits(shape, bits), wide, GEON_OPS), dtype)
+        if not (is_number(width) and width == 1):
+            made = made * width
+        if not (is_number(middle) and middle == 0):
+            made = made + middle
         return annotate(made, name, (), ())
 
     def bernoulli(
-        self, axes: Any = (), p: Any = 0.5, dtype: Any = "float32", *, name: str | None = None
+        self,
+        axes: NewAxes = (),
+        p: TensorLike = 0.5,
+        dtype: DTypeLike = "float32",
+        *,
+        name: str | None = None,
     ) -> Tensor:
         """1 with probability ``p``, else 0, over ``axes``; truth values with ``dtype="bool"``.
 
@@ -181,9 +192,10 @@ class Random:
         ones, 1 nothing else. Raises ``ArgumentError`` for a number outside 0 to 1.
         """
         shape, dtype = as_axes(axes), as_dtype(dtype)
-        if is_number(p) and not 0 <= p <= 1:
+        chance = _parameter(p, shape, None)
+        if is_number(chance) and not 0 <= chance <= 1:
             _refuse("bernoulli", f"p = {p}", "a probability from 0 to 1")
-        hit = less.apply(self._unit(shape, as_dtype("float32")), _parameter(p, shape, None))
+        hit = less.apply(self._unit(shape, as_dtype("float32")), chance)
         return annotate(cast(hit, dtype), name, (), ())
 
     def _unit(self, axes: Axes, dtype: DType) -> Tensor:

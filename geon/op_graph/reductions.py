@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from .ordered import cumprod
 from .own_axes import has_axes, named_axes, own_axis
 from .registry import Inferred, Primitive
 from .weak import exact, in_dtype
+
+if TYPE_CHECKING:
+    from .accepted import AxesLike, Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -64,7 +67,8 @@ def _index_reference(find: Callable[..., Any]) -> Callable[..., Array]:
 
 def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     x, names = op.args[0], op.attrs[0]
-    hit = cast(equal.apply(x, broadcast(op, x.axes)), op.dtype)
+    largest: Any = op
+    hit = cast(equal.apply(x, broadcast(largest, x.axes)), op.dtype)
     count = _reduce(SUM, hit, names)
     share = hit / broadcast(count, x.axes)
     return _reduce(SUM, multiply.apply(t, share), names)
@@ -72,7 +76,8 @@ def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
 
 def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     # The product of all others, without dividing by x: prefix products times suffix products.
-    x, names = op.args[0], op.attrs[0]
+    x: Any = op.args[0]
+    names = op.attrs[0]
     group = x.axes.only(names)
     axis = Axis("_".join(names), group.size)
     while axis in x.axes.without(names):
@@ -276,8 +281,15 @@ def reduce(
     return annotate(made, name, tags, follows)
 
 
-def sum(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
-        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def sum(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """The sum over ``reduction_axes``, or over all but ``out_axes``, or over all.
 
     bool and small integers give int64; float16 and bfloat16 accumulate in float32. The sum of
@@ -286,56 +298,105 @@ def sum(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str |
     return reduce(SUM, x, reduction_axes, out_axes, name, tags, follows)
 
 
-def prod(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
-         tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def prod(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """The product over ``reduction_axes``, or over all but ``out_axes``; of nothing it is 1."""
     return reduce(PROD, x, reduction_axes, out_axes, name, tags, follows)
 
 
-def max(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
-        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def max(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """The largest element over ``reduction_axes``; NaN where there is one."""
     return reduce(MAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
-def min(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
-        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def min(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """The smallest element over ``reduction_axes``; NaN where there is one."""
     return reduce(MIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
-def any(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
-        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def any(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """Whether any element is true (not 0); of nothing, false."""
     return reduce(ANY, x, reduction_axes, out_axes, name, tags, follows)
 
 
-def all(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
-        tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def all(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """Whether all elements are true (not 0); of nothing, true."""
     return reduce(ALL, x, reduction_axes, out_axes, name, tags, follows)
 
 
-def argmax(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
-           tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def argmax(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """The int64 position of the first largest element, row-major over the reduced axes."""
     return reduce(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
-def argmin(x: Any, reduction_axes: Any = None, *, out_axes: Any = None, name: str | None = None,
-           tags: Any = (), follows: Any = ()) -> Tensor:  # fmt: skip
+def argmin(
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
+    *,
+    out_axes: AxesLike | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """The int64 position of the first smallest element, row-major over the reduced axes."""
     return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
 def tensor_size(
-    x: Any,
-    reduction_axes: Any = None,
+    x: TensorLike,
+    reduction_axes: AxesLike | None = None,
     *,
-    out_axes: Any = None,
+    out_axes: AxesLike | None = None,
     name: str | None = None,
-    tags: Any = (),
-    follows: Any = (),
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """The number of elements of ``x`` over ``reduction_axes``, or over all, as a weak integer."""
     x = as_tensor(x)

@@ -218,7 +218,7 @@ def broadcast_twice(op: Op) -> Op | None:
     """A broadcast or reorder of one is one."""
     inner = op.args[0]
     if is_of(inner, "broadcast") or is_of(inner, "reorder"):
-        return broadcast(inner.args[0], op.axes)
+        return broadcast(tensor(inner.args[0]), op.axes)
     return None
 
 
@@ -235,7 +235,7 @@ def cast_of_broadcast(op: Op) -> Op | None:
 def rename_twice(op: Op) -> Op | None:
     """A rename of a rename is one; back to the same axes it is nothing."""
     inner = op.args[0]
-    return cast_axes(inner.args[0], op.axes) if is_of(inner, "rename") else None
+    return cast_axes(tensor(inner.args[0]), op.axes) if is_of(inner, "rename") else None
 
 
 @simpler.on("dot")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .registry import Inferred, Primitive, need
 from .sites import Site
 from .subscripts import Item, count, parse
 from .weak import put_into
+
+if TYPE_CHECKING:
+    from .accepted import Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -289,7 +292,13 @@ def _mirrored(item: Item, length: int | Length) -> Item:
 
 
 def update(
-    x: Any, value: Any, at: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    x: TensorLike,
+    value: TensorLike,
+    at: Any,
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
 ) -> Tensor:
     """``x`` with ``x[at]`` replaced by ``value``, which is broadcast over that part's axes.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from .elementwise import absolute, less, less_equal, minimum, where
 from .op_graph import Tensor, annotate, make
 from .registry import Inferred, Primitive, need
 from .weak import in_dtype
+
+if TYPE_CHECKING:
+    from .accepted import Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -232,7 +235,7 @@ POLYGAMMA = Primitive(
 
 
 def polygamma(
-    n: int, x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()
+    n: int, x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
     """The polygamma function of integer order ``n`` >= 0; order 0 is digamma.
 
@@ -250,7 +253,9 @@ def polygamma(
     return annotate(made, name, tags, follows)
 
 
-def digamma(x: Any, *, name: str | None = None, tags: Any = (), follows: Any = ()) -> Tensor:
+def digamma(
+    x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
+) -> Tensor:
     """The derivative of ``lgamma``."""
     return polygamma(0, x, name=name, tags=tags, follows=follows)
 

@@ -49,7 +49,7 @@ def log_of_one_minus_sigmoid(op: Op) -> Op | None:
         and is_constant(inner.args[0], 1)
         and is_of(inner.args[1], "sigmoid")
     ):
-        return over_axes(-softplus(inner.args[1].args[0]), op)
+        return over_axes(-softplus(tensor(inner.args[1].args[0])), op)
     return None
 
 
@@ -57,7 +57,7 @@ def log_of_one_minus_sigmoid(op: Op) -> Op | None:
 def log_of_ndtr(op: Op) -> Op | None:
     """log(ndtr(x)) is log_ndtr(x)."""
     inner = op.args[0]
-    return over_axes(log_ndtr(inner.args[0]), op) if is_of(inner, "ndtr") else None
+    return over_axes(log_ndtr(tensor(inner.args[0])), op) if is_of(inner, "ndtr") else None
 
 
 @stable.on("subtract")
@@ -66,9 +66,9 @@ def one_minus_erf(op: Op) -> Op | None:
     one, inner = op.args
     if is_constant(one, 1):
         if is_of(inner, "erf"):
-            return over_axes(erfc(inner.args[0]), op)
+            return over_axes(erfc(tensor(inner.args[0])), op)
         if is_of(inner, "erfc"):
-            return over_axes(erf(inner.args[0]), op)
+            return over_axes(erf(tensor(inner.args[0])), op)
         if is_of(inner, "ndtr"):
             return over_axes(ndtr(-tensor(inner.args[0])), op)
     return None
@@ -87,7 +87,7 @@ def one_plus_erf(op: Op) -> Op | None:
 def log1p_of_exp(op: Op) -> Op | None:
     """log1p(exp(x)) is softplus(x)."""
     inner = op.args[0]
-    return over_axes(softplus(inner.args[0]), op) if is_of(inner, "exp") else None
+    return over_axes(softplus(tensor(inner.args[0])), op) if is_of(inner, "exp") else None
 
 
 @stable.on("log")
@@ -97,7 +97,7 @@ def log_of_one_plus_exp(op: Op) -> Op | None:
     if is_of(inner, "add"):
         for one, other in (inner.args, inner.args[::-1]):
             if is_constant(one, 1) and is_of(other, "exp"):
-                return over_axes(softplus(other.args[0]), op)
+                return over_axes(softplus(tensor(other.args[0])), op)
     return None
 
 

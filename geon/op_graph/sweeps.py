@@ -110,7 +110,8 @@ def _is_function_of_halves(op: Op) -> bool:
 
 def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | None:
     """As ``_times_partial``, computed in float32 as the function itself is, and rounded once."""
-    wide = with_args(op, tuple(cast(arg, FLOAT32) for arg in op.args), FLOAT32)
+    args: Any = op.args
+    wide = with_args(op, tuple(cast(arg, FLOAT32) for arg in args), FLOAT32)
     value = partial(wide, *_full(wide))
     made = _times_partial(wide, i, value, g if is_constant(g, 1.0) else cast(g, FLOAT32))
     return None if made is None else cast(made, op.dtype)
@@ -118,9 +119,10 @@ def _times_wide_partial(op: Op, i: int, partial: Any, g: Tensor) -> Tensor | Non
 
 def _full(op: Op) -> list[Any]:
     """The arguments over the op's full axes, so that rules may combine them freely."""
+    args: Any = op.args
     return [
         arg if arg.axes is op.axes or arg.axes is NO_AXES else broadcast(arg, op.axes)
-        for arg in op.args
+        for arg in args
     ]
 
 

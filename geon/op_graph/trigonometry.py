@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from .build import Elementwise, elementwise
+from .build import elementwise
 from .elementwise import rsqrt, square
+
+if TYPE_CHECKING:
+    from .accepted import Unary
 
 UNIT = ((-0.9, 0.9),)
 
@@ -18,7 +23,7 @@ sin = elementwise(
     sympy="sin(x)",
     cost="expensive",
 )
-cos: Elementwise = elementwise(
+cos: Unary = elementwise(
     "cos",
     "Cosine of x in radians.",
     np.cos,
@@ -75,7 +80,7 @@ sinh = elementwise(
     sympy="sinh(x)",
     cost="expensive",
 )
-cosh: Elementwise = elementwise(
+cosh: Unary = elementwise(
     "cosh",
     "Hyperbolic cosine.",
     np.cosh,

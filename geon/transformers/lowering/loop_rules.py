@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...op_graph.constants import scalar_value
 from ...op_graph.elementwise import divide, multiply
 from ...op_graph.joining import PAD
@@ -32,7 +34,7 @@ def update_of_a_constant(op: Op) -> Op | None:
             widths.append((item[1], axis.expression - 1 - item[1]))
         else:
             return None
-    part = op.args[1]
+    part: Any = op.args[1]
     whole = [
         axis if item is None else axis.with_length(item[2] - item[1] if item[0] == "range" else 1)
         for axis, item in zip(op.axes, op.attrs[0], strict=True)

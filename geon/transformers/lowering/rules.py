@@ -34,7 +34,8 @@ def erf(op: Op) -> Op | None:
 def _through_formula(op: Op) -> Op | None:
     """A formula of ``tails``."""
     formula: Callable[..., Op] = getattr(tails, op.primitive.name)
-    args = op.args if len(op.args) == 1 else [broadcast(arg, op.axes) for arg in op.args]
+    args: Any = op.args
+    args = args if len(args) == 1 else [broadcast(arg, op.axes) for arg in args]
     return formula(*args, GEON_OPS)
 
 
@@ -109,7 +110,8 @@ def gather(op: Op) -> Op | None:
 @lower.on("scatter")
 def scatter(op: Op) -> Op | None:
     """As ``gather``: shared axes are flattened together with the axis."""
-    x, index, value = op.args
+    x, index = op.args[:2]
+    value: Any = op.args[2]
     batch, own, rest = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs[0]]
     if not batch and index.primitive is CHECKED:
@@ -125,7 +127,7 @@ def scatter(op: Op) -> Op | None:
 
 
 def _flattened(
-    x: Op, index: Tensor, axis: Axis, batch: list[str], own: list[str], rest: list[str]
+    x: Any, index: Tensor, axis: Axis, batch: list[str], own: list[str], rest: list[str]
 ) -> tuple[Tensor, Tensor, Axis]:
     """x over (batch and axis as one, rest), and the index into that one axis."""
     group = Axes(*(x.axes[n] for n in batch), axis)
@@ -149,7 +151,8 @@ def _after(group: Axes, name: str) -> Any:
 @lower.on("argmax", "argmin")
 def position_over_several(op: Op) -> Op | None:
     """argmax is one over the last axis: its own, or several flattened."""
-    x, names = op.args[0], op.attrs[0]
+    x: Any = op.args[0]
+    names = op.attrs[0]
     if names == x.axes.names[-1:] and names:
         return None
     row = ARGMAX if op.primitive is ARGMAX else ARGMIN
@@ -175,8 +178,9 @@ def _through_float32(op: Op) -> Op | None:
     """Halves compute in float32 and round once."""
     if not any(name_of(arg.dtype) in HALVES for arg in op.args):
         return None
-    args = tuple(cast(arg, FLOAT32) if name_of(arg.dtype) in HALVES else arg for arg in op.args)
-    made = with_args(op, args, FLOAT32 if name_of(op.dtype) in HALVES else op.dtype)
+    given: Any = op.args
+    args = tuple(cast(arg, FLOAT32) if name_of(arg.dtype) in HALVES else arg for arg in given)
+    made: Any = with_args(op, args, FLOAT32 if name_of(op.dtype) in HALVES else op.dtype)
     return cast(made, op.dtype)
 
 

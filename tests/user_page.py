@@ -1,0 +1,65 @@
+"""A page of a user's code for ``test_types``: a checker refuses the lines with ``# wrong``."""
+
+import numpy as np
+
+import geon
+
+N, C = geon.Axis("N"), geon.Axis("C", 3)
+x = geon.placeholder([N, C], "float32", name="x")
+w = geon.Variable(C, initial_value=np.zeros(3), name="w")
+y: geon.Tensor = geon.tanh(geon.dot(x, w)) + 1
+z: geon.Tensor = x * np.ones(3) + [1.0, 2.0, 3.0]
+loss: geon.Tensor = x.sum(C).mean("N").cast("float64")
+total: geon.Tensor = geon.sum(x, [C, "N"])
+kept: geon.Tensor = geon.max(x, out_axes=(C,))
+lengths = x.shape
+moved: geon.Tensor = geon.reorder(x, ["C", "N"]).rename({"C": "K"}).broadcast([N, C.named("K")])
+gradient: geon.Tensor = geon.deriv(loss, w)
+gradients: list[geon.Tensor] = geon.deriv(loss, [w, x])
+each: geon.Tensor = geon.deriv(y, w, per=N)
+table: list[list[geon.Tensor]] = geon.hessian(loss, [w, x])
+jacobian: geon.Tensor = geon.jacobian(y, w)
+pushed: geon.Tensor = geon.jvp(y, w, w)
+draw: geon.Tensor = geon.Random(0).normal([N, C], std=2.0)
+step: geon.VoidOp = geon.assign(w, w - 0.1 * gradient)
+best, places = geon.top_k(x, 2, "C")
+chosen: geon.Tensor = geon.where(x > 0, x, 0.0)
+text: str = geon.text(y)
+with geon.lengths({N: 4, "M": 5}):
+    pass
+N.length = 5
+N.length = None
+
+geon.tanh()  # wrong
+geon.tanh(x, w)  # wrong
+geon.add(x)  # wrong
+geon.where(x > 0, x)  # wrong
+geon.sum(x, 0)  # wrong
+geon.sum(x, axis=C)  # wrong
+geon.sum("x")  # wrong
+left = x + "a"  # wrong
+left = x + None  # wrong
+left = x.sum(C).foo  # wrong
+left = x.T  # wrong
+x.mean(1)  # wrong
+geon.placeholder(3)  # wrong
+geon.placeholder("N")  # wrong
+geon.placeholder([N], 3)  # wrong
+geon.Variable(C, np.zeros(3))  # wrong
+geon.dot(x)  # wrong
+geon.dot(x, w, over=3)  # wrong
+geon.softmax(x, normalization_axes=1)  # wrong
+geon.flip(x, 1)  # wrong
+geon.concat([x, x], 0)  # wrong
+geon.rename(x, "C")  # wrong
+geon.cast(x, 3)  # wrong
+geon.deriv(loss, "w")  # wrong
+gradients = geon.deriv(loss, w)  # wrong
+left = geon.hessian(loss, w)[0][0].foo  # wrong
+geon.sum(step)  # wrong
+geon.expand(x, "K")  # wrong
+geon.top_k(x, "2", C)  # wrong
+geon.Random("seed")  # wrong
+geon.Random(0).normal(3)  # wrong
+geon.assign(w, "0")  # wrong
+N.length = "5"  # wrong

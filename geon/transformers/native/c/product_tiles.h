@@ -44,9 +44,9 @@ struct geon_next {
     int64_t left_size, right_size;
 };
 
-/* All tiles of a group of packed rows against a block of panels. A panel stays near while all rows
-   are multiplied by it, or rows while they are multiplied by all panels, where these are near
-   anyway: results are then written in longer runs. Meanwhile what comes next is fetched, a line of
+/* All tiles of a group of packed rows against a block of panels. Rows stay near while they are
+   multiplied by all panels, which the second cache holds: results are then written in longer runs.
+   Of a larger block a panel stays near while all rows are multiplied by it. Meanwhile what comes next is fetched, a line of
    each side for every summed index: what will be packed, else the rows of the next tile and the
    next panel, in two tiles. */
 static QUICK void geon_tiles(
@@ -58,7 +58,7 @@ static QUICK void geon_tiles(
     const int64_t highs = (rows + LOW - 1) / HIGH;
     const int64_t down = highs + (rows - highs * HIGH + LOW - 1) / LOW;
     const int64_t across = (columns + PANEL - 1) / PANEL;
-    const int by_rows = columns * depth * TYPE_BYTES <= NEAR;
+    const int by_rows = columns * depth <= MOST_COLUMNS * MOST_DEPTH;
     const int64_t outer = by_rows ? down : across, inner = by_rows ? across : down;
     int64_t fetched = 0;
     for (int64_t i = 0; i < outer; ++i) for (int64_t j = 0; j < inner; ++j, fetched += each) {

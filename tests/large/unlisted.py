@@ -195,6 +195,7 @@ PLACES = {
     ): "never: no sum is as long",
     ("transformers/native/product_shape.py", "Shape.long_stream", 1 << 62): "never",
     ("transformers/native/c/product.c", "geon_product_task", 11): ROUNDING,
+    ("transformers/native/c/product_cut.h", "geon_row_start", 11): ROUNDING,
     (
         "transformers/native/c/product.c",
         "geon_product_task",
@@ -275,6 +276,8 @@ PLACES = {
     ("transformers/native/scratch.py", "ProductScratch.most", 1 << 40): "stands for an open length",
     ("transformers/native/scratch.py", "ProductScratch._packed", 64): ALIGNED,
     ("transformers/native/scratch.py", "ProductScratch._direct", 64): ALIGNED,
+    ("transformers/native/scratch.py", "ProductScratch._first", 64): ALIGNED,
+    ("transformers/native/scratch.py", "ProductScratch._group", 64): ALIGNED,
     ("transformers/native/scratch.py", "ProductScratch._sums"): ALIGNED,
     ("transformers/lowering/scratch.py", "lines"): ALIGNED,
     ("transformers/kernels/blocked.py", "LINE"): ALIGNED,

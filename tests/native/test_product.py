@@ -19,6 +19,7 @@ from geon.op_graph.affine import Size
 from geon.op_graph.lengths import Length
 from geon.transformers.kernels.contraction import merged
 from geon.transformers.kernels.types import Loop
+from geon.transformers.native import scratch
 from geon.transformers.native.c_files import FOLDER, c_text
 from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.product import (
@@ -27,7 +28,7 @@ from geon.transformers.native.product import (
     product_text,
 )
 from geon.transformers.native.product_kernels import product_header, product_unit
-from geon.transformers.native.product_shape import TAGS, shape
+from geon.transformers.native.product_shape import PACKED_BYTES, PACKED_WORK, TAGS, shape
 from geon.transformers.native.scratch import ProductScratch
 from geon.transformers.printing.lengths import c_length
 
@@ -258,7 +259,7 @@ def run_case(
     getattr(library, f"run_{name}")(ctypes.c_int32(threads), *arguments, scratch, *lengths)
     outside = np.concatenate([memory[:start], memory[start + planned :]])
     assert np.all(outside == 0xFF), f"{case} leaves its {planned} bytes on {threads} threads"
-    assert planned <= threads * MOST_EACH, case
+    assert planned <= threads * MOST_EACH + PACKED_BYTES, case
     return outputs
 
 
@@ -312,6 +313,29 @@ def cases() -> list[Case]:
             Case("mk,kn->mn", lengths, layouts[(number + 1) % 4], "double", number % 2 == 0)
         )
     return found + grouped() + plain()
+
+
+def packed_first() -> list[Case]:
+    """Right operands that are packed once for all rows: columns and batches of all, and of some."""
+    computed = [(False, False), (True, False), (False, True), (True, True)]
+    layouts = [("mk", "kn", "mn"), ("mk", "nk", "mn"), ("km", "kn", "nm"), ("km", "nk", "mn")]
+    found = []
+    for number, (m, k, n) in enumerate([(97, 401, 129), (340, 60, 1100)]):
+        lengths = sizes(m=m, k=k, n=n)
+        for turn, memory in enumerate(layouts):
+            way = computed[(number + turn) % 4]
+            found.append(Case("mk,kn->mn", lengths, memory, "float", turn % 2 == 0, way))
+            found.append(Case("mk,kn->mn", lengths, memory, plain=True))
+        found.append(Case("mk,kn->mn", lengths, layouts[number], "double", True))
+        found.append(Case("mk,kn->mn", lengths, layouts[number], "double", plain=True))
+    deep = sizes(m=300, k=4100, n=270)
+    found.append(Case("mk,kn->mn", deep, layouts[1], "double", True, (False, True)))
+    found.append(Case("mk,kn->mn", deep, layouts[0], "double", plain=True))
+    for lengths in (sizes(b=3, m=130, k=300, n=200), sizes(b=2, m=90, k=60, n=1050)):
+        found.append(Case("bmk,bkn->bmn", lengths, plain=True))
+        found.append(Case("bmk,bkn->bmn", lengths, ("mbk", "bnk", "bnm"), open=True))
+        found.append(Case("bmk,bkn->bmn", lengths, open=True, computed=(True, True)))
+    return found
 
 
 def plain() -> list[Case]:
@@ -417,6 +441,32 @@ def test_every_shape_layout_and_element(tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_packing_first_changes_no_bits(
+    vector_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A right operand packed once for all rows, in small products too, or by each task."""
+    every = packed_first()
+    products = [case.product(f"product{i}") for i, case in enumerate(every)]
+    made: list[list[np.ndarray]] = []
+    for least in (PACKED_WORK, 1_000_000):
+        monkeypatch.setattr(scratch, "PACKED_WORK", least)
+        own, *shared = module_units(products, vector_bytes)
+        old, new = (f"#define PACKED_WORK {work}\n" for work in (PACKED_WORK, least))
+        assert all(old in unit for unit in shared)
+        folder = tmp_path / str(least)
+        folder.mkdir()
+        library = compile_module([own, *(unit.replace(old, new) for unit in shared)], folder)
+        made.append([])
+        for number, case in enumerate(every):
+            inputs = case.inputs(number)
+            for threads in (1, 2, 3):
+                made[-1] += run_case(library, f"product{number}", case, inputs, threads)
+            check(case, inputs, made[-1][-2:])
+    assert [a.tobytes() for a in made[0]] == [a.tobytes() for a in made[1]]
+
+
+@needs_compiler
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 def test_narrower_vectors(vector_bytes: int, tmp_path: Path) -> None:
     check_all(cases()[vector_bytes // 16 :: 5], vector_bytes, tmp_path)
@@ -433,6 +483,7 @@ def test_open_lengths_choose_their_way_at_run_time(tmp_path: Path) -> None:
         (130, 400, 5),
         (5, 5, 5),
         (300, 800, 300),
+        (110, 300, 1200),
         (3, 40000, 4),
     ]
     layouts = [("mk", "kn", "mn"), ("mk", "nk", "mn"), ("km", "kn", "mn")]

@@ -34,9 +34,11 @@ class Buffer:
 
     def most(self, threads: int) -> int | Length:
         """An expression over open lengths that is never less than ``bytes``."""
-        total = self.size
-        for bound in {each.most(threads) for each in self.scratch}:
-            total = total + bound
+        bounds = {each.most(threads) for each in self.scratch}
+        total = self.size + max((bound for bound in bounds if isinstance(bound, int)), default=0)
+        for bound in bounds:
+            if not isinstance(bound, int):
+                total = total + bound
         return total
 
 

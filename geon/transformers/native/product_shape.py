@@ -30,6 +30,13 @@ then off by 7.5e-7 at most."""
 MOST_ROWS = 480
 """The most rows of one block."""
 
+PACKED_BYTES = 8 << 20
+"""The most memory for a right operand that is packed once for all rows."""
+
+PACKED_WORK = 500_000_000
+"""The fewest multiply-adds of a product that packs first: threads then wait for each other, and
+read what another one wrote."""
+
 STREAMED = 4
 """The fewest summed indices whose products a stream adds up before it adds them to the result."""
 
@@ -94,6 +101,16 @@ class Shape:
         return 1024 // SIZES[self.type]
 
     @property
+    def packed(self) -> int:
+        """The most elements of a right operand that are packed at a time for all rows."""
+        return PACKED_BYTES // SIZES[self.type]
+
+    @property
+    def packed_columns(self) -> int:
+        """The most columns of it: the sums of a group of rows stay in the second cache."""
+        return 4 * self.columns
+
+    @property
     def heights(self) -> tuple[int, int]:
         """Rows of the high and the low register tile: the larger fills 32 or 16 registers."""
         return (12, 4) if self.vector * self.bytes == 64 else (6, 2)
@@ -121,6 +138,9 @@ class Shape:
             "LONG_DEPTH": self.long_depth,
             "LONG_STREAM": self.long_stream,
             "FEW_ELEMENTS": self.few_elements,
+            "PACKED": self.packed,
+            "PACKED_COLUMNS": self.packed_columns,
+            "PACKED_WORK": PACKED_WORK,
         }
 
 

@@ -19,7 +19,7 @@ from ..lowering.scratch import PerThread, Scratch, lines
 from ..printing.c_expressions import C_TYPES
 from .nests import scratch_each
 from .prefix import PREFIXES, prefix_scratch
-from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PANEL, Shape, shape
+from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PACKED_WORK, PANEL, Shape, shape
 from .scattering import scatter_scratch
 from .sorting import SORTS, lines_of_task, word_bytes
 
@@ -101,7 +101,7 @@ def blocked_scratch(work: Blocked) -> BlockedScratch:
     arrays: Size = 0
     for step in work.steps:
         if isinstance(step, Contraction):
-            most = lines(product_scratch(step).most(1))
+            most = lines(product_scratch(step, alone=False).most(1))
             assert isinstance(most, int)  # blocks of a product have a largest size
             packed = max(packed, most)
         elif isinstance(step, Nest):
@@ -112,17 +112,20 @@ def blocked_scratch(work: Blocked) -> BlockedScratch:
 # Products -----------------------------------------------------------------------------------------
 
 
-def product_scratch(work: Contraction) -> ProductScratch:
-    """The scratch memory of a contraction."""
+def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
+    """The scratch memory of a contraction, a step of a chain unless it is ``alone``."""
     parts = (work.batch, work.rows, work.columns, work.summed)
     batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
     of = shape(C_TYPES[name_of(work.dtype)], WIDEST)
-    return ProductScratch(batches, rows, columns, depth, of)
+    return ProductScratch(batches, rows, columns, depth, of, alone)
 
 
 @dataclass(frozen=True, slots=True)
 class ProductScratch:
     """What each thread of a product works in: packed blocks, and sums of a block of the result.
+
+    Before these lies what is packed once for all rows, unless the product is a step of a chain and
+    not ``alone``.
 
     ``c/product.c`` cuts the product up, and takes no more than is said here. How operands
     are packed is known only when the text is written, so there is room for both to be staged.
@@ -133,6 +136,7 @@ class ProductScratch:
     columns: Size
     depth: Size
     of: Shape
+    alone: bool = True
     lasting: bool = True
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
@@ -141,28 +145,59 @@ class ProductScratch:
             evaluate(size, lengths) for size in (self.batches, self.rows, self.columns, self.depth)
         )
         tasks = int(float(batches) * rows * columns * (depth + 4) / 2e5) + 1
-        each = max(self._each(rows, columns, depth), self._each(columns, rows, depth))
-        return each * min(threads, tasks)
+        count = min(threads, tasks)
+        sizes = (batches, depth, count)
+        return max(self._all(rows, columns, *sizes), self._all(columns, rows, *sizes))
 
     def most(self, threads: int) -> int | Length:
         """Never less than ``bytes``: blocks have a largest size."""
-        sizes = (self.rows, self.columns, self.depth)
-        rows, columns, depth = (n if isinstance(n, int) else 1 << 40 for n in sizes)
-        open_rows = [rows] if isinstance(self.rows, int) else [4, 16, 32, rows]
-        open_columns = [columns] if isinstance(self.columns, int) else [4, 16, 32, columns]
-        each = max(
-            max(self._each(r, c, depth), self._each(c, r, depth))
+        sizes = (self.batches, self.rows, self.columns, self.depth)
+        batches, rows, columns, depth = (n if isinstance(n, int) else 1 << 40 for n in sizes)
+        wide = self.of.packed_columns
+        open_rows = [rows] if isinstance(self.rows, int) else [4, 16, 32, wide, rows]
+        open_columns = [columns] if isinstance(self.columns, int) else [4, 16, 32, wide, columns]
+        open = not all(isinstance(size, int) for size in sizes)
+        deep = self.of.packed // self.of.columns
+        open_depths = [depth] if isinstance(self.depth, int) else [deep, depth]
+        return max(
+            max(self._all(r, c, *rest, open), self._all(c, r, *rest, open))
             for r in open_rows
             for c in open_columns
+            for rest in ((batches, d, threads) for d in open_depths)
         )
-        return each * threads
 
-    def _each(self, rows: int, columns: int, depth: int) -> int:
-        """The bytes of one thread's part, for the way of computing that takes most."""
-        ways = [self._packed(rows, columns, depth)]
+    def _all(
+        self, rows: int, columns: int, batches: int, depth: int, threads: int, open: bool = False
+    ) -> int:
+        """The bytes of all threads' parts, for the way of computing that takes most."""
+        ways = [self._packed(rows, columns, depth) * threads]
         if rows <= max(FEW.values()):
-            ways.append(self._direct(rows, columns, depth))
+            ways.append(self._direct(rows, columns, depth) * threads)
+        if self._packs_first(rows, columns, depth, open):
+            ways.append(
+                self._first(batches, columns, depth) + self._group(columns, depth) * threads
+            )
         return max(ways) * self.of.bytes
+
+    def _packs_first(self, rows: int, columns: int, depth: int, open: bool) -> bool:
+        """Whether the right operand may be packed once for all rows."""
+        large = rows > GROUP and rows * columns * depth >= PACKED_WORK
+        # One that is larger than all else is not; of open lengths nobody knows.
+        wide = not open and depth * columns > rows * (depth + columns)
+        return self.alone and large and not wide and depth * self.of.columns <= self.of.packed
+
+    def _first(self, batches: int, columns: int, depth: int) -> int:
+        """Elements of the right operand that is packed once: some columns, or some batches."""
+        most, width = self.of.packed_columns, _up(columns, self.of.panel)
+        elements = width * batches * depth if width <= most else most * depth
+        return _up(min(elements, self.of.packed), 64)
+
+    def _group(self, columns: int, depth: int) -> int:
+        """Elements of a group of rows and its sums, where columns are packed for all rows."""
+        width = min(self.of.packed_columns, _up(columns, self.of.panel))
+        sums = _up(GROUP * (width + self.of.vector), 64)
+        deep = min(self.of.depth, _up(depth, 8))
+        return _up(GROUP * self.of.line, 64) + sums + _up((GROUP + PANEL) * deep + width, 64)
 
     def _packed(self, rows: int, columns: int, depth: int) -> int:
         """Elements of blocks that are packed and multiplied by tiles."""

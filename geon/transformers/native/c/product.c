@@ -21,6 +21,12 @@
 typedef struct TAG(geon_operand) geon_operand;
 typedef struct TAG(geon_product) geon_product;
 
+/* How many blocks of a size there are. */
+static QUICK int64_t geon_blocks(int64_t total, int64_t block)
+{
+    return (total + block - 1) / block;
+}
+
 #include "product_vector.h"
 #include "product_moves.h"
 #include "product_tiles.h"
@@ -33,40 +39,58 @@ static QUICK int64_t geon_lines(int64_t elements)
     return (elements + 63) / 64 * 64;
 }
 
-/* Where the panels of a block lie in the kept copy: batches, and in them blocks of summed indices,
-   each with the panels of all columns. */
-static QUICK TYPE *geon_kept_panels(
-    const struct geon_product_run *run, const struct geon_block *block)
+/* Whether tiles read the right operand where it lies, at every depth and in all columns. */
+static QUICK int geon_lies_near(const geon_product *product, const struct geon_cut *cut)
 {
-    const geon_product *product = run->product;
-    const int64_t columns = (product->columns + PANEL - 1) / PANEL * PANEL;
-    return run->kept + (block->batch * product->depth + block->depth_start) * columns
-        + block->column_start * block->depth_run;
+    const geon_operand *right = &product->right;
+    return !right->pack && right->line == 1 && product->columns % VECTOR == 0
+        && cut->depth_block * right->summed * TYPE_BYTES <= NEAR;
 }
 
-/* Packs one block of summed indices and columns of one batch into the kept copy. */
-static QUICK void geon_keep_task(void *argument, int64_t index)
+/* Where the panels of a block lie in what is packed: batches, and in them blocks of summed indices,
+   each with the panels of all columns. */
+static QUICK TYPE *geon_packed_panels(
+    const struct geon_product_run *run, const struct geon_block *block)
+{
+    const struct geon_packed *packed = &run->packed;
+    const int64_t columns = (packed->end - packed->start + PANEL - 1) / PANEL * PANEL;
+    return packed->at
+        + ((block->batch - packed->batch) * run->product->depth + block->depth_start) * columns
+        + (block->column_start - packed->start) * block->depth_run;
+}
+
+/* Packs one block of summed indices and columns of one batch. */
+static QUICK void geon_pack_task(void *argument, int64_t index)
 {
     const struct geon_product_run *run = argument;
     const geon_product *product = run->product;
     const struct geon_cut *cut = &run->cut;
-    const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
+    const struct geon_packed *packed = &run->packed;
+    const int64_t deep = geon_blocks(product->depth, cut->depth_block);
+    const int64_t wide = geon_blocks(packed->end - packed->start, cut->packed_block);
     int64_t offsets[3];
     struct geon_block block;
-    block.batch = index / cut->column_blocks / deep;
-    block.column_start = index % cut->column_blocks * cut->column_block;
-    block.depth_start = index / cut->column_blocks % deep * cut->depth_block;
-    const int64_t columns = product->columns - block.column_start;
-    const int64_t depth = product->depth - block.depth_start;
-    block.width = columns < cut->column_block ? columns : cut->column_block;
-    block.depth_run = depth < cut->depth_block ? depth : cut->depth_block;
+    block.batch = packed->batch + index / wide / deep;
+    block.column_start = packed->start + index % wide * cut->packed_block;
+    block.depth_start = index / wide % deep * cut->depth_block;
+    block.width = LEAST(packed->end - block.column_start, cut->packed_block);
+    block.depth_run = LEAST(product->depth - block.depth_start, cut->depth_block);
     geon_place(product, block.batch, offsets);
     block.columns_at = product->right.at + offsets[1];
-    block.panels = geon_kept_panels(run, &block);
+    block.panels = geon_packed_panels(run, &block);
     const int64_t each =
-        geon_lines(product->right.staged * cut->depth_block + cut->column_block);
-    block.staged = (TYPE *)product->scratch + geon_seat() * each;
+        geon_lines(product->right.staged * cut->depth_block + cut->packed_block);
+    block.staged = run->memory + geon_seat() * each;
     geon_pack_right(run, &block);
+}
+
+/* Packs so many batches of the columns that are to be packed. */
+static QUICK void geon_pack(struct geon_product_run *run, int64_t batches, int32_t threads)
+{
+    const struct geon_cut *cut = &run->cut;
+    const int64_t deep = geon_blocks(run->product->depth, cut->depth_block);
+    const int64_t wide = geon_blocks(run->packed.end - run->packed.start, cut->packed_block);
+    geon_pool_run(geon_pack_task, run, batches * deep * wide, threads);
 }
 
 /* The kept copy, made again if what it is of was written since. */
@@ -74,15 +98,11 @@ static QUICK void geon_keep(struct geon_product_run *run, int32_t threads)
 {
     const geon_product *product = run->product;
     struct geon_kept *kept = product->kept;
-    const struct geon_cut *cut = &run->cut;
-    run->kept = NULL;
-    if (!kept || !kept->copy || run->direct || cut->parts > 1)
+    if (!kept || !kept->copy || run->direct || run->cut.parts > 1)
         return;
-    run->kept = kept->copy;
+    run->packed.at = kept->copy;
     if (kept->seen != *kept->version) {
-        const int64_t deep = (product->depth + cut->depth_block - 1) / cut->depth_block;
-        const int64_t count = product->batches * deep * cut->column_blocks;
-        geon_pool_run(geon_keep_task, run, count, threads);
+        geon_pack(run, product->batches, threads);
         kept->seen = *kept->version;
     }
 }
@@ -99,19 +119,18 @@ static QUICK void geon_item(
     const int64_t row = cut->by_columns ? within % cut->row_blocks : within / cut->column_blocks;
     const int64_t column = cut->by_columns ? within / cut->row_blocks : within % cut->column_blocks;
     const int64_t number = item / blocks * cut->column_blocks + column;
+    const struct geon_packed *packed = &run->packed;
     int64_t offsets[3];
-    block->block_start = row * cut->row_block;
-    block->column_start = column * cut->column_block;
-    block->batch = item / blocks % product->batches;
+    block->block_start = geon_row_start(cut, product->rows, row);
+    block->column_start = packed->start + column * cut->column_block;
+    block->batch = packed->batch + item / blocks % product->batches;
     block->part = item / blocks / product->batches;
     geon_place(product, block->batch, offsets);
     block->rows_at = product->left.at + offsets[0];
     block->columns_at = right->at + offsets[1];
     block->result = product->result + offsets[2];
-    const int64_t columns = product->columns - block->column_start;
-    block->width = columns < cut->column_block ? columns : cut->column_block;
-    const int64_t rows = product->rows - block->block_start;
-    block->block_end = block->block_start + (rows < cut->row_block ? rows : cut->row_block);
+    block->width = LEAST(packed->end - block->column_start, cut->column_block);
+    block->block_end = LEAST(geon_row_start(cut, product->rows, row + 1), product->rows);
     block->depth_first = block->part * cut->part_depth;
     const int64_t depth = product->depth - block->depth_first;
     block->depth_last = block->depth_first + (depth < cut->part_depth ? depth : cut->part_depth);
@@ -120,12 +139,12 @@ static QUICK void geon_item(
         const int64_t left = block->depth_last - start;
         block->depth_start = start;
         block->depth_run = left < cut->depth_block ? left : cut->depth_block;
-        if (run->kept)
-            block->panels = geon_kept_panels(run, block);
-        block->near = !run->direct && !run->kept && !right->pack && right->line == 1
+        if (packed->at)
+            block->panels = geon_packed_panels(run, block);
+        block->near = !run->direct && !packed->at && !right->pack && right->line == 1
             && block->width % VECTOR == 0
             && block->depth_run * right->summed * TYPE_BYTES <= NEAR;
-        if (!run->direct && !run->kept && !block->near && block->columns_packed != number)
+        if (!run->direct && !packed->at && !block->near && block->columns_packed != number)
             geon_pack_right(run, block);
         for (int64_t row = block->block_start; row < block->block_end; row += GROUP)
             geon_group(run, block, row);
@@ -150,7 +169,7 @@ static QUICK void geon_product_task(void *argument, int64_t index)
     const int64_t left =
         geon_lines(run->direct ? product->rows * block.left_step : height * LEFT_LINE);
     const int64_t panels =
-        geon_lines(run->direct || run->kept ? 0 : cut->column_block * cut->depth_block);
+        geon_lines(run->direct || run->packed.at ? 0 : cut->column_block * cut->depth_block);
     const int64_t sums = geon_lines((groups > 1 ? groups * GROUP : height) * block.sums_step);
     const int64_t lines = LEAST(product->left.staged, product->rows);
     const int64_t deep = lines + product->right.staged;
@@ -160,8 +179,7 @@ static QUICK void geon_product_task(void *argument, int64_t index)
     const int64_t staged = geon_lines(packs ? deep * cut->depth_block + cut->column_block : 0);
     /* A single task may be part of another kernel's, which has given it its own memory. */
     const int64_t seat = cut->tasks == 1 ? 0 : geon_seat();
-    TYPE *scratch = (TYPE *)product->scratch
-        + seat * (left + panels + sums + totals + staged);
+    TYPE *scratch = run->memory + seat * (left + panels + sums + totals + staged);
     block.left = scratch;
     block.panels = scratch + left;
     block.sums = scratch + left + panels;
@@ -171,6 +189,40 @@ static QUICK void geon_product_task(void *argument, int64_t index)
     const int64_t last = cut->items * (index + 1) / cut->tasks;
     for (int64_t item = cut->items * index / cut->tasks; item < last; ++item)
         geon_item(run, &block, item);
+}
+
+/* All items, in tasks. */
+static QUICK void geon_multiply(struct geon_product_run *run, int32_t threads)
+{
+    if (run->cut.tasks == 1)
+        geon_product_task(run, 0);
+    else
+        geon_pool_run(geon_product_task, run, run->cut.tasks, threads);
+}
+
+/* A product whose right operand is packed for all rows together: some batches and columns, then
+   the items that need them. */
+static QUICK void geon_multiply_packed(struct geon_product_run *run, int32_t threads)
+{
+    const geon_product *product = run->product;
+    struct geon_cut *cut = &run->cut;
+    struct geon_packed *packed = &run->packed;
+    const int64_t tasks = cut->tasks;
+    const int32_t most = (int32_t)LEAST(threads, tasks); /* as many have memory to work in */
+    packed->at = (TYPE *)product->scratch;
+    run->memory += geon_lines(cut->packed_batches * cut->packed_columns * product->depth);
+    for (; packed->batch < product->batches; packed->batch += cut->packed_batches) {
+        const int64_t batches = LEAST(cut->packed_batches, product->batches - packed->batch);
+        for (int64_t start = 0; start < product->columns; start += cut->packed_columns) {
+            packed->start = start;
+            packed->end = LEAST(start + cut->packed_columns, product->columns);
+            geon_pack(run, batches, most);
+            cut->column_blocks = geon_blocks(packed->end - start, cut->column_block);
+            cut->items = batches * cut->row_blocks * cut->column_blocks;
+            cut->tasks = LEAST(tasks, cut->items);
+            geon_multiply(run, most);
+        }
+    }
 }
 
 /* The parts' sums added in order, and stored. */
@@ -240,14 +292,20 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS)
         run.direct = 2;
     run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct, threads);
+    run.packed = (struct geon_packed){NULL, 0, 0, columns};
+    run.memory = (TYPE *)product->scratch;
+    /* A block of a larger product has no memory for it. */
+    const int keeps = product->kept && product->kept->copy;
+    if (!run.direct && !keeps && !told->whole[1] && !geon_lies_near(product, &run.cut))
+        geon_cut_packed(&run.cut, batches, rows, columns, product->depth, threads);
     const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
     TYPE part_sums[elements > 0 ? run.cut.parts * elements : 1];
     run.part_sums = elements > 0 ? part_sums : NULL;
     geon_keep(&run, threads);
-    if (run.cut.tasks == 1)
-        geon_product_task(&run, 0);
+    if (run.cut.packed_columns)
+        geon_multiply_packed(&run, threads);
     else
-        geon_pool_run(geon_product_task, &run, run.cut.tasks, threads);
+        geon_multiply(&run, threads);
     if (elements > 0)
         geon_add_parts(&run, elements);
 }

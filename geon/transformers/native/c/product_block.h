@@ -1,12 +1,20 @@
 /* Work on one block of a product: packed, multiplied by groups of rows, put by. */
 
+/* A part of the right operand that was packed before the tasks that use it: from `batch` on,
+   columns from `start` to before `end`, at any depth. */
+struct geon_packed {
+    TYPE *at; /* NULL: each task packs what it needs */
+    int64_t batch, start, end;
+};
+
 /* One run of a product. `direct` multiplies few rows by the right operand where it lies: 1 by
-   streams of its rows, 2 by dot products with its columns. */
+   streams of its rows, 2 by dot products with its columns. `memory` is what tasks work in. */
 struct geon_product_run {
     const geon_product *product;
     struct geon_cut cut;
     int direct;
-    TYPE *part_sums, *kept;
+    TYPE *part_sums, *memory;
+    struct geon_packed packed;
 };
 
 /* One block: its memory, where it is, and the operands of its batch. */

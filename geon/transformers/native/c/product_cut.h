@@ -6,11 +6,13 @@
    parts of the same rows take lines of cache from each other. Only `part_depth`, `depth_block` and
    `chain` enter results, and they follow from the sizes: what has few elements but long sums is
    summed in parts. A block of a larger product goes by the sizes of the `whole` in this. Where sums
-   are long, `chain` terms are added in their own type, and the rest in
-   double. */
+   are long, `chain` terms are added in their own type, and the rest in double. Of what is packed
+   before the tasks that need it there are `packed_columns` of `packed_batches` at a time, 0 for
+   none, and `packed_block` in a task. */
 struct geon_cut {
     int64_t row_block, column_block, depth_block, row_blocks, column_blocks, items, tasks;
     int64_t parts, part_depth, chain;
+    int64_t packed_batches, packed_columns, packed_block;
     int by_columns, is_long;
 };
 
@@ -20,6 +22,12 @@ static QUICK int64_t geon_share(int64_t total, int64_t most, int64_t step)
     const int64_t parts = total > most ? (total + most - 1) / most : 1;
     const int64_t block = ((total + parts - 1) / parts + step - 1) / step * step;
     return block > 0 ? block : step;
+}
+
+/* Where a block of rows begins: of all blocks some have one tile more than the others, at most. */
+static QUICK int64_t geon_row_start(const struct geon_cut *s, int64_t rows, int64_t number)
+{
+    return (rows + 11) / 12 * number / s->row_blocks * 12;
 }
 
 static QUICK struct geon_cut geon_cut(
@@ -33,7 +41,7 @@ static QUICK struct geon_cut geon_cut(
     const int64_t wide = few ? (rows <= 8 ? 8 : 2) * MOST_COLUMNS : MOST_COLUMNS;
     const int64_t least = few ? MOST_COLUMNS : 4 * PANEL;
     const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
-    const int64_t wanted = threads > 1 && work > 1e5 ? 4 * (int64_t)threads : 1;
+    const int64_t wanted = threads > 1 && work > 1e5 ? 2 * (int64_t)threads : 1;
     int64_t row_block = geon_share(rows, MOST_ROWS, 12);
     int64_t column_block = geon_share(columns, wide, PANEL);
     const double elements = (double)whole[0] * (double)whole[1] * (double)whole[2];
@@ -59,10 +67,40 @@ static QUICK struct geon_cut geon_cut(
     const int64_t most = s.is_long && direct == 2 ? VECTOR * CHAIN
         : few && whole[1] <= 16 ? (whole[1] <= 4 ? 32 : 10) * MOST_DEPTH : MOST_DEPTH;
     s.depth_block = geon_share(s.parts > 1 ? s.part_depth : depth, most, 8);
-    s.tasks = wanted > 1 ? 2 * wanted : 1;
+    s.tasks = wanted > 1 ? 4 * wanted : 1;
     if (work < 2e5 * (double)s.tasks)
         s.tasks = (int64_t)(work / 2e5) + 1;
     if (s.tasks > s.items)
         s.tasks = s.items;
+    s.packed_batches = batches;
+    s.packed_columns = 0;
+    s.packed_block = column_block;
     return s;
+}
+
+/* Cuts a large product so that its right operand is packed once, by all threads, before the tasks
+   that need it: some columns of it at all depths. Items are then groups of rows, which are packed
+   once for all of these columns. One that is larger than all else is not: each thread packs and
+   reads a part of it alone. */
+static QUICK void geon_cut_packed(
+    struct geon_cut *s, int64_t batches, int64_t rows, int64_t columns, int64_t depth,
+    int32_t threads)
+{
+    const double work = (double)rows * (double)columns * (double)depth;
+    const int64_t room = PACKED / (depth > 0 ? depth : 1) / PANEL * PANEL;
+    if (s->by_columns || s->parts > 1 || s->is_long || rows <= GROUP || room < MOST_COLUMNS
+            || work < PACKED_WORK)
+        return;
+    const int64_t wanted = threads > 1 ? 2 * (int64_t)threads : 1;
+    s->packed_columns = geon_share(columns, LEAST(room, PACKED_COLUMNS), PANEL);
+    s->packed_batches = s->packed_columns < columns ? 1 : LEAST(batches, room / s->packed_columns);
+    s->row_block = geon_share(rows, GROUP, 12);
+    s->row_blocks = geon_blocks(rows, s->row_block);
+    s->column_block = s->packed_columns;
+    while (s->packed_batches * s->row_blocks * geon_blocks(s->packed_columns, s->column_block)
+               < wanted
+            && s->column_block >= 4 * PANEL)
+        s->column_block = geon_share(s->column_block, s->column_block / 2, PANEL);
+    s->packed_block = LEAST(s->column_block, 4 * PANEL);
+    s->tasks = threads > 1 ? 4 * wanted : 1;
 }

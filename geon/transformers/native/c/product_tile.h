@@ -11,18 +11,21 @@
 static QUICK void TILE(
     int64_t depth, const TYPE *restrict left, int64_t line, const TYPE *restrict right,
     int64_t step, TYPE *restrict out, int64_t out_step, int accumulate, int64_t chain,
-    const char *next_left, const char *next_right)
+    const TYPE *next_left, const TYPE *next_right)
 {
     /* Three rows to a pointer: its own place, one line on and two, which add for free. */
     const TYPE *at[THIRD];
     REPEAT(THIRD, TILE_POINT)
     int64_t k = 0;
+    if (depth >= 32) {
+        REPEAT(ROWS, TILE_ROW, TILE_NEAR)
+    }
     do {
         const int64_t end = k + chain < depth ? k + chain : depth;
         REPEAT(ROWS, TILE_ROW, TILE_CLEAR)
         for (; k < end; ++k, right += step) {
-            __builtin_prefetch(next_left + 64 * k);
-            __builtin_prefetch(next_right + 64 * k);
+            __builtin_prefetch(next_left + 64 / TYPE_BYTES * k);
+            __builtin_prefetch(next_right + 64 / TYPE_BYTES * k);
             REPEAT(WIDTH, TILE_LOAD)
             REPEAT(WIDTH, TILE_HOLD)
             REPEAT(ROWS, TILE_MULTIPLY)

@@ -4,6 +4,7 @@
 #define TILE_ADVANCE(i, ...) ++at[i];
 #define TILE_ROW(r, each) AGAIN(WIDTH, each, r)
 #define TILE_OUT(c, r) *(geon_vector *)(out + r * out_step + c * VECTOR)
+#define TILE_NEAR(c, r) __builtin_prefetch(out + r * out_step + c * VECTOR, 1);
 #define TILE_CLEAR(c, r) geon_vector sum_##r##_##c = {0};
 #define TILE_ADD(c, r) TILE_OUT(c, r) += sum_##r##_##c;
 #define TILE_STORE(c, r) TILE_OUT(c, r) = sum_##r##_##c;
@@ -37,49 +38,54 @@
 #define WIDTH 1
 #include "product_tile.h"
 
-/* What will be packed next. */
+/* What will be packed next, where that is known. */
 struct geon_next {
     const TYPE *left, *right;
     int64_t left_size, right_size;
 };
 
-/* All tiles of a group of packed rows against a block of panels. Meanwhile what will be packed next
-   comes near: a line of each side for every summed index. */
+/* All tiles of a group of packed rows against a block of panels. Rows stay near while they are
+   multiplied by all panels, which the second cache holds: results are then written in longer runs.
+   Of a larger block a panel stays near while all rows are multiplied by it. Meanwhile what comes next is fetched, a line of
+   each side for every summed index: what will be packed, else the rows of the next tile and the
+   next panel, in two tiles. */
 static QUICK void geon_tiles(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t panel_step, int64_t step, TYPE *out, int64_t out_step,
     int accumulate, int64_t chain, struct geon_next next)
 {
-    const char *next_left = (const char *)next.left, *next_right = (const char *)next.right;
-    const char *const left_end = next_left + next.left_size * TYPE_BYTES;
-    const char *const right_end = next_right + next.right_size * TYPE_BYTES;
-    for (int64_t row = 0; row < rows;) {
-        const int high = rows - row > HIGH - LOW;
-        const TYPE *a = left + row * line, *b = right;
-        TYPE *c = out + row * out_step;
-        for (int64_t column = 0; column < columns; column += PANEL, b += panel_step, c += PANEL) {
-            if (columns - column > VECTOR) {
-                if (high)
-                    geon_high_2(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
-                                next_right);
-                else
-                    geon_low_2(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
-                               next_right);
-            } else {
-                if (high)
-                    geon_high_1(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
-                                next_right);
-                else
-                    geon_low_1(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
-                               next_right);
-            }
-            next_left += 64 * depth;
-            if (next_left >= left_end)
-                next_left = (const char *)left;
-            next_right += 64 * depth;
-            if (next_right >= right_end)
-                next_right = (const char *)left;
+    const int64_t each = 64 / TYPE_BYTES * depth;
+    const int64_t highs = (rows + LOW - 1) / HIGH;
+    const int64_t down = highs + (rows - highs * HIGH + LOW - 1) / LOW;
+    const int64_t across = (columns + PANEL - 1) / PANEL;
+    const int by_rows = columns * depth <= MOST_COLUMNS * MOST_DEPTH;
+    const int64_t outer = by_rows ? down : across, inner = by_rows ? across : down;
+    int64_t fetched = 0;
+    for (int64_t i = 0; i < outer; ++i) for (int64_t j = 0; j < inner; ++j, fetched += each) {
+        const int64_t number = by_rows ? i : j, panel = by_rows ? j : i;
+        const int high = number < highs;
+        const int64_t row = high ? number * HIGH : highs * HIGH + (number - highs) * LOW;
+        const int64_t column = panel * PANEL;
+        const TYPE *a = left + row * line, *b = right + panel * panel_step;
+        TYPE *c = out + row * out_step + column;
+        const TYPE *next_left = fetched < next.left_size ? next.left + fetched
+            : number + 1 < down ? a + HIGH * line : left;
+        const TYPE *next_right = fetched < next.right_size ? next.right + fetched
+            : number < 2 ? b + panel_step + number * each : left;
+        if (columns - column > VECTOR) {
+            if (high)
+                geon_high_2(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
+                            next_right);
+            else
+                geon_low_2(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
+                           next_right);
+        } else {
+            if (high)
+                geon_high_1(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
+                            next_right);
+            else
+                geon_low_1(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
+                           next_right);
         }
-        row += high ? HIGH : LOW;
     }
 }

@@ -106,7 +106,8 @@ class CudaCall(Call):
 
     def reusable(self, space: Workspace) -> int:
         """The bytes of an arena, and of the places of inputs and results beside it."""
-        staged = max([bound.staging.bytes for bound in space.bound.values()], default=0)
+        bindings = list(space.bound.values())  # other threads add to it and take from it
+        staged = max([bound.staging.bytes for bound in bindings], default=0)
         return space.size + staged
 
     def make_room(self) -> None:

@@ -57,7 +57,8 @@ def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str =
     of the examples of a batch: the result has them first and is, at each place, the derivative of
     y there. ``unreached="zero"`` gives zeros for an x that y does not depend on. Raises
     ``DerivativeError`` for an unreached x, a constant, a tensor that is not of a float dtype, an op
-    without a derivative, and where y at a place of ``per`` depends on other places along it.
+    without a derivative, and where y at a place of ``per`` depends on other places along it;
+    ``AxisError`` for ``per`` that y has not.
     """
     wanted = _listed(x)
     if unreached not in ("raise", "zero"):
@@ -65,7 +66,7 @@ def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str =
     y = _differentiable(y, "deriv", "y")
     if unreached == "raise":
         wanted = [_differentiable(v, "deriv", "x") for v in wanted]
-    places = y.axes.only(named_axes([] if per is None else per, "deriv", y))
+    places = _places(y, per)
     given = _seed(y, seed, places)
     many = given.axes.without(y.axes.names)
     _refuse_taken(many, given, wanted, "deriv")
@@ -86,6 +87,19 @@ def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str =
         results.append(made if made.axes is first else broadcast(made, first))
     results = _restored(results, original)
     return results if isinstance(x, (list, tuple)) else results[0]
+
+
+def _places(y: Tensor, per: Any) -> Axes:
+    """The axes of ``y`` that ``per`` names."""
+    asked = named_axes([] if per is None else per, "deriv", y)
+    for axis in asked:
+        if axis.name not in y.axes:
+            raise AxisError(
+                f"deriv at {describe(user_site())}: per={axis.name} is no axis of {y} (made at "
+                f"{y.file_info}), which has {', '.join(y.axes.names) or 'none'}; keep it where y "
+                f"is reduced, for example geon.sum(..., out_axes={axis.name})"
+            )
+    return y.axes.only(asked)
 
 
 def _each(

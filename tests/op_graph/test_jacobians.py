@@ -297,3 +297,18 @@ def test_seeds_and_places_go_together():
         value(found, {**feeds, scale: weights_of}, {"N": 5}),
         np.einsum("mn,nbh->nmbh", weights_of, each),
     )
+
+
+@pytest.mark.parametrize("per", [N, [N], "N", geon.Axis("Q", 9)])
+def test_per_of_what_was_reduced_is_refused(per):
+    x, w = geon.placeholder([N, B], name="x"), geon.Variable([B], name="w")
+    total = geon.sum(geon.tanh(geon.dot(x, w)))
+    with pytest.raises(geon.AxisError) as caught:
+        geon.deriv(total, w, per=per)
+    assert "no axis of sum()" in str(caught.value)
+    if not isinstance(per, str):
+        name = "Q" if per is not N and per != [N] else "N"
+        assert str(caught.value).endswith(
+            "which has none; keep it where y is reduced, for example "
+            f"geon.sum(..., out_axes={name})"
+        )

@@ -18,7 +18,7 @@ CLASSES = {
 }
 # What only a defect of geon raises has no example; nor has what machines with a GPU do not raise.
 DEFECTS = {"GeonError", "PlanError", "RewriteError"}
-OF_SOME_MACHINES = {"DeviceError"}
+OF_SOME_MACHINES = {"DeviceError", "DeviceMemoryError"}
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -197,7 +197,7 @@ if _TYPE_CHECKING:
     __all__ = [
         "ArgumentError", "AssignError", "Axes", "Axis", "AxisError", "CheckpointError",
         "ClosedError", "Computation", "ComputationOp", "DTypeError", "DerivativeError",
-        "DeviceError", "DumpError", "FeedError", "GeonError", "GuardError",
+        "DeviceError", "DeviceMemoryError", "DumpError", "FeedError", "GeonError", "GuardError",
         "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer",
         "NonFiniteError", "NumPyTransformer", "Op", "OrderError", "PlanError", "Random",
         "RewriteError", "SetItem", "SizeError", "SymbolicError", "Tensor", "Transformer",

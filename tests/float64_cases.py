@@ -359,6 +359,21 @@ CASES |= {
     "jvp": [
         Case(lambda x, y: geon.jvp(x * x, x, y), lambda x, y: 2 * x * y, (X2, Y2), strong=(0,))
     ],
+    "jacobian": [
+        Case(
+            lambda x: geon.jacobian(geon.sum(x * x * x), x), lambda x: 3 * x * x, (X2,), strong=(0,)
+        )
+    ],
+    "hessian": [
+        Case(
+            lambda x: geon.sum(
+                geon.hessian(geon.sum(x * x * x), x), reduction_axes=[a.prime for a in x.axes]
+            ),
+            lambda x: 6 * x,
+            (X2,),
+            strong=(0,),
+        )
+    ],
     "hvp": [
         Case(
             lambda x, y: geon.hvp(geon.sum(x * x * x), x, y),

@@ -69,9 +69,9 @@ def check_range(op: Op, index: Array, axis: Axis) -> None:
 
 
 def _checked_reference(op: Op, index: Array, *extremes: Array) -> Array:
-    (length, from_end), lengths = op.attrs, range(int(op.attrs[0]))
+    length, from_end = op.attrs
     low = -length if from_end else 0
-    if index.size and (index.min() < low or index.max() not in lengths):
+    if index.size and (index.min() < low or index.max() >= length):
         raise IndexRangeError(
             f"{op.args[0]} made at {op.file_info}: {index.min()} to {index.max()} where the axis "
             f"has length {length}"

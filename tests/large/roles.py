@@ -286,6 +286,10 @@ def near(b, length):
 
 def products(b, length):
     """Multiply-adds of a whole product."""
+    if length > WORK:  # so many elements of long and narrow ones would be too many
+        k, n = b.choice([400, 700, 1000]), b.choice([500, 768])
+        _product(b, depth=k, columns=n, rows=-(-length // (k * n)))
+        return
     k = _capped(b, [3, 5, 8, 17, 32], length)
     n = _capped(b, [4, 12, 16, 33], length // k)
     _product(b, depth=k, columns=n, rows=max(1, length // (k + 4) // n))

@@ -124,7 +124,7 @@ CURES = {
     "pad: negative": "a slice takes elements away",
     "pad: mode": "give 'constant', 'edge' or 'reflect'",
     "top_k: fewer": "give a k of at most its length",
-    "top_k: negative": "give a k of at least 0",
+    "top_k: negative": "give a k that is an integer of at least 0",
     "dumps: a feed too many": "leave it out, or give arrays for those that are: X(A:2, B:3)",
     "polygamma: order": "order 0 is geon.digamma",
     "Random: seed": "give 0, its lowest 64 bits, or another",

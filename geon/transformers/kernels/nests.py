@@ -245,7 +245,7 @@ class NestMaker:
         reduced: list[Item] = []
         for (inner, _), items in sorted(shapes.items(), key=lambda pair: len(pair[0][0])):
             if not inner and not any(item.reduces for item in items):
-                (after if len(shapes) > 1 else steps).extend(self.stores(items))
+                (after if len(shapes) > 1 else steps).extend(self.unrolled(items))
                 continue
             steps += self.make_passes(level, inner, items, merged.get(inner))
             for item in items:

@@ -75,7 +75,7 @@ def test_values_that_are_not_finite_are_raised_by_the_result(transformer: geon.T
     f = transformer.computation(geon.log(x), x, check="nan")
     f(np.ones(5))
     for _ in range(2):
-        with pytest.raises(geon.NonFiniteError, match="the first is -inf"):
+        with pytest.raises(geon.NonFiniteError, match=r"(?s)log\(D.*not finite"):
             f.start(np.zeros(5)).result()
     np.testing.assert_array_equal(f.start(np.ones(5)).result(), np.zeros(5))
 
@@ -128,6 +128,6 @@ def test_arrays_that_have_changed_are_not_blamed(transformer: geon.Transformer) 
     given = np.zeros(5, np.float32)
     started = f.start(given)
     given[...] = np.nan
-    with pytest.raises(geon.NonFiniteError, match="first is -inf") as caught:
+    with pytest.raises(geon.NonFiniteError, match=r"(?s)log\(D.*not finite") as caught:
         started.result()
     assert "was fed" not in str(caught.value)

@@ -243,7 +243,7 @@ def _later(module: str, function: str) -> _Any:
 _SYNTAX["html"] = _later(".op_graph.pictures", "tensor_html")
 _SYNTAX["numpy"] = _later(".op_graph.numpy_functions", "numpy_function")
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
-GeonError._render_traceback_ = _later(".op_graph.notebooks", "rendered")  # type: ignore[attr-defined]
+GeonError._render_traceback_ = _later(".op_graph.notebooks", "rendered")  # type: ignore[attr-defined]  # see above
 _SYNTAX["public"] = lambda name: callable(globals().get(name))
 for _cls in (Tensor, VoidOp):
     _name_missing(_cls, [name for name, value in globals().items() if _is_function(name, value)])

@@ -75,8 +75,8 @@ def hessian(y: Any, x: Any) -> Any:
 
 def _is_smaller(x: Tensor, y: Tensor) -> bool:
     """Whether x has fewer elements than y; where lengths are open nothing is known."""
-    sizes = x.axes.size, y.axes.size
-    return all(isinstance(size, int) for size in sizes) and sizes[0] < sizes[1]  # type: ignore[operator]
+    one, other = x.axes.size, y.axes.size
+    return isinstance(one, int) and isinstance(other, int) and one < other
 
 
 def _forwards(y: Tensor, x: Tensor, unreached: str) -> Tensor:

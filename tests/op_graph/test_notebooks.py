@@ -1,7 +1,9 @@
 """What people see: expressions as text, effects with what they change, cells and tracebacks."""
 
 import sys
+import tempfile
 import types
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from geon.op_graph.pictures import LINES, folded
 from tests.places import here
 
 N, C = geon.Axis("N"), geon.Axis("C", 4)
-FILE = "/tmp/ipykernel_41/8273645.py"
+FILE = str(Path(tempfile.gettempdir()) / "ipykernel_41" / "8273645.py")
 
 
 @pytest.fixture

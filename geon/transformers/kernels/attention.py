@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from ...op_graph.affine import Affine
 from ...op_graph.dtypes import FLOAT32, HALVES, DType, kind, name_of
@@ -194,10 +195,10 @@ def scored(
     power = bare(total.elements[0])
     if len(total.elements) != 1 or not is_row(power, "exp"):
         return None
-    shifted = bare(power.args[0])  # type: ignore[union-attr]
+    shifted = bare(power.args[0])
     if not is_row(shifted, "subtract"):
         return None
-    score, most = shifted.args  # type: ignore[union-attr]
+    score, most = shifted.args
     if not is_reduced(most, largest) or bare(score) is not bare(largest.elements[0]):
         return None
     if score.dtype is not FLOAT32 or len(largest.elements) != 1:
@@ -209,20 +210,20 @@ def scored(
 
     stored = bare(stored)
     if is_row(stored, "divide"):
-        above, below = stored.args  # type: ignore[union-attr]
+        above, below = stored.args
         return score if is_power(above) and is_reduced(below, total) else None
     if not is_row(stored, "multiply"):
         return None
-    for above, share in (stored.args, stored.args[::-1]):  # type: ignore[union-attr]
+    for above, share in (stored.args, stored.args[::-1]):
         share = bare(share)
         if is_power(above) and is_row(share, "divide"):
-            one, below = share.args  # type: ignore[union-attr]
+            one, below = share.args
             if isinstance(one, Number) and one.value == 1 and is_reduced(below, total):
                 return score
     return None
 
 
-def is_row(value: Scalar, name: str) -> bool:
+def is_row(value: Scalar, name: str) -> TypeGuard[Apply]:
     """Whether a value is a row of elementwise ops applied."""
     return isinstance(value, Apply) and value.row.name == name
 

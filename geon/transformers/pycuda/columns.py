@@ -54,73 +54,90 @@ def column_functions(
     nest: Nest, printed: PrintedNest, parts: Parts, names: KernelNames
 ) -> tuple[Function, Function]:
     """The function that finds parts, and the one that puts them together."""
-    lanes = nest.across
-    assert lanes is not None
-    scratch, extent = names.scratch(), names.length
-    (made,) = (line for line in printed.row.lines if isinstance(line, PrintedPass))
-    values = values_of(made)
-    held = [part for value in values for part in value.parts]
-    side = (lanes.extent + TEAM.beside - 1) // TEAM.beside
-    width, count = extent(side), extent(parts.count)
-    lines = extent(product(loop.extent for loop in nest.rows) * side * TEAM.beside)
-    number = Parameter("parts", "int64_t", parts, False)
+    work = _Columns(nest, printed, parts, names)
+    return work.finding(), work.joining()
 
-    def place(index: int, ctype: str, part: str) -> str:
+
+class _Columns:
+    def __init__(self, nest: Nest, printed: PrintedNest, parts: Parts, names: KernelNames) -> None:
+        lanes = nest.across
+        assert lanes is not None
+        self.nest, self.parts, self.names = nest, parts, names
+        self.lanes, self.scratch = lanes.extent, names.scratch()
+        (self.made,) = (line for line in printed.row.lines if isinstance(line, PrintedPass))
+        self.values = values_of(self.made)
+        side = (self.lanes + TEAM.beside - 1) // TEAM.beside
+        self.width, self.count = names.length(side), names.length(parts.count)
+        rows = product(loop.extent for loop in nest.rows)
+        self.lines = names.length(rows * side * TEAM.beside)
+        self.number = Parameter("parts", "int64_t", parts, False)
+        at = printed.row.lines.index(self.made)
+        self.known = [*map(str, printed.top.lines), *map(str, printed.row.lines[:at])]
+        self.after = [*map(str, printed.row.lines[at + 1 :])]
+
+    def place(self, index: int, ctype: str, part: str) -> str:
         """Where a part's value of a line lies."""
-        return f"(({ctype} *){scratch})[({index} * parts + {part}) * ({lines}) + line]"
+        return f"(({ctype} *){self.scratch})[({index} * parts + {part}) * ({self.lines}) + line]"
 
-    start: Lines = [
-        *TEAM.start(),
-        "const int64_t block = (int64_t)blockIdx.x / parts, part = (int64_t)blockIdx.x % parts;",
-        f"const int64_t first_lane = block % ({width}) * {TEAM.beside};",
-        f"int64_t lane = threadIdx.x % {TEAM.beside};",
-        f"const int64_t line = block * {TEAM.beside} + lane;",
-        f"const bool inside = first_lane + lane < {extent(lanes.extent)};",
-        "if (!inside) lane = 0;",
-        f"const int64_t share = ({count} + parts - 1) / parts, begin = part * share;",
-        f"const int64_t stop = begin + share < {count} ? begin + share : {count};",
-    ]
-    rows: Lines = []
-    if nest.rows:
-        rows = [f"const int64_t row = block / ({width});", *places(nest.rows, "row", extent)]
-    top = [*map(str, printed.top.lines)]
-    at = printed.row.lines.index(made)
-    known = [*map(str, printed.row.lines[:at])]
-    body = [
-        *start,
-        *rows,
-        *top,
-        *known,
-        *[text for value in values for text in value.begun()],
-        *turns(made, extent, ("begin + rank", "(inside ? stop : 0)"), TEAM.size, False),
-        *TEAM.joined(values),
-        *[
-            f"if (rank == 0) {place(k, ctype, 'part')} = {name};"
-            for k, (name, ctype) in enumerate(held)
-        ],
-    ]
-    find = names.function(body, Grid(blocks_of(nest), 1, parts=parts), THREADS, True, [number])
-    joined: Lines = []
-    numbers = {name: k for k, (name, _) in enumerate(held)}
-    for value in values:
-        joined += [f"const {t} {n}_other = {place(numbers[n], t, 'part')};" for n, t in value.parts]
-        joined += value.combine("_other")
-    after = [
-        f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
-        f"const int64_t block = at / {TEAM.beside}, line = at;",
-        f"const int64_t first_lane = block % ({width}) * {TEAM.beside};",
-        f"const int64_t lane = at % {TEAM.beside};",
-        f"if (at >= {lines} || first_lane + lane >= {extent(lanes.extent)}) return;",
-        "const bool first = true;",
-        *rows,
-        *top,
-        *known,
-        *[text for value in values for text in value.begun()],
-        "for (int64_t part = 0; part < parts; part++) {",
-        *indented(joined),
-        "}",
-        *ended(made),
-        *map(str, printed.row.lines[at + 1 :]),
-    ]
-    end_grid = Grid(blocks_of(nest) * TEAM.beside, THREADS)
-    return find, names.function(after, end_grid, THREADS, False, [number])
+    def begun(self) -> Lines:
+        """The statements of a line before its first element."""
+        rows: Lines = []
+        if self.nest.rows:
+            row = f"const int64_t row = block / ({self.width});"
+            rows = [row, *places(self.nest.rows, "row", self.names.length)]
+        first = [text for value in self.values for text in value.begun()]
+        return [*rows, *self.known, *first]
+
+    def finding(self) -> Function:
+        """What finds a part of each line, by blocks of neighbouring lines."""
+        extent, count = self.names.length, self.count
+        held = [part for value in self.values for part in value.parts]
+        body = [
+            *TEAM.start(),
+            "const int64_t block = (int64_t)blockIdx.x / parts, "
+            "part = (int64_t)blockIdx.x % parts;",
+            f"const int64_t first_lane = block % ({self.width}) * {TEAM.beside};",
+            f"int64_t lane = threadIdx.x % {TEAM.beside};",
+            f"const int64_t line = block * {TEAM.beside} + lane;",
+            f"const bool inside = first_lane + lane < {extent(self.lanes)};",
+            "if (!inside) lane = 0;",
+            f"const int64_t share = ({count} + parts - 1) / parts, begin = part * share;",
+            f"const int64_t stop = begin + share < {count} ? begin + share : {count};",
+            *self.begun(),
+            *turns(self.made, extent, ("begin + rank", "(inside ? stop : 0)"), TEAM.size, False),
+            *TEAM.joined(self.values),
+            *[
+                f"if (rank == 0) {self.place(k, ctype, 'part')} = {name};"
+                for k, (name, ctype) in enumerate(held)
+            ],
+        ]
+        grid = Grid(blocks_of(self.nest), 1, parts=self.parts)
+        return self.names.function(body, grid, THREADS, True, [self.number])
+
+    def joining(self) -> Function:
+        """What puts the parts of each line together, a thread for a line."""
+        joined: Lines = []
+        held = [name for value in self.values for name, _ in value.parts]
+        numbers = {name: k for k, name in enumerate(held)}
+        for value in self.values:
+            for name, ctype in value.parts:
+                there = self.place(numbers[name], ctype, "part")
+                joined.append(f"const {ctype} {name}_other = {there};")
+            joined += value.combine("_other")
+        lanes = self.names.length(self.lanes)
+        body = [
+            f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
+            f"const int64_t block = at / {TEAM.beside}, line = at;",
+            f"const int64_t first_lane = block % ({self.width}) * {TEAM.beside};",
+            f"const int64_t lane = at % {TEAM.beside};",
+            f"if (at >= {self.lines} || first_lane + lane >= {lanes}) return;",
+            "const bool first = true;",
+            *self.begun(),
+            "for (int64_t part = 0; part < parts; part++) {",
+            *indented(joined),
+            "}",
+            *ended(self.made),
+            *self.after,
+        ]
+        grid = Grid(blocks_of(self.nest) * TEAM.beside, THREADS)
+        return self.names.function(body, grid, THREADS, False, [self.number])

@@ -133,10 +133,10 @@ def _plain(work: Contraction, writes: bool) -> Product | None:
     out = {str(atom): step for atom, step in store.offset.terms.items()}
     parts = (work.batch, work.rows, work.columns, work.summed)
     all_strides = (left[0].strides, right[0].strides, out)
-    joined = [_joined(part, all_strides) for part in parts]
-    if None in joined:
+    joined = [each for part in parts if (each := _joined(part, all_strides)) is not None]
+    if len(joined) < len(parts):
         return None
-    (batch, of_batch), (rows, down), (columns, across), (deep, along) = joined  # type: ignore[misc]
+    (batch, of_batch), (rows, down), (columns, across), (deep, along) = joined
     left_strides = Strides(of_batch[0], down[0], along[0])
     right_strides = Strides(of_batch[1], along[1], across[1])
     out_strides = Strides(of_batch[2], down[2], across[2])

@@ -145,7 +145,7 @@ def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
     if metadata.get("format") != CHECKPOINT_FORMAT:
         if any(key in metadata for key in _OURS):
             raise _damaged(shown, f"its format is {metadata.get('format')!r}")
-        return {key: _plain_entry(file.get_slice(key)) for key in file.keys()}  # noqa: SIM118
+        return {key: _plain_entry(file.get_slice(key)) for key in file.keys()}  # noqa: SIM118  # it is no dict
     version = metadata.get("version", "")
     if version not in ("1", str(CHECKPOINT_VERSION)):
         if version.isdecimal() and int(version[:9]) > CHECKPOINT_VERSION:

@@ -15,7 +15,7 @@ from ...errors import ArgumentError, CheckpointError
 try:
     import fcntl
 except ImportError:  # a system without file locks
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module, or none
 
 BEGIN = ".geon-"  # of the name of a temporary file; then come digits
 END = ".tmp"

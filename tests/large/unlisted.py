@@ -182,7 +182,7 @@ PLACES = {
     ): "what a function counts: GRAIN is listed",
     ("transformers/native/dialect.py", "PRELUDE"): BITS,
     ("transformers/native/strips.py", "VECTOR_BYTES"): BITS,
-    ("transformers/native/nests.py", "_Writer.__init__", 4): BITS,
+    ("transformers/native/nest_tasks.py", "NestTasks.__init__", 4): BITS,
     ("transformers/native/passes.py", "Passes.accumulation", 4): BITS,
     ("transformers/printing/nests.py", "truth_word", 8): BITS,
     ("transformers/native/passes.py", "Passes.flat.run", 4): BITS,

@@ -17,7 +17,7 @@ from ..kernels.types import Nest
 from ..lowering.schedule import Schedule
 from ..lowering.scratch import PerThread, Scratch, lines
 from ..printing.c_expressions import C_TYPES
-from .nests import scratch_each
+from .nest_tasks import scratch_each
 from .prefix import PREFIXES, prefix_scratch
 from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PACKED_WORK, PANEL, Shape, shape
 from .scattering import scatter_scratch

@@ -1,0 +1,129 @@
+"""One pass of a loop nest in parts: tasks of neighbouring turns, whose partial values are combined.
+
+How the work is divided depends on lengths alone, never on the number of threads, so that partial
+values of reductions are the same for any number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..printing.nests import Accumulator, PrintedPass
+from ..printing.parameters import Parameter
+from .accumulate import is_float_sum, wide
+from .loops import for_loop, indented
+from .nest_tasks import NestTasks
+from .passes import DIVIDED
+from .past import Past
+
+PARTS = 256  # the most partial values of a reduction
+
+
+class DividedNest(NestTasks):
+    """A nest whose passes are divided."""
+
+    def divided(self) -> str:
+        """Tasks of neighbouring turns of the outermost loop of each pass."""
+        nest = self.nest
+        top = self.top()
+        functions: list[list[str]] = []
+        main: list[str] = []
+        if not any(isinstance(line, PrintedPass) for line in nest.row.lines):
+            main = [*top, *self.passes.statements(nest.row.lines), "(void)threads;"]
+        for line in nest.row.lines:
+            if isinstance(line, PrintedPass):
+                task = f"{self.name}_part{len(functions) // 2 or ''}"
+                extra = self.partial(line)
+                body = self.part(line, top)  # before what takes its parameters
+                functions.append(self.structure(task, extra))
+                functions.append(self.function(task, body, extra))
+                main += self.divide(line, task)
+        ending = self.windows(nest.ending.lines) + self.passes.statements(nest.ending.lines)
+        return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])
+
+    def partial(self, made: PrintedPass) -> list[Parameter]:
+        """What a task of a divided pass is told: its share, and where partial values go."""
+        parts = [Parameter(f"{t.name}_parts", partial_type(t), None) for t in made.sums]
+        for state in made.states:
+            pairs = zip(state.names, state.ctypes, strict=True)
+            parts += [Parameter(f"{name}_parts", ctype, None) for name, ctype in pairs]
+        return [Parameter("grain", "int64_t", None, False), *parts]
+
+    def part(self, made: PrintedPass, top: list[str]) -> list[str]:
+        """The body of a task: the pass between two bounds, and where its partial values go."""
+        lines = [*top]
+        bounds = None
+        if made.loops:
+            size = self.passes.extent(made.loops[0])
+            end = f"begin + grain < {size} ? begin + grain : {size}"
+            lines += ["const int64_t begin = task * grain;", f"const int64_t end = {end};"]
+            bounds = DIVIDED
+        else:
+            lines.append("(void)grain;")
+        past = self.passes.past = Past(self.passing if bounds else None, self.names)
+        lines += past.task(self.passes.text(made, bounds, partial=True, flat=self.is_flat(made)))
+        self.passes.past = Past(None, self.names)
+        blocked = self.passes.accumulation(made).blocked
+        for t in made.sums:
+            lines.append(f"{t.name}_parts[task] = {wide(t) if t.name in blocked else t.name};")
+        names = [name for state in made.states for name in state.names]
+        lines += [f"{name}_parts[task] = {name}[0];" for name in names]
+        return lines if made.loops or made.sums or names else [*lines, "(void)task;"]
+
+    def is_flat(self, made: PrintedPass) -> bool:
+        """Whether a pass is one loop that any division serves and that is known to fill vectors."""
+        reduces = made.sums or made.states
+        if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
+            return False
+        extent = made.loops[0].extent
+        return isinstance(extent, int) and extent % self.lanes == 0
+
+    def divide(self, made: PrintedPass, task: str, indices: Sequence[str] = ()) -> list[str]:
+        """The statements that run a pass in parts and combine its partial values in order.
+
+        ``indices`` are variables that the tasks are told.
+        """
+        size = self.passes.extent(made.loops[0]) if made.loops else "1"
+        work = " * ".join(
+            [str(made.weight), *(f"({self.passes.extent(loop)})" for loop in made.loops[1:])]
+        )
+        lines = [
+            f"const int64_t size = {size}, work = {work};",
+            "int64_t grain = geon_grain(size, work);",
+        ]
+        if made.sums or made.states:
+            lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
+                         f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
+        if self.is_flat(made):
+            lines.append(f"grain = (grain + {self.lanes - 1}) & -{self.lanes};")
+        lines.append("const int64_t parts = (size + grain - 1) / grain;")
+        lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
+        held = [f"{t.name}_parts" for t in made.sums]
+        for state in made.states:
+            for name, ctype in zip(state.names, state.ctypes, strict=True):
+                lines.append(f"{ctype} {name}_parts[{PARTS}];")
+                held.append(f"{name}_parts")
+        arrays = {name: name for name in held}
+        arrays.update({name: name for name in indices})
+        lines += self.launch(task, {"grain": "grain", **arrays})
+        before, after = [], []
+        for t in made.sums:
+            each = f"{t.name}_parts[part]"
+            if is_float_sum(t):
+                before.append(f"double {wide(t)} = 0;")
+                combined = f"{wide(t)} += {each}"
+                after.append(f"const {t.ctype} {t.name} = ({t.ctype}){wide(t)};")
+            else:
+                before.append(f"{t.ctype} {t.name} = {t.first};")
+                combined = f"{t.name} = {t.step(t.name, each)}"
+            lines.append(f"for (int64_t part = 0; part < parts; part++) {combined};")
+        for state in made.states:
+            for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
+                before.append(f"{ctype} {name}[1] = {{{first}}};")
+            lines += for_loop("part", "0", "parts", state.combine("[0]", "_parts[part]"))
+        return [*before, "{", *indented(lines), "}", *after]
+
+
+def partial_type(total: Accumulator) -> str:
+    """The C type of a partial value of a reduction."""
+    return "double" if is_float_sum(total) else total.ctype

@@ -1,0 +1,169 @@
+"""A loop nest by rows: tasks of neighbouring rows, or one long row after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..kernels.types import Loop
+from ..printing.nests import PrintedPass
+from ..printing.parameters import Parameter
+from ..printing.scalars import LANES
+from .loops import indented
+from .nest_divided import DividedNest
+from .passes import TILE
+from .past import Past
+from .whole import whole
+
+FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
+LONG_ROW = 1 << 16
+
+
+class NestByRows(DividedNest):
+    """A nest that goes over rows."""
+
+    def by_rows(self) -> str:
+        """Tasks of neighbouring rows."""
+        nest, task = self.nest, f"{self.name}_rows"
+        past = self.passes.past = Past(self.passing, self.names)
+        row = self.passes.statements(nest.row.lines)
+        top = self.top()
+        inner = self.row_work()
+        counts = [f"({self.passes.extent(loop)})" for loop in nest.rows]
+        if nest.lanes is not None:
+            counts.append(f"(({self.passes.extent(nest.lanes)} + block - 1) / block)")
+        body = [
+            "const int64_t begin = task * grain;",
+            "const int64_t end = begin + grain < rows ? begin + grain : rows;",
+            *top,
+            *self.buffers(),
+            *past.task([
+                "for (int64_t row = begin; row < end; row++) {",
+                *indented([*self.row_indices(), *row]),
+                "}",
+            ]),
+        ]  # fmt: skip
+        extra = [Parameter(name, "int64_t", None, False) for name in self.divisors()]
+        main = [
+            *self.block_size(),
+            f"const int64_t rows = {' * '.join(counts)};",
+            f"const int64_t work = {inner};",
+            "const int64_t grain = geon_grain(rows, work);",
+            "const int64_t parts = rows > 0 ? (rows + grain - 1) / grain : 0;",
+            *self.launch(task, {name: name for name in self.divisors()}),
+        ]
+        return self.whole([
+            self.structure(task, extra),
+            self.function(task, body, extra),
+            [self.head(), "{", *indented(main), "}"],
+        ])  # fmt: skip
+
+    def is_few_long_rows(self) -> bool:
+        """Whether there are too few rows for all threads, and each is one long pass."""
+        nest, lines = self.nest, self.nest.row.lines
+        rows = [loop.extent for loop in nest.rows if isinstance(loop.extent, int)]
+        if not nest.rows or nest.lanes is not None or len(rows) < len(nest.rows):
+            return False
+        if math.prod(rows) > FEW_ROWS or sum(isinstance(line, PrintedPass) for line in lines) != 1:
+            return False
+        first = lines[0]
+        if not isinstance(first, PrintedPass) or not first.loops:
+            return False
+        if not first.sums and not first.states:
+            return False
+        length = first.loops[0].extent
+        return not isinstance(length, int) or length >= LONG_ROW
+
+    def row_after_row(self) -> str:
+        """One row at a time, its pass divided."""
+        nest, task = self.nest, f"{self.name}_part"
+        made = nest.row.lines[0]
+        assert isinstance(made, PrintedPass)
+        indices = [Parameter(loop.name, "int64_t", None, False) for loop in nest.rows]
+        extra = self.partial(made) + indices
+        top = self.top()
+        body = self.part(made, top)  # before what takes its parameters
+        lines = [*self.divide(made, task, [p.name for p in indices])]
+        lines += self.passes.statements(nest.row.lines[1:])
+        for loop in reversed(nest.rows):
+            head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"
+            lines = [head, *indented(lines), "}"]
+        return self.whole([
+            self.structure(task, extra),
+            self.function(task, body, extra),
+            [self.head(), "{", *indented([*top, *lines]), "}"],
+        ])  # fmt: skip
+
+    def divisors(self) -> list[str]:
+        """What a task needs to know of how the rows are divided."""
+        return ["grain", "rows"] + (["block"] if self.nest.lanes is not None else [])
+
+    def block_size(self) -> list[str]:
+        """How many rows are taken side by side: enough that memory is read in long stretches.
+
+        Each row's own order of work does not depend on it, so the number of threads may.
+        """
+        if self.nest.lanes is None:
+            return []
+        if not self.has_sums():
+            return [f"const int64_t block = {TILE};"]
+        share = f"(({self.passes.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
+        return [
+            f"int64_t block = {share};",
+            f"block = block < 64 ? 64 : block > {LANES} ? {LANES} : block;",
+        ]
+
+    def has_sums(self) -> bool:
+        """Whether a pass reduces."""
+        return any(
+            isinstance(line, PrintedPass) and (line.sums or line.states)
+            for line in self.nest.row.lines
+        )
+
+    def row_work(self) -> str:
+        """About how many statements one row takes, as C."""
+        parts = []
+        for line in self.nest.row.lines:
+            if isinstance(line, PrintedPass):
+                counts = [str(line.weight)]
+                counts += [f"({self.passes.extent(loop)})" for loop in line.loops]
+                parts.append(" * ".join(counts))
+        lanes = " * block" if self.nest.lanes is not None else ""
+        return f"({' + '.join(['1', *parts])}){lanes}"
+
+    def row_indices(self) -> list[str]:
+        """The row's number as one index for each row loop, and the block of lanes."""
+        nest = self.nest
+        outside = len(nest.rows) - (nest.inside if nest.lanes is not None else 0)
+        lines, rest = self.indices(nest.rows[outside:], "row", outside == 0 and nest.lanes is None)
+        if nest.lanes is not None:
+            size = self.passes.extent(nest.lanes)
+            blocks = f"(({size} + block - 1) / block)"
+            first = f"({rest} % {blocks})" if outside else rest
+            lines.append(f"const int64_t first_lane = {first} * block;")
+            left = f"({size}) - first_lane"
+            count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
+            if isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE:
+                count = size  # in one block, and known: so few sums are held in registers
+            lines.append(f"const int64_t lanes = {count};")
+            if outside:
+                lines.append(f"const int64_t outer = {rest} / {blocks};")
+                rest = "outer"
+        more, _ = self.indices(nest.rows[:outside], rest, True)
+        return [*lines, *more]
+
+    def indices(self, loops: Sequence[Loop], rest: str, last: bool) -> tuple[list[str], str]:
+        """A number as one index for each loop, and what is left of it where these are not the
+        ``last``.
+        """
+        lines = []
+        for k in range(len(loops) - 1, -1, -1):
+            loop = loops[k]
+            if k == 0 and last:
+                lines.append(f"const int64_t {loop.name} = {rest};")
+                break
+            size = self.passes.extent(loop) if loop.extent != 0 else "1"  # never run, but compiled
+            lines.append(f"const int64_t {loop.name} = {rest} % ({size});")
+            lines.append(f"const int64_t before_{loop.name} = {rest} / ({size});")
+            rest = f"before_{loop.name}"
+        return lines, rest

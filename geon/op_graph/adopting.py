@@ -11,11 +11,12 @@ from typing import Any
 
 from .attributes import with_lengths
 from .building import building
+from .copies import copy_leaf, copy_op
 from .interning import OwnTable
 from .leaves import LENGTH, length_value
 from .lengths import substituted
 from .nodes import Notes
-from .op_graph import Guard, Leaf, Op, copy_leaf, copy_op, post_order
+from .op_graph import Guard, Leaf, Op, post_order
 
 NOTHING: dict[str, int] = {}
 

@@ -10,13 +10,14 @@ from ..errors import AxisError, DerivativeError, DTypeError
 from .axes import Axes
 from .build import over
 from .constants import as_tensor
+from .copies import with_args
 from .dtypes import kind
 from .elementwise import cast, copy
 from .functional import pure_value, substitute
 from .further import images, many_at_once
 from .leaves import placeholder
 from .movement import broadcast
-from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order, with_args
+from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order
 from .operators import SYNTAX
 from .own_axes import named_axes
 from .rewrite import rewrite

@@ -16,12 +16,13 @@ from typing import Any
 from ..errors import OrderError
 from .building import building
 from .constants import converted, is_weak_constant, number
+from .copies import with_args
 from .dtypes import UINT64
 from .elementwise import add
 from .interning import OwnTable
 from .lengths import Length
 from .nodes import made_at
-from .op_graph import NO_AXES, Leaf, Op, Tensor, VoidOp, among, post_order, same_ops, with_args
+from .op_graph import NO_AXES, Leaf, Op, Tensor, VoidOp, among, post_order, same_ops
 from .sites import Site
 from .slicing import _slice, _update
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import DumpError, GeonError
 from .axes import Axes
 from .building import building, current
+from .copies import in_order
 from .dtypes import DType
 from .dump_values import (
     FORMAT,
@@ -37,7 +38,6 @@ from .op_graph import (
     Op,
     Tensor,
     VoidOp,
-    _in_order,
     intern,
     make_leaf,
 )
@@ -222,7 +222,7 @@ def _computed(
         weak=weak,
         effect=primitive.kind == "effect",
         guards=guards,
-        arranged=bool(args) and primitive.kind == "elementwise" and not _in_order(axes, args),
+        arranged=bool(args) and primitive.kind == "elementwise" and not in_order(axes, args),
     )
     if op.axes is not axes or op.dtype is not dtype:
         refuse(f"{primitive.name} over {op.axes} of {op.dtype.name}", f"{axes} of {dtype.name}")

@@ -20,7 +20,7 @@ from .interning import Entry, forget
 from .interning import lock as _lock
 from .interning import table as _table
 from .methods import TensorMethods
-from .nodes import Node, Notes, carry_lines, carry_notes, shown_name, slot_setter
+from .nodes import Node, shown_name, slot_setter
 from .operators import IDENTITY, SYNTAX, TensorOperators
 from .registry import Primitive
 from .sites import Site, user_site
@@ -255,7 +255,7 @@ _put_weak = slot_setter(Op, "weak")
 _put_effectful = slot_setter(Op, "effectful")
 _put_guards = slot_setter(Op, "guards")
 _put_site = slot_setter(Node, "_site")
-_put_notes = slot_setter(Node, "_notes")
+put_notes = slot_setter(Node, "_notes")
 _put_info = slot_setter(Leaf, "info")
 VOID_DTYPE: DType = np.dtype("V0")
 
@@ -303,7 +303,7 @@ def intern(
     found = lookup(key, site)
     if found is not None:
         return found  # type: ignore[return-value]  # a key belongs to one class
-    op = _build(cls, primitive, args, attrs, axes, dtype, weak, effect, guards, site)
+    op = new_op(cls, primitive, args, attrs, axes, dtype, weak, effect, guards, site)
     return insert(key, op)
 
 
@@ -331,7 +331,7 @@ def make(
         weak = row.gives_weak(args)
     effect = row.kind == "effect"
     guards = guards + inferred if guards else inferred
-    return insert(key, _build(cls, row, args, attrs, axes, dtype, weak, effect, guards, site))
+    return insert(key, new_op(cls, row, args, attrs, axes, dtype, weak, effect, guards, site))
 
 
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
@@ -362,11 +362,11 @@ def intern_elementwise(
 
     ``key`` is (primitive, ids of arguments).
     """
-    op = _build(ComputationOp, primitive, args, (), axes, dtype, weak, False, guards)
+    op = new_op(ComputationOp, primitive, args, (), axes, dtype, weak, False, guards)
     return insert(key, op)
 
 
-def _build(
+def new_op(
     cls: type[OpT],
     primitive: Primitive,
     args: tuple[Op, ...],
@@ -386,7 +386,7 @@ def _build(
     _put_dtype(op, dtype)
     _put_weak(op, weak)
     _put_guards(op, guards)
-    _put_notes(op, None)
+    put_notes(op, None)
     _put_site(op, user_site(2) if site is None else site)
     if not effect:
         for arg in args:
@@ -402,77 +402,9 @@ def make_leaf(
 ) -> Leaf:
     """A new storage leaf, unlike any other; ``site`` as for ``intern``."""
     cls = Variable if info.stored else Placeholder
-    leaf = _build(cls, primitive, (), (), axes, dtype, False, False, (), site)
+    leaf = new_op(cls, primitive, (), (), axes, dtype, False, False, (), site)
     _put_info(leaf, info)
     return leaf
-
-
-def with_args(
-    op: OpT, args: tuple[Op, ...], dtype: DType | None = None, weak: bool | None = None
-) -> OpT:
-    """The same primitive, attributes, axes, dtype and weakness (unless given) on other arguments.
-
-    The arguments of an elementwise op may lack axes that those replaced had, or have them in
-    another order, as long as together they have all axes of the op. It is made where ``op`` was.
-    """
-    if dtype is None and same_ops(op.args, args):
-        return op
-    effect = op.effectful and not any(arg.effectful for arg in op.args)
-    arranged = op.primitive.kind == "elementwise" and not _in_order(op.axes, args)
-    return intern(
-        type(op),
-        op.primitive,
-        args,
-        op.attrs,
-        op.axes,
-        op.dtype if dtype is None else dtype,
-        weak=op.weak if weak is None else weak,
-        effect=effect,
-        guards=op.guards,
-        arranged=arranged,
-        site=op._site,
-    )
-
-
-def copy_op(
-    op: OpT,
-    args: tuple[Op, ...],
-    attrs: tuple[Any, ...],
-    axes: Axes,
-    guards: tuple[Guard, ...],
-    notes: Notes | None,
-) -> OpT:
-    """The same primitive on other arguments, with these notes.
-
-    One that is there already gets the lines, names and tags of both.
-    """
-    effect = op.effectful and not any(arg.effectful for arg in op.args)
-    arranged = op.primitive.kind == "elementwise" and not _in_order(axes, args)
-    key = (op.primitive, attrs, *map(id, args)) if attrs else (op.primitive, *map(id, args))
-    if arranged:
-        key = (axes, *key)
-    made = _build(type(op), op.primitive, args, attrs, axes, op.dtype, op.weak, effect, guards)
-    _put_notes(made, None if notes is None else notes.copy())
-    found = insert(key, made)
-    if found is not made:
-        carry_lines(made, found)
-        carry_notes(made, found)
-    return found
-
-
-def copy_leaf(leaf: Leaf, axes: Axes) -> Leaf:
-    """A leaf over ``axes`` that stands for another, and has its name and tags."""
-    made = make_leaf(leaf.primitive, axes, leaf.dtype, leaf.info)
-    _put_notes(made, leaf.notes())
-    return made
-
-
-def _in_order(axes: Axes, args: tuple[Op, ...]) -> bool:
-    """Whether joining the arguments gives these axes in this order."""
-    if args[0].axes is axes:
-        return True
-    names = {name: None for arg in args for name in arg.axes.names}
-    return tuple(names) == axes.names
 
 
 def annotate(op: OpT, name: str | None, tags: Any, follows: Any) -> OpT:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from ..errors import RewriteError
 from .building import building, current
+from .copies import with_args
 from .interning import OwnTable
 from .nodes import carry_lines, carry_notes
-from .op_graph import Op, post_order, with_args
+from .op_graph import Op, post_order
 
 Rule = Callable[[Op], "Op | None"]
 LOOP_GUARD = 50

@@ -15,6 +15,7 @@ from .constants import (
     scalar_value,
 )
 from .contraction import contract_two
+from .copies import with_args
 from .dtypes import kind
 from .elementwise import (
     add,
@@ -30,7 +31,7 @@ from .interpret import Bound, evaluate
 from .leaves import length_value
 from .lengths import product
 from .movement import broadcast, cast_axes, sum_over
-from .op_graph import NO_AXES, Op, make, same_ops, with_args
+from .op_graph import NO_AXES, Op, make, same_ops
 from .patterns import is_of, over_axes, tensor
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet

@@ -12,11 +12,12 @@ from typing import Any
 from ..errors import DerivativeError
 from .building import building
 from .constants import as_tensor, is_constant, scalar_value
+from .copies import with_args
 from .dtypes import FLOAT32, HALVES, kind, name_of
 from .elementwise import add, cast, multiply, negative
 from .leaves import placeholder
 from .movement import broadcast, sum_to
-from .op_graph import NO_AXES, Op, Tensor, post_order, with_args
+from .op_graph import NO_AXES, Op, Tensor, post_order
 from .sites import remarked
 from .weak import strengthen
 

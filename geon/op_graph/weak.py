@@ -12,20 +12,12 @@ from typing import Any
 
 from ..errors import DTypeError
 from .constants import converted, is_weak_constant, number
+from .copies import with_args
 from .dtypes import DType, common_dtype, exact_dtype, kind, number_dtype
 from .interning import Entry
 from .interning import lock as _lock
 from .nodes import carry_notes
-from .op_graph import (
-    NO_AXES,
-    Op,
-    Same,
-    Tensor,
-    among,
-    make,
-    post_order,
-    with_args,
-)
+from .op_graph import NO_AXES, Op, Same, Tensor, among, make, post_order
 from .registry import PRIMITIVES
 from .sites import Site
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..op_graph.canonical import canonical
+from ..op_graph.copies import with_args
 from ..op_graph.functional import Functional
 from ..op_graph.interpret import interpret
 from ..op_graph.leaves import stand_in
-from ..op_graph.op_graph import Leaf, Op, Tensor, post_order, with_args
+from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ..op_graph.rewrite import rewrite
 from ..op_graph.stabilise import STABLE
 from ..transformers.compile import Stages

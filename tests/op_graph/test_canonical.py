@@ -9,8 +9,9 @@ import numpy as np
 
 import geon
 from geon.op_graph.canonical import canonical, graph_hash
+from geon.op_graph.copies import with_args
 from geon.op_graph.dumps import dumps, loads
-from geon.op_graph.op_graph import post_order, same_ops, with_args
+from geon.op_graph.op_graph import post_order, same_ops
 from tests.op_graph.graphs import GRAPHS, C, H, N
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import geon
-from geon.op_graph.op_graph import post_order, same_ops, with_args
+from geon.op_graph.copies import with_args
+from geon.op_graph.op_graph import post_order, same_ops
 from geon.op_graph.rewrite import rewrite
 from geon.op_graph.simplify import simplify_rules
 

@@ -7,10 +7,11 @@ from functools import lru_cache
 
 from ...op_graph.bound import is_bound
 from ...op_graph.building import building
+from ...op_graph.copies import with_args
 from ...op_graph.elementwise import copy
 from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_lines, carry_notes
-from ...op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops, with_args
+from ...op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops
 from .program import Program
 from .target import Layout, Target
 from .view_layout import view_layout

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...op_graph import approximations, tails
 from ...op_graph.axes import Axes, Axis
+from ...op_graph.copies import with_args
 from ...op_graph.dtypes import FLOAT32, name_of
 from ...op_graph.elementwise import CAST, add, cast, less, where
 from ...op_graph.indexing import CHECKED, _gather, _scatter, gather_plan, held_by_int64
@@ -14,7 +15,7 @@ from ...op_graph.interpret import COMPUTING
 from ...op_graph.leaves import iota, length_value
 from ...op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ...op_graph.namespace import GEON_OPS
-from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern, with_args
+from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern
 from ...op_graph.reductions import ARGMAX, ARGMIN
 from ...op_graph.registry import PRIMITIVES
 from ...op_graph.rewrite import Rules, RuleSet

@@ -220,7 +220,9 @@ def test_peak_bytes_are_exact(transformer):
 
 def test_a_plan_whose_loop_works_in_what_lives_is_refused(transformer):
     rows = geon.placeholder([T, H], name="rows")
-    last, seen = geon.scan(lambda c, e: (geon.sin(c) + e, c), geon.sin(rows[{T: 0}]), rows, over=T)
+    last, seen = geon.scan(
+        lambda c, e: (geon.sin(geon.flip(c, H)) + e, c), geon.sin(rows[{T: 0}]), rows, over=T
+    )
     f = transformer.computation([geon.sum(seen * geon.sum(last))], rows)
     plan = f.plan
     (inside,) = plan.inside.values()

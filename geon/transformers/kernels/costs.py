@@ -21,6 +21,7 @@ from .counting import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_valu
 from .depths import ELEMENT, Depths
 from .draws import roots, runs
 from .machine import Machine
+from .ordered import OrderedLoop
 from .reach import Reach, Reaches
 from .scalar import Kept, Load, Scalar, walk
 from .types import Call, Loop, Nest, Pass, Region, Store
@@ -133,7 +134,7 @@ class Cost:
 
 
 def cost_of(
-    work: Nest | Contraction | Blocked | Region | Call,
+    work: Nest | Contraction | Blocked | OrderedLoop | Region | Call,
     lengths: Mapping[str, int],
     places: Sequence[Hashable] | None = None,
 ) -> Cost:
@@ -150,6 +151,8 @@ def cost_of(
         return _blocked_cost(work, lengths, places)
     if isinstance(work, Region):
         return _region_cost(work, lengths)
+    if isinstance(work, OrderedLoop):
+        return _ordered_cost(work, lengths)
     if isinstance(work, Nest):
         return _NestCost(work, lengths).cost(places)
     return _ContractionCost(work, lengths).cost(places)
@@ -175,6 +178,24 @@ def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
         inner=inner,
         turns=turns,
     )
+
+
+def _ordered_cost(work: OrderedLoop, lengths: Mapping[str, int]) -> Cost:
+    """The cost of an ordered loop: one pass of all turns of all rows."""
+    rows, turns = evaluate(work.rows, lengths), evaluate(work.turns, lengths)
+    values = [carry.value for carry in work.carries] + [store.value for store in work.stores]
+    found: Rows = {}
+    for node in walk(*values):
+        count(found, node, rows * turns)
+    written = {store.operand for store in work.stores}
+    written |= {carry.store.operand for carry in work.carries if carry.store is not None}
+    moves = [(0, _bytes(op, lengths)) if k in written else (_bytes(op, lengths), 0)
+             for k, op in enumerate(work.operands)]  # fmt: skip
+    read, wrote = (sum(move[k] for move in moves) for k in range(2))
+    itemsize = max([value.dtype.itemsize for value in values])
+    once: Rows = {}
+    stage = Stage(turns, rows, rows * turns, rows > 1, 0, found, once, (), 0, itemsize)
+    return Cost(read, wrote, read + wrote, found, tuple(moves), (stage,))
 
 
 def _bytes(op: Op, lengths: Mapping[str, int]) -> int:

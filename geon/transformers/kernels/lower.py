@@ -6,11 +6,12 @@ from ...op_graph.op_graph import Op
 from .blocked import Blocked, make_blocked
 from .contraction import Contraction, make_contraction
 from .elements import Operands
+from .ordered import OrderedLoop
 from .pieces import make_nest
 from .types import Call, Fused, Nest, Region
 from .updates import make_update
 
-Printed = Nest | Contraction | Blocked  # what text is written for
+Printed = Nest | Contraction | Blocked | OrderedLoop  # what text is written for
 Work = Printed | Region | Call
 
 

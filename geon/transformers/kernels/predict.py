@@ -18,6 +18,7 @@ from .contraction import Contraction
 from .costs import Access, Cost, Product, Stage, StepCost, cost_of
 from .counting import INDEX, Rows
 from .machine import Machine, RowCost, Tile
+from .ordered import OrderedLoop
 from .reach import FAR, LINE, UNIT
 from .types import Call, Nest, Region
 
@@ -38,7 +39,7 @@ class Prediction:
 
 
 def predict(
-    work: Nest | Contraction | Blocked | Region | Call,
+    work: Nest | Contraction | Blocked | OrderedLoop | Region | Call,
     lengths: Mapping[str, int],
     machine: Machine,
     threads: int = 1,

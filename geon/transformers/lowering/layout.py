@@ -12,6 +12,7 @@ from ...op_graph.elementwise import copy
 from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_lines, carry_notes
 from ...op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor, post_order, same_ops
+from ..kernels.ordered import reads_views
 from .program import Program
 from .target import Layout, Target
 from .view_layout import view_layout
@@ -52,13 +53,13 @@ def is_choice(op: Op) -> bool:
     return known and base.axes is NO_AXES and is_bound(base)
 
 
-def lay_out(program: Program, target: Target, own: OwnTable) -> LaidOut:
+def lay_out(program: Program, target: Target, own: OwnTable, check: bool = False) -> LaidOut:
     """The program with copies where a contraction or a result needs another memory order.
 
-    New ops are in ``own``.
+    New ops are in ``own``. With ``check`` each op is computed by itself.
     """
     with building(own):
-        return _laid_out(program, _State(program, target))
+        return _laid_out(program, _State(program, target, check))
 
 
 def _laid_out(program: Program, state: _State) -> LaidOut:
@@ -75,8 +76,8 @@ def _laid_out(program: Program, state: _State) -> LaidOut:
 
 
 class _State:
-    def __init__(self, program: Program, target: Target) -> None:
-        self.target = target
+    def __init__(self, program: Program, target: Target, check: bool) -> None:
+        self.target, self.check = target, check
         self.new: dict[Op, Op] = {}
         self.layouts: dict[Op, Layout] = {}
         self.base: dict[Op, Op] = {}
@@ -123,7 +124,9 @@ class _State:
         return tuple(made)
 
     def plain(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
-        """What a region reads, each in memory in the order of its axes."""
+        """What a region reads, each in memory in the order of its axes, unless views will do."""
+        if self.target.orders and not self.check and reads_views(op):
+            return args
         made = list(args)
         for k, arg in enumerate(made):
             held = not is_bound(arg) or isinstance(arg, Leaf) or arg.primitive.name == "constant"

@@ -18,6 +18,7 @@ from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, Tensor, among, deep_order, post_order
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
+from ..kernels.ordered import OrderedLoop, is_ordered, make_ordered
 from ..kernels.types import Fused, Inner, Region
 from .groups import Apart, Group, is_region_result, one_each
 from .layout import LaidOut, lay_out
@@ -320,9 +321,15 @@ class _Work:
             group.apart,
         )  # fmt: skip
 
-    def region(self, group: Group) -> Region:
-        """The work of a region: the schedules of its bodies."""
+    def region(self, group: Group) -> Region | OrderedLoop:
+        """The work of a region: one loop, or the schedules of its bodies."""
         region = group.op.args[0]
+        if self.target.orders and not self.check and is_ordered(region):
+            known = self.computed.__contains__
+            operands = Operands(self.laid_out.layouts, self.base, group.results, known)
+            ordered = make_ordered(region, group.results, operands)
+            assert ordered is not None, "it does not depend on where its arguments lie"
+            return ordered
         bodies = tuple([self.inner(body) for body in region.bodies])
         return Region(region, bodies, group.results)
 
@@ -331,5 +338,5 @@ class _Work:
         leaves = tuple([placeholder(op.axes, op.dtype) for op in body.parameters])
         known: dict[Op, Op] = dict(zip(body.parameters, leaves, strict=True))
         results: Any = tuple([substitute(op, known) for op in body.results])
-        laid_out = lay_out(Program(results, (), ()), self.target, self.own)
+        laid_out = lay_out(Program(results, (), ()), self.target, self.own, self.check)
         return Inner(leaves, schedule(laid_out, self.target, self.own, self.check))

@@ -21,6 +21,7 @@ from ...op_graph.op_graph import Op
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
 from ..kernels.lower import Work
+from ..kernels.ordered import OrderedLoop
 from ..kernels.structure import structure
 from ..kernels.types import Call, Region
 from ..linking import Linking
@@ -40,6 +41,7 @@ from .library_calls import finite_function, library_function
 from .loop_text import PASSED, LoopText
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
+from .ordered import ordered_function
 from .past import passing
 from .scopes import Scope
 from .starts import from_starts
@@ -125,6 +127,8 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     assert not isinstance(work, Region), "its body's kernels are called"
     if isinstance(work, Blocked):
         return blocked_function(plan, kernel, work, vector_bytes)
+    if isinstance(work, OrderedLoop):
+        return ordered_function(work, names)
     if isinstance(work, Contraction):
         made = contraction_function(work, names, vector_bytes)
     else:

@@ -16,6 +16,7 @@ from ...op_graph.op_graph import Op
 from ..kernels.attention import attention_of
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
+from ..kernels.ordered import OrderedLoop
 from ..kernels.types import Call, Region
 from ..linking import Linking
 from ..lowering.memory import Plan
@@ -44,6 +45,7 @@ from .launches import (
 from .library import finite_parts, library_parts
 from .naming import NAME, Function, KernelNames, Moved, Multiplied, Part
 from .nests import nest_parts
+from .ordered import ordered_function
 from .products import product_of, product_parts
 from .turning import Scope, Turning
 
@@ -93,6 +95,8 @@ def kernel_parts(
             return generated
         return product_parts(kernel, KernelNames(plan, kernel, guarded), product, generated)
     assert not isinstance(work, Region), "its body's kernels are launched"
+    if isinstance(work, OrderedLoop):
+        return [ordered_function(work, names)]
     if isinstance(work, Blocked):
         attention = attention_of(work)
         assert attention is not None, "no other kernel goes over blocks of rows"

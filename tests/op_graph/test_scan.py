@@ -198,6 +198,70 @@ def test_what_nobody_reads_is_gone():
     assert (region.attrs[1:3], len(region.args), len(region.bodies[0].results)) == ((1, 1), 2, 2)
 
 
+def rnn():
+    """A net over a batch, its loss, its leaves, and the loss's gradients by these."""
+    n, c, t = geon.Axis("N", 5), geon.Axis("C", 2), geon.Axis("T", 4)
+    x, w = geon.placeholder([n, t, c], name="x"), geon.placeholder([c, H], name="w")
+    u, b = geon.placeholder([H.prime, H], name="u"), geon.placeholder([H], name="b")
+
+    def step(h, each):
+        old = geon.cast_axes(h, [n, H.prime])
+        h = geon.tanh(geon.dot(each, w) + geon.dot(old, u) + b)
+        return h, h
+
+    _, seen = geon.scan(step, geon.broadcast(0.0, [n, H]), x, over=t)
+    loss = geon.sum(geon.square(seen))
+    return loss, (x, w, u, b), geon.deriv(loss, [x, w, u, b])
+
+
+def products(op):
+    return [each for body in op.bodies for each in post_order(body.results)
+            if each.primitive.name == "dot"]  # fmt: skip
+
+
+def test_products_of_stacks_are_before_the_loop_and_gradients_of_weights_after_it():
+    loss, leaves, gradients = rnn()
+    forward, backward = scans(simple(loss, *gradients))
+    assert len(products(forward)) == 1  # the carry with u: that of x with w is one product before
+    assert len(products(backward)) == 1  # the cotangent of the carry with u
+    assert [op.axes.names for op in backward.bodies[0].results[:2]] == [("N", "H"), ("H",)]
+    outside = [op for op in post_order(simple(*gradients)) if op.primitive.name == "dot"]
+    assert {"T", "N"} in [set(op.attrs[0]) for op in outside]
+
+
+def test_what_is_moved_out_of_loops_has_the_same_value():
+    loss, leaves, gradients = rnn()
+    random = np.random.default_rng(0)
+    known = {op: random.normal(size=op.axes.lengths).astype(np.float32) for op in leaves}
+    roots = [loss, *gradients]
+    want = interpret(roots, known, {})
+    moved = simple(*roots)
+    found = interpret(moved, known, {})
+    for old, new in zip(roots, moved, strict=True):
+        np.testing.assert_allclose(found[new], want[old], rtol=1e-4, atol=1e-5)
+        assert new.axes is old.axes
+
+
+def test_sums_of_products_that_begin_elsewhere_or_have_other_terms():
+    t = geon.Axis("T", 4)
+    x, y = geon.placeholder([t, H], name="x"), geon.placeholder([t, H.prime], name="y")
+    first = geon.placeholder([H, H.prime], name="first")
+
+    def step(c, each):
+        a, b = each
+        return (c[0] + geon.outer(geon.multiply, a, b), c[1] + c[2] * geon.sum(a), c[2] * 0.5), None
+
+    (outer, other, _), _ = geon.scan(step, (first, first, first), (x, y), over=t)
+    random = np.random.default_rng(0)
+    known = {op: random.normal(size=op.axes.lengths).astype(np.float32) for op in (x, y, first)}
+    want = interpret([outer, other], known, {})
+    moved = simple(outer, other)
+    assert moved[0].primitive.name == "add" and len(scans(moved)) == 1
+    found = interpret(moved, known, {})
+    for old, new in zip([outer, other], moved, strict=True):
+        np.testing.assert_allclose(found[new], want[old], rtol=1e-5)
+
+
 # What is refused ----------------------------------------------------------------------------------
 
 x, h = geon.placeholder([T, H], name="x"), geon.placeholder([H], name="h")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..body import Body
-from ..building import building
+from ..building import building, current
 from ..copies import with_args, with_bodies
 from ..functional import substitute
 from ..interning import OwnTable
 from ..leaves import iota
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, RegionOp, Tensor, make, post_order
+from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
 from .parts import parameter, result_of
 from .scan_facts import ScanAttributes
 
@@ -57,6 +58,7 @@ class _Pass:
     def run(self) -> list[Op]:
         """The roots, on tidy regions."""
         for op in self.order:
+            current.site = op._site
             if isinstance(op, RegionOp):
                 group = self.alike[_key(op)]
                 if op is group[0]:
@@ -97,9 +99,32 @@ class _Pass:
             numbers[each] = found
         body = Body(bodies[0].parameters, (*carries, *values))  # type: ignore[arg-type]  # tensors
         needed = {numbers[each][k] for each in group for k in self.used[each]}
-        results = _smaller(op, args, body, needed)
+        results = _without_products(op, args, body, needed)
         for each in group:
             self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
+
+
+def _without_products(
+    op: RegionOp, args: tuple[Op, ...], body: Body, needed: set[int]
+) -> dict[int, Op]:
+    """The needed results of the scan with these arguments and this body, by number.
+
+    Products that it need not compute step by step are before and after it.
+    """
+    attrs = (*op.attrs[:4], body)
+    scan = products_before(Scan(ScanAttributes(attrs), args, body))
+    scan, later = products_after(scan, needed)
+    scan, sums = sums_after(scan, needed - later.keys())
+    places = {place for total in sums.values() for _, _, both in total.products for place in both}
+    places |= {each.place for each in later.values()}
+    taken = needed - sums.keys() - later.keys() | {k for k, total in sums.items() if total.kept}
+    taken |= {place for place in places if isinstance(place, int)}
+    found = _smaller(op, scan.a, scan.args, scan.body, taken)
+    for k, total in sums.items():
+        found[k] = added(total, found[k] if total.kept else scan.args[k], scan, found)
+    for k, each in later.items():
+        found[k] = multiplied(each, scan, found)
+    return found
 
 
 def _key(op: RegionOp) -> object:
@@ -111,12 +136,15 @@ def _key(op: RegionOp) -> object:
     return (op.primitive, a.axis, a.carries, a.xs, a.reverse, same, *map(id, op.args))
 
 
-def _smaller(op: RegionOp, args: tuple[Op, ...], body: Body, needed: set[int]) -> dict[int, Op]:
+def _smaller(
+    op: RegionOp, a: ScanAttributes, args: tuple[Op, ...], body: Body, needed: set[int]
+) -> dict[int, Op]:
     """The scan with these arguments and this body without what the ``needed`` results do not take.
 
     Its results are by the number that they had.
     """
-    a = ScanAttributes(op.attrs)
+    if not needed:
+        return {}
     count, given = a.carries, body.parameters
     kept = {k for k in needed if k < count}
     while True:

@@ -155,6 +155,7 @@ from .op_graph.operators import SYNTAX as _SYNTAX
 from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
 from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
+from .op_graph.regions.scan import scan
 from .op_graph.slicing import update
 from .op_graph.special import (
     digamma,
@@ -216,7 +217,7 @@ if _TYPE_CHECKING:
         "make_transformer", "max", "maximum", "mean", "min", "minimum", "mod", "multiply",
         "ndtr", "negative", "not_equal", "onehot", "outer", "pad", "persistent_tensor",
         "placeholder", "polygamma", "power", "print", "prod", "reciprocal", "relu",
-        "rename", "reorder", "right_shift", "round", "rsqrt", "scatter", "sequential",
+        "rename", "reorder", "right_shift", "round", "rsqrt", "scan", "scatter", "sequential",
         "sigmoid", "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt",
         "square", "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum",
         "take_along", "tan", "tanh", "temporary_tensor", "tensor_size", "text", "top_k",

@@ -243,6 +243,19 @@ CASES |= {
     "argmin": [Case(lambda x: geon.argmin(x, B), lambda x: x.argmin(1), (X2,), exact=True)],
     "cumsum": [Case(lambda x: geon.cumsum(x, B), lambda x: running(x, np.add), (X2,))],
     "cumprod": [Case(lambda x: geon.cumprod(x, B), lambda x: running(x, np.multiply), (X2,))],
+    "scan": [
+        Case(
+            lambda x: geon.scan(
+                lambda c, each: (c + each, c + each),
+                geon.cast(geon.broadcast(0.0, [A]), x.dtype),
+                x,
+                over=B,
+            )[1],
+            lambda x: running(x, np.add).T,
+            (X2,),
+            strong=(0,),
+        )
+    ],
     "sort": [Case(lambda x: geon.sort(x, B), lambda x: np.sort(x, 1), (X2,))],
     "argsort": [Case(lambda x: geon.argsort(x, B), lambda x: np.argsort(x, 1), (X2,), exact=True)],
     "top_k": [

@@ -212,6 +212,10 @@ PLACES = {
     ("transformers/native/c/random_words.h", "geon_words_at", 64): "random_words.c has them",
     ("transformers/kernels/counting.py", "words_of_counter"): PREDICTS,
     ("transformers/printing/nests.py", "_NestPrinter.window"): BITS,
+    (
+        "transformers/native/ordered.py",
+        "ROWS",
+    ): "tests/transformers/test_ordered_loop.py is near it",
     ("transformers/native/c/scan.h", "EACH"): "lanes of a vector: LANES has how many",
     ("transformers/native/c/scan.h", "PART"): "lanes of a vector, and four at a time of their sums",
     ("transformers/native/c/strips.h", "FIVE"): "vectors of a strip: cumulative.c has how many",

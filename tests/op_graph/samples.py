@@ -278,10 +278,46 @@ def _others():
     }
 
 
-SAMPLES = {**_movement(), **_parts(), **_sums(), **_others()}
+def _loops():
+    def carried(x, y, **options):
+        def step(carry, each):
+            h = geon.tanh(carry["h"] * each + y)
+            return {"h": h, "s": carry["s"] + geon.sum(h * h)}, (h, geon.sin(each))
+
+        init = {"h": geon.broadcast(geon.cast(0.5, x.dtype), [B]), "s": geon.sum(y)}
+        last, (h, s) = geon.scan(step, init, x, over=A, **options)
+        return geon.sum(h * s) + last["s"] * geon.sum(last["h"])
+
+    def nested(x, y):
+        def step(carry, each):
+            inner, seen = geon.scan(
+                lambda c, v: (geon.sin(c * v + carry), c * carry), geon.sum(y), each, over=B
+            )
+            return inner + carry, geon.sum(seen)
+
+        last, stacked = geon.scan(step, geon.max(y), x, over=A)
+        return geon.sum(stacked) * last
+
+    axes = [[A, B], [B]]
+    return {
+        "scan": [
+            sample("several carries", axes, carried),
+            sample("backwards", axes, lambda x, y: carried(x, y, reverse=True)),
+            sample("in a scan", axes, nested),
+            sample("no carries", axes, lambda x, y: geon.scan(
+                lambda c, each: (c, geon.sin(each) * y), (), x, over=A)[1]),
+            sample("no stacks", [[B]], lambda y: geon.scan(
+                lambda c, each: (geon.sin(c), None), y, over=A)[0]),
+            sample("length 0", [[B]], lambda y: geon.scan(
+                lambda c, each: (geon.sin(c), None), y, over=Z)[0]),
+        ],
+    }  # fmt: skip
+
+
+SAMPLES = {**_movement(), **_parts(), **_sums(), **_others(), **_loops()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
     "all any argmax argmin argsort assign checked constant doall iota length placeholder"
-    " random_bits sequential top_k variable".split()
+    " parameter random_bits region_result sequential top_k variable".split()
 )

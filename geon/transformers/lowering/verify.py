@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from ...errors import PlanError
 from ...op_graph.lengths import evaluate, names_of
-from ...op_graph.op_graph import Leaf, Op, among, post_order
+from ...op_graph.op_graph import Leaf, Op, among, deep_order
 from ..kernels.elements import examined, passed
 from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
@@ -38,9 +38,12 @@ def verify_plan(plan: Plan) -> None:
     and variables hold their values at the end.
     """
     names: set[str] = set()
-    for op in post_order(plan.schedule.program.roots):
+    for op in deep_order(plan.schedule.program.roots):
         for axis in op.axes:
             names |= names_of(axis.expression)
+    for inside in plan.inside.values():
+        for inner in inside.plans:
+            verify_plan(inner)
     played = {name: PLAYED[k % 5] + 64 * (k // 5) for k, name in enumerate(sorted(names))}
     _Play(plan, played).run()
 
@@ -102,8 +105,17 @@ class _Play:
     def work(self, kernel: Kernel) -> None:
         """Let the kernel's scratch memory hold nothing else, neither what it reads nor computes."""
         number = self.plan.scratch.get(kernel.op)
-        if number is None:
-            return
+        numbers = [] if number is None else [number]
+        inside = self.plan.inside.get(kernel.op)
+        if inside is not None:
+            for first, inner in zip(inside.first, inside.plans, strict=True):
+                numbers += range(first, first + len(inner.buffers))
+            numbers += [each for spare in inside.spare.values() for each in spare]
+        for each in numbers:
+            self.work_in(kernel, each)
+
+    def work_in(self, kernel: Kernel, number: int) -> None:
+        """Let one of the buffers that a kernel works in hold nothing else."""
         buffer = self.plan.buffers[number]
         start = self.placed.offsets[number]
         end = start + buffer.bytes(self.lengths, THREADS)

@@ -51,6 +51,7 @@ TARGET = Target(
     lacks=lacks,
     machine=machine,
     model=MODEL,
+    orders=True,
 )
 
 

@@ -13,6 +13,7 @@ from ...op_graph.op_graph import Leaf, Op, Tensor, post_order
 from ...op_graph.rewrite import RuleSet, rewrite
 from ...op_graph.simplify import simplify_rules
 from ...op_graph.stabilise import STABLE
+from ...op_graph.window_rules import WINDOW_RULES
 from .target import Target
 
 
@@ -40,7 +41,7 @@ class Program:
 @cache
 def _rules() -> RuleSet:
     """The rules of stage 3 for every target: stable forms first, then simpler ones."""
-    return STABLE | simplify_rules()
+    return STABLE | simplify_rules() | WINDOW_RULES
 
 
 @cache

@@ -74,7 +74,7 @@ def functions() -> str:
     rows = [
         (call(f"geon.{name}", value), sentence(value.__doc__))
         for name, value in sorted(found.items())
-        if inspect.isfunction(value) and not name.startswith("_")
+        if (inspect.isfunction(value) or value is geon.Window) and not name.startswith("_")
     ]
     return table("Functions", ("call", "gives"), rows)
 

@@ -33,6 +33,7 @@ FILES = {
     "op_graph/loads.py": CHECKS,
     "op_graph/attributes.py": CHECKS,
     "op_graph/affine.py": CACHE,
+    "op_graph/windows.py": "samples of generated tests",
     "op_graph/pictures.py": TEXT,
     "op_graph/nodes.py": TEXT,
     "op_graph/op_graph.py": "the precedence of operators over NumPy's",
@@ -130,6 +131,7 @@ FILES = {
 }
 
 PLACES = {
+    ("op_graph/reductions.py", "BYTE"): "tests/test_windows.py goes below, at and above it",
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
     ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,

@@ -10,6 +10,7 @@ import numpy as np
 
 import geon
 from geon.op_graph.elementwise import copy
+from geon.op_graph.reductions import FIRST_MAX, reduce
 from geon.op_graph.special import erfcx_derivative
 
 A, B, C, D = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("C", 4), geon.Axis("D", 5)
@@ -211,6 +212,17 @@ def _sums():
                 "ties",
                 [[A, B]],
                 lambda x: geon.max(x, B),
+                values=lambda _: [[[1, 3, 3], [2, 2, 2]]],
+                differences=False,
+            ),
+        ],
+        "first_max": [
+            sample("one axis", [[A, C]], lambda x: reduce(FIRST_MAX, x, C)),
+            sample("two axes", [[A, B, C]], lambda x: reduce(FIRST_MAX, x, [C, A])),
+            sample(
+                "ties",
+                [[A, B]],
+                lambda x: reduce(FIRST_MAX, x, B),
                 values=lambda _: [[[1, 3, 3], [2, 2, 2]]],
                 differences=False,
             ),

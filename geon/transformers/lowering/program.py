@@ -14,6 +14,7 @@ from ...op_graph.regions.tidy import tidied
 from ...op_graph.rewrite import RuleSet, rewrite
 from ...op_graph.simplify import simplify_rules
 from ...op_graph.stabilise import STABLE
+from ...op_graph.window_rules import WINDOW_RULES
 from .target import Target
 
 
@@ -41,7 +42,7 @@ class Program:
 @cache
 def _rules() -> RuleSet:
     """The rules of stage 3 for every target: stable forms first, then simpler ones."""
-    return STABLE | simplify_rules()
+    return STABLE | simplify_rules() | WINDOW_RULES
 
 
 @cache

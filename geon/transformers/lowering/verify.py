@@ -6,6 +6,7 @@ each result and of each variable holds, kernel by kernel.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -19,6 +20,7 @@ from .target import Layout
 
 # Lengths that open names are played with: unequal, small, and one of them 1.
 PLAYED = (3, 5, 1, 7, 4)
+LONGER = (0, 8, 64, 1024, 1 << 16)  # what is added where an axis would be shorter than a part of it
 THREADS = 3  # of the call that is played
 
 
@@ -37,15 +39,21 @@ def verify_plan(plan: Plan) -> None:
     variable comes before a read of its old value, and nothing that can raise after one; results
     and variables hold their values at the end.
     """
-    names: set[str] = set()
-    for op in deep_order(plan.schedule.program.roots):
-        for axis in op.axes:
-            names |= names_of(axis.expression)
     for inside in plan.inside.values():
         for inner in inside.plans:
             verify_plan(inner)
-    played = {name: PLAYED[k % 5] + 64 * (k // 5) for k, name in enumerate(sorted(names))}
-    _Play(plan, played).run()
+    _Play(plan, played_lengths(deep_order(plan.schedule.program.roots))).run()
+
+
+def played_lengths(ops: Iterable[Op]) -> dict[str, int]:
+    """Lengths of all open names at which no axis is less than nothing."""
+    sizes = {axis.expression for op in ops for axis in op.axes}
+    names = sorted({name for size in sizes for name in names_of(size)})
+    for longer in LONGER:
+        played = {name: PLAYED[k % 5] + 64 * (k // 5) + longer for k, name in enumerate(names)}
+        if all(evaluate(size, played) >= 0 for size in sizes):
+            break
+    return played
 
 
 class _Play:

@@ -113,11 +113,20 @@ def with_largest(error: SizeError, plan: Plan) -> SizeError:
     )
 
 
+def beside(error: DeviceError, plan: Plan) -> str:
+    """What else ran when a kernel failed, and may have failed instead."""
+    times, kernels = plan.schedule.times, plan.schedule.kernels
+    assert error.kernel is not None
+    others = [k for k, time in enumerate(times) if time == times[error.kernel]]
+    lines = [f"\n    {described(kernels[k].op)}" for k in others if k != error.kernel]
+    return "\n  beside it ran" + "".join(lines) if lines else ""
+
+
 def with_kernels(error: DeviceError, plan: Plan) -> DeviceError:
     """An error of a device that failed, with the kernel that did, or those that may have."""
     kernels = plan.schedule.kernels
     if error.kernel is not None:
-        made = type(error)(f"{described(kernels[error.kernel].op)}: {error}")
+        made = type(error)(f"{described(kernels[error.kernel].op)}: {error}{beside(error, plan)}")
     else:
         lines = [f"    {described(kernel.op)}" for kernel in kernels[:KERNELS_SHOWN]]
         if len(kernels) > KERNELS_SHOWN:

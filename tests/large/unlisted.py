@@ -104,6 +104,9 @@ FILES = {
     "transformers/pycuda/tiles.py": ON_DEVICES,
     "transformers/pycuda/vectors.py": ON_DEVICES,
     "transformers/pycuda/launches.py": ON_DEVICES,
+    "transformers/pycuda/bare.py": ON_DEVICES,
+    "transformers/pycuda/joining.py": ON_DEVICES,
+    "transformers/lowering/beside.py": ON_DEVICES,
     "transformers/pycuda/host.py": "flags, an alignment, and how much of a message is shown",
     "transformers/pycuda/nvrtc.py": "flags, and how much of a message is shown",
     "transformers/pycuda/bound.py": "numbers of a report, graphs that are kept, and the bytes from "

@@ -15,7 +15,8 @@ from .scratch import Scratch
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Arena memory, alive from kernel ``first`` to kernel ``last``.
+    """Arena memory, alive from kernel ``first`` to kernel ``last``; from wave to wave of kernels
+    where some run side by side.
 
     It holds a value of ``size`` bytes, or is the scratch memory of one kernel or of several: then
     as large as what the one that needs most takes.
@@ -74,7 +75,7 @@ class Plan:
 
     @property
     def lifetimes(self) -> list[tuple[int, int]]:
-        """First and last kernel of each arena buffer."""
+        """First and last kernel, or wave, of each arena buffer."""
         return [(buffer.first, buffer.last) for buffer in self.buffers]
 
 
@@ -84,12 +85,13 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
     With ``reuse=False`` each value has a buffer of its own that lives throughout: the plan that
     others are compared with.
     """
-    positions = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
+    timed = list(zip(schedule.times, schedule.kernels, strict=True))
+    positions = {op: time for time, kernel in timed for op in kernel.results}
     last_use = dict(positions)
-    for k, kernel in enumerate(schedule.kernels):
+    for time, kernel in timed:
         for value in kernel.reads:
-            last_use[value] = k
-    homes = _homes(schedule, positions, last_use, reuse)
+            last_use[value] = time
+    homes = _homes(schedule, last_use, reuse)
     spans: dict[int, tuple[int, int]] = {}
     sizes: dict[int, int | Length] = {}
     for op, home in homes.items():
@@ -119,7 +121,8 @@ def _add_scratch(schedule: Schedule, buffers: list[Buffer], reuse: bool) -> dict
     """
     scratch = schedule.target.scratch
     needed = {} if scratch is None else scratch(schedule)
-    positions = {kernel.op: k for k, kernel in enumerate(schedule.kernels)}
+    timed = zip(schedule.times, schedule.kernels, strict=True)
+    positions = {kernel.op: time for time, kernel in timed}
     lasting = {op: each for op, each in needed.items() if each.lasting}
     found: dict[Op, int] = {}
     for ops in [[op] for op in needed if op not in lasting] + ([list(lasting)] if lasting else []):
@@ -130,12 +133,11 @@ def _add_scratch(schedule: Schedule, buffers: list[Buffer], reuse: bool) -> dict
     return found
 
 
-def _homes(
-    schedule: Schedule, positions: dict[Op, int], last_use: dict[Op, int], reuse: bool
-) -> dict[Op, Home]:
+def _homes(schedule: Schedule, last_use: dict[Op, int], reuse: bool) -> dict[Op, Home]:
     """The home of each kernel's result; walked backwards, so that a dying input can join it."""
     results: dict[Op, int] = {op: k for k, op in enumerate(schedule.program.outputs)}
-    reads = _leaf_reads(schedule)
+    times, reads = schedule.times, _reads(schedule)
+    makers = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
     raising = [k for k, kernel in enumerate(schedule.kernels) if kernel.raises]
     safe = max(raising, default=-1) + 1  # the first kernel from which on none raises
     homes: dict[Op, Home] = {}
@@ -156,9 +158,13 @@ def _homes(
         if not reuse:
             continue
         for op, value in kernel.may_join:
-            if value in homes or isinstance(value, Leaf) or last_use[value] != k or op in joined:
+            if value in homes or isinstance(value, Leaf) or op in joined:
                 continue
-            made = positions[value]
+            if last_use[value] != times[k] or any(
+                r != k and times[r] == times[k] for r in reads[value]
+            ):
+                continue  # others read it then or later
+            made = makers[value]
             if value in results or not _may_join(schedule, homes[op], value, made, reads, safe):
                 continue
             homes[value] = homes[op]
@@ -166,12 +172,12 @@ def _homes(
     return homes
 
 
-def _leaf_reads(schedule: Schedule) -> dict[Op, list[int]]:
+def _reads(schedule: Schedule) -> dict[Op, list[int]]:
+    """The kernels that read each value."""
     reads: dict[Op, list[int]] = {}
     for k, kernel in enumerate(schedule.kernels):
         for value in kernel.reads:
-            if isinstance(value, Leaf):
-                reads.setdefault(value, []).append(k)
+            reads.setdefault(value, []).append(k)
     return reads
 
 
@@ -193,8 +199,9 @@ def _may_join(
         return False
     if home.leaf is None:
         return True
-    late = [k for k in reads.get(home.leaf, ()) if k >= made]
-    if any(k > made for k in late) or (late and not among(home.leaf, producer.in_place[value])):
+    times = schedule.times
+    late = [k for k in reads.get(home.leaf, ()) if times[k] >= times[made]]
+    if any(k != made for k in late) or (late and not among(home.leaf, producer.in_place[value])):
         return False
     return made >= safe
 

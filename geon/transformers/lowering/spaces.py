@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from ...op_graph.lengths import Length, evaluate
-from .schedule import Kernel
+from .kernel import Kernel
 
 Space = frozenset[tuple[str, int | Length]]
 

@@ -23,9 +23,9 @@ from ..kernels.lower import Work
 from ..kernels.structure import structure
 from ..kernels.types import Call
 from ..linking import Linking
+from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
-from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, literal
 from ..printing.comments import comment
 from ..printing.helpers import definitions

@@ -14,7 +14,7 @@ from ...op_graph.lengths import product
 from ..kernels.types import Loop, Nest, Pass
 from ..lowering.scratch import lines as up_to_lines
 from ..printing.nests import PrintedNest, PrintedPass, print_nest
-from .columns import column_functions, cut
+from .columns import column_functions, cut, states
 from .dialect import RowStore
 from .held import arrays_shared, holding_team, slot_bytes, turns_of
 from .launches import LEAST, Grid
@@ -189,14 +189,16 @@ class _Writer:
             size = self.extent(rows)
             loop = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
             body = [*start, *arrays, *top, loop, *indented(inner), "}"]
-            return self.names.function(body, Grid(rows, 1, SLOTS), THREADS, True)
+            grid = Grid(rows, 1, SLOTS)
+            return self.names.function(body, grid, THREADS, True, shared=self.shared_bytes(team))
         body = [*start, *arrays]
         if nest.rows:
             body.append(f"const int64_t row = (int64_t){row};")
             if team.rows > 1:
                 body.append(f"if (row >= {self.extent(rows)}) return;")
         body += [*top, *inner]
-        return self.names.function(body, Grid(rows, team.rows), team.threads, team.meets)
+        grid, shared = Grid(rows, team.rows), self.shared_bytes(team)
+        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
 
     def side_by_side(self, team: Team) -> Function:
         """A block for some neighbouring rows."""
@@ -219,7 +221,16 @@ class _Writer:
             body += places(nest.rows, "row", self.extent)
         body += [*map(str, self.printed.top.lines)]
         body += self.statements(team, self.printed.row.lines, inside=True)
-        return self.names.function(body, Grid(rows * blocks), team.threads, team.meets)
+        grid, shared = Grid(rows * blocks), self.shared_bytes(team)
+        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
+
+    def shared_bytes(self, team: Team) -> int:
+        """The bytes of shared memory of a block: what its teams exchange, and arrays of its row."""
+        arrays = self.nest.arrays
+        held = 0
+        if self.held is None and arrays and arrays_shared(arrays):
+            held = sum(max(int(str(a.size)), 1) * a.itemsize for a in self.printed.arrays)
+        return held + team.shared(states(self.nest))
 
     def arrays(self, team: Team) -> tuple[Lines, bool]:
         """The arrays that a row fills, and whether they lie in scratch memory."""
@@ -315,7 +326,8 @@ class _Writer:
                 f"if (first) ({place})[blockIdx.x] = {name};"
                 for (name, _), place in zip(held, at, strict=True)
             ]
-            found.append(self.names.function(body, grid, THREADS, True))
+            shared = self.shared_bytes(team)
+            found.append(self.names.function(body, grid, THREADS, True, shared=shared))
             blocks = f"({size} + {PIECE - 1}) / {PIECE}"
             end += [text for value in values for text in value.begun()]
             places_of = {name: place for (name, _), place in zip(held, at, strict=True)}
@@ -330,5 +342,6 @@ class _Writer:
                         *indented(indented(inner)), "    }", "}"]  # fmt: skip
                 end += [*team.joined(values), *ended(line)]
         end += self.statements(team, self.printed.ending.lines)
-        found.append(self.names.function(end, Grid(1), THREADS, True))
+        shared = self.shared_bytes(team)
+        found.append(self.names.function(end, Grid(1), THREADS, True, shared=shared))
         return found

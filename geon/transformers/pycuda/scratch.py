@@ -13,7 +13,7 @@ from ..kernels.lower import Work
 from ..kernels.types import Call, Nest
 from ..lowering.schedule import Schedule
 from ..lowering.scratch import Scratch
-from .columns import STATE, TEAM, blocks_of, cut, most_bytes, states
+from .columns import TEAM, blocks_of, cut, most_bytes, states
 from .contractions import cut_deep, results, tiles_of
 from .cuda_target import takes_tf32
 from .held import slot_bytes
@@ -21,6 +21,7 @@ from .launches import LEAST, Parts
 from .nests import SLOTS, parts_bytes
 from .scattering import position_memory
 from .sorting import SORTS, memory_of
+from .teams import SCALAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +74,11 @@ class Columns:
         """The bytes of all lines; none where the rows are not cut."""
         if evaluate(self.parts.count, lengths) <= LEAST:
             return 0
-        return self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * STATE
+        return self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * SCALAR
 
     def most(self, threads: int) -> Size:
         """An expression over open lengths that is never less than ``bytes``."""
-        return self.states * self.lines * STATE + self.bound
+        return self.states * self.lines * SCALAR + self.bound
 
 
 @dataclass(frozen=True, slots=True)

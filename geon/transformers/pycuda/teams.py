@@ -19,6 +19,7 @@ from .naming import indented
 CHAIN = 32  # terms of a sum that one thread adds in its own dtype
 WARP = 32
 THREADS = 256  # of a block
+SCALAR = 8  # bytes that one takes, at most
 SHORT = 1024  # elements of a row that a warp takes
 Lines = list[str]
 
@@ -44,6 +45,11 @@ class Team:
     def meets(self) -> bool:
         """Whether its threads meet."""
         return self.size > 1
+
+    def shared(self, scalars: int) -> int:
+        """The bytes of shared memory by which so many scalars are put together."""
+        members = self.size * self.beside if self.beside else self.size // WARP
+        return scalars * members * SCALAR if self.size > WARP or self.beside else 0
 
     def start(self) -> Lines:
         """The statements that say which thread this is."""

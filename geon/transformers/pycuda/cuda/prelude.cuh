@@ -50,6 +50,11 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_INSTRUCTIONS 1 /* of conversions */
 #endif
 
+/* The blocks of a part of a kernel, or one of them: by the names of all the kernel's. */
+struct geon_blocks {
+    unsigned x;
+};
+
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));

@@ -23,17 +23,18 @@ LEAST = 256  # turns of a loop that are worth a part of their own
 @dataclass(frozen=True, slots=True)
 class Parts:
     """How many parts ``count`` turns are cut into where there are so many ``blocks`` of them: as
-    many as make ``wanted`` blocks, which fill a device, of ``LEAST`` turns at least.
+    many as make ``wanted`` blocks, which fill a device, of ``least`` turns at least.
     """
 
     count: Size
     blocks: Size
     wanted: int = WANTED
+    least: int = LEAST
 
     def number(self, lengths: Mapping[str, int]) -> int:
         """The number of parts, from lengths alone."""
         blocks = max(evaluate(self.blocks, lengths), 1)
-        return max(min(-(-evaluate(self.count, lengths) // LEAST), self.wanted // blocks), 1)
+        return max(min(-(-evaluate(self.count, lengths) // self.least), self.wanted // blocks), 1)
 
 
 @dataclass(frozen=True, slots=True)

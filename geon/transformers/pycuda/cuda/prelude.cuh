@@ -110,6 +110,18 @@ template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) geon_four 
     T at[4];
 };
 
+/* Those from `source` on, of which `inside` are there. */
+template <class T> GEON_INLINE geon_four<T> geon_read_fours(const T *source, int64_t inside)
+{
+    if (inside >= 4)
+        return *(const geon_four<T> *)source;
+    geon_four<T> found;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        found.at[k] = k < inside ? source[k] : (T)0;
+    return found;
+}
+
 GEON_INLINE float geon_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 GEON_INLINE double geon_multiply_add(double a, double b, double c) { return fma(a, b, c); }
 template <class T> GEON_INLINE T geon_multiply_add(T a, T b, T c) { return (T)(a * b + c); }

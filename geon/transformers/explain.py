@@ -14,9 +14,9 @@ from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
 from .kernels.machine import Machine
 from .kernels.predict import Prediction, predict
+from .lowering.kernel import Kernel
 from .lowering.memory import Home, peak
 from .lowering.predictions import predictions, written_place
-from .lowering.schedule import Kernel
 
 STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
 

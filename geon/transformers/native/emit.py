@@ -25,9 +25,9 @@ from ..kernels.ordered import OrderedLoop
 from ..kernels.structure import structure
 from ..kernels.types import Call, Region
 from ..linking import Linking
+from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
-from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, literal
 from ..printing.comments import comment
 from ..printing.helpers import definitions

@@ -151,6 +151,11 @@ class PrintedNest:
     arrays: list[PrintedArray]
     inside: int = 0  # the last rows that follow each other for each part of the lanes
 
+    @property
+    def passes(self) -> list[PrintedPass]:
+        """The passes of rows, in their order."""
+        return [line for line in self.row.lines if isinstance(line, PrintedPass)]
+
 
 def crosses(step: Pass, lane: str) -> bool:
     """Whether a pass over lanes does nothing but store, and that across memory."""

@@ -139,6 +139,7 @@ ATTRIBUTES = {
     "astype": "x.cast(dtype)",
     "backward": "geon.deriv(loss, variables), which gives the derivatives as expressions",
     "copy": "nothing: tensors are values, which no one changes",
+    "dataset": "tree[path] + x: a tensor meets one array of a tree, not all of them",
     "detach": "geon.stop_gradient(x)",
     "device": "the transformer, which is chosen when a computation is made",
     "dims": "x.axes.names",

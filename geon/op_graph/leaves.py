@@ -16,6 +16,7 @@ from .coordinates import keep_coordinates
 from .deferring import let_xarray_defer
 from .dtypes import INT64, as_dtype, named_dtype
 from .effects import assignment
+from .keywords import explained
 from .labelled import by_name, dim_names
 from .lengths import Length
 from .movement import broadcast
@@ -75,6 +76,7 @@ LENGTH = Primitive(
 )
 
 
+@explained
 def placeholder(
     axes: NewAxes = (),
     dtype: DTypeLike = "float32",
@@ -102,11 +104,12 @@ def stand_in(leaf: Leaf) -> Leaf:
     return make_leaf(PLACEHOLDER, leaf.axes, leaf.dtype, info, leaf._site)
 
 
+@explained
 def variable(
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    initial_value: TensorLike | Callable[[Axes], Any] | None = None,
+    initial_value: TensorLike | Callable[[Axes], TensorLike] | None = None,
     trainable: bool = True,
     persistent: bool = True,
     name: str | None = None,
@@ -165,18 +168,54 @@ def variable(
 Variable = variable
 
 
+@explained
 def persistent_tensor(
-    axes: NewAxes | None = None, dtype: DTypeLike | None = None, **options: Any
+    axes: NewAxes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    initial_value: TensorLike | Callable[[Axes], TensorLike] | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+    initializers: Sequence[Op] = (),
 ) -> Leaf:
     """A variable that checkpoints hold and training does not change: not trainable."""
-    return variable(axes, dtype, trainable=False, persistent=True, **options)
+    return variable(
+        axes,
+        dtype,
+        initial_value=initial_value,
+        trainable=False,
+        persistent=True,
+        name=name,
+        tags=tags,
+        follows=follows,
+        initializers=initializers,
+    )
 
 
+@explained
 def temporary_tensor(
-    axes: NewAxes | None = None, dtype: DTypeLike | None = None, **options: Any
+    axes: NewAxes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    initial_value: TensorLike | Callable[[Axes], TensorLike] | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+    initializers: Sequence[Op] = (),
 ) -> Leaf:
     """A variable that is kept between calls but not in checkpoints, and not trainable."""
-    return variable(axes, dtype, trainable=False, persistent=False, **options)
+    return variable(
+        axes,
+        dtype,
+        initial_value=initial_value,
+        trainable=False,
+        persistent=False,
+        name=name,
+        tags=tags,
+        follows=follows,
+        initializers=initializers,
+    )
 
 
 def _foreign(value: Any, axes: Any) -> Any:
@@ -222,6 +261,7 @@ def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
     return broadcast(strengthen(first, dtype), axes)
 
 
+@explained
 def iota(
     axis: Axis,
     dtype: DTypeLike = "int64",

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
-from ..op_graph.axes import Axis
+from ..op_graph.accepted import FeedLike, Lengths, Results
 from ..op_graph.coordinates import coordinates_of
 from ..op_graph.default_lengths import default_lengths, default_origin
 from ..op_graph.effects import without_follows
+from ..op_graph.keywords import explained
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .choosing import transformer_class
 from .compile import Stages
@@ -163,15 +164,16 @@ class Transformer:
 
     # Computations -------------------------------------------------------------------------------
 
+    @explained
     def computation(
         self,
-        results: Any,
+        results: Results,
         *placeholders: Leaf,
         keep: Sequence[Tensor] = (),
         check: str | None = None,
         plan: bool = True,
-        lengths: Mapping[Axis, int] | None = None,
-        specialize: Mapping[Axis, int] | None = None,
+        lengths: Lengths | None = None,
+        specialize: Lengths | None = None,
         name: str | None = None,
         on_device: bool = False,
         labels: bool = False,
@@ -218,17 +220,20 @@ class Transformer:
 
     # Storage ------------------------------------------------------------------------------------
 
-    def allocate(self, lengths: Mapping[Axis, int] | None = None) -> None:
+    @explained
+    def allocate(self, lengths: Lengths | None = None) -> None:
         """Give every known variable memory; open axes take ``lengths`` or their defaults."""
         self.state.allocate_all(self._lengths(lengths))
 
-    def initialize(self, *, force: bool = False, lengths: Mapping[Axis, int] | None = None) -> None:
+    @explained
+    def initialize(self, *, force: bool = False, lengths: Lengths | None = None) -> None:
         """Set each variable not yet set to its initial value, those that others read first.
 
         With ``force`` all are set again. Runs by itself where a computation first needs a variable.
         """
         self.state.initialize(self._lengths(lengths), force)
 
+    @explained
     def get(self, variable: Leaf | str) -> np.ndarray[Any, Any]:
         """A copy of a variable's value, over its axes; initializes it where it is not yet set.
 
@@ -236,7 +241,8 @@ class Transformer:
         """
         return self.state.get(self._slot(variable))
 
-    def set(self, variable: Leaf | str, value: Any) -> None:
+    @explained
+    def set(self, variable: Leaf | str, value: FeedLike) -> None:
         """Put an array over a variable's axes into it; ``FeedError`` where it does not fit.
 
         The variable may be given by its name, or the name that it has in checkpoints.
@@ -291,6 +297,7 @@ class Transformer:
 
     # Checkpoints --------------------------------------------------------------------------------
 
+    @explained
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all persistent variables to a safetensors file, atomically.
 
@@ -301,6 +308,7 @@ class Transformer:
             self.variables.rename()
             save_state(self.state, path)
 
+    @explained
     def restore(
         self,
         path: str | os.PathLike[str],
@@ -324,6 +332,7 @@ class Transformer:
             self.variables.rename()
             return restore_state(self.state, path, choice)
 
+    @explained
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write one Python file that does what this transformer does, without geon.
 
@@ -373,6 +382,7 @@ class Transformer:
         self.close()
 
 
+@explained
 def make_transformer(name: str | None = None, **options: Any) -> Transformer:
     """The transformer called ``name``: "native", "numpy", or one that a package provides.
 
@@ -389,7 +399,9 @@ def make_transformer(name: str | None = None, **options: Any) -> Transformer:
     try:
         inspect.signature(made).bind(**options)
     except TypeError as error:
+        known = ", ".join(f"{option}=" for option in inspect.signature(made).parameters)
         raise ArgumentError(
-            f"the options {options!r} do not fit {made.__name__}: {error}"
+            f"the options {options!r} do not fit {made.__name__}: {error}; it takes "
+            f"{known or 'no options'}"
         ) from None
     return made(**options)

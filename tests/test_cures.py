@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 import geon
+from geon.op_graph import familiar
 
 A, B, N = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("N")
 X = geon.placeholder([A, B], name="x")
@@ -106,6 +107,39 @@ MISTAKES = {
     "table of texts": (
         feed(pd.Series(["a", "b", "c"])), geon.FeedError, "give each text a number"
     ),
+    "index None": (lambda: X[None], geon.IndexRangeError, "geon.expand(x, axis)"),
+    "index name": (lambda: X["B"], geon.IndexRangeError, "x[{'B': position}]"),
+    "index axis": (lambda: X[B], geon.IndexRangeError, "x[{'B': position}]"),
+    "index list": (lambda: X[[0, 1]], geon.IndexRangeError, 'geon.gather(x, positions, "A")'),
+    "value": (lambda: setattr(W, "value", 3), AttributeError, "transformer.set(variable, value)"),
+    "placeholders": (
+        lambda: TRANSFORMER.computation(V, [V]), geon.ArgumentError, "computation(results, x, y)"
+    ),
+    "function": (
+        lambda: TRANSFORMER.computation(lambda x: x, X), geon.DTypeError, "call it, and take what"
+    ),
+    "None fed": (feed(None), geon.FeedError, "was given None, which is no array"),
+    "dict fed": (feed({V: 1}), geon.FeedError, "was given a dict, which is no array"),
+    "geon.float32": (lambda: geon.float32, AttributeError, 'write "float32", a string'),
+    "dtype float": (lambda: geon.placeholder([A], "float"), geon.DTypeError, "write 'float32'"),
+    "torch": (lambda: geon.placeholder([A], "torch.int8"), geon.DTypeError, "write 'int8'"),
+    "chained": (lambda: 0 < X < 1, geon.SymbolicError, "&, | and ~ join conditions"),
+    "math": (lambda: np.sqrt(float(V[0])), geon.SymbolicError, "take the place of math.sqrt"),
+    "sort": (lambda: geon.sort(X), geon.AxisError, 'write geon.sort(x, axis="B")'),
+    "gpu": (lambda: geon.make_transformer("cuda"), geon.UnavailableError, "'pycuda' is for GPUs"),
+    "class": (lambda: geon.NumPyTransformer("x"), geon.ArgumentError, "it takes ()"),
+    "gradient": (
+        lambda: TRANSFORMER.computation(V, V).gradient, AttributeError, "geon.deriv(loss, variables"
+    ),
+    "run": (lambda: TRANSFORMER.run(V), AttributeError, "transformer.computation(results"),
+    "randn": (lambda: STREAM.randn(3), AttributeError, "stream.normal(axes)"),
+    "name first": (
+        lambda: geon.placeholder("x", [A]), geon.ArgumentError, 'geon.placeholder(axes, dtype, name'
+    ),
+    "value first": (lambda: geon.Variable(np.zeros(3)), geon.AxisError, "initial_value="),
+    "no axes": (
+        lambda: geon.Variable(initial_value=np.zeros(3)), geon.AxisError, "geon.Variable([...], in"
+    ),
 }  # fmt: skip
 
 
@@ -136,3 +170,25 @@ def test_the_inverse_of_erf_keeps_the_sign_of_zero(transformer, dtype):
     with geon.make_transformer(transformer) as t:
         found = t.computation(geon.erfinv(x), x)([-0.0, 0.0, np.nan])
     assert np.signbit(found[:2]).tolist() == [True, False] and np.isnan(found[2])
+
+
+@pytest.mark.parametrize(
+    "owner, cures",
+    [
+        (geon.Random, familiar.STREAMS),
+        (geon.NativeTransformer, familiar.TRANSFORMERS),
+        (geon.Computation, familiar.COMPUTATIONS),
+    ],
+)
+def test_what_is_named_as_missing_is_missing(owner, cures):
+    assert not [name for name in cures if hasattr(owner, name)]
+
+
+def test_cures_of_streams_build():
+    axis, axes = B, [B]
+    x, n, values, positions = V, 4, V, geon.iota(B)
+    for name, cure in familiar.STREAMS.items():
+        if name != "split":
+            code = cure.partition(", with")[0]
+            made = eval(code, {"geon": geon, "stream": STREAM, "keep": 0.5, **locals()})
+            assert made.axes.names == ("B",), name

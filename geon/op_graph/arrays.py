@@ -43,6 +43,11 @@ def array_of(value: Any, what: str, error: Refusal = FeedError) -> Array:
         except Exception as failed:
             raise _no_array(value, what, error, failed) from failed
     refuse_masked(value, what, error)
+    if value is None or isinstance(value, (dict, set)):
+        raise error(
+            f"{what} was given {'None' if value is None else f'a {type(value).__name__}'}, which "
+            "is no array; give values one by one, in order or by name"
+        )
     kind = type(value)
     shows = hasattr(kind, "__array__") or hasattr(kind, "__array_interface__")
     if not shows and hasattr(kind, "__dlpack__"):

@@ -311,7 +311,8 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any) -> Axes:
         if array.ndim == 0:
             return NO_AXES
         raise AxisError(
-            f"an array of shape {array.shape} needs axes: geon.constant(array, axes=[...])"
+            f"an array of shape {array.shape} needs axes: geon.constant(array, axes=[...]), or "
+            "geon.Variable([...], initial_value=array)"
         )
     axes = as_axes(axes)
     lengths = [axis.expression for axis in axes]
@@ -343,6 +344,8 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         return constant(value)
     if not isinstance(value, (np.ndarray, np.generic, list, tuple)) and not is_array(value):
         cure = "; a function that returns nothing gives None" if value is None else ""
+        if callable(value):
+            cure = "; call it, and take what it returns"
         raise DTypeError(
             f"{value!r} of type {type(value).__name__} is no tensor, number, array or list, at "
             f"{describe(user_site())}{cure}"

@@ -144,7 +144,8 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
     if value.dtype is not target.dtype:
         raise DTypeError(
             f"assign: {value} (made at {value.file_info}) is {value.dtype.name} and {target} (made "
-            f"at {target.file_info}) is {target.dtype.name}; geon.cast the value"
+            f"at {target.file_info}) is {target.dtype.name}; geon.cast the value, or give the "
+            "variable its dtype where it is made"
         )
     lacking = [axis.name for axis in value.axes if axis not in target.axes]
     if lacking:

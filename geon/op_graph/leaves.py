@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import AxisError, DTypeError
+from ..errors import ArgumentError, AxisError, DTypeError
 from .arrays import array_of, is_array
 from .attributes import is_axis, is_dtype, is_length
 from .axes import Axes, Axis, as_axes, new_axis
@@ -90,6 +90,11 @@ def placeholder(
 
     With no axes it is a scalar. Open axes take their lengths from the data.
     """
+    if isinstance(dtype, (list, tuple, Axis, Axes)):
+        raise ArgumentError(
+            f"placeholder at {describe(user_site())}: {_summary(dtype)} stands where the dtype "
+            'does; write geon.placeholder(axes, dtype, name="x")'
+        )
     let_xarray_defer()
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     leaf = make_leaf(PLACEHOLDER, as_axes(axes), as_dtype(dtype), info)
@@ -126,6 +131,12 @@ def variable(
     initial tensor or of labelled data, or is a scalar. The dtype is float32 unless given, or that
     of the initial tensor or array.
     """
+    if isinstance(axes, (np.ndarray, np.generic)):
+        raise AxisError(
+            f"Variable at {describe(user_site())}: {_summary(axes)} stands where the axes do; a "
+            "first value is given as initial_value=, for example "
+            "geon.Variable(axes, initial_value=...)"
+        )
     if dtype is not None and not isinstance(dtype, (str, type, np.dtype)):
         raise DTypeError(
             f"Variable at {describe(user_site())}: {_summary(dtype)} stands where the dtype does; "

@@ -86,6 +86,12 @@ def _equality(name: str) -> Callable[[Any, object], Any]:
     return method
 
 
+CHOICES = (
+    "geon.where(condition, a, b) chooses by element, &, | and ~ join conditions, and "
+    "geon.maximum(a, b) takes the larger"
+)
+
+
 class TensorOperators:
     """What Python syntax means for a symbolic tensor: each operator builds an op."""
 
@@ -168,11 +174,12 @@ class TensorOperators:
 
     def __bool__(self) -> NoReturn:
         op: Any = self
-        cure = "geon.where(condition, a, b) chooses by element"
+        cure = CHOICES
         if op.primitive.name in ("equal", "not_equal"):
             cure = (
                 f"{IDENTITY}; whether all values are equal is computed: "
-                f"transformer.computation(geon.all(x == y), ...); {cure}"
+                "transformer.computation(geon.all(x == y), ...); "
+                "geon.where(condition, a, b) chooses by element"
             )
         self._refuse_value("has no truth value", cure)
 
@@ -186,7 +193,8 @@ class TensorOperators:
         self._refuse_value("cannot be searched", "geon.any(x == value) tells")
 
     def __float__(self) -> NoReturn:
-        self._refuse_value("is no number", self._computed())
+        cure = f"geon.sqrt and the like take the place of math.sqrt, or {self._computed()}"
+        self._refuse_value("is no number", cure)
 
     def __int__(self) -> NoReturn:
         self._refuse_value("is no number", self._computed())

@@ -19,6 +19,7 @@ from .axes import Axes, as_axes
 from .constants import as_tensor, constant_value
 from .dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind, named_dtype
 from .elementwise import cast, less
+from .familiar import STREAMS, missing_member
 from .keywords import explained
 from .leaves import variable
 from .logic import bitwise_and
@@ -106,6 +107,11 @@ class Random:
         self._drawn = 0
         self._counter: Leaf | None = None
         self._lock = threading.RLock()
+
+    if not TYPE_CHECKING:  # a checker knows what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_member(self, name, STREAMS)
 
     def __repr__(self) -> str:
         return f"Random({self.seed}, name={self.name!r})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..op_graph.accepted import FeedLike, Lengths, Results
 from ..op_graph.coordinates import coordinates_of
 from ..op_graph.default_lengths import default_lengths, default_origin
 from ..op_graph.effects import without_follows
+from ..op_graph.familiar import TRANSFORMERS, missing_member
 from ..op_graph.keywords import explained
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .choosing import transformer_class
@@ -44,6 +45,7 @@ class Transformer:
 
     target: Target
 
+    @explained
     def __init__(self) -> None:
         if not hasattr(self, "target"):
             raise UnavailableError(
@@ -163,6 +165,11 @@ class Transformer:
         )
 
     # Computations -------------------------------------------------------------------------------
+
+    if not TYPE_CHECKING:  # a checker knows what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_member(self, name, TRANSFORMERS)
 
     @explained
     def computation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import (
     ArgumentError,
@@ -15,6 +15,7 @@ from ..errors import (
     SizeError,
 )
 from ..op_graph.accepted import FeedLike, Lengths, Results
+from ..op_graph.familiar import COMPUTATIONS, missing_member
 from ..op_graph.functional import Functional
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
@@ -346,6 +347,11 @@ class Computation:
             f"{self!r} cannot be copied or pickled: it is tied to a transformer's memory; call "
             "transformer.computation again, or keep the graph with dumps and geon.loads"
         )
+
+    if not TYPE_CHECKING:  # a checker knows what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_member(self, name, COMPUTATIONS)
 
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.results))

@@ -166,8 +166,9 @@ def _placeholder(given: Any) -> Leaf:
     leaf = without_follows(given) if isinstance(given, Op) else given
     if not isinstance(leaf, Leaf) or leaf.info.stored:
         raise ArgumentError(
-            f"computation takes placeholders after the results, not {leaf!r}; several results are "
-            "one list, and variables are read without being listed"
+            f"computation takes placeholders after the results, not {leaf!r}; give one after "
+            "another, computation(results, x, y): several results are one list, and variables are "
+            "read without being listed"
         )
     return leaf
 

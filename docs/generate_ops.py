@@ -36,7 +36,8 @@ derivative is zero, it is zero by decision, as that of a rounding; a primitive t
 `DerivativeError`. [Axes](axes.md#the-order-of-axes) says the order of axes of every result.
 """
 CLASSES = (
-    "Axis", "Axes", "Op", "Tensor", "Random", "Transformer", "NativeTransformer", "Computation"
+    "Axis", "Axes", "Op", "Tensor", "Window", "Random", "Transformer", "NativeTransformer",
+    "Computation",
 )  # fmt: skip
 GROUP_OF_CLASSES = "Classes"
 DTYPES = (
@@ -105,6 +106,11 @@ def public() -> dict[str, Any]:
     return dict(sorted(found.values(), key=lambda pair: pair[0].lower()))
 
 
+def page(name: str) -> str:
+    """The file name of a page: that of a class also differs where case does not count."""
+    return f"class-{name}.md" if name in CLASSES else f"{name}.md"
+
+
 def aliases(name: str, value: Any) -> list[str]:
     """The other public names of a function."""
     import geon
@@ -169,7 +175,7 @@ def linked(text: str, names: Iterable[str], own: str) -> str:
     def link(match: re.Match[str]) -> str:
         word = match[1]
         name = word.removeprefix("geon.")
-        return f"[`{word}`]({name}.md)" if name in pages and name != own else f"`{word}`"
+        return f"[`{word}`]({page(name)})" if name in pages and name != own else f"`{word}`"
 
     return re.sub(r"``(.+?)``", link, text, flags=re.DOTALL)
 
@@ -359,7 +365,7 @@ def listed() -> str:
             shown = name if name in CLASSES else call(f"geon.{name}", pages[name])
             gives = sentence(pages[name].__doc__)
             gives += "".join(f" Also `geon.{also}`." for also in aliases(name, pages[name]))
-            rows.append((f"[`{shown}`](ops/{name}.md)", gives))
+            rows.append((f"[`{shown}`](ops/{page(name)})", gives))
         sections.append(
             table(group, ("call" if group != GROUP_OF_CLASSES else "class", "gives"), rows)
         )
@@ -370,6 +376,9 @@ def files() -> dict[Path, str]:
     """Every file of the reference and what it has to say."""
     pages, found = public(), examples()
     unknown = found.keys() - pages.keys()
+    lacking = [name for name in pages if name not in found and name not in CLASSES]
+    if lacking:
+        raise ValueError(f"docs/examples has no cell '# %% NAME' of {', '.join(lacking)}")
     if unknown:
         raise ValueError(f"there are examples of what is not public: {sorted(unknown)}")
     texts = {DOCS / "ops.md": listed()}
@@ -378,14 +387,15 @@ def files() -> dict[Path, str]:
             text = class_page(name, value, found.get(name), pages)
         else:
             text = function_page(name, value, found[name], pages)
-        texts[DOCS / "ops" / f"{name}.md"] = text
+        texts[DOCS / "ops" / page(name)] = text
     return texts
 
 
 def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
     """Put the pages of functions below the list of ops."""
     sections = [
-        {group: [{name: f"ops/{name}.md"} for name in names]} for group, names in groups().items()
+        {group: [{name: f"ops/{page(name)}"} for name in names]}
+        for group, names in groups().items()
     ]
     nav = config["nav"]
     at = nav.index({"Ops": "ops.md"})

@@ -71,6 +71,7 @@ from .op_graph.composites import (
 )
 from .op_graph.constants import constant
 from .op_graph.contraction import contract, dot
+from .op_graph.convolutions import convolution, transposed_convolution
 from .op_graph.custom import custom_deriv
 from .op_graph.default_lengths import lengths
 from .op_graph.deriv import deriv, hvp, jvp, vjp
@@ -153,8 +154,11 @@ from .op_graph.movement import (
 from .op_graph.op_graph import ComputationOp, Op, Tensor, VoidOp, find
 from .op_graph.operators import SYNTAX as _SYNTAX
 from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
+from .op_graph.pooling import average_pool, lp_pool, max_pool
 from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
+from .op_graph.regions.scan import scan
+from .op_graph.resizing import diagonal, resize, roll
 from .op_graph.slicing import update
 from .op_graph.special import (
     digamma,
@@ -182,6 +186,7 @@ from .op_graph.trigonometry import (
     tan,
     tanh,
 )
+from .op_graph.windows import Window, window
 from .version import __version__
 
 if _TYPE_CHECKING:
@@ -198,29 +203,29 @@ if _TYPE_CHECKING:
         "ArgumentError", "AssignError", "Axes", "Axis", "AxisError", "CheckpointError",
         "ClosedError", "Computation", "ComputationOp", "DTypeError", "DerivativeError",
         "DeviceError", "DeviceMemoryError", "DumpError", "FeedError", "GeonError", "GuardError",
-        "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer",
-        "NonFiniteError", "NumPyTransformer", "Op", "OrderError", "PlanError", "Random",
-        "RewriteError", "SetItem", "SizeError", "SymbolicError", "Tensor", "Transformer",
-        "UnavailableError", "Variable", "VoidOp", "absolute", "acos", "acosh", "add", "all",
-        "any", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "atan", "atan2",
-        "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
-        "cast", "cast_axes", "ceil", "clip", "concat", "constant", "contract", "cos",
+        "IncompleteError", "IndexRangeError", "L2_norm", "NativeTransformer", "NonFiniteError",
+        "NumPyTransformer", "Op", "OrderError", "PlanError", "Random", "RewriteError", "SetItem",
+        "SizeError", "SymbolicError", "Tensor", "Transformer", "UnavailableError", "Variable",
+        "VoidOp", "Window", "absolute", "acos", "acosh", "add", "all", "any", "argmax", "argmin",
+        "argsort", "asin", "asinh", "assign", "atan", "atan2", "atanh", "average_pool",
+        "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "cast",
+        "cast_axes", "ceil", "clip", "concat", "constant", "contract", "convolution", "cos",
         "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod", "cumsum",
-        "custom_deriv", "deriv", "digamma", "divide", "doall", "dot", "dumps", "elu",
-        "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
-        "flatten", "flip", "floor", "floordivide", "gather", "gelu", "greater",
-        "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf",
-        "isnan", "jacobian", "jvp", "leaky_relu", "left_shift", "lengths", "less",
-        "less_equal", "lgamma", "loads", "log", "log1p", "log_ndtr", "log_softmax",
-        "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp",
-        "make_transformer", "max", "maximum", "mean", "min", "minimum", "mod", "multiply",
-        "ndtr", "negative", "not_equal", "onehot", "outer", "pad", "persistent_tensor",
-        "placeholder", "polygamma", "power", "print", "prod", "reciprocal", "relu",
-        "rename", "reorder", "right_shift", "round", "rsqrt", "scatter", "sequential",
-        "sigmoid", "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt",
-        "square", "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum",
-        "take_along", "tan", "tanh", "temporary_tensor", "tensor_size", "text", "top_k",
-        "trunc", "unflatten", "update", "variable", "variance", "vjp", "where",
+        "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot", "dumps", "elu",
+        "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find", "flatten",
+        "flip", "floor", "floordivide", "gather", "gelu", "greater", "greater_equal", "hessian",
+        "hvp", "interpolation", "iota", "isfinite", "isinf", "isnan", "jacobian", "jvp",
+        "leaky_relu", "left_shift", "lengths", "less", "less_equal", "lgamma", "loads", "log",
+        "log1p", "log_ndtr", "log_softmax", "logical_and", "logical_not", "logical_or",
+        "logical_xor", "logsumexp", "lp_pool", "make_transformer", "max", "max_pool", "maximum",
+        "mean", "min", "minimum", "mod", "multiply", "ndtr", "negative", "not_equal", "onehot",
+        "outer", "pad", "persistent_tensor", "placeholder", "polygamma", "power", "print", "prod",
+        "reciprocal", "relu", "rename", "reorder", "resize", "right_shift", "roll", "round",
+        "rsqrt", "scan", "scatter", "sequential", "sigmoid", "sign", "silu", "sin", "sinh",
+        "softmax", "softplus", "sort", "sqrt", "square", "squared_L2", "stack", "std",
+        "stop_gradient", "subtract", "sum", "take_along", "tan", "tanh", "temporary_tensor",
+        "tensor_size", "text", "top_k", "transposed_convolution", "trunc", "unflatten", "update",
+        "variable", "variance", "vjp", "where", "window",
     ]  # fmt: skip
 
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())

@@ -140,6 +140,19 @@ SHARE = (draw((3,), 0.1, 0.9, 6), (A,))
 TRUTH = (draw((3, 4), 0.1, 0.9, 5), (A, B))
 
 
+def shown(x):
+    """The windows of three along the last axis."""
+    return np.stack([x[:, k : x.shape[1] - 2 + k] for k in range(3)], 2)
+
+
+def convolved(x, y):
+    return geon.convolution(x, y, {B: R3})
+
+
+R3 = geon.Axis("R", 3)
+Y3 = (draw((3,), seed=7), (R3,))
+
+
 def gelu_tanh(x):
     c = mpmath.sqrt(2 / mpmath.pi)
     return x * (1 + mp_tanh(c * (x + mpmath.mpf(0.044715) * x**3))) / 2
@@ -232,6 +245,57 @@ CASES |= {
             (X2, Y1),
         ),
     ],
+    # Windows.
+    "window": [
+        Case(lambda x: geon.window(x, {B: R3}), shown, (X2,)),
+        Case(
+            lambda x, w: geon.window(x, {A: geon.Window(R3, 2, pad=1)}, w),
+            lambda x, w: np.moveaxis(shown(np.pad(x.T, ((0, 0), (1, 1)), constant_values=w)), 0, 1)[
+                ::2
+            ],
+            (X2, W),
+        ),
+    ],
+    "convolution": [Case(convolved, lambda x, y: shown(x) @ y, (X2, Y3))],
+    "transposed_convolution": [
+        Case(
+            lambda x, y: geon.transposed_convolution(x, y, {B: R3}),
+            lambda x, y: np.array([np.convolve(row, y) for row in x]),
+            (X2, Y3),
+        )
+    ],
+    "max_pool": [Case(lambda x: geon.max_pool(x, {B: 3}), lambda x: shown(x).max(2), (X2,))],
+    "average_pool": [
+        Case(lambda x: geon.average_pool(x, {B: 3}), lambda x: shown(x).sum(2) / 3, (X2,)),
+        Case(
+            lambda x: geon.average_pool(x, {B: geon.Window(3, pad=1)}),
+            lambda x: shown(np.pad(x, ((0, 0), (1, 1)))).sum(2) / np.array([2, 3, 3, 2]),
+            (X2,),
+        ),
+    ],
+    "lp_pool": [
+        Case(lambda x: geon.lp_pool(x, {B: 3}), lambda x: mp_sqrt((shown(x) ** 2).sum(2)), (X2,))
+    ],
+    "resize": [
+        Case(
+            lambda x: geon.resize(x, {B: 7}, align="corners"),
+            lambda x: np.stack([x, (x + np.roll(x, -1, 1)) / 2], 2).reshape(3, 8)[:, :7],
+            (X2,),
+        ),
+        Case(
+            lambda x: geon.resize(x, {B: 8}, "nearest"),
+            lambda x: np.repeat(x, 2, 1),
+            (X2,),
+        ),
+    ],
+    "roll": [Case(lambda x: geon.roll(x, {B: 1}), lambda x: np.roll(x, 1, 1), (X2,))],
+    "diagonal": [
+        Case(
+            lambda x: geon.diagonal(x[:, :3], [A, B]),
+            lambda x: x[[0, 1, 2], [0, 1, 2]],
+            (X2,),
+        )
+    ],
     # Reductions and ordered work.
     "sum": [Case(lambda x: geon.sum(x, B), lambda x: x.sum(1), (X2,))],
     "prod": [Case(lambda x: geon.prod(x, B), lambda x: x.prod(1), (X2,))],
@@ -243,6 +307,19 @@ CASES |= {
     "argmin": [Case(lambda x: geon.argmin(x, B), lambda x: x.argmin(1), (X2,), exact=True)],
     "cumsum": [Case(lambda x: geon.cumsum(x, B), lambda x: running(x, np.add), (X2,))],
     "cumprod": [Case(lambda x: geon.cumprod(x, B), lambda x: running(x, np.multiply), (X2,))],
+    "scan": [
+        Case(
+            lambda x: geon.scan(
+                lambda c, each: (c + each, c + each),
+                geon.cast(geon.broadcast(0.0, [A]), x.dtype),
+                x,
+                over=B,
+            )[1],
+            lambda x: running(x, np.add).T,
+            (X2,),
+            strong=(0,),
+        )
+    ],
     "sort": [Case(lambda x: geon.sort(x, B), lambda x: np.sort(x, 1), (X2,))],
     "argsort": [Case(lambda x: geon.argsort(x, B), lambda x: np.argsort(x, 1), (X2,), exact=True)],
     "top_k": [

@@ -156,6 +156,42 @@ def pad(b):
     b.moved(geon.pad(x.op, widths, mode, value), x, bound=1.0)
 
 
+def window(b):
+    """Windows along an axis, inside it or beyond it, which may be summed again."""
+    x = b.pick(lambda v: len(v.axes) and len(v.axes) < 4 and v.kind != "b")
+    if x is None:
+        return
+    axis = b.choice(x.axes)
+    size, dilation = b.integer(1, 3), b.integer(1, 2)
+    pad = b.integer(0, 2), b.integer(0, 2)
+    if b.least(axis) + sum(pad) < (size - 1) * dilation + 1:
+        return
+    spec = geon.Window(b.new_axis(size), b.integer(1, 3), dilation, pad)
+    made = b.moved(geon.window(x.op, {axis: spec}, value=b.integer(0, 1)), x, bound=1.0)
+    if made is not None and x.kind == "f" and b.flag():
+        total = geon.sum(made.op, spec.axis)
+        b.rounded(total, size * made.bound, size * made.error, 2 * size, made.smooth)
+
+
+def diagonal(b):
+    """The diagonal of two axes of one length."""
+    x = b.pick(lambda v: len({a.expression for a in v.axes}) < len(v.axes))
+    if x is None:
+        return
+    first = b.choice(x.axes)
+    same = [a for a in x.axes if a.expression == first.expression and a is not first]
+    if same:
+        b.moved(geon.diagonal(x.op, [first, b.choice(same)]), x)
+
+
+def roll(b):
+    x = b.pick(lambda v: len(v.axes))
+    if x is not None:
+        axis = b.choice(x.axes)
+        least = b.least(axis)
+        b.moved(geon.roll(x.op, {axis: b.integer(-least, least)}), x)
+
+
 # Elements by position ---------------------------------------------------------------------------
 
 

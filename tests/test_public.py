@@ -30,6 +30,7 @@ scatter assign SetItem doall sequential print
 mean variance std logsumexp softmax log_softmax cross_entropy_binary cross_entropy_multi squared_L2
 L2_norm clip relu leaky_relu elu softplus gelu silu onehot outer tensor_size take_along
 interpolation contract
+window Window convolution transposed_convolution max_pool average_pool lp_pool resize roll diagonal
 deriv jvp vjp hvp custom_deriv dumps loads make_transformer NumPyTransformer
 """.split()
 

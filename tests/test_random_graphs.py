@@ -25,7 +25,8 @@ from .random_graphs import Case, graphs
 FAILURES = Path(__file__).parents[1] / ".hypothesis" / "failed-graphs"
 
 MOVEMENT = [moves.reorder, moves.broadcast, moves.rename, moves.flip, moves.flatten, moves.take,
-            moves.update, moves.concat, moves.stack, moves.pad]  # fmt: skip
+            moves.update, moves.concat, moves.stack, moves.pad, moves.window, moves.window,
+            moves.diagonal, moves.roll]  # fmt: skip
 ARITHMETIC = [*[steps.elementwise] * 6, steps.with_number, steps.cast, steps.polygamma]
 SUMS = [steps.reduction, steps.contraction, moves.running, moves.parts]
 POSITIONS = [moves.gather, moves.scatter, moves.order, moves.take, moves.update]

@@ -54,3 +54,11 @@ refused(lambda: geon.stack([x, n], geon.Axis("C")))
 show(geon.pad(n, {B: (1, 2)}))
 show(geon.pad(x, {A: 1, B: 1}, mode="reflect"))
 refused(lambda: geon.pad(x, {"B": -1}))
+
+# %% roll
+show(geon.roll(x, {B: 1}))
+refused(lambda: geon.roll(x, {"Z": 1}))
+
+# %% diagonal
+show(geon.diagonal(geon.dot(x, x.rename({A: A.prime})), [A, A.prime]))
+refused(lambda: geon.diagonal(x, [A]))

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .attributes import with_lengths
-from .building import building
+from .body import Body
+from .building import building, current
 from .copies import copy_leaf, copy_op
 from .interning import OwnTable
 from .leaves import LENGTH, length_value
@@ -42,7 +43,7 @@ def adopt(
     ``lengths`` decide is gone: whoever gives them checks it before.
     """
     made: dict[Op, Op] = {}
-    with building(own) as current:
+    with building(own):
         for op in post_order(roots):
             current.site = op._site
             made[op] = _adopted(op, tuple([made[arg] for arg in op.args]), notes.get(op), lengths)
@@ -51,15 +52,26 @@ def adopt(
 
 def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping[str, int]) -> Op:
     axes, attrs, guards = op.axes, op.attrs, op.guards
+    if op.bodies:
+        attrs = tuple([_adopted_body(v, lengths) if isinstance(v, Body) else v for v in attrs])
     if lengths:
         axes = bound(op.axes, lengths)
-        attrs = tuple([bound(value, lengths) for value in op.attrs])
+        attrs = tuple([bound(value, lengths) for value in attrs])
         guards = bound_guards(op.guards, lengths)
     if isinstance(op, Leaf):
         return op if axes is op.axes else copy_leaf(op, axes)
     if op.primitive is LENGTH and isinstance(attrs[0], int):
         return length_value(attrs[0])
     return copy_op(op, args, attrs, axes, guards, notes)
+
+
+def _adopted_body(body: Body, lengths: Mapping[str, int]) -> Body:
+    """The copy of a body, its ops with the names and lines that they have."""
+    assert current.own is not None
+    roots = (*body.parameters, *body.results)
+    made: Any = adopt(roots, notes_of(roots), current.own, lengths)
+    given, results = (tuple([made[op] for op in ops]) for ops in (body.parameters, body.results))
+    return Body(given, results)
 
 
 def bound(value: Any, lengths: Mapping[str, int]) -> Any:

@@ -46,6 +46,11 @@ def is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
+def is_step(value: Any) -> bool:
+    """Whether ``value`` is an integer of at least 1."""
+    return type(value) is int and value >= 1
+
+
 def is_length(value: Any) -> bool:
     """Whether ``value`` is a length: an integer or an expression."""
     return type(value) is int or isinstance(value, Length)

@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import DumpError
 from .attributes import Frozen
 from .axes import Axes, Axis
+from .body import Body
 from .constants import CONSTANT
 from .dtypes import DType
 from .dump_values import write_axes, write_axis, write_length
@@ -46,10 +47,13 @@ def canonical(results: Iterable[Op | None]) -> tuple[str, list[Leaf], list[Froze
             args = op.args
             if op.primitive.name == "custom":
                 args = args[:1]
-            for arg in args:
+            below = args
+            for body in op.bodies:
+                below += (*body.parameters, *body.results)
+            for arg in below:
                 if arg not in number:
                     stack.append(op)
-                    stack += args[::-1]
+                    stack += below[::-1]
                     break
             else:
                 write(op, args)
@@ -138,6 +142,12 @@ class _Text:
             return f"({','.join([self._value(part) for part in value])})"
         if kind is Axes:
             return self.axes(value)
+        if kind is Body:
+            given, made = (
+                " ".join([str(self.number[op]) for op in ops])
+                for ops in (value.parameters, value.results)
+            )
+            return f"B({given};{made})"
         if kind is Length:
             found = self._lengths.get(value)
             if found is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .axes import Axes
+from .body import Body
 from .dtypes import DType
 from .nodes import Notes, carry_lines, carry_notes
 from .op_graph import Guard, Leaf, Op, OpT, insert, intern, make_leaf, new_op, put_notes, same_ops
@@ -34,6 +36,21 @@ def with_args(
         guards=op.guards,
         arranged=arranged,
         site=op._site,
+    )
+
+
+def with_bodies(op: OpT, bodies: Sequence[Body], args: tuple[Op, ...] | None = None) -> OpT:
+    """The same region with other bodies, of as many parameters unless other ``args`` are given.
+
+    It is made where ``op`` was.
+    """
+    given = iter(bodies)
+    attrs = tuple([next(given) if isinstance(v, Body) else v for v in op.attrs])
+    args = op.args if args is None else args
+    if attrs == op.attrs and same_ops(args, op.args):
+        return op
+    return intern(
+        type(op), op.primitive, args, attrs, op.axes, op.dtype, guards=op.guards, site=op._site
     )
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DumpError
 from .arrays import array_of
 from .axes import Axes, Axis
+from .body import Body
 from .canonical import canonical, graph_hash
 from .dump_values import FORMAT, integer, write_array, write_axes, write_length, write_value
 from .keywords import explained
@@ -113,7 +114,7 @@ class _Writer:
             op = stack.pop()
             if op in self.lines_of:
                 continue
-            below = (*op.args, *_first_values(op)) if isinstance(op, Leaf) else op.args
+            below = (*op.args, *_further(op))
             missing = [arg for arg in below if arg not in self.lines_of]
             if not missing:
                 self._write_op(op)
@@ -153,9 +154,17 @@ class _Writer:
                 "holds; dump the graph after its derivative is taken and it is simplified"
             )
         try:
-            return [write_value(value) for value in op.attrs]
+            return [
+                self._body(value) if isinstance(value, Body) else write_value(value)
+                for value in op.attrs
+            ]
         except DumpError as error:
             raise DumpError(f"{op} (made at {op.file_info}): {error}") from None
+
+    def _body(self, body: Body) -> list[Any]:
+        """``["body", [lines of parameters], [lines of results]]``."""
+        parts = (body.parameters, body.results)
+        return ["body", *[[self.lines_of[op] for op in ops] for ops in parts]]
 
     def _leaf(self, leaf: Leaf, extra: dict[str, Any]) -> None:
         info = leaf.info
@@ -186,6 +195,13 @@ class _Writer:
         if found is None:
             found = self._sites[site] = [*resolve(site), site[2]]
         extra["at"] = found
+
+
+def _further(op: Op) -> tuple[Op, ...]:
+    """The ops that an op's line refers to beside its arguments."""
+    if isinstance(op, Leaf):
+        return _first_values(op)
+    return tuple([each for body in op.bodies for each in (*body.parameters, *body.results)])
 
 
 def _first_values(leaf: Leaf) -> tuple[Op, ...]:

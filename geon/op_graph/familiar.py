@@ -41,7 +41,7 @@ FUNCTIONS = {
     "compile": "transformer.computation(results, *placeholders)",
     "concatenate": "geon.concat([x, y], A)",
     "cond": "geon.where(condition, x, y)",
-    "convolve": "sums of slices, or geon.dot over an axis of windows",
+    "convolve": "geon.convolution",
     "cross_entropy": "geon.cross_entropy_multi(geon.softmax(scores, A), wanted)",
     "device_put": "transformer.set(variable, array)",
     "diff": "x[{A: slice(1, None)}] - x[{A: slice(None, -1)}], under one axis name",

@@ -7,15 +7,19 @@ no plan, no in-place work.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError
 from .attributes import with_lengths
+from .axes import Axes
+from .body import Body
+from .dtypes import DType
 from .moved import moved
 from .movement import aligned
-from .op_graph import Leaf, Op, post_order
+from .op_graph import Leaf, Op, RegionOp, post_order
 from .reduced import reduced
 from .registry import PRIMITIVES
 
@@ -39,6 +43,17 @@ class Bound:
 
     def __str__(self) -> str:
         return self.label
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoundRegion:
+    """A region whose own lengths are integers, not those in its bodies.
+
+    ``outcomes`` are the axes and dtypes of its results.
+    """
+
+    attrs: tuple[Any, ...]
+    outcomes: list[tuple[Axes, DType]]
 
 
 def bind(value: Any, lengths: Mapping[str, int]) -> Any:
@@ -84,7 +99,7 @@ def interpret(
     ``known`` has the array of each placeholder and variable, and of any other op that is not to be
     computed; ``lengths`` the integer of each open name.
     """
-    values: dict[Op, Array] = {}
+    values: dict[Op, Any] = {}  # of a region, the arrays of all its results
     bounds: dict[Op, Bound] = {}
     for op in post_order(roots):
         bound = bounds[op] = Bound(op, lengths, tuple(bounds[arg] for arg in op.args))
@@ -92,14 +107,34 @@ def interpret(
             values[op] = np.asarray(known[op], op.dtype)
         elif isinstance(op, Leaf):
             raise ArgumentError(f"{op} (made at {op.file_info}) has no value")
+        elif isinstance(op, RegionOp):
+            values[op] = results_of(op, [values[arg] for arg in op.args], lengths)
+        elif isinstance(op.args[0] if op.args else None, RegionOp):
+            values[op] = values[op.args[0]][op.attrs[0]]
         else:
             values[op] = evaluate(op, bound, [values[arg] for arg in op.args])
     return values
 
 
+def results_of(op: RegionOp, args: list[Array], lengths: Mapping[str, int]) -> list[Array]:
+    """The arrays of all results of a region."""
+    row = op.primitive
+    assert row.reference is not None and row.outcomes is not None
+
+    def run(body: Body, given: list[Array]) -> list[Array]:
+        found = interpret(body.results, dict(zip(body.parameters, given, strict=True)), lengths)
+        return [found[result] for result in body.results]
+
+    outcomes = [(bind(axes, lengths), dtype) for axes, dtype in row.outcomes(op.attrs)]
+    found = row.reference(BoundRegion(bind(op.attrs, lengths), outcomes), run, *args)
+    return [np.asarray(value, dtype) for value, (_, dtype) in zip(found, outcomes, strict=True)]
+
+
 def completeness() -> list[str]:
     """The rows that have neither a reference nor are storage: none in a correct registry."""
-    storage = ("placeholder", "variable", "assign", "doall", "sequential")
+    storage = (
+        "placeholder", "variable", "assign", "doall", "sequential", "parameter", "region_result",
+    )  # fmt: skip
     return [
         name
         for name, row in PRIMITIVES.items()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import DumpError, GeonError
 from .axes import Axes
+from .body import Body
 from .building import building, current
 from .copies import in_order
 from .dtypes import DType
@@ -32,15 +33,15 @@ from .leaves import PLACEHOLDER, VARIABLE
 from .legal import check
 from .op_graph import (
     VOID_DTYPE,
-    ComputationOp,
     Guard,
     Leaf,
     LeafInfo,
     Op,
     Tensor,
-    VoidOp,
+    class_of,
     intern,
     make_leaf,
+    post_order,
 )
 from .registry import Primitive
 from .sites import Site
@@ -172,7 +173,7 @@ class _Reader:
         args = tuple([self._at(number) for number in listed(arguments)])
         axes = read_axes(written_axes)
         dtype = VOID_DTYPE if written_dtype == VOID_DTYPE.name else read_dtype(written_dtype)
-        attrs = tuple([read_value(value) for value in listed(extra.get("attrs", []))])
+        attrs = tuple([self._attribute(value) for value in listed(extra.get("attrs", []))])
         guards = tuple([_read_guard(guard) for guard in listed(extra.get("guards", []))])
         weak = _flag(extra, "weak")
         current.site = _read_site(extra.get("at"))
@@ -186,6 +187,21 @@ class _Reader:
             op = _computed(primitive, args, attrs, axes, dtype, weak, guards)
         _read_notes(op, extra)
         return op
+
+    def _attribute(self, value: Any) -> Any:
+        """An attribute, which may be a body: its parameters and results are lines before."""
+        if type(value) is not list or value[:1] != ["body"]:
+            return read_value(value)
+        _, *written = listed(value, 3)
+        given, made = (tuple([self._tensor(number) for number in listed(w)]) for w in written)
+        for k, parameter in enumerate(given):
+            if parameter.primitive.name != "parameter" or parameter.attrs[0] != k:
+                refuse(f"parameter {k} of a body", str(parameter))
+        known: set[Op] = set(given)
+        for op in post_order(made, known):
+            if op._unique or op.primitive.name == "parameter":
+                refuse("a body with nothing free in it", str(op))
+        return Body(given, made)
 
     def _new_leaf(self, stored: bool, axes: Axes, dtype: DType, extra: dict[str, Any]) -> Leaf:
         trainable, persistent = _flag(extra, "trainable"), _flag(extra, "persistent")
@@ -215,7 +231,7 @@ def _computed(
 ) -> Op:
     check(primitive, args, attrs, axes, dtype, weak)
     op: Op = intern(
-        VoidOp if dtype is VOID_DTYPE else ComputationOp,
+        class_of(primitive, dtype),
         primitive,
         args,
         attrs,

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import DTypeError, SymbolicError
 from .axes import Axes
+from .body import Body
 from .building import current
 from .dtypes import DType
 from .familiar import is_missing
@@ -26,6 +27,7 @@ from .registry import Primitive
 from .sites import Site, user_site
 from .walks import Same as Same
 from .walks import among as among
+from .walks import deep_order as deep_order
 from .walks import find as find
 from .walks import post_order as post_order
 from .walks import same_ops as same_ops
@@ -108,6 +110,11 @@ class Op(Node):
         return ()
 
     @property
+    def bodies(self) -> tuple[Body, ...]:
+        """The bodies of a loop or branch, in order; none for others."""
+        return ()
+
+    @property
     def is_input(self) -> bool:
         """Whether values come in here: a placeholder (the mark ``in``)."""
         return self.primitive.name == "placeholder"
@@ -177,6 +184,20 @@ class VoidOp(Op):
             f"{self} (made at {self.file_info}) is run for its effect and has no elements to "
             f"compare\n{IDENTITY}"
         )
+
+
+class RegionOp(Op):
+    """A loop or branch: an op with bodies and several results, which has no value itself."""
+
+    __slots__ = ()
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """What it runs, each with nothing free in it."""
+        return tuple([value for value in self.attrs if isinstance(value, Body)])
+
+    def __str__(self) -> str:
+        return shown_name(self) or self.primitive.name
 
 
 def _brief(op: Op) -> str:
@@ -327,12 +348,19 @@ def make(
         return found
     assert row.infer is not None
     axes, dtype, inferred = row.infer(args, attrs)
-    cls = VoidOp if dtype is VOID_DTYPE else ComputationOp
+    cls = class_of(row, dtype)
     if weak is None:
         weak = row.gives_weak(args)
     effect = row.kind == "effect"
     guards = guards + inferred if guards else inferred
     return insert(key, new_op(cls, row, args, attrs, axes, dtype, weak, effect, guards, site))
+
+
+def class_of(row: Primitive, dtype: DType) -> type[Op]:
+    """The class of the ops of a row that give ``dtype``."""
+    if row.kind == "region":
+        return RegionOp
+    return VoidOp if dtype is VOID_DTYPE else ComputationOp
 
 
 def insert(key: tuple[Any, ...], op: OpT) -> OpT:
@@ -379,7 +407,7 @@ def new_op(
     guards: tuple[Guard, ...],
     site: Site | None = None,
 ) -> OpT:
-    """An op of these facts that no table knows: what ``insert`` takes."""
+    """An op that is yet to be put into a table."""
     op = _new(cls)
     _put_primitive(op, primitive)
     _put_args(op, args)

@@ -17,11 +17,11 @@ from ..errors import AxisError, DTypeError
 from . import reducers
 from .attributes import is_names
 from .axes import Axis
-from .constants import as_tensor
+from .constants import as_tensor, number
 from .dtypes import BOOL, INT64, DType, kind, sum_dtype
-from .elementwise import cast, equal, multiply
+from .elementwise import add, cast, equal, multiply, where
 from .keywords import explained
-from .leaves import length_value
+from .leaves import iota, length_value
 from .lengths import Length, product
 from .movement import broadcast, flatten, reorder
 from .op_graph import Guard, Op, Tensor, annotate, make
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .accepted import AxesLike, Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
+
+BYTE = 256  # elements whose positions a byte holds
 
 
 def positions(op: Op) -> tuple[int, ...]:
@@ -73,6 +75,20 @@ def _extreme_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     count = _reduce(SUM, hit, names)
     share = hit / broadcast(count, x.axes)
     return _reduce(SUM, multiply.apply(t, share), names)
+
+
+def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
+    """The tangent of the element that was found first, by its position among the reduced."""
+    x: Any = op.args[0]
+    names = op.attrs[0]
+    count = product(x.axes[name].expression for name in names)
+    dtype = "uint8" if isinstance(count, int) and count <= BYTE else "int64"
+    place: Any = 0
+    for name in names:
+        place = add.apply(place * length_value(x.axes[name].expression), iota(x.axes[name]))
+    found = broadcast(cast(_reduce(ARGMAX, x, names), dtype), x.axes)
+    hit = equal.apply(found, cast(place, dtype))
+    return _reduce(SUM, where.apply(hit, t, number(0, t.dtype)), names)
 
 
 def _prod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
@@ -170,6 +186,18 @@ MAX = Primitive(
     fits=(is_names,),
     arity=1,
     infer=reducing("max", own_dtype, empty=False),
+    reducer=reducers.MAX,
+)
+FIRST_MAX = Primitive(
+    "first_max",
+    "reduction",
+    "The largest element over axes; the first of those that tie has the derivative.",
+    reference=lambda op, x: np.max(x, axis=positions(op)),
+    linearise=_first_linearise,
+    attributes=("reduced",),
+    fits=(is_names,),
+    arity=1,
+    infer=reducing("first_max", own_dtype, empty=False),
     reducer=reducers.MAX,
 )
 MIN = Primitive(
@@ -278,7 +306,7 @@ def reduce(
     x = as_tensor(x)
     if row in (ANY, ALL):
         x = cast(x, BOOL)
-    elif row in (MAX, MIN) and kind(x.dtype) == "b":
+    elif row in (MAX, MIN, FIRST_MAX) and kind(x.dtype) == "b":
         raise DTypeError(f"{row.name} of the bool tensor {x}; use geon.any or geon.all")
     made = _reduce(row, x, reduced_names(x, what or row.name, reduction_axes, out_axes))
     if out_axes is not None:

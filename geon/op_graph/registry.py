@@ -26,6 +26,8 @@ KINDS = (
     "indexing",
     "effect",
     "call",
+    "region",
+    "part",
 )
 
 
@@ -84,6 +86,12 @@ class Primitive:
     ``raises`` may fail then. ``in_place`` are the positions of arguments whose memory the result
     may take on every target: each element is read before its place is written.
 
+    ``outcomes(attrs)`` of a region are the axes and dtype of each of its results; its ``reference``
+    is ``reference(op, run, *arrays)`` with the arrays of all results, where ``run(body, arrays)``
+    are the results of a body. Its ``vjp(given, op, wanted)`` takes the cotangents of its results,
+    None for zero, and tells those of the arguments that are wanted; its ``jvp(op, tangents)`` takes
+    those of its arguments and tells those of its results.
+
     ``further(attrs, axes)`` are the attributes of a row whose first argument has ``axes`` besides,
     last, where they are not the same ones; the arguments at the positions ``alike``, None for all,
     then have them too.
@@ -104,8 +112,8 @@ class Primitive:
     transpose: Callable[[Tensor, Op, int], Tensor | None] | None = None
     multilinear: bool = False
     linearise: Callable[[Op, int, Tensor], Tensor | None] | None = None
-    vjp: Callable[[Tensor, Op], Sequence[Tensor | None]] | None = None
-    jvp: Callable[[Op, list[int], dict[Op, Tensor]], Tensor | None] | None = None
+    vjp: Callable[..., Sequence[Tensor | None]] | None = None
+    jvp: Callable[..., Any] | None = None
     attributes: tuple[str, ...] = ()
     fits: tuple[Callable[[Any], bool], ...] = ()
     arity: int | None = None
@@ -121,6 +129,7 @@ class Primitive:
     acts: bool = False
     raises: bool = False
     in_place: tuple[int, ...] = ()
+    outcomes: Callable[[tuple[Any, ...]], Sequence[tuple[Axes, DType]]] | None = None
     further: Callable[[tuple[Any, ...], Axes], tuple[Any, ...]] | None = None
     alike: tuple[int, ...] | None = ()
     samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None

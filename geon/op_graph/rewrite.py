@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import RewriteError
+from .body import Body
 from .building import building, current
-from .copies import with_args
+from .copies import with_args, with_bodies
 from .interning import OwnTable
 from .nodes import carry_lines, carry_notes
 from .op_graph import Op, post_order
@@ -96,6 +98,9 @@ class _Driver:
             if args is not op.args:
                 new = with_args(op, args)
                 carry_lines(op, new)
+            if op.bodies:
+                new = with_bodies(new, [self.rewritten(body) for body in op.bodies])
+                carry_lines(op, new)
             if new.primitive.name in table:
                 current.site = op._site
                 new = self.fixed_point(new)
@@ -103,6 +108,11 @@ class _Driver:
             known[op] = new
             known.setdefault(new, new)
         return [known[root] for root in roots]
+
+    def rewritten(self, body: Body) -> Body:
+        """A body with every rule applied in it."""
+        made: tuple[Any, ...] = tuple(self.run(body.results))
+        return Body(body.parameters, made)
 
     def fixed_point(self, op: Op) -> Op:
         """What is left of ``op`` when no rule applies; ``RewriteError`` where that has no end."""

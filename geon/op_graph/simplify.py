@@ -178,7 +178,7 @@ def sum_of_negative(op: Op) -> Op | None:
     return over_axes(negative.apply(sum_over(tensor(inner.args[0]), op.attrs[0])), op)
 
 
-@simpler.on("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
+@simpler.on("sum", "prod", "max", "first_max", "min", "any", "all", "argmax", "argmin")
 def reduction_of_one(op: Op) -> Op | None:
     """A reduction over axes of length 1 is one without them; over no axis, it is its argument."""
     x, names = tensor(op.args[0]), op.attrs[0]

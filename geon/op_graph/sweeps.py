@@ -17,7 +17,7 @@ from .dtypes import FLOAT32, HALVES, kind, name_of
 from .elementwise import add, cast, multiply, negative
 from .leaves import placeholder
 from .movement import broadcast, sum_to
-from .op_graph import NO_AXES, Op, Tensor, post_order
+from .op_graph import NO_AXES, Op, RegionOp, Tensor, post_order
 from .sites import remarked
 from .weak import strengthen
 
@@ -31,26 +31,56 @@ def reverse_mode(
 
     Ops in ``known`` are taken as independent of the targets, so that nothing below is walked.
     """
-    order = post_order([y], known)
+    return cotangents({y: seed}, targets, known)
+
+
+def cotangents(
+    seeds: Mapping[Op, Tensor], targets: Sequence[Op], known: Set[Op] = frozenset()
+) -> dict[Op, Tensor]:
+    """The same of several ops together, from the cotangent of each in ``seeds``."""
+    order = post_order(seeds, known)
     wanted = set(targets)
     on_path: set[Op] = set()
     for op in order:
         if op in wanted or any(arg in on_path for arg in op.args):
             on_path.add(op)
-    parts: dict[Op, Tensor] = {y: seed}
+    parts: dict[Op, Tensor] = dict(seeds)
+    given: dict[Op, dict[int, Tensor]] = {}  # the cotangents of results of regions
     kept: dict[Op, Tensor] = {}
     with building() as current:
         for op in reversed(order):
             g = parts.pop(op, None)
-            if g is None or op not in on_path:
+            if (g is None and op not in given) or op not in on_path:
                 continue
-            if op in wanted:
-                kept[op] = g
             current.site = remarked(op._site, f"derivative of {op.primitive.name}")
-            for arg, part in _cotangents(op, g, on_path):
+            if g is None:
+                found = _cotangents_of_region(op, given.pop(op), on_path)
+            elif op.args and isinstance(op.args[0], RegionOp):
+                given.setdefault(op.args[0], {})[op.attrs[0]] = g
+                found = iter(())
+            else:
+                found = _cotangents(op, g, on_path)
+            if op in wanted and g is not None:
+                kept[op] = g
+            for arg, part in found:
                 total = parts.get(arg)
                 parts[arg] = part if total is None else add.apply(total, part)
     return kept
+
+
+def _cotangents_of_region(
+    op: Op, given: Mapping[int, Tensor], on_path: Set[Op]
+) -> Iterator[tuple[Op, Tensor]]:
+    """The cotangents of a region's arguments on the path, from those of its results."""
+    if op.primitive.vjp is None:
+        raise _missing(op)
+    assert op.primitive.outcomes is not None
+    count = len(op.primitive.outcomes(op.attrs))
+    wanted = [arg in on_path and kind(arg.dtype) == "f" for arg in op.args]
+    every = op.primitive.vjp([given.get(k) for k in range(count)], op, wanted)
+    for arg, part in zip(op.args, every, strict=True):
+        if part is not None and arg in on_path:
+            yield arg, part
 
 
 def _cotangents(op: Op, g: Tensor, on_path: set[Op]) -> Iterator[tuple[Op, Tensor]]:
@@ -157,9 +187,18 @@ def forward_mode(ys: Sequence[Op], tangents: Mapping[Op, Tensor]) -> dict[Op, Te
     found: dict[Op, Tensor] = dict(tangents)
     order = post_order(ys)
     needed = _needed(order, ys)
+    regions: dict[Op, Sequence[Tensor | None]] = {}  # the tangents of results
     with building() as current:
         for op in order:
+            if op in needed and isinstance(op, RegionOp) and any(a in found for a in op.args):
+                current.site = remarked(op._site, f"tangent of {op.primitive.name}")
+                regions[op] = _tangents_of_region(op, found)
             if op in found or op not in needed or kind(op.dtype) != "f":
+                continue
+            if op.args and op.args[0] in regions:
+                tangent = regions[op.args[0]][op.attrs[0]]
+                if tangent is not None:
+                    found[op] = tangent
                 continue
             moving = [i for i, arg in enumerate(op.args) if arg in found]
             if moving:
@@ -176,7 +215,7 @@ def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
     for op in reversed(order):
         if op in needed:
             row = op.primitive
-            if row.vjp is not None:
+            if row.vjp is not None and not isinstance(op, RegionOp):
                 needed.update(op.args[1:])
             elif row.partials is not None:
                 pairs = zip(op.args, row.partials, strict=True)
@@ -186,10 +225,19 @@ def _needed(order: Sequence[Op], ys: Iterable[Op]) -> set[Op]:
     return needed
 
 
+def _tangents_of_region(op: Op, found: Mapping[Op, Tensor]) -> Sequence[Tensor | None]:
+    """The tangents of a region's results, None for zero."""
+    if op.primitive.jvp is None:
+        raise _missing(op)
+    made: Sequence[Tensor | None] = op.primitive.jvp(op, [found.get(arg) for arg in op.args])
+    return made
+
+
 def _tangent(op: Op, moving: list[int], found: dict[Op, Tensor]) -> Tensor | None:
     row = op.primitive
     if row.jvp is not None:
-        return row.jvp(op, moving, found)
+        pushed: Tensor | None = row.jvp(op, moving, found)
+        return pushed
     if row.partials is not None:
         return _sum(
             _times_partial(op, i, row.partials[i], broadcast(found[op.args[i]], op.axes))

@@ -63,6 +63,24 @@ def post_order(roots: Iterable[Op], known: Set[Op] | Mapping[Op, object] = froze
     return order
 
 
+def deep_order(roots: Iterable[Op]) -> list[Op]:
+    """As ``post_order``, with the ops in bodies of regions, each before the region."""
+    order: dict[Op, None] = {}
+    waiting = [iter(post_order(roots))]
+    while waiting:
+        op = next(waiting[-1], None)
+        if op is None:
+            waiting.pop()
+            continue
+        inner = [root for body in op.bodies for root in body.results if root not in order]
+        if inner and op not in order:
+            # It comes again once all in its bodies is there.
+            waiting += [iter([op]), iter(post_order(inner, order))]
+            continue
+        order[op] = None
+    return list(order)
+
+
 def storage_leaves(*roots: Op) -> list[Leaf]:
     """The placeholders and variables the roots depend on, in order of first use."""
     return [op for op in post_order(roots) if op._unique]  # type: ignore[misc]  # these are leaves

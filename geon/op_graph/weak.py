@@ -213,6 +213,11 @@ def in_dtype(x: Tensor, dtype: DType) -> Tensor:
     return strengthen(x, dtype, x.weak)
 
 
+def like(x: Tensor, other: Tensor) -> Tensor:
+    """``x``, which is strong, in the dtype of ``other``, and as weak as that."""
+    return _cast(x, other.dtype, other.weak)
+
+
 def exact(x: Tensor) -> Tensor:
     """``x``, weak floats in float64: for what reads values and does not pass their dtype on."""
     return strengthen(x, exact_dtype(x.dtype)) if x.weak else x

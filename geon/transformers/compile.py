@@ -66,7 +66,7 @@ class Stages:
         made: Schedule = self.once(
             "schedule",
             lambda: schedule(
-                lay_out(self.program, target, self.request.own),
+                lay_out(self.program, target, self.request.own, self.request.check),
                 target,
                 self.request.own,
                 self.request.check,

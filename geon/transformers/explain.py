@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 
 from ..errors import ArgumentError
@@ -41,22 +42,35 @@ def explain(stages: Stages, stage: str, threads: int) -> str:
 
 
 def listing(roots: Iterable[Op]) -> str:
-    """One line for each op, arguments before users: number, expression, axes, dtype, place."""
+    """One line for each op, arguments before users: number, expression, axes, dtype, place.
+
+    Below a region are the lines of its bodies, and what each gives.
+    """
+    return "\n".join(_listed(roots)[0])
+
+
+def _listed(roots: Iterable[Op]) -> tuple[list[str], dict[Op, str]]:
+    """The lines of a listing, and what each op is called there."""
     numbers: dict[Op, str] = {}
     lines: list[str] = []
+    count = itertools.count()
     for op in post_order(roots):
         number = _number(op)
         if number is not None:
             numbers[op] = number
             continue
-        numbers[op] = f"%{len(lines)}"
+        numbers[op] = f"%{next(count)}"
         args = ", ".join(numbers[arg] for arg in op.args)
         name = f" {shown_name(op)!r}" if op.name else ""
         lines.append(
             f"{numbers[op]} = {op.primitive.name}({args}){name} {op.axes} {op.dtype.name}"
             f"  {op.file_info}"
         )
-    return "\n".join(lines)
+        for body in op.bodies:
+            inner, called = _listed([*body.parameters, *body.results])
+            given = ", ".join([called[result] for result in body.results])
+            lines += [f"    {line}" for line in [*inner, f"gives {given}"]]
+    return lines, numbers
 
 
 def _schedule(stages: Stages, threads: int) -> str:

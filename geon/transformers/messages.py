@@ -58,7 +58,7 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
     """
     if isinstance(error, NonFiniteError) and getattr(error, "kernel", None) is not None:
         kernel = error.kernel  # type: ignore[attr-defined]  # a kernel that checked its result
-        op = stages.plan.schedule.kernels[kernel].op
+        op = stages.plan.kernel_at(kernel).op
         blamed = "" if fed is None else not_finite(op, stages, fed)
         if blamed:
             return NonFiniteError(f"{blamed}: feed finite ones\n  {described(op)}: {error}")
@@ -68,7 +68,7 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
         return with_largest(error, stages.plan)
     if isinstance(error, DeviceError) and error.lost:
         return with_kernels(error, stages.plan)
-    return explained(error, lambda kernel: described(stages.plan.schedule.kernels[kernel].op))
+    return explained(error, lambda kernel: described(stages.plan.kernel_at(kernel).op))
 
 
 def not_finite(op: Op, stages: Stages, fed: Sequence[Any]) -> str:
@@ -117,7 +117,7 @@ def with_kernels(error: DeviceError, plan: Plan) -> DeviceError:
     """An error of a device that failed, with the kernel that did, or those that may have."""
     kernels = plan.schedule.kernels
     if error.kernel is not None:
-        made = type(error)(f"{described(kernels[error.kernel].op)}: {error}")
+        made = type(error)(f"{described(plan.kernel_at(error.kernel).op)}: {error}")
     else:
         lines = [f"    {described(kernel.op)}" for kernel in kernels[:KERNELS_SHOWN]]
         if len(kernels) > KERNELS_SHOWN:

@@ -31,7 +31,8 @@ ROUNDED_ONCE = frozenset(
     " floor ceil round trunc sign copy stop_gradient cast".split()
 )
 MOVES = frozenset(
-    "broadcast reorder rename flip flatten unflatten slice update concat pad gather checked".split()
+    "broadcast reorder rename flip flatten unflatten slice update concat pad gather checked "
+    "windows padded_windows unwindow diagonal".split()
 )
 WIDE = np.dtype(np.float64)
 HALF_RANGE = 65504.0

@@ -26,6 +26,7 @@ MOST_PRODUCTS = 1 << 29  # of one contraction
 LARGEST = 1e9
 FURTHER = [moves.reorder, moves.reorder, moves.broadcast, moves.rename, moves.flip, moves.flatten,
            moves.take, moves.take, moves.update, moves.concat, moves.stack, moves.pad,
+           moves.window, moves.roll,
            *[steps.elementwise] * 5, *[steps.with_number] * 3, steps.cast, *[steps.reduction] * 5,
            steps.contraction, steps.contraction, moves.running, moves.parts, moves.gather,
            moves.scatter, moves.order, moves.constant, steps.composite, steps.composite,

@@ -33,6 +33,7 @@ FILES = {
     "op_graph/loads.py": CHECKS,
     "op_graph/attributes.py": CHECKS,
     "op_graph/affine.py": CACHE,
+    "op_graph/windows.py": "samples of generated tests",
     "op_graph/pictures.py": TEXT,
     "op_graph/nodes.py": TEXT,
     "op_graph/op_graph.py": "the precedence of operators over NumPy's",
@@ -130,6 +131,7 @@ FILES = {
 }
 
 PLACES = {
+    ("op_graph/reductions.py", "BYTE"): "tests/test_windows.py goes below, at and above it",
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
     ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,
@@ -213,6 +215,10 @@ PLACES = {
     ("transformers/native/c/random_words.h", "geon_words_at", 64): "random_words.c has them",
     ("transformers/kernels/counting.py", "words_of_counter"): PREDICTS,
     ("transformers/printing/nests.py", "_NestPrinter.window"): BITS,
+    (
+        "transformers/native/ordered.py",
+        "ROWS",
+    ): "tests/transformers/test_ordered_loop.py is near it",
     ("transformers/native/c/scan.h", "EACH"): "lanes of a vector: LANES has how many",
     ("transformers/native/c/scan.h", "PART"): "lanes of a vector, and four at a time of their sums",
     ("transformers/native/c/strips.h", "FIVE"): "vectors of a strip: cumulative.c has how many",

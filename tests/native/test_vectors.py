@@ -48,6 +48,21 @@ def test_choices_before_functions_that_choose_are_vectors(after, tmp_path):
     assert not scalar
 
 
+@pytest.mark.parametrize("last", BEFORE)
+def test_derivatives_of_choices_of_choices_are_vectors(last, tmp_path):
+    """Their conditions have much in common, which a compiler may take for branches."""
+    x, y = geon.placeholder([N]), geon.placeholder([N])
+    scalar = []
+    for first, before in BEFORE.items():
+        chosen = geon.maximum(geon.minimum(before(x, y) + x, 1.5), -0.5)
+        result = BEFORE[last](chosen, y) * geon.log1p(chosen)
+        slope = geon.deriv(geon.sum(result), x)
+        text = geon.NativeTransformer(threads=1).computation(slope, x, y).source
+        if not is_vector(text, tmp_path):
+            scalar.append(first)
+    assert not scalar
+
+
 def is_vector(text, folder):
     """Whether gcc makes vectors, or a copy of memory, of each loop marked as one for them."""
     path = folder / "kernel.c"
@@ -58,6 +73,7 @@ def is_vector(text, folder):
     command = [
         *toolchain.command,
         *toolchain.flags,
+        *toolchain.lean,
         "-fopt-info-optimized",
         "-c",
         path,

@@ -10,6 +10,7 @@ import numpy as np
 
 import geon
 from geon.op_graph.elementwise import copy
+from geon.op_graph.reductions import FIRST_MAX, reduce
 from geon.op_graph.special import erfcx_derivative
 
 A, B, C, D = geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("C", 4), geon.Axis("D", 5)
@@ -215,6 +216,17 @@ def _sums():
                 differences=False,
             ),
         ],
+        "first_max": [
+            sample("one axis", [[A, C]], lambda x: reduce(FIRST_MAX, x, C)),
+            sample("two axes", [[A, B, C]], lambda x: reduce(FIRST_MAX, x, [C, A])),
+            sample(
+                "ties",
+                [[A, B]],
+                lambda x: reduce(FIRST_MAX, x, B),
+                values=lambda _: [[[1, 3, 3], [2, 2, 2]]],
+                differences=False,
+            ),
+        ],
         "min": [
             sample("one axis", [[A, C]], lambda x: geon.min(x, A)),
             sample("two axes", [[A, B, C]], lambda x: geon.min(x, out_axes=B)),
@@ -278,10 +290,46 @@ def _others():
     }
 
 
-SAMPLES = {**_movement(), **_parts(), **_sums(), **_others()}
+def _loops():
+    def carried(x, y, **options):
+        def step(carry, each):
+            h = geon.tanh(carry["h"] * each + y)
+            return {"h": h, "s": carry["s"] + geon.sum(h * h)}, (h, geon.sin(each))
+
+        init = {"h": geon.broadcast(geon.cast(0.5, x.dtype), [B]), "s": geon.sum(y)}
+        last, (h, s) = geon.scan(step, init, x, over=A, **options)
+        return geon.sum(h * s) + last["s"] * geon.sum(last["h"])
+
+    def nested(x, y):
+        def step(carry, each):
+            inner, seen = geon.scan(
+                lambda c, v: (geon.sin(c * v + carry), c * carry), geon.sum(y), each, over=B
+            )
+            return inner + carry, geon.sum(seen)
+
+        last, stacked = geon.scan(step, geon.max(y), x, over=A)
+        return geon.sum(stacked) * last
+
+    axes = [[A, B], [B]]
+    return {
+        "scan": [
+            sample("several carries", axes, carried),
+            sample("backwards", axes, lambda x, y: carried(x, y, reverse=True)),
+            sample("in a scan", axes, nested),
+            sample("no carries", axes, lambda x, y: geon.scan(
+                lambda c, each: (c, geon.sin(each) * y), (), x, over=A)[1]),
+            sample("no stacks", [[B]], lambda y: geon.scan(
+                lambda c, each: (geon.sin(c), None), y, over=A)[0]),
+            sample("length 0", [[B]], lambda y: geon.scan(
+                lambda c, each: (geon.sin(c), None), y, over=Z)[0]),
+        ],
+    }  # fmt: skip
+
+
+SAMPLES = {**_movement(), **_parts(), **_sums(), **_others(), **_loops()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
     "all any argmax argmin argsort assign checked constant doall iota length placeholder"
-    " random_bits sequential top_k variable".split()
+    " parameter random_bits region_result sequential top_k variable".split()
 )

@@ -6,6 +6,7 @@ import pytest
 import geon
 from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import FLOATS
+from geon.op_graph.reductions import FIRST_MAX, reduce
 from geon.op_graph.registry import PRIMITIVES
 from geon.op_graph.simplify import simplify_rules
 from geon.transformers.lowering import rules
@@ -117,6 +118,7 @@ def test_polygamma_at_special_values(order, dtype):
 
 ALONG = {
     "max": geon.max,
+    "first_max": lambda x: reduce(FIRST_MAX, x),
     "min": geon.min,
     "argmax": geon.argmax,
     "argmin": geon.argmin,

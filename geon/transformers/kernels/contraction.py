@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Affine, Size, variable
 from ...op_graph.dtypes import DType
-from ...op_graph.index_map import Index
+from ...op_graph.index_map import Guard, Index
 from ...op_graph.op_graph import Op
 from .elements import Elements, Operands
-from .scalar import Contracted, Load, Scalar, walk
+from .scalar import Clamped, Contracted, Load, Number, Scalar, Select, walk
 from .types import Fused, Loop, Store
 
 
@@ -37,11 +38,15 @@ class Contraction:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Elements in memory: the operand, where the first lies, and the stride of each loop."""
+    """Elements in memory: the operand, where the first lies, and the stride of each loop.
+
+    Where a guard does not hold there is none, and 0 stands for it.
+    """
 
     operand: int
     start: Size
     strides: Mapping[str, Size]
+    guards: tuple[Guard, ...] = ()
 
 
 def make_contraction(fused: Fused, operands: Operands) -> Contraction:
@@ -111,6 +116,40 @@ def access(value: Scalar, loops: Iterable[Loop]) -> Access | None:
     return Access(value.operand, value.offset.constant, _strides(value.offset.terms))
 
 
+def bordered(value: Scalar, loops: Iterable[Loop]) -> Access | None:
+    """How an operand is walked that lies in memory where guards hold, and else is 0.
+
+    None where it is more than that, or where its guards are on more than sums of loops.
+    """
+    names = {loop.name for loop in loops}
+    guards: list[Guard] = []
+    while isinstance(value, Select):
+        if not _is_zero(value.other):
+            return None
+        guards += [Guard(unheld(guard.index), guard.low, guard.high) for guard in value.guards]
+        value = value.value
+    if not isinstance(value, Load):
+        return None
+    offset = unheld(value.offset)
+    walked = [offset, *(guard.index for guard in guards)]
+    if any(not names.issuperset(index.terms) for index in walked):
+        return None
+    return Access(value.operand, offset.constant, _strides(offset.terms), tuple(guards))
+
+
+def unheld(index: Affine) -> Affine:
+    """An index as it is where guards hold, without what holds it at 0 elsewhere."""
+    found = Affine((), index.constant)
+    for atom, step in index.terms.items():
+        of = unheld(atom.of) if isinstance(atom, Clamped) else variable(atom)
+        found = found + of * step
+    return found
+
+
+def _is_zero(value: Scalar) -> bool:
+    return isinstance(value, Number) and value.value == 0 and not math.copysign(1, value.value) < 0
+
+
 def stored(contraction: Contraction) -> Access | None:
     """The memory of the result, where all that is done with the sums is to store them."""
     store = contraction.stores[0]
@@ -124,7 +163,7 @@ def stored(contraction: Contraction) -> Access | None:
 def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
     """The loop along which the elements of an operand adjoin in memory, of the widest it reads."""
     names = {loop.name for loop in loops}
-    offsets = [node.offset for node in walk(value) if isinstance(node, Load)]
+    offsets = [unheld(node.offset) for node in walk(value) if isinstance(node, Load)]
     widest = max(offsets, key=lambda offset: len(offset.terms), default=None)
     if widest is None:
         return None
@@ -133,16 +172,22 @@ def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
 
 
 def merged(
-    loops: Sequence[Loop], strides: Mapping[str, Size]
+    loops: Sequence[Loop], strides: Mapping[str, Size], apart: Container[str] = ()
 ) -> tuple[tuple[Loop, ...], dict[str, Size]]:
-    """Fewer loops, outermost first, that one operand's strides cannot tell from these."""
+    """Fewer loops, outermost first, that one operand's strides cannot tell from these.
+
+    Those in ``apart`` stay loops of their own.
+    """
     found: list[Loop] = []
     steps = {loop.name: strides.get(loop.name, 0) for loop in loops}
     for inner in loops:
         if inner.extent == 1:
             continue
         outer = found[-1] if found else None
-        if outer is not None and steps[outer.name] == steps[inner.name] * inner.extent:
+        if outer is None or outer.name in apart or inner.name in apart:
+            found.append(inner)
+            continue
+        if steps[outer.name] == steps[inner.name] * inner.extent:
             axes = (*outer.axes, *inner.axes)
             found[-1] = Loop(inner.name, axes, outer.extent * inner.extent)
             continue

@@ -21,9 +21,10 @@ from .counting import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_valu
 from .depths import ELEMENT, Depths
 from .draws import roots, runs
 from .machine import Machine
+from .ordered import OrderedLoop
 from .reach import Reach, Reaches
 from .scalar import Kept, Load, Scalar, walk
-from .types import Call, Loop, Nest, Pass, Store
+from .types import Call, Loop, Nest, Pass, Region, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class Cost:
     bytes of memory that these lie in, which is less where a result takes the place of what was
     read. ``rows`` are how often each row of scalar code runs, in all; ``moves`` the bytes that are
     read, and written, of each operand (of a call, of its arguments and its result). A chain has
-    ``steps``; what these hand on lies in ``block`` bytes.
+    ``steps``; what these hand on lies in ``block`` bytes. A loop takes so many ``turns`` of what is
+    ``inner``.
     """
 
     read: int
@@ -115,6 +117,8 @@ class Cost:
     counted: Counted | None = None
     steps: tuple[StepCost, ...] = ()
     block: int = 0
+    inner: tuple[Cost, ...] = ()
+    turns: int = 1
 
     def operations(self, machine: Machine) -> dict[str, int]:
         """Operations by the name of the dtype they are done in.
@@ -130,7 +134,7 @@ class Cost:
 
 
 def cost_of(
-    work: Nest | Contraction | Blocked | Call,
+    work: Nest | Contraction | Blocked | OrderedLoop | Region | Call,
     lengths: Mapping[str, int],
     places: Sequence[Hashable] | None = None,
 ) -> Cost:
@@ -145,9 +149,57 @@ def cost_of(
         return Cost(*bytes_of, counted.rows, counted.moves, counted=counted)
     if isinstance(work, Blocked):
         return _blocked_cost(work, lengths, places)
+    if isinstance(work, Region):
+        return _region_cost(work, lengths)
+    if isinstance(work, OrderedLoop):
+        return _ordered_cost(work, lengths)
     if isinstance(work, Nest):
         return _NestCost(work, lengths).cost(places)
     return _ContractionCost(work, lengths).cost(places)
+
+
+def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
+    """The cost of a loop: that of its body in each turn."""
+    turns = evaluate(work.op.attrs[0].expression, lengths)
+    kernels = [kernel for body in work.bodies for kernel in body.schedule.kernels]
+    inner = tuple([cost_of(kernel.work, lengths) for kernel in kernels])
+    rows: Rows = {}
+    for cost in inner:
+        for row, times in cost.rows.items():
+            rows[row] = rows.get(row, 0) + times * turns
+    read = [(_bytes(arg, lengths), 0) for arg in work.op.args]
+    written = [(0, _bytes(op, lengths)) for op in work.results]
+    return Cost(
+        turns * sum(cost.read for cost in inner),
+        turns * sum(cost.written for cost in inner),
+        turns * sum(cost.touched for cost in inner),
+        rows,
+        (*read, *written),
+        inner=inner,
+        turns=turns,
+    )
+
+
+def _ordered_cost(work: OrderedLoop, lengths: Mapping[str, int]) -> Cost:
+    """The cost of an ordered loop: one pass of all turns of all rows."""
+    rows, turns = evaluate(work.rows, lengths), evaluate(work.turns, lengths)
+    values = [carry.value for carry in work.carries] + [store.value for store in work.stores]
+    found: Rows = {}
+    for node in walk(*values):
+        count(found, node, rows * turns)
+    written = {store.operand for store in work.stores}
+    written |= {carry.store.operand for carry in work.carries if carry.store is not None}
+    moves = [(0, _bytes(op, lengths)) if k in written else (_bytes(op, lengths), 0)
+             for k, op in enumerate(work.operands)]  # fmt: skip
+    read, wrote = (sum(move[k] for move in moves) for k in range(2))
+    itemsize = max([value.dtype.itemsize for value in values])
+    once: Rows = {}
+    stage = Stage(turns, rows, rows * turns, rows > 1, 0, found, once, (), 0, itemsize)
+    return Cost(read, wrote, read + wrote, found, tuple(moves), (stage,))
+
+
+def _bytes(op: Op, lengths: Mapping[str, int]) -> int:
+    return evaluate(op.axes.size, lengths) * op.dtype.itemsize
 
 
 class _Counts:

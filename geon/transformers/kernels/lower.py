@@ -6,14 +6,16 @@ from ...op_graph.op_graph import Op
 from .blocked import Blocked, make_blocked
 from .contraction import Contraction, make_contraction
 from .elements import Operands
+from .ordered import OrderedLoop
 from .pieces import make_nest
-from .types import Call, Fused, Nest
+from .types import Call, Fused, Nest, Region
 from .updates import make_update
 
-Work = Nest | Contraction | Blocked | Call
+Printed = Nest | Contraction | Blocked | OrderedLoop  # what text is written for
+Work = Printed | Region | Call
 
 
-def lower(op: Op, fused: Fused | None, operands: Operands) -> Work:
+def lower(op: Op, fused: Fused | None, operands: Operands) -> Printed | Call:
     """What a kernel does whose results are those of ``operands``; ``op`` is the first.
 
     A target that does not fuse calls its library for each op.

@@ -18,8 +18,9 @@ from .contraction import Contraction
 from .costs import Access, Cost, Product, Stage, StepCost, cost_of
 from .counting import INDEX, Rows
 from .machine import Machine, RowCost, Tile
+from .ordered import OrderedLoop
 from .reach import FAR, LINE, UNIT
-from .types import Call, Nest
+from .types import Call, Nest, Region
 
 SMALL = 1 << 17  # statements that one thread does by itself
 PAGE = 4096  # bytes within which what fetches ahead stays
@@ -38,7 +39,7 @@ class Prediction:
 
 
 def predict(
-    work: Nest | Contraction | Blocked | Call,
+    work: Nest | Contraction | Blocked | OrderedLoop | Region | Call,
     lengths: Mapping[str, int],
     machine: Machine,
     threads: int = 1,
@@ -94,6 +95,9 @@ class _Predictor:
             return self.product(self.cost.product)
         if self.cost.steps:
             return self.chain(self.cost.steps)
+        if self.cost.inner:
+            each = [prediction(cost, self.machine, self.threads) for cost in self.cost.inner]
+            return self.cost.turns * sum(found.seconds for found in each)
         return sum(self.stage(stage) for stage in self.cost.stages)
 
     def chain(self, steps: Sequence[StepCost]) -> float:

@@ -13,6 +13,7 @@ from ...op_graph.affine import Affine, Quotient, Remainder
 from ...op_graph.index_map import Guard
 from .blocked import Blocked, Extremes, Step, whole_sizes
 from .contraction import Contraction
+from .ordered import OrderedLoop
 from .scalar import (
     NODES,
     Apply,
@@ -25,6 +26,7 @@ from .scalar import (
     Number,
     RandomBits,
     Reduced,
+    Running,
     Scalar,
     Select,
     Wrapped,
@@ -33,7 +35,7 @@ from .scalar import (
 from .types import Keep, Loop, Nest, Pass, RowArray, Store
 
 
-def structure(work: Nest | Contraction | Blocked) -> Hashable:
+def structure(work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
     """A value that is equal for work of one structure."""
     if isinstance(work, Blocked):
         steps = tuple([step_structure(step) for step in work.steps])
@@ -57,10 +59,13 @@ class _Structure:
         self.numbers: dict[int, int] = {}
         self.nodes: list[Hashable] = []
 
-    def of(self, work: Nest | Contraction) -> Hashable:
+    def of(self, work: Nest | Contraction | OrderedLoop) -> Hashable:
         """The structure of all of a kernel's work."""
+        body: Hashable
         if isinstance(work, Nest):
             body = self.nest(work)
+        elif isinstance(work, OrderedLoop):
+            body = self.ordered(work)
         else:
             groups = (work.batch, work.rows, work.columns, work.summed)
             body = (
@@ -72,6 +77,20 @@ class _Structure:
                 work.unit,
             )
         return type(work), body, tuple(self.nodes), tuple([op.dtype for op in work.operands])
+
+    def ordered(self, work: OrderedLoop) -> Hashable:
+        """An ordered loop."""
+        carries = [
+            (
+                self.value(carry.first),
+                self.value(carry.value),
+                carry.dtype,
+                carry.store and self.step(carry.store),
+            )
+            for carry in work.carries
+        ]
+        stores = tuple([self.step(store) for store in work.stores])
+        return work.rows, work.turns, work.reverse, tuple(carries), stores
 
     def nest(self, nest: Nest) -> Hashable:
         """A nest with its pieces."""
@@ -148,6 +167,8 @@ class _Structure:
             return kind, value.number, self.index(value.offset), value.dtype
         if isinstance(value, Reduced):
             return kind, value.number, value.part, value.dtype
+        if isinstance(value, Running):
+            return kind, value.part, value.dtype
         assert isinstance(value, Contracted)
         return kind, value.dtype
 

@@ -6,10 +6,11 @@ Nothing here is text, and nothing is of one target.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import DType
-from ...op_graph.op_graph import Op
+from ...op_graph.op_graph import Leaf, Op
 from ...op_graph.reducers import Reducer
 from .scalar import Scalar
 
@@ -172,6 +173,31 @@ class Nest:
         """The passes, in order."""
         steps = (*self.steps, *self.ending)
         return tuple([step for step in steps if isinstance(step, Pass)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Inner:
+    """A body of a region: its ``schedule``, in which ``leaves`` stand for its parameters."""
+
+    leaves: tuple[Leaf, ...]
+    schedule: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Region:
+    """A loop or branch, ``op``, whose ``bodies`` have kernels of their own.
+
+    ``results`` are those of the kernel, in the order of their ``numbers``.
+    """
+
+    op: Op
+    bodies: tuple[Inner, ...]
+    results: tuple[Op, ...]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Which results of the region there are."""
+        return tuple([op.attrs[0] for op in self.results])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,10 +5,11 @@ A target that fuses gives a function of its own (``Target.group``); ``one_each``
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...op_graph.bound import is_bound
-from ...op_graph.op_graph import Leaf, Op
+from ...op_graph.op_graph import Leaf, Op, RegionOp
 from ..kernels.elements import examined
 from ..kernels.types import Fused
 from .layout import LaidOut
@@ -53,7 +54,46 @@ class Apart:
 def one_each(laid_out: LaidOut, target: Target, ops: list[Op]) -> list[Group]:
     """A group for each op that is a kernel."""
     acted: dict[Op, tuple[Op, ...]] = {}
-    return [single(laid_out, target, op, acted) for op in ops if laid_out.is_kernel(op)]
+    results = region_results(ops)
+    found = []
+    for op in ops:
+        if laid_out.is_kernel(op) and not is_region_result(op):
+            found.append(single(laid_out, target, op, acted))
+        elif isinstance(op, RegionOp):
+            found.append(region_group(laid_out, op, results[op], acted))
+    return found
+
+
+def is_region_result(op: Op) -> bool:
+    """Whether ``op`` is one of the results of a region."""
+    return bool(op.args) and isinstance(op.args[0], RegionOp)
+
+
+def region_results(ops: Iterable[Op]) -> dict[Op, tuple[Op, ...]]:
+    """The results of each region among ``ops``, in their order."""
+    found: dict[Op, list[Op]] = {}
+    for op in ops:
+        if is_region_result(op):
+            found.setdefault(op.args[0], []).append(op)
+    return {
+        region: tuple(sorted(results, key=lambda op: int(op.attrs[0])))
+        for region, results in found.items()
+    }
+
+
+def region_group(
+    laid_out: LaidOut,
+    region: Op,
+    results: tuple[Op, ...],
+    acted: dict[Op, tuple[Op, ...]],
+    fused: Fused | None = None,
+) -> Group:
+    """The group of a region: it computes all its results together."""
+    needs: dict[Op, None] = {}
+    for arg in region.args:
+        needs.update(dict.fromkeys(_below(laid_out, arg, acted)))
+    reads = tuple({laid_out.base[arg]: None for arg in region.args})
+    return Group(results[0], results, reads, tuple(needs), dict.fromkeys(results, ()), fused)
 
 
 def single(

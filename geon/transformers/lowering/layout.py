@@ -11,7 +11,8 @@ from ...op_graph.copies import with_args
 from ...op_graph.elementwise import copy
 from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_lines, carry_notes
-from ...op_graph.op_graph import NO_AXES, Leaf, Op, Tensor, post_order, same_ops
+from ...op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor, post_order, same_ops
+from ..kernels.ordered import reads_views
 from .program import Program
 from .target import Layout, Target
 from .view_layout import view_layout
@@ -33,6 +34,8 @@ class LaidOut:
 
     def is_kernel(self, op: Op) -> bool:
         """Whether computing ``op`` is a step of the program."""
+        if isinstance(op, RegionOp):
+            return False  # its results are
         return op.primitive.acts or (self.base[op] is op and not is_bound(op))
 
 
@@ -50,13 +53,13 @@ def is_choice(op: Op) -> bool:
     return known and base.axes is NO_AXES and is_bound(base)
 
 
-def lay_out(program: Program, target: Target, own: OwnTable) -> LaidOut:
+def lay_out(program: Program, target: Target, own: OwnTable, check: bool = False) -> LaidOut:
     """The program with copies where a contraction or a result needs another memory order.
 
-    New ops are in ``own``.
+    New ops are in ``own``. With ``check`` each op is computed by itself.
     """
     with building(own):
-        return _laid_out(program, _State(program, target))
+        return _laid_out(program, _State(program, target, check))
 
 
 def _laid_out(program: Program, state: _State) -> LaidOut:
@@ -73,8 +76,8 @@ def _laid_out(program: Program, state: _State) -> LaidOut:
 
 
 class _State:
-    def __init__(self, program: Program, target: Target) -> None:
-        self.target = target
+    def __init__(self, program: Program, target: Target, check: bool) -> None:
+        self.target, self.check = target, check
         self.new: dict[Op, Op] = {}
         self.layouts: dict[Op, Layout] = {}
         self.base: dict[Op, Op] = {}
@@ -86,6 +89,8 @@ class _State:
         args = tuple([self.new[arg] for arg in op.args])
         if op.primitive.name == "dot":
             args = self.operands(op, args)
+        elif isinstance(op, RegionOp):
+            args = self.plain(op, args)
         elif op.primitive.name in self.target.contiguous and not is_choice(op):
             args = self.contiguous(op, args)
         made = op if same_ops(args, op.args) else with_args(op, args)
@@ -113,6 +118,19 @@ class _State:
         for k in self.target.contiguous[op.primitive.name][: len(made)]:
             arg = made[k]
             if self.layouts[arg] != Layout(arg.axes.names):
+                assert isinstance(arg, Tensor)
+                made[k] = copy(arg, arg.axes.names, site=op._site)
+                self.record(made[k], False)
+        return tuple(made)
+
+    def plain(self, op: Op, args: tuple[Op, ...]) -> tuple[Op, ...]:
+        """What a region reads, each in memory in the order of its axes, unless views will do."""
+        if self.target.orders and not self.check and reads_views(op):
+            return args
+        made = list(args)
+        for k, arg in enumerate(made):
+            held = not is_bound(arg) or isinstance(arg, Leaf) or arg.primitive.name == "constant"
+            if not held or self.layouts[arg] != Layout(arg.axes.names):
                 assert isinstance(arg, Tensor)
                 made[k] = copy(arg, arg.axes.names, site=op._site)
                 self.record(made[k], False)

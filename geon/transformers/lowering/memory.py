@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among
+from ..kernels.types import Region
 from ..runtime.place import place
-from .schedule import Schedule, bytes_of
+from .schedule import Kernel, Schedule, bytes_of
 from .scratch import Scratch
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Arena memory, alive from kernel ``first`` to kernel ``last``.
+    """Arena memory, alive from step ``first`` to step ``last``.
 
-    It holds a value of ``size`` bytes, or is the scratch memory of one kernel or of several: then
-    as large as what the one that needs most takes.
+    Steps are kernels; of a region, those of its bodies. It holds a value of ``size`` bytes, or is
+    the scratch memory of one kernel or of several: then as large as what the one that needs most
+    takes.
     """
 
     size: int | Length
@@ -52,11 +54,27 @@ class Home:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Inside:
+    """The plans of a region's bodies in the arena of the plan around it.
+
+    ``first`` is the number of the buffer there that each plan's first one is, and ``steps`` the
+    number of the step that its first kernel is. ``spare`` has by number the buffers beside its
+    result, if it has one, in which a carry lies: one to read while the other is written.
+    """
+
+    plans: tuple[Plan, ...]
+    first: tuple[int, ...]
+    steps: tuple[int, ...]
+    spare: dict[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Plan:
     """Kernels in order and the home of every value they compute.
 
     ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call, ``scratch``
-    the number of the buffer that they work in.
+    the number of the buffer that they work in, ``inside`` the plans of their bodies; ``steps`` are
+    the first and the last step of each kernel.
     """
 
     schedule: Schedule
@@ -66,6 +84,8 @@ class Plan:
     hidden: tuple[tuple[int, int | Length], ...]
     kept: dict[Op, Any] = field(default_factory=dict)
     scratch: dict[Op, int] = field(default_factory=dict)
+    inside: dict[Op, Inside] = field(default_factory=dict)
+    steps: tuple[tuple[int, int], ...] = ()
     kept_numbers: dict[Op, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,8 +94,17 @@ class Plan:
 
     @property
     def lifetimes(self) -> list[tuple[int, int]]:
-        """First and last kernel of each arena buffer."""
+        """First and last step of each arena buffer."""
         return [(buffer.first, buffer.last) for buffer in self.buffers]
+
+    @property
+    def length(self) -> int:
+        """How many steps there are."""
+        return self.steps[-1][1] + 1 if self.steps else 0
+
+    def kernel_at(self, step: int) -> Kernel:
+        """The kernel of a step: of a region, that of its body."""
+        return next(kernel for at, kernel in kernels_of(self) if at == step)
 
 
 def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
@@ -90,29 +119,105 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
         for value in kernel.reads:
             last_use[value] = k
     homes = _homes(schedule, positions, last_use, reuse)
+    planned = [_planned(kernel, reuse) for kernel in schedule.kernels]
+    steps = _steps(planned)
     spans: dict[int, tuple[int, int]] = {}
     sizes: dict[int, int | Length] = {}
     for op, home in homes.items():
         if home.kind == "arena":
-            first, last = spans.get(home.number, (positions[op], last_use[op]))
-            spans[home.number] = (min(first, positions[op]), max(last, last_use[op]))
+            begins, ends = steps[positions[op]][0], steps[last_use[op]][1]
+            first, last = spans.get(home.number, (begins, ends))
+            spans[home.number] = (min(first, begins), max(last, ends))
             sizes[home.number] = bytes_of(op)
     numbers = sorted(spans, key=lambda n: spans[n])
     renumbered = {old: new for new, old in enumerate(numbers)}
-    end = len(schedule.kernels)
+    end = steps[-1][1] + 1 if steps else 0
     buffers = [Buffer(sizes[n], *(spans[n] if reuse else (0, end))) for n in numbers]
-    scratch = _add_scratch(schedule, buffers, reuse)
+    scratch = _add_scratch(schedule, buffers, steps, reuse)
+    inside = _add_bodies(schedule, buffers, steps, planned, end, reuse)
     homes = {
         op: Home("arena", renumbered[home.number]) if home.kind == "arena" else home
         for op, home in homes.items()
     }
     target = schedule.target
     kept = {} if target.packed is None else target.packed(schedule)
-    hidden = _hidden(schedule)
-    return Plan(schedule, homes, tuple(buffers), last_use, hidden, kept, scratch)
+    hidden = _hidden(schedule, planned)
+    return Plan(
+        schedule, homes, tuple(buffers), last_use, hidden, kept, scratch, inside, tuple(steps)
+    )
 
 
-def _add_scratch(schedule: Schedule, buffers: list[Buffer], reuse: bool) -> dict[Op, int]:
+def kernels_of(plan: Plan, first: int = 0) -> Iterator[tuple[int, Kernel]]:
+    """The kernels of a plan with their steps, which begin at ``first``: of regions, their bodies'.
+
+    Positions that are checked, and values that are not finite, are told by these steps.
+    """
+    for kernel, (begins, _) in zip(plan.schedule.kernels, plan.steps, strict=True):
+        inside = plan.inside.get(kernel.op)
+        if inside is None:
+            yield first + begins, kernel
+            continue
+        for inner, at in zip(inside.plans, inside.steps, strict=True):
+            yield from kernels_of(inner, first + at)
+
+
+def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
+    """The plans of a kernel's bodies."""
+    if not isinstance(kernel.work, Region):
+        return ()
+    return tuple([plan_memory(inner.schedule, reuse) for inner in kernel.work.bodies])
+
+
+def _steps(planned: Sequence[Sequence[Plan]]) -> list[tuple[int, int]]:
+    """The first and the last step of each kernel."""
+    found: list[tuple[int, int]] = []
+    for plans in planned:
+        first = found[-1][1] + 1 if found else 0
+        found.append((first, first + max(1, sum(plan.length for plan in plans)) - 1))
+    return found
+
+
+def _add_bodies(
+    schedule: Schedule,
+    buffers: list[Buffer],
+    steps: Sequence[tuple[int, int]],
+    planned: Sequence[tuple[Plan, ...]],
+    end: int,
+    reuse: bool,
+) -> dict[Op, Inside]:
+    """The buffers of bodies, and those between which carries go to and fro, added to the others."""
+    found: dict[Op, Inside] = {}
+    for kernel, (begins, ends), plans in zip(schedule.kernels, steps, planned, strict=True):
+        if not isinstance(kernel.work, Region):
+            continue
+        first, starts, at = [], [], begins
+        for plan in plans:
+            first.append(len(buffers))
+            starts.append(at)
+            for buffer in plan.buffers:
+                span = (at + buffer.first, at + buffer.last) if reuse else (0, end)
+                buffers.append(Buffer(buffer.size, *span, buffer.scratch))
+            at += plan.length
+        spare: dict[int, tuple[int, ...]] = {}
+        for number, size in carried(kernel.work):
+            count = 1 if number in kernel.work.numbers else 2
+            spare[number] = tuple(range(len(buffers), len(buffers) + count))
+            span = (begins, ends) if reuse else (0, end)
+            buffers += [Buffer(size, *span)] * count
+        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare)
+    return found
+
+
+def carried(work: Region) -> list[tuple[int, int | Length]]:
+    """The numbers and bytes of the values that a loop hands from step to step."""
+    if work.op.primitive.name != "scan":
+        return []
+    return [(k, bytes_of(work.op.bodies[0].results[k])) for k in range(work.op.attrs[1])]
+
+
+def _add_scratch(
+    schedule: Schedule, buffers: list[Buffer], steps: Sequence[tuple[int, int]], reuse: bool
+) -> dict[Op, int]:
     """The buffers that kernels work in, added to those of values; their numbers by kernel.
 
     What is small and lasting is one buffer for all kernels, so that it stays in the caches.
@@ -123,8 +228,9 @@ def _add_scratch(schedule: Schedule, buffers: list[Buffer], reuse: bool) -> dict
     lasting = {op: each for op, each in needed.items() if each.lasting}
     found: dict[Op, int] = {}
     for ops in [[op] for op in needed if op not in lasting] + ([list(lasting)] if lasting else []):
-        where = [positions[op] for op in ops]
-        span = (min(where), max(where)) if reuse else (0, len(schedule.kernels))
+        where = [steps[positions[op]] for op in ops]
+        ends = max(last for _, last in where)
+        span = (min(where)[0], ends) if reuse else (0, steps[-1][1] + 1)
         found.update(dict.fromkeys(ops, len(buffers)))
         buffers.append(Buffer(0, *span, tuple({needed[op]: None for op in ops})))
     return found
@@ -199,10 +305,13 @@ def _may_join(
     return made >= safe
 
 
-def _hidden(schedule: Schedule) -> tuple[tuple[int, int | Length], ...]:
+def _hidden(
+    schedule: Schedule, planned: Sequence[Sequence[Plan]]
+) -> tuple[tuple[int, int | Length], ...]:
     """Bytes that library calls take by themselves, by kernel."""
     found = []
     for k, kernel in enumerate(schedule.kernels):
+        found += [(k, size) for plan in planned[k] for _, size in plan.hidden]
         each = schedule.target.hidden.get(kernel.op.primitive.name)
         if each is not None:
             size: int | Length = each

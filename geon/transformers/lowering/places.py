@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ...op_graph.attributes import Frozen
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import names_of
-from ...op_graph.op_graph import Leaf, Op, Same, post_order
+from ...op_graph.op_graph import Leaf, Op, Same, deep_order
 from .memory import Plan
 
 Place = tuple[str, object]  # what kind of memory, and its number or whose it is
@@ -38,9 +38,11 @@ def pointer_table(
 def open_lengths(plan: Plan) -> list[str]:
     """The open names of a plan, sorted."""
     found: set[str] = set()
-    for op in post_order(plan.schedule.program.roots):
+    for op in deep_order(plan.schedule.program.roots):
         for axis in op.axes:
             found |= names_of(axis.expression)
+        if op.primitive.name == "scan":
+            found |= names_of(op.attrs[0].expression)
         if op.primitive.name in ("length", "slice", "update", "checked"):
             found |= _named(op.attrs)
     return sorted(found)

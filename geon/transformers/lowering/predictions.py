@@ -10,7 +10,7 @@ from ..kernels.costs import Cost, cost_of
 from ..kernels.elements import examined
 from ..kernels.machine import Machine
 from ..kernels.predict import Prediction, prediction
-from ..kernels.types import Call
+from ..kernels.types import Call, Region
 from .schedule import Kernel, Schedule
 
 
@@ -26,6 +26,9 @@ def operand_places(
     schedule: Schedule, kernel: Kernel, place: Callable[[Op], Hashable]
 ) -> list[Hashable]:
     """Where the operands of a kernel's work lie; of a call, its arguments and then its result."""
+    if isinstance(kernel.work, Region):
+        read = [place(schedule.base[arg]) for arg in kernel.work.op.args]
+        return [*read, *(place(op) for op in kernel.results)]
     if not isinstance(kernel.work, Call):
         return [place(op) for op in kernel.work.operands]
     op = kernel.work.op

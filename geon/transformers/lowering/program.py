@@ -9,10 +9,12 @@ from ...errors import IncompleteError
 from ...op_graph.functional import Functional
 from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import made_at
-from ...op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ...op_graph.op_graph import Leaf, Op, Tensor, deep_order, post_order
+from ...op_graph.regions.tidy import tidied
 from ...op_graph.rewrite import RuleSet, rewrite
 from ...op_graph.simplify import simplify_rules
 from ...op_graph.stabilise import STABLE
+from ...op_graph.window_rules import WINDOW_RULES
 from .target import Target
 
 
@@ -40,7 +42,7 @@ class Program:
 @cache
 def _rules() -> RuleSet:
     """The rules of stage 3 for every target: stable forms first, then simpler ones."""
-    return STABLE | simplify_rules()
+    return STABLE | simplify_rules() | WINDOW_RULES
 
 
 @cache
@@ -61,6 +63,7 @@ def build_program(pure: Functional, target: Target, own: OwnTable) -> Program:
     simple = roots
     for rules in passes:
         simple = rewrite(simple, rules, {}, own)
+    simple = tidied(simple, own)
     first, second = len(outputs), len(outputs) + len(pure.updates)
     new = [op for op in simple if isinstance(op, Tensor)]
     made = Program(
@@ -78,7 +81,7 @@ def require_complete(program: Program, target: Target) -> None:
     A row that is in some of its tables alone would otherwise fail in a later stage, or compute
     what another row means.
     """
-    for op in post_order(program.roots):
+    for op in deep_order(program.roots):
         lacking = target.lacks(op)
         if lacking:
             raise IncompleteError(

@@ -5,18 +5,23 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
+from ...op_graph.body import Body
 from ...op_graph.bound import is_bound
 from ...op_graph.building import building
 from ...op_graph.elementwise import copy
+from ...op_graph.functional import substitute
 from ...op_graph.interning import OwnTable
+from ...op_graph.leaves import placeholder
 from ...op_graph.lengths import Length, evaluate, names_of
-from ...op_graph.op_graph import Leaf, Op, Tensor, among, post_order
+from ...op_graph.op_graph import Leaf, Op, Tensor, among, deep_order, post_order
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
-from ..kernels.types import Fused
-from .groups import Apart, Group, one_each
-from .layout import LaidOut
+from ..kernels.ordered import OrderedLoop, is_ordered, make_ordered
+from ..kernels.types import Fused, Inner, Region
+from .groups import Apart, Group, is_region_result, one_each
+from .layout import LaidOut, lay_out
 from .program import Program
 from .target import Layout, Target
 
@@ -91,7 +96,7 @@ def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = Fal
     ``own``. With ``check`` every float kernel may raise, and each op is a kernel of its own.
     """
     with building(own):
-        work = _Work(laid_out, target, check)
+        work = _Work(laid_out, target, own, check)
         work.connect()
         work.assign_storage()
         order = work.run()
@@ -100,8 +105,8 @@ def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = Fal
 
 
 class _Work:
-    def __init__(self, laid_out: LaidOut, target: Target, check: bool) -> None:
-        self.laid_out, self.target, self.check = laid_out, target, check
+    def __init__(self, laid_out: LaidOut, target: Target, own: OwnTable, check: bool) -> None:
+        self.laid_out, self.target, self.own, self.check = laid_out, target, own, check
         self.program = laid_out.program
         self.base = laid_out.base
         ops = post_order(self.program.roots)
@@ -137,6 +142,9 @@ class _Work:
     def raises(self, group: Group) -> bool:
         """Whether a kernel can fail at run time."""
         op = group.op
+        if is_region_result(op):
+            inner = deep_order([root for body in op.args[0].bodies for root in body.results])
+            return self.check or any(each.primitive.raises for each in inner)
         if op.primitive.raises:
             return True
         if op.primitive.name == "copy" and not is_bound(self.base[op.args[0]]):
@@ -302,9 +310,33 @@ class _Work:
         writes = {op: self.storage[op] for op in group.results if op in self.storage}
         raises = self.raises(group)
         results = group.results
-        operands = Operands(self.laid_out.layouts, self.base, results, self.computed.__contains__)
-        work = lower(group.op, group.fused, operands)
+        if is_region_result(group.op):
+            work: Work = self.region(group)
+        else:
+            known = self.computed.__contains__
+            operands = Operands(self.laid_out.layouts, self.base, results, known)
+            work = lower(group.op, group.fused, operands)
         return Kernel(
             group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,
             group.apart,
         )  # fmt: skip
+
+    def region(self, group: Group) -> Region | OrderedLoop:
+        """The work of a region: one loop, or the schedules of its bodies."""
+        region = group.op.args[0]
+        if self.target.orders and not self.check and is_ordered(region):
+            known = self.computed.__contains__
+            operands = Operands(self.laid_out.layouts, self.base, group.results, known)
+            ordered = make_ordered(region, group.results, operands)
+            assert ordered is not None, "it does not depend on where its arguments lie"
+            return ordered
+        bodies = tuple([self.inner(body) for body in region.bodies])
+        return Region(region, bodies, group.results)
+
+    def inner(self, body: Body) -> Inner:
+        """A body, scheduled like a program whose inputs are its parameters."""
+        leaves = tuple([placeholder(op.axes, op.dtype) for op in body.parameters])
+        known: dict[Op, Op] = dict(zip(body.parameters, leaves, strict=True))
+        results: Any = tuple([substitute(op, known) for op in body.results])
+        laid_out = lay_out(Program(results, (), ()), self.target, self.own, self.check)
+        return Inner(leaves, schedule(laid_out, self.target, self.own, self.check))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from ...op_graph.axes import Axis
 from ...op_graph.lengths import Length, evaluate
+from ..kernels.types import Region
+from .memory import Plan
 from .schedule import Kernel
 
 Space = frozenset[tuple[str, int | Length]]
@@ -20,6 +23,21 @@ def space_of(kernel: Kernel) -> Space:
     within += [arg for fused in parts if fused.dot is not None for arg in fused.dot.args]
     ops = (*kernel.results, *kernel.reads, *within)
     return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
+
+
+def spaces_of(plan: Plan) -> Iterator[Space]:
+    """The axes over which each kernel of a plan goes, in loops over the loops' axes too."""
+    for kernel in plan.schedule.kernels:
+        inside = plan.inside.get(kernel.op)
+        if inside is None:
+            yield space_of(kernel)
+            continue
+        assert isinstance(kernel.work, Region)
+        axes = [value for value in kernel.work.op.attrs if isinstance(value, Axis)]
+        around = {(f"{axis.name} of a loop", axis.expression) for axis in axes}
+        for inner in inside.plans:
+            for space in spaces_of(inner):
+                yield space | around
 
 
 def beyond_counting(spaces: Iterable[Space], lengths: Mapping[str, int]) -> int:

@@ -49,7 +49,8 @@ class Target:
     lowered program needs and they have not. ``machine`` gives the machine that calls on so many
     threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is
     the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
-    ``alignment`` is that of the arena and its buffers, in bytes.
+    It ``orders`` where a scan of elements is one kernel. ``alignment`` is that of the arena and its
+    buffers, in bytes.
     """
 
     name: str
@@ -65,4 +66,5 @@ class Target:
     lacks: Callable[[Op], list[str]] = lambda op: []
     machine: Callable[[int], Machine] | None = None
     model: Machine | None = None
+    orders: bool = False
     alignment: int = 64

@@ -6,12 +6,13 @@ each result and of each variable holds, kernel by kernel.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
 from ...errors import PlanError
 from ...op_graph.lengths import evaluate, names_of
-from ...op_graph.op_graph import Leaf, Op, among, post_order
+from ...op_graph.op_graph import Leaf, Op, among, deep_order
 from ..kernels.elements import examined, passed
 from .memory import Home, Placement, Plan, place_plan
 from .schedule import Kernel, bytes_of
@@ -19,6 +20,7 @@ from .target import Layout
 
 # Lengths that open names are played with: unequal, small, and one of them 1.
 PLAYED = (3, 5, 1, 7, 4)
+LONGER = (0, 8, 64, 1024, 1 << 16)  # what is added where an axis would be shorter than a part of it
 THREADS = 3  # of the call that is played
 
 
@@ -37,12 +39,21 @@ def verify_plan(plan: Plan) -> None:
     variable comes before a read of its old value, and nothing that can raise after one; results
     and variables hold their values at the end.
     """
-    names: set[str] = set()
-    for op in post_order(plan.schedule.program.roots):
-        for axis in op.axes:
-            names |= names_of(axis.expression)
-    played = {name: PLAYED[k % 5] + 64 * (k // 5) for k, name in enumerate(sorted(names))}
-    _Play(plan, played).run()
+    for inside in plan.inside.values():
+        for inner in inside.plans:
+            verify_plan(inner)
+    _Play(plan, played_lengths(deep_order(plan.schedule.program.roots))).run()
+
+
+def played_lengths(ops: Iterable[Op]) -> dict[str, int]:
+    """Lengths of all open names at which no axis is less than nothing."""
+    sizes = {axis.expression for op in ops for axis in op.axes}
+    names = sorted({name for size in sizes for name in names_of(size)})
+    for longer in LONGER:
+        played = {name: PLAYED[k % 5] + 64 * (k // 5) + longer for k, name in enumerate(names)}
+        if all(evaluate(size, played) >= 0 for size in sizes):
+            break
+    return played
 
 
 class _Play:
@@ -102,8 +113,17 @@ class _Play:
     def work(self, kernel: Kernel) -> None:
         """Let the kernel's scratch memory hold nothing else, neither what it reads nor computes."""
         number = self.plan.scratch.get(kernel.op)
-        if number is None:
-            return
+        numbers = [] if number is None else [number]
+        inside = self.plan.inside.get(kernel.op)
+        if inside is not None:
+            for first, inner in zip(inside.first, inside.plans, strict=True):
+                numbers += range(first, first + len(inner.buffers))
+            numbers += [each for spare in inside.spare.values() for each in spare]
+        for each in numbers:
+            self.work_in(kernel, each)
+
+    def work_in(self, kernel: Kernel, number: int) -> None:
+        """Let one of the buffers that a kernel works in hold nothing else."""
         buffer = self.plan.buffers[number]
         start = self.placed.offsets[number]
         end = start + buffer.bytes(self.lengths, THREADS)

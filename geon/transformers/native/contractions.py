@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
-from ..kernels.contraction import Access, Contraction, access, stored, unit_of
+from ..kernels.contraction import Access, Contraction, bordered, stored, unit_of
 from ..kernels.scalar import Scalar
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text
+from .product_borders import Border
 from .product_kernels import product_header, product_unit
 
 
@@ -70,9 +71,16 @@ class _Printer(ContractionPrinter):
         """How the product reads an operand: a strided load, or any element computed."""
         element = self.element(value)
         element({})
-        found, unit = access(value, self.loops), unit_of(value, self.loops)
+        found, unit = bordered(value, self.loops), unit_of(value, self.loops)
         if found is None:
             return Operand(self.type, element, None, {}, unit)
+        if found.guards:
+            for guard in found.guards:
+                for size in (guard.index.constant, guard.low, guard.high):
+                    self.names.length(size)
+            border = Border(self.names.length(found.start), found.guards)
+            pointer = self.names.operand(found.operand)
+            return Operand(self.type, element, pointer, found.strides, unit, border)
         pointer = f"({self.names.operand(found.operand)} + {self.names.length(found.start)})"
         return Operand(self.type, element, pointer, found.strides, unit)
 

@@ -15,13 +15,15 @@ from typing import cast
 from ...op_graph.attributes import Frozen
 from ...op_graph.constants import constant_value
 from ...op_graph.dtypes import name_of
+from ...op_graph.lengths import Length
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
 from ..kernels.lower import Work
+from ..kernels.ordered import OrderedLoop
 from ..kernels.structure import structure
-from ..kernels.types import Call
+from ..kernels.types import Call, Region
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
@@ -29,15 +31,19 @@ from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, literal
 from ..printing.comments import comment
 from ..printing.helpers import definitions
+from ..printing.lengths import c_length, divides
 from ..printing.parameters import Parameter, Place
 from .blocks import blocked_function
 from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
+from .loop_text import PASSED, LoopText
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
+from .ordered import ordered_function
 from .past import passing
+from .scopes import Scope
 from .starts import from_starts
 from .units import CALL, cost, divided
 
@@ -118,8 +124,11 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     names = KernelNames(plan, kernel, starts)
     if isinstance(work, Call):
         return library_function(work.op, names)
+    assert not isinstance(work, Region), "its body's kernels are called"
     if isinstance(work, Blocked):
         return blocked_function(plan, kernel, work, vector_bytes)
+    if isinstance(work, OrderedLoop):
+        return ordered_function(work, names)
     if isinstance(work, Contraction):
         made = contraction_function(work, names, vector_bytes)
     else:
@@ -137,7 +146,7 @@ def printed_work(plan: Plan, kernel: Kernel) -> tuple[Work, dict[Place, int]]:
 
 def memory_of(plan: Plan, kernel: Kernel) -> list[Place | None]:
     """The places that a kernel's function is given: operands, scratch memory, a copy it keeps."""
-    assert not isinstance(kernel.work, Call)
+    assert not isinstance(kernel.work, Call | Region)
     starts = printed_work(plan, kernel)[1]
     found: list[Place | None] = [begun(place_of(plan, op), starts) for op in kernel.work.operands]
     scratch, kept = plan.scratch.get(kernel.op), plan.kept_numbers.get(kernel.op)
@@ -186,10 +195,13 @@ class _Module:
         self.constants: dict[Op, str] = {}
         self.statics: list[str] = []
         self.functions: dict[str, str] = {}
-        self.printed: dict[Hashable, tuple[Kernel, Function]] = {}
+        self.printed: dict[Hashable, tuple[Plan, Kernel, Function]] = {}
         self.made: dict[str, Function] = {}
         self.common: dict[str, None] = {}
         self.declarations: dict[str, str] = {}
+        self.loops: list[str] = []
+        self.divides = False
+        self.top = Scope(plan, {})
 
     def make(self) -> Module:
         """All units; the first has ``geon_run``."""
@@ -197,13 +209,14 @@ class _Module:
         if self.linking.written:
             calls.append(f"geon_wrote(p[{self.where[KEPT]}]);")
         for number, kernel in enumerate(self.plan.schedule.kernels):
-            calls += [*self.call(number, kernel), *self.time(number + 1)]
+            calls += [*self.call(self.top, number, kernel), *self.time(number + 1)]
         groups = self.units()
         body = self.run(calls)
         others = [self.unit(group, False) for group in groups[1:]]
         first = self.unit(groups[0], len(groups) < 2)
         first += "".join(f"{self.declarations[t]};\n" for group in groups[1:] for t in group)
-        first += (CLOCK if self.timed else "") + LINK + "".join(self.statics) + "\n".join(body)
+        first += (CLOCK if self.timed else "") + LINK + "".join(self.statics)
+        first += "\n".join([*self.loops, *body])
         return Module((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
 
     def run(self, calls: list[str]) -> list[str]:
@@ -233,38 +246,67 @@ class _Module:
         """The statement that notes the time before kernel ``number``, where times are wanted."""
         return [f"report[{REPORTED + number}] = geon_now();"] if self.timed else []
 
-    def call(self, number: int, kernel: Kernel) -> list[str]:
-        """The statements of ``geon_run`` for one kernel."""
+    def call(self, scope: Scope, position: int, kernel: Kernel) -> list[str]:
+        """The statements for the kernel at this position of a plan."""
+        plan = scope.plan
+        number = scope.first_step + plan.steps[position][0]
+        if isinstance(kernel.work, Region):
+            return [*self.note(kernel), *self.loop(scope, kernel)]
         if kernel.op.primitive.name == "print":
-            value = self.plan.schedule.base[kernel.op]
-            pointer = self.argument(Parameter("x0", "", place_of(self.plan, value)))
+            value = plan.schedule.base[kernel.op]
+            pointer = self.argument(Parameter("x0", "", place_of(plan, value)), scope)
             ended = f"if (report[0]) return {number + 1};"
             return [*self.note(kernel), f"report[0] = 0; show({number}, {pointer}); {ended}"]
         lines = self.note(kernel)
-        lines.append(self.called(self.function(kernel), number))
-        if self.plan.schedule.check and kernel.raises and not kernel.acts:
+        lines.append(self.called(self.function(plan, kernel), number, scope))
+        if plan.schedule.check and kernel.raises and not kernel.acts:
             op = kernel.results[0]
-            check = finite_function(op, KernelNames(self.plan, kernel, {}))
-            lines.append(self.called(check, number))
+            check = finite_function(op, KernelNames(plan, kernel, {}))
+            lines.append(self.called(check, number, scope))
         return lines
 
-    def function(self, kernel: Kernel) -> Function:
+    def loop(self, scope: Scope, kernel: Kernel) -> list[str]:
+        """The statements that run a scan, whose function is written here."""
+        made = LoopText(kernel, scope.plan.inside[kernel.op], scope)
+        text = made.text(NAME, self.length_text, self.calls_of)
+        name = f"loop{self.suffix}_{len(self.loops)}"
+        self.loops.append("\n".join(text).replace(NAME, name))
+        given = [place_of(scope.plan, op) for op in made.given()]
+        given += [("arena", each) for each in made.buffers()]
+        pointers = [self.argument(Parameter("a", "", place), scope) for place in given]
+        listed = ", ".join([f"(void *){pointer}" for pointer in pointers])
+        failed = f"const int64_t failed = {name}(given, {PASSED});"
+        return ["{", f"    void *const given[] = {{{listed}}};", f"    {failed}",
+                "    if (failed) return failed;", "}"]  # fmt: skip
+
+    def calls_of(self, scope: Scope) -> list[str]:
+        """The statements that call all kernels of the body of a loop."""
+        kernels = enumerate(scope.plan.schedule.kernels)
+        return [line for k, kernel in kernels for line in self.call(scope, k, kernel)]
+
+    def length_text(self, length: int | Length) -> str:
+        """A length as C over the table of lengths."""
+        if divides(length):
+            self.divides = True
+        return c_length(length, {name: f"n[{k}]" for k, name in enumerate(self.lengths)})
+
+    def function(self, plan: Plan, kernel: Kernel) -> Function:
         """The function of a kernel: that of an earlier one whose work has the same structure."""
-        work, _ = printed_work(self.plan, kernel)
-        if isinstance(work, Call):
-            return function_of(self.plan, kernel, self.vector_bytes)
-        memory = memory_of(self.plan, kernel)
+        work, _ = printed_work(plan, kernel)
+        if isinstance(work, Call | Region):
+            return function_of(plan, kernel, self.vector_bytes)
+        memory = memory_of(plan, kernel)
         first: dict[Place | None, int] = {None: -1}
         shared = tuple([first.setdefault(place, k) for k, place in enumerate(memory)])
         key = (structure(work), shared)
         if key not in self.printed:
-            made = function_of(self.plan, kernel, self.vector_bytes)
-            self.printed[key] = kernel, made
+            made = function_of(plan, kernel, self.vector_bytes)
+            self.printed[key] = plan, kernel, made
             return made
-        like, made = self.printed[key]
-        return made.of(dict(zip(memory_of(self.plan, like), memory, strict=True)))
+        other, like, made = self.printed[key]
+        return made.of(dict(zip(memory_of(other, like), memory, strict=True)))
 
-    def called(self, made: Function, number: int) -> str:
+    def called(self, made: Function, number: int, scope: Scope) -> str:
         """The call of a kernel's function; one that fails ends the run with its number."""
         self.common.update(dict.fromkeys(made.units))
         name = self.functions.get(made.text)
@@ -272,20 +314,20 @@ class _Module:
             name = f"kernel{self.suffix}_{len(self.functions)}"
             self.functions[made.text] = name
             self.made[made.text] = made
-        arguments = ", ".join(["threads", *(self.argument(p) for p in made.parameters)])
+        arguments = ", ".join(["threads", *(self.argument(p, scope) for p in made.parameters)])
         if made.fails:
             return f"if ({name}({arguments}, report)) return {number + 1};"
         return f"{name}({arguments});"
 
-    def argument(self, parameter: Parameter) -> str:
-        """What ``geon_run`` gives a kernel for one of its parameters."""
+    def argument(self, parameter: Parameter, scope: Scope) -> str:
+        """What a kernel is given for one of its parameters."""
         place = parameter.place
         if isinstance(place, str):
             return f"n[{self.lengths.index(place)}]"
         assert isinstance(place, tuple)
         if place[0] == START:
             within, start = cast("tuple[Place, int]", place[1])
-            first = self.argument(replace(parameter, place=within))
+            first = self.argument(replace(parameter, place=within), scope)
             return f"({parameter.ctype} *){first} + {start}"
         if place[0] == "constant":
             op = place[1].op
@@ -297,7 +339,7 @@ class _Module:
             return f"geon_kept_of(p[{self.where[KEPT]}], {cast(int, place[1]) + 1})"
         if place[0] == "show":
             return str(place[1])
-        return f"p[{self.where[place]}]"
+        return scope.pointer(place, lambda place: f"p[{self.where[place]}]")
 
     def static(self, op: Op) -> str:
         """The name of a small constant array in the module."""
@@ -347,6 +389,8 @@ class _Module:
         kernels = "\n".join(written)
         body = "\n".join([*shared, kernels])
         small = small_functions()
+        if self.divides:  # in the loops of the first unit
+            calls["geon_floor_div"] = None
         own = [text for name, text in small.items() if name in calls]
         helpers = definitions([name for name in calls if name not in small])
         return "\n".join([PRELUDE, helpers, c_text("module.h"), *own, body])

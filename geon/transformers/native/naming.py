@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
-from ..kernels.types import Call
+from ..kernels.types import Call, Region
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..lowering.schedule import Kernel
@@ -81,7 +81,7 @@ class KernelNames(Parameters):
         self.plan, self.kernel = plan, kernel
         self.kept = self.keep()
         self.works: Parameter | None = None
-        operands = () if isinstance(kernel.work, Call) else kernel.work.operands
+        operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(self.place, operands, results)
 
     def begun(self, place: Place) -> Place:

@@ -62,8 +62,15 @@ def _ordered(product: Product) -> Product:
         product,
         rows=_last(product.rows, left),
         columns=_last(product.columns, product.store_unit, right),
-        summed=_last(product.summed, left, right),
+        summed=_last(product.summed, left, right, _free(product)),
     )
+
+
+def _free(product: Product) -> str | None:
+    """A summed loop that no border is on: along it a run is inside or outside as a whole."""
+    borders = [each.border for each in (product.left, product.right) if each.border is not None]
+    free = [d.name for d in product.summed if all(d.name not in b.loops for b in borders)]
+    return free[-1] if borders and free else None
 
 
 def _is_small(loops: Sequence[Loop], of: Shape) -> bool:

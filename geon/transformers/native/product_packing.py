@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...op_graph.affine import Size
 from ..kernels.contraction import merged
 from ..kernels.types import Loop
+from .product_borders import Border, Run, bordered
 from .product_shape import GROUP, Shape
 from .product_walk import Walker, at, indent
 
@@ -18,7 +19,8 @@ class Operand:
 
     `element` makes C statements and a C value expression of type `type` from the C texts of the
     loops' indices. An element that is no more than `pointer[offset]` also says so with `pointer`
-    and the stride in elements of each loop (0 for none). `unit` is the loop best walked innermost.
+    and the stride in elements of each loop (0 for none), and with `border` where it is 0 instead.
+    `unit` is the loop best walked innermost.
     """
 
     type: str
@@ -26,6 +28,7 @@ class Operand:
     pointer: str | None
     strides: Mapping[str, Size]
     unit: str | None
+    border: Border | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class View:
     summed: tuple[Loop, ...]
     strides: Mapping[str, Size]
     batch: tuple[str, ...]
+    border: Border | None = None
 
     @property
     def line_step(self) -> Size:
@@ -51,7 +55,7 @@ class View:
     @property
     def is_plain(self) -> bool:
         """Whether lines are one stride apart, and summed indices too."""
-        return len(self.lines) <= 1 and len(self.summed) <= 1
+        return self.border is None and len(self.lines) <= 1 and len(self.summed) <= 1
 
     @property
     def whole(self) -> bool:
@@ -79,8 +83,9 @@ def view(
     """The operand as a view whose rows or columns can be moved whole; None if it has no such."""
     if operand.pointer is None or operand.type != type:
         return None
-    line_loops, line_steps = merged(lines, operand.strides)
-    summed_loops, summed_steps = merged(summed, operand.strides)
+    apart = operand.border.loops if operand.border is not None else frozenset[str]()
+    line_loops, line_steps = merged(lines, operand.strides, apart)
+    summed_loops, summed_steps = merged(summed, operand.strides, apart)
     outer = {loop.name: operand.strides.get(loop.name, 0) for loop in batch}
     found = View(
         operand.pointer,
@@ -88,6 +93,7 @@ def view(
         summed_loops,
         {**outer, **line_steps, **summed_steps},
         tuple(outer),
+        operand.border,
     )
     return found if 1 in (found.line_step, found.summed_step) else None
 
@@ -194,27 +200,51 @@ class Packing:
     ) -> list[str]:
         """Copies or transposes of blocks whose lines and summed indices are one stride apart."""
         tag = self.of.tag
+        line_steps = found.summed_step == 1
+        if found.summed_step == found.line_step == 1:
+            line_steps = lines_first
+        across = self.walker.length(found.line_step if line_steps else found.summed_step)
+        kind = "copy" if line_steps == lines_first else "transpose"
+        source = self.walker.address(found.pointer, found.strides, found.loops)
+        inner = [loops[-1].name if loops else None for loops in (found.lines, found.summed)]
 
-        def move(line: str, lines: str, k: str, ks: str) -> list[str]:
+        def target(run: Run) -> str:
+            major, minor = (run.line, run.deep) if lines_first else (run.deep, run.line)
+            return f"{to} + ({major}) * {step} + {minor}, {step}"
+
+        def move(run: Run, source: str) -> str:
             """The copy or transpose of one run."""
-            major, minor = (line, k) if lines_first else (k, line)
-            target = f"{to} + ({major}) * {step} + {minor}"
-            line_steps = found.summed_step == 1
-            if found.summed_step == found.line_step == 1:
-                line_steps = lines_first
-            across = self.walker.length(found.line_step if line_steps else found.summed_step)
-            sizes = (lines, ks) if line_steps else (ks, lines)
-            kind = "copy" if line_steps == lines_first else "transpose"
-            source = self.walker.address(found.pointer, found.strides, found.loops)
-            sides = f"{target}, {step}, {source}, {across}"
-            return [f"geon_{kind}_{tag}({sides}, {', '.join(sizes)});"]
+            sizes = (run.lines, run.run) if line_steps else (run.run, run.lines)
+            return f"geon_{kind}_{tag}({target(run)}, {source}, {across}, {', '.join(sizes)});"
 
+        def clear(run: Run) -> str:
+            sizes = (run.lines, run.run) if lines_first else (run.run, run.lines)
+            return f"geon_clear_{tag}({target(run)}, {', '.join(sizes)});"
+
+        def inside(run: Run) -> str:
+            steps = [("line_low", found.line_step), ("deep_low", found.summed_step)]
+            offsets = [f"{name} * {self.walker.factor(each)}" for name, each in steps if each != 0]
+            return move(run, " + ".join([source, *offsets]) + ")")
+
+        def moves(run: Run) -> list[str]:
+            if found.border is None:
+                return [move(run, source)]
+            return bordered(
+                found.border, (inner[0], inner[1]), run, self.walker.length, clear, inside
+            )
+
+        if found.border is not None:
+            source = self.walker.address(found.border.start, found.strides, found.loops)
+            source = f"{found.pointer} + ({source}"
         return self.walker.walk(
             found.lines,
             start,
             length,
             lambda line, lines: self.walker.walk(
-                found.summed, "depth_start", "depth_run", lambda k, ks: move(line, lines, k, ks)
+                found.summed,
+                "depth_start",
+                "depth_run",
+                lambda k, ks: moves(Run(line, lines, k, ks)),
             ),
         )
 

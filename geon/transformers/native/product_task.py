@@ -240,5 +240,6 @@ class ProductText:
 _OWN = frozenset(
     """threads batch row_start height column_start width depth_start depth_run left left_step panels
     depth_block staged first_column some panel out sums_step line row value here deep e d l r c
+    line_low line_high deep_low deep_high base below above least most single run_start
     """.split()
 )

@@ -15,10 +15,10 @@ from typing import Any
 from ...op_graph.lengths import Length
 from .. import disk_cache, recorded
 from ..kernels.blocked import Cut
-from ..lowering.memory import Buffer, Plan
+from ..lowering.memory import Buffer, Plan, kernels_of
 from ..lowering.schedule import bytes_of
 from ..lowering.scratch import PerThread
-from ..lowering.spaces import Space, space_of
+from ..lowering.spaces import Space, spaces_of
 from ..printing import c_expressions
 from .emit import KEPT, Module
 from .packed_copies import PackedCopy
@@ -69,14 +69,14 @@ class Record:
 
 def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
     """The record of a plan whose module was compiled."""
-    outputs, kernels = plan.schedule.program.outputs, plan.schedule.kernels
+    outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
     return Record(
         path.name,
         suffix,
         len(module.pointers),
         KEPT in module.pointers,
         module.lengths,
-        tuple(Counter(map(space_of, kernels)).items()),
+        tuple(Counter(spaces_of(plan)).items()),
         tuple(plan.buffers),
         plan.schedule.target.alignment,
         tuple(plan.lifetimes),
@@ -85,12 +85,12 @@ def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Recor
         tuple([(op.axes.lengths, op.dtype) for op in outputs]),
         {
             number: Shown(kernel.op.attrs[0], kernel.op.axes.lengths, kernel.op.dtype)
-            for number, kernel in enumerate(kernels)
+            for number, kernel in kernels
             if kernel.op.primitive.name == "print"
         },
         {
             number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
-            for number, kernel in enumerate(kernels)
+            for number, kernel in kernels
             if kernel.raises
         },
     )

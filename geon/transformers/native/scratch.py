@@ -13,7 +13,8 @@ from ...op_graph.op_graph import Op
 from ..kernels.blocked import Blocked, Cut
 from ..kernels.contraction import Contraction
 from ..kernels.lower import Work
-from ..kernels.types import Nest
+from ..kernels.ordered import OrderedLoop
+from ..kernels.types import Nest, Region
 from ..lowering.schedule import Schedule
 from ..lowering.scratch import PerThread, Scratch, lines
 from ..printing.c_expressions import C_TYPES
@@ -43,6 +44,8 @@ def _of(work: Work) -> Scratch | None:
         return blocked_scratch(work)
     if isinstance(work, Nest):
         return _of_rows(work)
+    if isinstance(work, Region | OrderedLoop):
+        return None  # that of its body's kernels is among the buffers of their plan
     name = work.op.primitive.name
     if name in PREFIXES:
         return prefix_scratch(work.op)

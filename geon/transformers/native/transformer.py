@@ -52,6 +52,7 @@ TARGET = Target(
     lacks=lacks,
     machine=machine,
     model=MODEL,
+    orders=True,
 )
 
 

@@ -8,11 +8,14 @@ from ...op_graph.bound import is_bound
 from ...op_graph.op_graph import Op
 from . import kernels, operands, table
 
+# What statements of loops are written for.
+REGIONS = frozenset({"scan", "region_result", "parameter"})
+
 
 def lacks(op: Op) -> list[str]:
     """The entries that an op of a lowered program needs and tables do not have."""
     name, kind = op.primitive.name, op.primitive.kind
-    if is_bound(op) or op.primitive.index_map is not None:
+    if name in REGIONS or is_bound(op) or op.primitive.index_map is not None:
         return []
     tables: dict[str, Container[str]] = {}
     if op.primitive.acts:

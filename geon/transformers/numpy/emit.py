@@ -12,9 +12,11 @@ from ...op_graph.attributes import Frozen
 from ...op_graph.lengths import Length
 from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.types import Region
 from ..lowering.memory import Plan
 from ..lowering.schedule import bytes_of
 from .kernels import statements
+from .loops import loop_statements
 from .operands import Operands, dtype_text, length_text
 from .parts import Line, computing, unpacked
 
@@ -38,6 +40,7 @@ def emit(
     named = [(f"{name} = {text}", None) for text, name in work.globals.items()]
     lines += [("", None), *named, *([("", None)] if named else []), *_sizes(plan), ("", None)]
     work.scopes["L"] = "bind"  # looks at an input or a result need lengths in each call
+    lines += [(text, op) for text, op in work.functions]
     results = [f"r{k}" for k in range(len(plan.schedule.program.outputs))]
     bound, functions = computing(work.run, work.scopes, inputs, results)
     lines += [("def bind(arena, offsets, variables, constants, L):", None)]
@@ -50,9 +53,8 @@ def emit(
 
 
 def _write(work: Operands) -> None:
-    """Write all kernels."""
-    schedule = work.plan.schedule
-    outputs = schedule.program.outputs
+    """Write all kernels, and what makes the arrays of results."""
+    outputs = work.plan.schedule.program.outputs
     for k, op in enumerate(outputs):
         lengths = op.axes.lengths
         shape = work.shape(lengths)
@@ -60,8 +62,18 @@ def _write(work: Operands) -> None:
             shape = work.make("s", shape, "bind")
         work.scopes[f"r{k}"] = "run"
         work.run.append((f"r{k} = np.empty({shape}, {dtype_text(op.dtype)})", op))
-    for position, kernel in enumerate(schedule.kernels):
-        work.position = position
+    _write_kernels(work)
+
+
+def _write_kernels(work: Operands) -> None:
+    """Write all kernels."""
+    schedule = work.plan.schedule
+    for kernel, (step, _) in zip(schedule.kernels, work.plan.steps, strict=True):
+        work.position = position = work.first_step + step
+        if isinstance(kernel.work, Region):
+            for text in loop_statements(work, kernel, _write_kernels):
+                work.run.append((text, kernel.op))
+            continue
         for text in statements(work, kernel):
             work.run.append((text, kernel.op))
         if schedule.check and kernel.raises and not kernel.acts:
@@ -95,4 +107,6 @@ def _comment(text: str, op: Op | None) -> str:
         return text
     named = f"{shown_name(op)}: " if op.name else ""
     note = f"{named}{op.primitive.name} {op.axes}  {op.file_info}"
-    return f"{text}  # {note}".replace("\n", " ").replace("\r", " ")
+    first, *rest = text.split("\n")
+    shown = f"{first}  # {note}".replace("\n", " ").replace("\r", " ")
+    return "\n".join([shown, *rest])

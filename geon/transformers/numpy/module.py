@@ -23,6 +23,7 @@ from ...op_graph.op_graph import Leaf, Tensor
 from ...version import __version__
 from ..base import Transformer
 from ..computation import Computation
+from ..lowering.memory import kernels_of
 from ..messages import described
 from ..plain import input_label
 from ..request import RESERVED
@@ -165,10 +166,8 @@ class _Module:
         self.lines += section(name)
         self.lines += [comment(f"# takes ({shown}), gives ({', '.join(results)})"), ""]
         program = self.program(computation.source)
-        kernels = computation.plan.schedule.kernels
-        raising = [
-            f"{k}: {described(kernel.op)!r}," for k, kernel in enumerate(kernels) if kernel.raises
-        ]
+        kernels = kernels_of(computation.plan)
+        raising = [f"{k}: {described(kernel.op)!r}," for k, kernel in kernels if kernel.raises]
         values = [isinstance(op, Tensor) for op in computation.results]
         self.lines += [
             "",

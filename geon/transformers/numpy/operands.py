@@ -42,13 +42,28 @@ class Operands:
 
     A name is *global* (a scalar constant), made in *bind* (once for each binding) or made in *run*
     (once for each call, where it shows an input or a result).
+
+    The plan of a body is ``around`` others: its buffers are theirs from ``first_buffer`` on, and
+    its steps from ``first_step`` on. ``functions`` are those of bodies inside.
     """
 
-    def __init__(self, plan: Plan, leaves: dict[Leaf, str], constants: dict[Frozen, int]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        leaves: dict[Leaf, str],
+        constants: dict[Frozen, int],
+        around: Operands | None = None,
+        first_buffer: int = 0,
+    ) -> None:
+        self.first_buffer: int = first_buffer + (0 if around is None else around.first_buffer)
         self.plan, self.leaves, self.constants = plan, leaves, constants
         self.layouts, self.base = plan.schedule.layouts, plan.schedule.base
-        self.globals: dict[str, str] = {}
-        self.taken: set[str] = set()
+        # What all functions of a module share.
+        self.globals: dict[str, str] = {} if around is None else around.globals
+        self.taken: set[str] = set() if around is None else around.taken
+        self.shared_counts: dict[str, int] = {"step": 0} if around is None else around.shared_counts
+        self.functions: list[Line] = []
+        self.first_step = 0
         self.bind: list[Line] = []
         self.run: list[Line] = []
         self.scopes: dict[str, str] = {}
@@ -116,10 +131,18 @@ class Operands:
     def arena_view(self, home: Home, op: Op) -> str:
         """A view into the arena; those of one shape and dtype are made together."""
         shape = self.shape([op.axes[n].expression for n in self.layouts[op].order])
-        key = (home.number, f"{shape}, {dtype_text(op.dtype)}")
+        return self.carved(home.number, shape, op.dtype)
+
+    def carry_buffer(self, number: int, op: Op) -> str:
+        """The array of a buffer in which a carry like ``op`` lies."""
+        return self.carved(number, self.shape(op.axes.lengths), op.dtype)
+
+    def carved(self, number: int, shape: str, dtype: Any) -> str:
+        """The view of a buffer that has this shape and dtype."""
+        key = (number, f"{shape}, {dtype_text(dtype)}")
         found = self.arena_buffers.get(key)
         if found is None:
-            found = f"b{home.number}"
+            found = f"b{number}"
             while found in self.scopes:
                 found += "x"  # the same memory under another shape or dtype
             self.arena_buffers[key] = found
@@ -136,7 +159,7 @@ class Operands:
             for start in range(0, len(members), CARVED_TOGETHER):
                 part = members[start : start + CARVED_TOGETHER]
                 names = _tuple([name for _, name in part])
-                numbers = _tuple([number for number, _ in part])
+                numbers = _tuple([self.first_buffer + number for number, _ in part])
                 lines.append(
                     (f"    {names} = rt.arena_views(arena, offsets, {numbers}, {form})", None)
                 )

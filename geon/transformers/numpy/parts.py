@@ -30,17 +30,22 @@ def unpacked(names: Iterable[str], source: str) -> list[Line]:
 
 
 def computing(
-    statements: list[Line], scopes: dict[str, str], inputs: list[str], results: list[str]
+    statements: list[Line],
+    scopes: dict[str, str],
+    inputs: list[str],
+    results: list[str],
+    name: str = "run",
 ) -> tuple[str, list[Line]]:
-    """What ``bind`` returns, and the functions that run the statements.
+    """What ``bind`` returns, and the functions that run the statements, of this ``name``.
 
     ``scopes`` tells which names are made in ``bind`` (they are handed over) and which in ``run``.
     """
     if len(statements) <= 2 * PART:
         bound = _used(statements, scopes, "bind")
-        head: Line = (f"def run({', '.join(['bound', *inputs])}):", None)
+        head: Line = (f"def {name}({', '.join(['bound', *inputs])}):", None)
         body = unpacked(bound, "bound") + _indented(statements)
-        return names_text(bound), [head, *body, (f"    return {names_text(results)}", None)]
+        body += [(f"    return {names_text(results)}", None)] if results or name == "run" else []
+        return names_text(bound), [head, *body]
     parts = [statements[k : k + PART] for k in range(0, len(statements), PART)]
     bounds = [_used(part, scopes, "bind") for part in parts]
     needed = [_used(part, scopes, "run") for part in parts]
@@ -51,19 +56,19 @@ def computing(
         later = {name for names in needed[k + 1 :] for name in names} | set(results)
         known = {**live, **dict.fromkeys(needed[k])}
         after = [name for name in known if name in later]
-        lines += [(f"def run_{k}({', '.join(['bound', *live])}):", None)]
+        lines += [(f"def {name}_{k}({', '.join(['bound', *live])}):", None)]
         lines += unpacked(bounds[k], "bound") + _indented(part)
         lines += [(f"    return {names_text(after)}", None), ("", None)]
-        call = f"run_{k}({', '.join([f'bound[{k}]', *live])})"
+        call = f"{name}_{k}({', '.join([f'bound[{k}]', *live])})"
         calls.append((f"    {names_text(after) + ' = ' if after else ''}{call}", None))
         live = dict.fromkeys(after)
-    lines += [(f"def run({', '.join(['bound', *inputs])}):", None), *calls]
+    lines += [(f"def {name}({', '.join(['bound', *inputs])}):", None), *calls]
     lines += [(f"    return {names_text(results)}", None)]
     return names_text(map(names_text, bounds)), lines
 
 
 def _indented(statements: list[Line]) -> list[Line]:
-    return [(f"    {text}", op) for text, op in statements]
+    return [("\n".join(f"    {line}" for line in text.split("\n")), op) for text, op in statements]
 
 
 def _used(statements: list[Line], scopes: dict[str, str], scope: str) -> list[str]:

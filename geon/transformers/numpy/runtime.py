@@ -42,6 +42,25 @@ def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(x, shape)
 
 
+# Loops ------------------------------------------------------------------------------------------
+
+
+def to_and_fro(pairs: Sequence[tuple[Array, Array]], count: int) -> Iterator[tuple[Array, ...]]:
+    """For each of ``count`` steps the arrays that carries are put into: the first of each pair at
+    the last step, and the other one at the step before.
+    """
+    ways = [tuple([pair[k] for pair in pairs]) for k in (0, 1)]
+    for step in range(count):
+        yield ways[(count - 1 - step) % 2]
+
+
+def put_carries(carries: Sequence[Array], results: Sequence[Array | None]) -> None:
+    """Let results, where there are any, have the carries: they have, unless no step was run."""
+    for carry, result in zip(carries, results, strict=True):
+        if result is not None and carry is not result:
+            np.copyto(result, carry)
+
+
 # Rows that move elements -------------------------------------------------------------------------
 
 

@@ -59,6 +59,7 @@ REDUCTIONS = {
     "sum": "np.add.reduce({0}, axis={axis}, dtype={dtype}, out={o})",
     "prod": "np.multiply.reduce({0}, axis={axis}, dtype={dtype}, out={o})",
     "max": "np.maximum.reduce({0}, axis={axis}, out={o})",
+    "first_max": "np.maximum.reduce({0}, axis={axis}, out={o})",
     "min": "np.minimum.reduce({0}, axis={axis}, out={o})",
     "any": "np.logical_or.reduce({0}, axis={axis}, out={o})",
     "all": "np.logical_and.reduce({0}, axis={axis}, out={o})",

@@ -8,16 +8,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from .device import Multiplication
-from .launches import Argument, Choice, Copy, Fixed, Launch, Multiply, Parts, Show, Step
+from .launches import (
+    Argument,
+    Choice,
+    Copy,
+    Fixed,
+    Launch,
+    Multiply,
+    Parts,
+    Show,
+    Step,
+    Turns,
+)
 from .products import WORKSPACE
 
 
 class Begun(NamedTuple):
     """A launch for given lengths: arguments that are known, and the numbers of those that are not.
 
-    ``pointers`` has for some of the ``words`` the number of the pointer that is put there;
+    ``pointers`` has for some of the ``words`` the number of the pointer that is added to them;
     ``origin`` is the number of the kernel in the plan.
     """
 
@@ -53,8 +65,16 @@ def bare_steps(
 
 
 class _Bare:
+    """What is left of steps; in turns, ``inside`` says which pointer a number is, and how many
+    bytes behind it."""
+
     def __init__(self, loaded: Mapping[str, Any], lengths: Mapping[str, int]) -> None:
         self.loaded, self.lengths = loaded, lengths
+        self.inside: dict[int, tuple[int, int]] = {}
+
+    def at(self, pointer: int) -> tuple[int, int]:
+        """The number of a pointer in the program's table, and how many bytes behind it."""
+        return self.inside.get(pointer, (pointer, 0))
 
     def bare(self, steps: Iterable[Step], origin: int) -> Iterator[Bare]:
         """Steps under the lengths; what has nothing to do is left out."""
@@ -65,15 +85,46 @@ class _Bare:
             elif isinstance(step, Choice):
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 yield from self.bare(step.steps if holds else step.others, origin)
+            elif isinstance(step, Turns):
+                yield from self.turns(step)
             elif isinstance(step, Multiply):
                 yield Multiplying(self.multiplication(step), step, origin)
-            elif isinstance(step, Show) or evaluate(step.size, self.lengths):
+            elif isinstance(step, Show):
                 yield step
+            elif evaluate(step.size, self.lengths):
+                yield self.copy(step.target, step.source, step.size)
+
+    def copy(self, target: int, source: int, size: Size) -> Copy:
+        """A copy between two of the program's pointers."""
+        (to, to_at), (of, of_at) = self.at(target), self.at(source)
+        return Copy(to, of, size, to_at, of_at)
+
+    def turns(self, loop: Turns) -> Iterator[Bare]:
+        """The steps of all turns, one turn after another."""
+        count = evaluate(loop.count, self.lengths)
+        for carry in loop.carries:
+            self.inside[carry.reads] = self.at(carry.first)
+        for turn in range(count):
+            part = count - 1 - turn if loop.reverse else turn
+            for stack in loop.stacks:
+                number, start = self.at(stack.pointer)
+                behind = start + part * evaluate(stack.stride, self.lengths)
+                self.inside[stack.inside] = number, behind
+            for carry in loop.carries:
+                there = carry.last if (count - turn) % 2 else carry.other
+                self.inside[carry.writes] = self.at(there)
+            for step, origin in zip(loop.steps, loop.origins, strict=True):
+                yield from self.bare([step], origin)
+            for carry in loop.carries:
+                self.inside[carry.reads] = self.inside[carry.writes]
+        for carry in loop.carries:
+            if carry.stays and not count and evaluate(carry.size, self.lengths):
+                yield self.copy(carry.last, carry.first, carry.size)
 
     def begun(self, launch: Launch, origin: int) -> Begun:
         """A launch with the words that are known."""
         words = [self.word(a) for a in launch.arguments]
-        at = [(k, a) for k, a in enumerate(launch.arguments) if isinstance(a, int)]
+        at = [(k, self.at(a)[0]) for k, a in enumerate(launch.arguments) if isinstance(a, int)]
         kernel = self.loaded[launch.kernel]
         blocks = launch.grid.blocks(self.lengths)
         return Begun(kernel, blocks, launch.threads, words, tuple(at), origin)
@@ -84,7 +135,7 @@ class _Bare:
             return argument.number(self.lengths)
         if isinstance(argument, Fixed):
             return argument.value
-        return self.lengths[argument] if isinstance(argument, str) else 0
+        return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]
 
     def multiplication(self, step: Multiply) -> Multiplication:
         """A product under the lengths, without addresses."""

@@ -266,7 +266,8 @@ class Bound:
                 raise
         elif isinstance(step, Copy):
             size = evaluate(step.size, self.lengths)
-            self.device.copy(table[step.target], table[step.source], size)
+            target, source = table[step.target], table[step.source]
+            self.device.copy(target + step.target_at, source + step.source_at, size)
         else:
             self.show(step, table)
 
@@ -275,7 +276,7 @@ class Bound:
         if isinstance(step, Begun):
             words = step.words.copy()
             for at, number in step.pointers:
-                words[at] = table[number]
+                words[at] += table[number]
             self.device.launch(step.kernel, step.blocks, step.threads, words)
             return
         put, made = step.step, step.made

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from ...op_graph.op_graph import Op
 from ..kernels.attention import attention_of
 from ..kernels.blocked import Blocked
 from ..kernels.contraction import Contraction
-from ..kernels.types import Call
+from ..kernels.ordered import OrderedLoop
+from ..kernels.types import Call, Region
 from ..linking import Linking
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
@@ -37,12 +39,15 @@ from .launches import (
     Parts,
     Show,
     Step,
+    Turns,
     described,
 )
 from .library import finite_parts, library_parts
 from .naming import NAME, Function, KernelNames, Moved, Multiplied, Part
 from .nests import nest_parts
+from .ordered import ordered_function
 from .products import product_of, product_parts
+from .turning import Scope, Turning
 
 PRELUDE = "prelude.cuh"
 REPORT = -1  # the number of the pointer to the report
@@ -68,13 +73,18 @@ class Module:
 
 
 def kernel_parts(
-    plan: Plan, kernel: Kernel, number: int, guarded: bool, library: bool = False
+    plan: Plan,
+    kernel: Kernel,
+    number: int,
+    guarded: bool,
+    library: bool = False,
+    apart: Set[Place] = frozenset(),
 ) -> list[Part]:
     """The functions of kernel ``number`` of a plan, and what else it does, in order.
 
-    With ``library`` large products are left to a library.
+    With ``library`` large products are left to a library; ``apart`` are as for ``KernelNames``.
     """
-    names = KernelNames(plan, kernel, guarded)
+    names = KernelNames(plan, kernel, guarded, apart)
     work = kernel.work
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
@@ -84,6 +94,9 @@ def kernel_parts(
         if product is None:
             return generated
         return product_parts(kernel, KernelNames(plan, kernel, guarded), product, generated)
+    assert not isinstance(work, Region), "its body's kernels are launched"
+    if isinstance(work, OrderedLoop):
+        return [ordered_function(work, names)]
     if isinstance(work, Blocked):
         attention = attention_of(work)
         assert attention is not None, "no other kernel goes over blocks of rows"
@@ -108,15 +121,16 @@ class _Module:
         self.texts: list[str] = []
         self.calls: dict[str, None] = {}
         self.files: dict[str, None] = {}
+        self.top = self.scope = Scope(plan)
+        self.virtual = count(REPORT - 1, -1)
 
     def make(self) -> Module:
         """All of it."""
         steps: list[Step] = []
         origins: list[int] = []
-        for number, kernel in enumerate(self.plan.schedule.kernels):
-            self.note(kernel)
-            steps += self.kernel(number, kernel)
-            origins += [number] * (len(steps) - len(origins))
+        for position in range(len(self.plan.schedule.kernels)):
+            steps += self.kernel(self.top, position)
+            origins += [self.plan.steps[position][0]] * (len(steps) - len(origins))
         own = "\n".join([*self.texts, *self.order(steps)])
         files = [cuda_text(name) for name in self.files]
         helpers = definitions(self.calls, by_instruction)
@@ -126,15 +140,22 @@ class _Module:
         all_steps, by = tuple(steps), tuple(origins)
         return Module(own, source, kernels, all_steps, by, small, lengths, self.guarded)
 
-    def kernel(self, number: int, kernel: Kernel) -> list[Step]:
-        """The steps of a kernel."""
+    def kernel(self, scope: Scope, position: int) -> list[Step]:
+        """The steps of the kernel at this position of a plan."""
+        plan = scope.plan
+        kernel, number = plan.schedule.kernels[position], scope.step(position)
+        self.note(kernel)
+        self.scope = scope
+        if isinstance(kernel.work, Region):
+            return [self.turns(scope, kernel)]
         if kernel.op.primitive.name == "print":
-            value = self.pointer(place_of(self.plan, self.plan.schedule.base[kernel.op]))
+            value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
             return [Show(number, op.attrs[0], value, op.axes.lengths, op.dtype)]
-        parts = kernel_parts(self.plan, kernel, number, self.guarded, self.library)
-        if self.plan.schedule.check and kernel.raises and not kernel.acts:
-            names = KernelNames(self.plan, kernel, self.guarded)
+        library = self.library and scope is self.top
+        parts = kernel_parts(plan, kernel, number, self.guarded, library, scope.apart)
+        if plan.schedule.check and kernel.raises and not kernel.acts:
+            names = KernelNames(plan, kernel, self.guarded)
             parts += finite_parts(kernel.results[0], names, number)
         return self.steps(parts)
 
@@ -152,6 +173,17 @@ class _Module:
                 both = self.steps(part.parts), self.steps(part.others)
                 found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
         return found
+
+    def turns(self, scope: Scope, kernel: Kernel) -> Turns:
+        """The steps of a scan, whose body's kernels are written here."""
+        made = Turning(kernel, scope, self.pointer, self.virtual)
+        steps: list[Step] = []
+        origins: list[int] = []
+        for position in range(len(made.scope.plan.schedule.kernels)):
+            steps += self.kernel(made.scope, position)
+            origins += [made.scope.step(position)] * (len(steps) - len(origins))
+        self.scope = scope
+        return made.turns(tuple(steps), tuple(origins))
 
     def multiply(self, part: Multiplied) -> Multiply:
         """A product with numbers for places."""
@@ -182,9 +214,14 @@ class _Module:
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 
     def pointer(self, place: Place) -> int:
-        """The number of a place in the table."""
+        """The number of a place of the scope that is written, in the table."""
         if place[0] == "report":
             return REPORT
+        found = self.scope.known.get(place)
+        if found is not None:
+            return found
+        if place[0] == "arena":
+            place = ("arena", self.scope.first_buffer + place[1])  # type: ignore[operator]  # a number
         if place[0] == "constant":
             op: Op = place[1].op  # type: ignore[attr-defined]
             value = op.attrs[0]

@@ -77,11 +77,13 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """``size`` bytes copied from one pointer to another."""
+    """``size`` bytes copied from one pointer to another, from so many bytes behind each on."""
 
     target: int
     source: int
     size: Size
+    target_at: int = 0
+    source_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +166,58 @@ class Choice:
     others: tuple[Step, ...]
 
 
-Step = Launch | Copy | Show | Choice | Multiply
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The part of each turn of what lies at ``pointer``, ``stride`` bytes from part to part; steps
+    know it by the number ``inside``."""
+
+    inside: int
+    pointer: int
+    stride: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """What goes from turn to turn: read at the number ``reads``, written at ``writes``.
+
+    It lies at ``first`` before all turns; the last one puts it at ``last``, the one before at
+    ``other``. ``size`` bytes are copied where there is no turn, and it ``stays``.
+    """
+
+    reads: int
+    writes: int
+    first: int
+    last: int
+    other: int
+    size: Size
+    stays: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Steps that are taken ``count`` times, from the last part of stacks on where ``reverse``.
+
+    ``origins`` has the number of each step's kernel in the plan.
+    """
+
+    count: Size
+    reverse: bool
+    stacks: tuple[Stack, ...]
+    carries: tuple[Carry, ...]
+    steps: tuple[Step, ...]
+    origins: tuple[int, ...]
+
+
+Step = Launch | Copy | Show | Choice | Multiply | Turns
+
+
+Names = Sequence[str] | dict[int, str]  # of pointers, by number
 
 
 # As text ------------------------------------------------------------------------------------------
 
 
-def described(steps: Sequence[Step], names: Sequence[str], indent: str = "") -> list[str]:
+def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str]:
     """Steps as lines for people; ``names`` are those of pointers."""
     found: list[str] = []
     for step in steps:
@@ -185,6 +232,10 @@ def described(steps: Sequence[Step], names: Sequence[str], indent: str = "") -> 
             into = names[step.works if step.product.apart else step.out]
             factors = f"{names[step.left]} times {names[step.right]}"
             found.append(f"{indent}{into} = {factors}{bias}, by a library")
+        elif isinstance(step, Turns):
+            way = ", backwards" if step.reverse else ""
+            found.append(f"{indent}for {step.count} turns{way}:")
+            found += described(step.steps, turning(step, names), f"{indent}    ")
         else:
             holds = " and ".join([f"{size} >= 0" for size in step.holds])
             found.append(f"{indent}where {holds}:")
@@ -194,7 +245,19 @@ def described(steps: Sequence[Step], names: Sequence[str], indent: str = "") -> 
     return found
 
 
-def launched(launch: Launch, names: Sequence[str]) -> str:
+def turning(step: Turns, names: Names) -> dict[int, str]:
+    """The names of pointers inside of turns."""
+    found = dict(enumerate(names)) if not isinstance(names, dict) else dict(names)
+    found[-1] = found.get(-1, "the report")
+    for k, stack in enumerate(step.stacks):
+        found[stack.inside] = f"part {k} of {found[stack.pointer]}"
+    for carry in step.carries:
+        found[carry.reads] = f"carry from {found[carry.first]}"
+        found[carry.writes] = f"carry to {found[carry.last]}"
+    return found
+
+
+def launched(launch: Launch, names: Names) -> str:
     """A launch as CUDA writes it."""
     grid = launch.grid
     blocks = str(grid.units)
@@ -208,7 +271,7 @@ def launched(launch: Launch, names: Sequence[str]) -> str:
     return f"{launch.kernel}<<<{blocks}, {launch.threads}>>>({', '.join(arguments)})"
 
 
-def shown_argument(argument: Argument, names: Sequence[str]) -> str:
+def shown_argument(argument: Argument, names: Names) -> str:
     """An argument for people."""
     if isinstance(argument, Parts):
         return f"parts of {argument.count}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
 from ...op_graph.op_graph import Op
 from ..kernels.lower import Work
-from ..kernels.types import Call, Nest
+from ..kernels.types import Call, Nest, Region
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..lowering.schedule import Kernel
@@ -75,14 +75,17 @@ Part = Function | Either | Moved | Multiplied
 class KernelNames(Parameters):
     """The parameters of one kernel, its scratch memory, and what says that an earlier one failed.
 
-    With ``guarded`` nothing is done once a kernel has failed.
+    With ``guarded`` nothing is done once a kernel has failed. What is at places ``apart`` may begin
+    at any element.
     """
 
     lanes: Lanes
 
-    def __init__(self, plan: Plan, kernel: Kernel, guarded: bool) -> None:
-        self.plan, self.kernel, self.guarded = plan, kernel, guarded
-        operands = () if isinstance(kernel.work, Call) else kernel.work.operands
+    def __init__(
+        self, plan: Plan, kernel: Kernel, guarded: bool, apart: Set[Place] = frozenset()
+    ) -> None:
+        self.plan, self.kernel, self.guarded, self.apart = plan, kernel, guarded, apart
+        operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
         self.lanes = ThreadLanes(is_by_elements(kernel.work))

@@ -12,9 +12,9 @@ from typing import Any
 
 from ...op_graph.affine import Size
 from .. import disk_cache, recorded
-from ..lowering.memory import Buffer, Plan
+from ..lowering.memory import Buffer, Plan, kernels_of
 from ..lowering.schedule import bytes_of
-from ..lowering.spaces import Space, space_of
+from ..lowering.spaces import Space, spaces_of
 from ..printing import c_expressions
 from . import launches, scratch, sorting
 from .device import Signature
@@ -42,17 +42,17 @@ class Record:
 
 def record_of(plan: Plan, module: Module) -> Record:
     """The record of a plan and its module."""
-    outputs, kernels = plan.schedule.program.outputs, plan.schedule.kernels
+    outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
     return Record(
         module,
         tuple(plan.buffers),
         tuple(plan.lifetimes),
         tuple([bytes_of(op) for op in outputs]),
         tuple([(op.axes.lengths, op.dtype) for op in outputs]),
-        frozenset(map(space_of, kernels)),
+        frozenset(spaces_of(plan)),
         {
             number: kernel.op.attrs if kernel.op.primitive.name == "checked" else None
-            for number, kernel in enumerate(kernels)
+            for number, kernel in kernels
             if kernel.raises
         },
     )
@@ -84,6 +84,7 @@ PARTS: tuple[type, ...] = (
     Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
     scratch.Columns, scratch.PartSums, launches.Parts, launches.Grid, launches.Launch,
     launches.Fixed, launches.Copy, launches.Show, launches.Choice, launches.Multiply,
+    launches.Turns, launches.Stack, launches.Carry,
     launches.Product, launches.Strides, sorting.SortMemory,
 )  # fmt: skip
 

@@ -54,6 +54,7 @@ TARGET = CudaTarget(
     last=LAST,
     scratch=scratch_of,
     lacks=lacks,
+    orders=True,
     alignment=256,
 )
 

@@ -1,6 +1,7 @@
 """Passes over memory as it lies: a thread takes neighbouring elements, read and written at once.
 
-Every value begins at a multiple of 256 bytes, so whole groups of elements are aligned.
+Every value begins at a multiple of 256 bytes, so whole groups of elements are aligned; parts of
+stacks that a loop goes over may not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ HEAVY = 96  # statements of an element from which on a thread has enough with on
 def vector_function(nest: Nest, names: KernelNames) -> Function | None:
     """The function of a nest that is one such pass; None for other nests."""
     if nest.rows or nest.across is not None or len(nest.steps) != 1:
+        return None
+    if any(names.place_of(op) in names.apart for op in nest.operands):
         return None
     (step,) = nest.steps
     if not isinstance(step, Pass) or len(step.loops) != 1 or step.reductions or step.keeps:

@@ -16,7 +16,7 @@ from ...kernels.elements import Operands
 from ...kernels.lower import lower
 from ...kernels.machine import Machine
 from ...kernels.predict import predict
-from ..groups import Apart
+from ..groups import Apart, is_region_result
 from .fusion_group import FusionGroup
 from .pairs import together
 from .reading import Reading
@@ -102,7 +102,8 @@ class Merging:
         """Note what a group reads."""
         laid_out, stored = self.state.laid_out, self.state.stored_by
         if group.kind == "call":
-            found = [laid_out.base[arg] for op in group.results for arg in op.args]
+            made = [op.args[0] if is_region_result(op) else op for op in group.results]
+            found = [laid_out.base[arg] for op in made for arg in op.args]
             reads = dict.fromkeys(found)
         else:
             reading = Reading(laid_out, stored, group)

@@ -8,11 +8,18 @@ kernel only where that stays so, hence no cycles.
 from __future__ import annotations
 
 from ....op_graph.bound import is_bound
-from ....op_graph.op_graph import Op
+from ....op_graph.op_graph import Op, RegionOp
 from ...kernels.elements import examined
 from ...kernels.types import Fused
 from ..blocks import by_blocks
-from ..groups import Apart, Group, single
+from ..groups import (
+    Apart,
+    Group,
+    is_region_result,
+    region_group,
+    region_results,
+    single,
+)
 from ..layout import LaidOut, is_choice
 from ..target import Target
 from .facts import is_product, is_view, loop_axes, reduces, statements
@@ -44,6 +51,7 @@ class _Fusion:
         self.fits, self.repeats = Fits(self.state), Repeats(self.state)
         self.siblings = Siblings(self.state)
         self.groups: list[FusionGroup] = []
+        self.results = region_results(ops)
         self.reasons: dict[FusionGroup, list[Apart]] = {}
         if len(ops) == 1:  # a copy added by the schedule: what it copies is in memory
             stored = FusionGroup("call", 0)
@@ -65,7 +73,11 @@ class _Fusion:
         made = []
         for op in self.ops:
             group = self.state.stored_by.get(op)
-            if group is None:
+            if isinstance(op, RegionOp):
+                fused = Fused("call")
+                made.append(region_group(self.laid_out, op, self.results[op], acted, fused))
+                continue
+            if group is None or is_region_result(op):
                 continue
             if group.kind == "call":
                 fused = Fused("call")
@@ -78,6 +90,11 @@ class _Fusion:
         """Give an op to the way that ops of its kind are computed."""
         uses = self.state.uses.get(op, [])
         name = op.primitive.name
+        if is_region_result(op):
+            return  # its region computes it
+        if isinstance(op, RegionOp):
+            self.region(op)
+            return
         if is_view(self.laid_out, op):
             if op in self.state.required:
                 self.state.require(self.laid_out.base[op])
@@ -164,6 +181,18 @@ class _Fusion:
             if not op.primitive.acts:
                 self.state.pass_on(arg, [Use(op, False, False)])
         group.results = [op]
+
+    def region(self, op: RegionOp) -> None:
+        """A kernel of all results of a region, which reads its arguments from memory."""
+        results = self.results[op]
+        uses = [use for result in results for use in self.state.uses.get(result, [])]
+        group = self.begin(op, "call", uses)
+        for arg in op.args:
+            self.state.require(self.laid_out.base[arg])
+            self.state.pass_on(arg, [Use(op, False, False)])
+        group.results = list(results)
+        del self.state.stored_by[op]
+        self.state.stored_by.update(dict.fromkeys(results, group))
 
     def candidates(self, op: Op, uses: list[Use]) -> list[FusionGroup]:
         """The groups that ``op`` could join as one of their results, lowest level first."""

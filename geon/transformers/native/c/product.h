@@ -43,6 +43,9 @@ __attribute__((visibility("hidden"))) void TAG(geon_product)(
 __attribute__((visibility("hidden"))) void TAG(geon_copy)(
     TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t rows,
     int64_t columns);
+/* Rows of zeros. */
+__attribute__((visibility("hidden"))) void TAG(geon_clear)(
+    TYPE *restrict to, int64_t to_step, int64_t rows, int64_t columns);
 /* One row of the right operand, padded to whole panels by its maker, laid into the panels. */
 __attribute__((visibility("hidden"))) void TAG(geon_spread)(
     TYPE *restrict to, int64_t panel_step, const TYPE *restrict from, int64_t columns);

@@ -21,6 +21,12 @@ QUICK void TAG(geon_copy)(
     }
 }
 
+QUICK void TAG(geon_clear)(TYPE *restrict to, int64_t to_step, int64_t rows, int64_t columns)
+{
+    for (int64_t row = 0; row < rows; ++row, to += to_step)
+        __builtin_memset(to, 0, (size_t)columns * sizeof *to);
+}
+
 void TAG(geon_spread)(
     TYPE *restrict to, int64_t panel_step, const TYPE *restrict from, int64_t columns)
 {

@@ -1,0 +1,1 @@
+"""Regions: loops and branches, ops whose attributes are closed bodies."""

@@ -1,0 +1,86 @@
+"""Bodies from graphs: what a step reads from outside is found, and becomes a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from ...errors import ArgumentError
+from ..attributes import Frozen
+from ..body import Body
+from ..functional import substitute
+from ..op_graph import Op, Tensor, VoidOp, post_order
+from ..sites import describe, user_site
+from .parts import parameter
+
+
+def closed(
+    leaves: Sequence[Tensor], results: Sequence[Tensor], last: Sequence[Tensor] = ()
+) -> tuple[Body, tuple[Tensor, ...]]:
+    """The body that computes ``results``, and what it reads beside ``leaves`` and ``last``.
+
+    Its parameters are those of ``leaves``, of what was found, and of ``last``, in order. What
+    depends on none of the leaves is outside of the body: it is computed once.
+    """
+    captures = captured([*leaves, *last], results)
+    given = [*leaves, *captures, *last]
+    parameters = [parameter(k, op.axes, op.dtype) for k, op in enumerate(given)]
+    known: dict[Op, Op] = dict(zip(given, parameters, strict=True))
+    made: list[Tensor] = [substitute(op, known) for op in results]  # type: ignore[misc]  # tensors
+    return Body(tuple(parameters), tuple(made)), tuple(captures)
+
+
+def captured(leaves: Iterable[Op], results: Iterable[Op]) -> list[Tensor]:
+    """The values outside that a body with these results reads, in order of first use."""
+    roots = list(results)
+    inside: set[Op] = set(leaves)
+    order = post_order(roots)
+    for op in order:
+        if any(arg in inside for arg in op.args):
+            inside.add(op)
+    found: dict[Op, None] = {}
+    waiting = [op for op in order if op in inside]
+    seen = set(waiting)
+    for each in [*(arg for op in waiting for arg in op.args), *roots]:
+        stack = [each]
+        while stack:
+            top = stack.pop()
+            if top in seen:
+                continue
+            seen.add(top)
+            if is_repeated(top):
+                stack += top.args[::-1]
+            else:
+                found[top] = None
+    return list(found)  # type: ignore[arg-type]  # what tensors are made of are tensors
+
+
+def is_repeated(op: Op) -> bool:
+    """Whether a body says once more what it reads, rather than to be given it.
+
+    What is known before a call, or only looks at memory, costs a body nothing.
+    """
+    row = op.primitive
+    if op._unique or len(op.args) > 1:
+        return False
+    if row.known:
+        return not (op.attrs and isinstance(op.attrs[0], Frozen))
+    if row.name == "cast":
+        return is_repeated(op.args[0]) and op.args[0].primitive.known
+    return row.name == "iota" or (row.view and not row.acts and len(op.axes) > 0)
+
+
+def refuse_effects(what: str, results: Iterable[Op]) -> None:
+    """Raise ``ArgumentError`` where a body changes variables, prints, or returns an effect."""
+    for root in results:
+        if root.effectful:
+            for op in post_order([root]):
+                if isinstance(op, VoidOp) or op.primitive.name == "print":
+                    _refuse(what, op)
+
+
+def _refuse(what: str, op: Op) -> NoReturn:
+    raise ArgumentError(
+        f"{what} at {describe(user_site())}: its step runs the effect {op} (made at "
+        f"{op.file_info}); let the step return the value, and assign or print what the loop gives"
+    )

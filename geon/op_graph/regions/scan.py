@@ -1,0 +1,201 @@
+"""``scan``: a loop over an axis that carries values from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ArgumentError, AxisError, DTypeError
+from ..attributes import is_axis, is_count, is_flag
+from ..axes import Axes, Axis
+from ..body import Body
+from ..constants import as_tensor
+from ..dtypes import INT64
+from ..keywords import explained
+from ..leaves import placeholder
+from ..movement import broadcast
+from ..op_graph import NO_AXES, Op, Tensor
+from ..registry import Primitive
+from ..sites import describe, user_site
+from ..weak import strengthen
+from .closing import refuse_effects
+from .scan_deriv import scan_jvp, scan_vjp
+from .scan_facts import make_scan, scan_infer, scan_outcomes, scan_reference
+from .structures import flat
+
+if TYPE_CHECKING:
+    from ..accepted import AxisLike
+
+Step = Callable[[Any, Any], Any]
+
+
+def is_body(value: Any) -> bool:
+    """Whether ``value`` is a body."""
+    return isinstance(value, Body)
+
+
+SCAN = Primitive(
+    "scan",
+    "region",
+    "A loop along an axis: carries after the last step, and values of all steps stacked.",
+    reference=scan_reference,
+    attributes=("axis", "carries", "xs", "reverse", "body"),
+    fits=(is_axis, is_count, is_count, is_flag, is_body),
+    infer=scan_infer,
+    outcomes=scan_outcomes,
+    carriers=(),
+    vjp=scan_vjp,
+    jvp=scan_jvp,
+    cost="kernel",
+)
+
+
+@explained
+def scan(
+    step: Step,
+    init: Any,
+    xs: Any = (),
+    *,
+    over: AxisLike | None = None,
+    reverse: bool = False,
+    name: str | None = None,
+) -> tuple[Any, Any]:
+    """A loop along the axis ``over``: the last carries, and the values of all steps.
+
+    ``step(carries, x)`` is called once, with tensors that stand for those of any step: ``x`` is the
+    part of ``xs`` at the step, without the axis. It returns the new carries, of the structure, axes
+    and dtypes of ``init``, and values, None for none. Carries, ``xs`` and values are tensors or any
+    dictionaries, lists, tuples and dataclasses of them. The values have ``over`` first. The steps
+    go from the first place of the axis to the last, or with ``reverse`` the other way. The axis may
+    be left out where ``xs`` is one tensor with one axis. What the step reads from outside it may
+    just name. ``name`` is that of the loop. Raises ``AxisError`` where ``xs`` lack the axis or have
+    it in two lengths, or a carry comes back over other axes, ``DTypeError`` where it comes back in
+    another dtype, and ``ArgumentError`` for another structure and for effects inside of the step.
+    """
+    what = f"scan at {describe(user_site())}"
+    stacks, x_structure = flat(xs, "xs")
+    tensors = [_strong(as_tensor(x)) for _, x in stacks]
+    along = _along(what, over, tensors, [where for where, _ in stacks])
+    axis = _one_length(what, along, tensors)
+    first, structure = flat(init, "init")
+    carries = [_carry(value) for _, value in first]
+    rows = [x.axes.without([axis.name]) for x in tensors]
+    leaves = [placeholder(c.axes, c.dtype) for c in carries]
+    parts = [placeholder(row, x.dtype) for row, x in zip(rows, tensors, strict=True)]
+    at = placeholder((), "int64")
+    counted = [_counts(x, axis) for x in tensors]
+    given = [at if count else part for count, part in zip(counted, parts, strict=True)]
+    returned = step(structure.filled(iter(leaves)), x_structure.filled(iter(given)))
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise ArgumentError(
+            f"{what}: step returned {_shown(returned)}; it returns a pair, the new carries and the "
+            "values of the step, which are None where there are none"
+        )
+    new, new_structure = flat(returned[0], "carries")
+    if new_structure != structure:
+        raise ArgumentError(
+            f"{what}: init is {structure}, and step returned carries that are {new_structure}; "
+            "return carries of the structure of init"
+        )
+    values, value_structure = flat(returned[1], "values")
+    results = [
+        _settled(what, where, carry, as_tensor(value, near=carry))
+        for (where, value), carry in zip(new, carries, strict=True)
+    ]
+    results += [_strong(as_tensor(value)) for _, value in values]
+    refuse_effects(what, results)
+    stacked = [
+        broadcast(x, Axes(axis, row))
+        for x, row, count in zip(tensors, rows, counted, strict=True)
+        if not count
+    ]
+    read = [part for part, count in zip(parts, counted, strict=True) if not count]
+    _refuse_axis(what, axis, results)
+    made = make_scan(SCAN, axis, bool(reverse), carries, stacked, [*leaves, *read, at], results)
+    if name is not None and made:
+        made[0].args[0].name = name
+    both = iter(made)
+    return structure.filled(both), value_structure.filled(both)
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, Op) else f"{value!r} of type {type(value).__name__}"
+
+
+def _along(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]) -> Axis:
+    """The axis of the loop."""
+    if over is None and len(tensors) == 1 and len(tensors[0].axes) == 1:
+        over = tensors[0].axes[0]
+    if isinstance(over, str):
+        over = next((x.axes[over] for x in tensors if over in x.axes), over)
+    if not isinstance(over, Axis):
+        raise AxisError(f"{what}: over={over!r} is no axis of xs; give a geon.Axis")
+    for where, x in zip(names, tensors, strict=True):
+        if over not in x.axes:
+            raise AxisError(
+                f"{what}: {where} is {x} (made at {x.file_info}), which lacks the axis "
+                f"{over.name!r} of the loop; it has {', '.join(x.axes.names) or 'none'}. What all "
+                "steps read alike need not be in xs: step may just name it"
+            )
+    return over
+
+
+def _one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
+    """The axis with the length that all agree on: an integer where one has it."""
+    for x in tensors:
+        own = x.axes[along.name]
+        both = own.expression - along.expression
+        if isinstance(both, int) and both != 0:
+            raise AxisError(
+                f"{what}: the axis {own.name!r} of the loop has length {along.expression} and, in "
+                f"{x} (made at {x.file_info}), {own.expression}; give all the same length"
+            )
+        if isinstance(own.expression, int):
+            along = own
+    return along
+
+
+def _counts(x: Tensor, axis: Axis) -> bool:
+    """Whether ``x`` is the number of the step."""
+    return x.primitive.name == "iota" and x.dtype is INT64
+
+
+def _carry(value: Any) -> Tensor:
+    """A first carry in a dtype of its own."""
+    tensor = as_tensor(value)
+    return _strong(tensor)
+
+
+def _strong(tensor: Tensor) -> Tensor:
+    return strengthen(tensor, tensor.dtype) if tensor.weak else tensor
+
+
+def _settled(what: str, where: str, carry: Tensor, new: Tensor) -> Tensor:
+    """A new carry over the axes of the first one, in their order, and in its dtype."""
+    if new.weak:
+        new = strengthen(new, carry.dtype)
+        if new.axes is NO_AXES:
+            new = broadcast(new, carry.axes)
+    both = (
+        f"{what}: {where} begins as {carry} {carry.dtype.name} (made at {carry.file_info}) and "
+        f"step returns {new} {new.dtype.name} (made at {new.file_info})"
+    )
+    if not new.axes.same_set(carry.axes):
+        cure = "geon.broadcast init over the axes that it gets"
+        raise AxisError(f"{both}: its axes must stay {carry.axes}, not become {new.axes}; {cure}")
+    if new.dtype is not carry.dtype:
+        raise DTypeError(
+            f"{both}: its dtype must stay; geon.cast init, or what step returns, to the other"
+        )
+    return broadcast(new, carry.axes)
+
+
+def _refuse_axis(what: str, axis: Axis, results: Sequence[Tensor]) -> None:
+    """Raise ``AxisError`` where the value of one step has the axis of the loop."""
+    for op in results:
+        if axis in op.axes:
+            raise AxisError(
+                f"{what}: step returns {op} (made at {op.file_info}), which has the axis "
+                f"{axis.name!r} of the loop already; geon.rename it, for example to "
+                f"{axis.name}.prime"
+            )

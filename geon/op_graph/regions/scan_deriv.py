@@ -1,0 +1,167 @@
+"""Derivatives of scans: other scans, made by the sweeps of derivatives on the body's own graph.
+
+The reverse of a scan goes the other way over the carries as each step found them, which the scan
+itself stacks when it is asked for these too. Its carries are the cotangents of the carries, and
+totals of those of what all steps read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..body import Body
+from ..copies import with_bodies
+from ..dtypes import kind
+from ..elementwise import add
+from ..functional import substitute
+from ..leaves import placeholder
+from ..movement import broadcast
+from ..op_graph import Op, Tensor, post_order
+from ..sweeps import cotangents, forward_mode, zeros
+from .parts import result_of
+from .scan_facts import ScanAttributes, make_scan
+
+Given = Sequence[Tensor | None]
+
+
+def scan_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The cotangents of a scan's arguments that are ``wanted`` from those of its results."""
+    return _Reverse(op, given, wanted).made()
+
+
+class _Reverse:
+    """The reverse scan of one scan."""
+
+    def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
+        self.op, self.a, self.given = op, ScanAttributes(op.attrs), given
+        self.wanted = [
+            asked or (k < self.a.carries and kind(op.args[k].dtype) == "f")
+            for k, asked in enumerate(wanted)
+        ]
+        self.opened = _Opened(self.a.body)
+        self.arguments = self.opened.leaves[:-1]
+        self.step = self.opened.leaves[-1]
+
+    def made(self) -> list[Tensor | None]:
+        """The cotangent of each argument, None for zero."""
+        count, first = self.a.carries, self.a.before_captures
+        results = self.opened.results
+        moving = {k: _like(results[k]) for k in range(count) if kind(results[k].dtype) == "f"}
+        values = {k: _like(results[k]) for k in range(count, len(results)) if self.given[k]
+                  is not None}  # fmt: skip
+        seeds: dict[Op, Tensor] = {}
+        for k, seed in {**moving, **values}.items():
+            known = seeds.get(results[k])
+            seeds[results[k]] = seed if known is None else add.apply(known, seed)
+        floats = [leaf for k, leaf in enumerate(self.arguments) if self.wanted[k]]
+        found = cotangents(seeds, floats) if seeds else {}
+        bars = [self.over(found.get(leaf), leaf) for leaf in self.arguments]
+        totals = {k: _like(leaf) for k, leaf in enumerate(self.arguments)
+                  if k >= first and bars[k] is not None}  # fmt: skip
+        out = [zeros(leaf) if bars[k] is None else bars[k]
+               for k, leaf in enumerate(self.arguments) if k in moving]  # fmt: skip
+        out += [add.apply(total, bars[k]) for k, total in totals.items()]
+        stacked = [k for k in range(count, first) if bars[k] is not None]
+        out += [bars[k] for k in stacked]
+        roots: list[Tensor] = [value for value in out if value is not None]
+        used = set(post_order(roots))
+        read = [k for k in range(first) if self.arguments[k] in used]
+        xs = [*self.histories(read), *(self.given[k] for k in values)]
+        init = [self.given[k] if self.given[k] is not None else zeros(self.arguments[k])
+                for k in moving]  # fmt: skip
+        init += [zeros(total) for total in totals.values()]
+        leaves = [*moving.values(), *totals.values(), *(self.arguments[k] for k in read),
+                  *values.values(), self.step]  # fmt: skip
+        named: dict[Op, Op] = dict(zip(self.arguments[first:], self.op.args[first:], strict=True))
+        made = make_scan(
+            self.op.primitive,
+            self.a.axis,
+            not self.a.reverse,
+            tensors(init),
+            tensors(xs),
+            leaves,
+            roots,
+            named,
+        )
+        places = [*moving, *totals, *stacked]
+        cotangent = dict(zip(places, made, strict=True))
+        return [cotangent.get(k) for k in range(len(self.arguments))]
+
+    def over(self, g: Tensor | None, leaf: Tensor) -> Tensor | None:
+        """A cotangent over the axes of what it is of, in their order."""
+        return None if g is None else broadcast(g, leaf.axes)
+
+    def histories(self, read: Sequence[int]) -> list[Tensor]:
+        """The stacks that the reverse reads: of carries as each step found them, and of ``xs``."""
+        body, count = self.a.body, self.a.carries
+        carried = [k for k in read if k < count]
+        extended = Body(body.parameters, (*body.results, *(body.parameters[k] for k in carried)))  # type: ignore[arg-type]  # parameters are tensors
+        before = with_bodies(self.op, [extended])
+        first = len(body.results)
+        made = {k: result_of(before, first + i) for i, k in enumerate(carried)}
+        return [made[k] if k in made else self.op.args[k] for k in read]  # type: ignore[misc]  # tensors
+
+
+def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
+    """The tangents of a scan's results from those of its arguments.
+
+    One scan carries both the values and their tangents.
+    """
+    a = ScanAttributes(op.attrs)
+    opened = _Opened(a.body)
+    arguments, step = opened.leaves[:-1], opened.leaves[-1]
+    carries, first = a.carries, a.before_captures
+    moving = {k: _like(arguments[k]) for k, t in enumerate(tangents) if t is not None}
+    while True:
+        along = {arguments[k]: leaf for k, leaf in moving.items()}
+        found = forward_mode(opened.results, along)  # type: ignore[arg-type]  # tensors are ops
+        new = [k for k in range(carries) if opened.results[k] in found and k not in moving]
+        if not new:
+            break
+        moving.update({k: _like(arguments[k]) for k in new})
+    carried = [k for k in moving if k < carries]
+    values = [k for k in range(carries, len(opened.results)) if opened.results[k] in found]
+    if not carried and not values:
+        return [None] * len(opened.results)
+    pushed = {k: found.get(opened.results[k]) for k in (*carried, *values)}
+    results = [*opened.results[:carries]]
+    for k, value in pushed.items():
+        results.append(zeros(opened.results[k]) if value is None else
+                       broadcast(value, opened.results[k].axes))  # fmt: skip
+    stacks = [k for k in moving if carries <= k < first]
+    init = [*op.args[:carries], *(_or_zeros(tangents[k], arguments[k]) for k in carried)]
+    xs = [*op.args[carries:first], *(tangents[k] for k in stacks)]
+    leaves = [*arguments[:carries], *(moving[k] for k in carried), *arguments[carries:first],
+              *(moving[k] for k in stacks), step]  # fmt: skip
+    named: dict[Op, Any] = dict(zip(arguments[first:], op.args[first:], strict=True))
+    named.update({moving[k]: tangents[k] for k in moving if k >= first})
+    made = make_scan(
+        op.primitive, a.axis, a.reverse, tensors(init), tensors(xs), leaves, results, named
+    )
+    places = dict(zip(pushed, made[carries:], strict=True))
+    return [places.get(k) for k in range(len(opened.results))]
+
+
+class _Opened:
+    """A body over new placeholders in the place of its parameters."""
+
+    def __init__(self, body: Body) -> None:
+        self.leaves = [_like(op) for op in body.parameters]
+        known: dict[Op, Op] = dict(zip(body.parameters, self.leaves, strict=True))
+        self.results: list[Tensor] = [substitute(op, known) for op in body.results]  # type: ignore[misc]  # tensors
+
+
+def _like(op: Op) -> Tensor:
+    return placeholder(op.axes, op.dtype)
+
+
+def _or_zeros(value: Tensor | None, like: Op) -> Tensor:
+    return zeros(like) if value is None else value
+
+
+def tensors(values: Iterable[object]) -> list[Tensor]:
+    """The values, all of which are tensors."""
+    found = list(values)
+    assert all(isinstance(value, Tensor) for value in found)
+    return found  # type: ignore[return-value]  # as is asserted

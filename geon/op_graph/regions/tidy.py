@@ -1,0 +1,181 @@
+"""Regions after simplification: those that do the same are one, and what nobody reads is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..body import Body
+from ..building import building, current
+from ..copies import with_args, with_bodies
+from ..functional import substitute
+from ..interning import OwnTable
+from ..leaves import iota
+from ..nodes import carry_lines, carry_notes
+from ..op_graph import Op, RegionOp, Tensor, make, post_order
+from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
+from .parts import parameter, result_of
+from .scan_facts import ScanAttributes
+
+
+def tidied(roots: Sequence[Op], own: OwnTable) -> list[Op]:
+    """The roots with fewer and smaller regions below; new ops are in ``own``.
+
+    Scans of the same arguments whose carries are the same become one, which gives what all of them
+    do. Carries, stacks, captures and results that nothing needs are left out. The number of the
+    step, where a body reads it, becomes a stack like others.
+    """
+    with building(own):
+        return _tidied(roots)
+
+
+def _tidied(roots: Sequence[Op]) -> list[Op]:
+    while True:
+        order = post_order(roots)
+        if not any(isinstance(op, RegionOp) for op in order):
+            return list(roots)
+        made = _Pass(order, roots).run()
+        if all(new is old for new, old in zip(made, roots, strict=True)):
+            return made
+        roots = made
+
+
+class _Pass:
+    """One walk from arguments to users."""
+
+    def __init__(self, order: Sequence[Op], roots: Sequence[Op]) -> None:
+        self.order, self.roots = order, roots
+        self.new: dict[Op, Op] = {}
+        self.results: dict[Op, dict[int, Op]] = {}  # of each old region, the new ones by number
+        self.used: dict[Op, set[int]] = {}
+        self.alike: dict[object, list[RegionOp]] = {}
+        for op in order:
+            if isinstance(op, RegionOp):
+                self.alike.setdefault(_key(op), []).append(op)
+                self.used.setdefault(op, set())
+            elif op.args and isinstance(op.args[0], RegionOp):
+                self.used[op.args[0]].add(op.attrs[0])
+
+    def run(self) -> list[Op]:
+        """The roots, on tidy regions."""
+        for op in self.order:
+            current.site = op._site
+            if isinstance(op, RegionOp):
+                group = self.alike[_key(op)]
+                if op is group[0]:
+                    self.region(op, group)
+            elif op.args and isinstance(op.args[0], RegionOp):
+                made = self.results[op.args[0]][op.attrs[0]]
+                carry_lines(op, made)
+                carry_notes(op, made)
+                self.new[op] = made
+            else:
+                args = tuple([self.new[arg] for arg in op.args])
+                made = with_args(op, args)
+                carry_lines(op, made)
+                carry_notes(op, made)
+                self.new[op] = made
+        return [self.new[root] for root in self.roots]
+
+    def region(self, op: RegionOp, group: Sequence[RegionOp]) -> None:
+        """Make the one region that stands for a group."""
+        args = tuple([self.new[arg] for arg in op.args])
+        bodies = [Body(body.parameters, _tensors(_tidied(body.results))) for body in op.bodies]
+        if op.primitive.name != "scan":
+            one = with_bodies(op, bodies, args)
+            self.results[op] = {k: result_of(one, k, op._site) for k in self.used[op]}
+            return
+        count = op.attrs[1]
+        carries = bodies[0].results[:count]
+        # Which number of the one scan each result of each member has.
+        numbers: dict[Op, dict[int, int]] = {}
+        values: dict[Op, int] = {}
+        for each in group:
+            inner = bodies[0] if each is op else Body(
+                each.bodies[0].parameters, _tensors(_tidied(each.bodies[0].results))
+            )  # fmt: skip
+            found = {k: k for k in range(count)}
+            for k, value in enumerate(inner.results[count:], count):
+                found[k] = count + values.setdefault(value, len(values))
+            numbers[each] = found
+        body = Body(bodies[0].parameters, (*carries, *values))  # type: ignore[arg-type]  # tensors
+        needed = {numbers[each][k] for each in group for k in self.used[each]}
+        results = _without_products(op, args, body, needed)
+        for each in group:
+            self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
+
+
+def _without_products(
+    op: RegionOp, args: tuple[Op, ...], body: Body, needed: set[int]
+) -> dict[int, Op]:
+    """The needed results of the scan with these arguments and this body, by number.
+
+    Products that it need not compute step by step are before and after it.
+    """
+    attrs = (*op.attrs[:4], body)
+    scan = products_before(Scan(ScanAttributes(attrs), args, body))
+    scan, later = products_after(scan, needed)
+    scan, sums = sums_after(scan, needed - later.keys())
+    places = {place for total in sums.values() for _, _, both in total.products for place in both}
+    places |= {each.place for each in later.values()}
+    taken = needed - sums.keys() - later.keys() | {k for k, total in sums.items() if total.kept}
+    taken |= {place for place in places if isinstance(place, int)}
+    found = _smaller(op, scan.a, scan.args, scan.body, taken)
+    for k, total in sums.items():
+        found[k] = added(total, found[k] if total.kept else scan.args[k], scan, found)
+    for k, each in later.items():
+        found[k] = multiplied(each, scan, found)
+    return found
+
+
+def _key(op: RegionOp) -> object:
+    """What is equal for scans that can be one."""
+    if op.primitive.name != "scan":
+        return id(op)
+    a = ScanAttributes(op.attrs)
+    same = tuple(map(id, a.body.results[: a.carries]))
+    return (op.primitive, a.axis, a.carries, a.xs, a.reverse, same, *map(id, op.args))
+
+
+def _smaller(
+    op: RegionOp, a: ScanAttributes, args: tuple[Op, ...], body: Body, needed: set[int]
+) -> dict[int, Op]:
+    """The scan with these arguments and this body without what the ``needed`` results do not take.
+
+    Its results are by the number that they had.
+    """
+    if not needed:
+        return {}
+    count, given = a.carries, body.parameters
+    kept = {k for k in needed if k < count}
+    while True:
+        results = [k for k in range(len(body.results)) if k in kept or k >= count and k in needed]
+        reached = set(post_order([body.results[k] for k in results]))
+        more = {k for k in range(count) if given[k] in reached} - kept
+        if not more:
+            break
+        kept |= more
+    carried = [k for k in range(count) if k in kept]
+    stacks = [k for k in range(count, a.before_captures) if given[k] in reached]
+    captures = [k for k in range(a.before_captures, len(args)) if given[k] in reached]
+    xs: list[Op] = [args[k] for k in stacks]
+    read: list[Op] = [given[k] for k in (*carried, *stacks)]
+    if given[-1] in reached:
+        xs.append(iota(a.axis))
+        read.append(given[-1])
+        last: list[Op] = [parameter(len(given), given[-1].axes, given[-1].dtype)]
+    else:
+        last = [given[-1]]
+    read += [given[k] for k in captures] + last
+    parameters = [parameter(k, each.axes, each.dtype) for k, each in enumerate(read)]
+    known: dict[Op, Op] = dict(zip(read, parameters, strict=True))
+    made = _tensors([substitute(body.results[k], known) for k in results])
+    attrs = (a.axis, len(carried), len(xs), a.reverse, Body(tuple(parameters), made))
+    arguments = (*(args[k] for k in carried), *xs, *(args[k] for k in captures))
+    one: RegionOp = make(op.primitive, arguments, attrs, guards=op.guards, site=op._site)
+    carry_lines(op, one)
+    carry_notes(op, one)
+    return {old: result_of(one, new, op._site) for new, old in enumerate(results)}
+
+
+def _tensors(ops: Iterable[Op]) -> tuple[Tensor, ...]:
+    return tuple(ops)  # type: ignore[arg-type]  # what stands for tensors are tensors

@@ -1,0 +1,71 @@
+"""Simpler forms of windows: the sums that their derivatives end in, as products that read windows.
+
+What undoes windows is linear, and moves elements along two axes alone. So it goes past what repeats
+or reorders, past sums over other axes, and into the factors of a product: the sum over positions is
+then summed by the product, and none of what it was over is ever in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .contraction import contract_two
+from .movement import sum_over
+from .op_graph import Op, Tensor, make
+from .patterns import is_of, over_axes, tensor
+from .rewrite import Rules
+from .windows import unwindow
+
+simpler = Rules("simpler windows")
+
+
+@simpler.on("windows", "padded_windows", "unwindow")
+def windows_of_broadcast(op: Op) -> Op | None:
+    """Windows of what is repeated or reordered are those of what it is made of."""
+    inner = op.args[0]
+    if not (is_of(inner, "broadcast") or is_of(inner, "reorder")):
+        return None
+    x = inner.args[0]
+    if op.attrs[0] not in x.axes:
+        return None
+    return over_axes(make(op.primitive, (x, *op.args[1:]), op.attrs), op)
+
+
+@simpler.on("sum")
+def sum_of_unwindow(op: Op) -> Op | None:
+    """A sum over positions of windows undone: of a product it is one, of a sum one sum."""
+    undone, names = _beneath(op.args[0]), op.attrs[0]
+    if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
+        return None
+    y, attrs = _beneath(undone.args[0]), undone.attrs
+    if is_of(y, "sum") and y.dtype is y.args[0].dtype:
+        return over_axes(sum_over(unwindow(tensor(y.args[0]), attrs), (*y.attrs[0], *names)), op)
+    if is_of(y, "dot") or is_of(y, "multiply"):
+        summed = y.attrs[0] if is_of(y, "dot") else ()
+        return _product(op, [unwindowed(factor, attrs) for factor in y.args], summed)
+    return None
+
+
+def unwindowed(factor: Op, attrs: tuple[object, ...]) -> Tensor:
+    """A factor of a product whose windows are undone: one that has the axis."""
+    x = tensor(factor)
+    return unwindow(x, attrs) if attrs[0] in x.axes else x  # type: ignore[arg-type]  # a row's own
+
+
+def _product(op: Op, factors: Sequence[Tensor], summed: tuple[str, ...]) -> Tensor | None:
+    """The sum of a product over what it sums and all that ``op`` does; None where it is none."""
+    x, y = factors
+    if any(name not in x.axes or name not in y.axes for name in op.attrs[0]):
+        return None
+    made = contract_two(x, y, (*summed, *op.attrs[0]))
+    return over_axes(made, op) if made.dtype is op.dtype else None
+
+
+def _beneath(op: Op) -> Op:
+    """What is reordered."""
+    while is_of(op, "reorder"):
+        op = op.args[0]
+    return op
+
+
+WINDOW_RULES = simpler.done()

@@ -1,0 +1,108 @@
+"""The C of a scan: a loop that calls the kernels of its body, one step after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...op_graph.lengths import Length
+from ...op_graph.op_graph import Op, Same
+from ...op_graph.regions.scan_facts import ScanAttributes
+from ..kernels.types import Region
+from ..lowering.memory import Inside
+from ..lowering.schedule import Kernel, bytes_of
+from .scopes import Scope
+
+# The parameters of what runs a program, with a table of what the loop is given before them.
+HEAD = """\
+static int64_t {0}(void *const *a, void *const *p, const int64_t *n, int32_t threads,
+                   int64_t *report, void (*show)(int64_t kernel, const void *data))"""
+PASSED = "p, n, threads, report, show"
+
+LengthText = Callable[[int | Length], str]
+Calls = Callable[[Scope], list[str]]  # the statements that call all kernels of a scope
+
+
+class LoopText:
+    """The function of one scan.
+
+    It takes the table ``a``: the arguments, then the results, then the buffers between which
+    carries go to and fro.
+    """
+
+    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+        assert isinstance(kernel.work, Region)
+        self.kernel, self.inside, self.work = kernel, inside, kernel.work
+        self.a = ScanAttributes(kernel.work.op.attrs)
+        self.results = {
+            number: len(kernel.work.op.args) + k for k, number in enumerate(kernel.work.numbers)
+        }
+        self.spares: dict[int, list[int]] = {}
+        at = len(kernel.work.op.args) + len(self.results)
+        for number, buffers in inside.spare.items():
+            self.spares[number] = list(range(at, at + len(buffers)))
+            at += len(buffers)
+        first_buffer = around.first_buffer + inside.first[0]
+        first_step = around.first_step + inside.steps[0]
+        self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step)
+
+    def names(self) -> dict[tuple[str, object], str]:
+        """What the body's parameters and results are called in the loop."""
+        found: dict[tuple[str, object], str] = {}
+        for k, leaf in enumerate(self.work.bodies[0].leaves[:-1]):
+            name = f"h{k}" if k < self.a.carries else f"x{k}"
+            if k >= self.a.before_captures:
+                name = f"a[{k}]"
+            found["leaf", Same(leaf)] = name
+        for k in range(len(self.inside.plans[0].schedule.program.outputs)):
+            found["result", k] = f"w{k}" if k < self.a.carries else f"y{k}"
+        return found
+
+    def given(self) -> list[Op]:
+        """What the loop is given, as far as these are values of the plan around it."""
+        return [*self.work.op.args, *self.kernel.results]
+
+    def buffers(self) -> list[int]:
+        """The numbers of the buffers that the loop is given besides, in the plan around it."""
+        return [each for spare in self.inside.spare.values() for each in spare]
+
+    def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
+        """The lines of the function."""
+        leaves = self.work.bodies[0].leaves
+        outputs = self.inside.plans[0].schedule.program.outputs
+        turns = "steps - 1 - k" if self.a.reverse else "k"
+        lines = [HEAD.format(name), "{"]
+        lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
+        lines.append(f"    const int64_t steps = {length(self.a.axis.expression)};")
+        for k in range(self.a.carries):
+            lines.append(f"    void *h{k} = a[{k}];")
+        lines += [
+            "    for (int64_t k = 0; k < steps; k++) {",
+            f"        const int64_t t = {turns};",
+        ]
+        lines.append("        const int last = (steps - k) % 2 == 1;")
+        lines.append("        (void)t; (void)last;")
+        for k in range(self.a.carries, self.a.before_captures):
+            stride = length(bytes_of(leaves[k]))
+            lines.append(f"        void *const x{k} = (char *)a[{k}] + t * ({stride});")
+        for k, op in enumerate(outputs):
+            if k < self.a.carries:
+                one, other = self.ways(k)
+                lines.append(f"        void *const w{k} = last ? a[{one}] : a[{other}];")
+            else:
+                stride, at = length(bytes_of(op)), self.results[k]
+                lines.append(f"        void *const y{k} = (char *)a[{at}] + t * ({stride});")
+        lines += [f"        {line}" for line in calls(self.scope)]
+        lines += [f"        h{k} = w{k};" for k in range(self.a.carries)]
+        lines.append("    }")
+        for k in range(self.a.carries):
+            if k in self.results:
+                size, at = length(bytes_of(outputs[k])), self.results[k]
+                lines.append(f"    if (steps == 0) __builtin_memcpy(a[{at}], h{k}, {size});")
+        return [*lines, "    return 0;", "}", ""]
+
+    def ways(self, carry: int) -> tuple[int, int]:
+        """Where in the table a carry is put by the last step, and by the one before."""
+        if carry in self.results:
+            return self.results[carry], self.spares[carry][0]
+        one, other = self.spares[carry]
+        return one, other

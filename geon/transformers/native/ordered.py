@@ -1,0 +1,111 @@
+"""An ordered loop as C: some rows at a time go through all turns, side by side in vectors."""
+
+from __future__ import annotations
+
+from ..kernels.ordered import OrderedLoop
+from ..kernels.scalar import Apply, walk
+from ..kernels.weights import EXPENSIVE
+from ..printing.ordered import PrintedOrdered, print_ordered
+from ..printing.parameters import Parameter
+from .loops import SIMD, for_loop, indented
+from .naming import NAME, Function, KernelNames, head
+
+ROWS = 64  # that are taken at a time: their carries stay in the nearest cache, or in registers
+
+
+def ordered_function(work: OrderedLoop, names: KernelNames) -> Function:
+    """The C function of an ordered loop."""
+    if work.rows == 1:
+        printed = print_ordered(work, names, lambda name: name)
+        lines = _one(work, names, printed)
+    else:
+        printed = print_ordered(work, names, lambda name: f"{name}[lane]")
+        lines = _many(work, names, printed)
+    text = "\n".join([*lines, ""])
+    return Function(text, tuple(names.parameters), calls=tuple(names.called))
+
+
+def turns(work: OrderedLoop, names: KernelNames, body: list[str]) -> list[str]:
+    """The loop over all turns, in their order."""
+    count = names.length(work.turns)
+    part = f"{count} - 1 - turn" if work.reverse else "turn"
+    return for_loop("turn", "0", count, [f"const int64_t part = {part};", "(void)part;", *body])
+
+
+def _one(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list[str]:
+    """The function of one row, which the caller takes by itself."""
+    declared = [f"{ctype} {name};" for ctype, name in printed.carries]
+    body = [*printed.top, "const int64_t row = 0;", "(void)row; (void)threads;", *declared]
+    body += [*printed.first, *turns(work, names, printed.turn), *printed.last]
+    return [f"static {head(names.parameters)}", "{", *indented(body), "}"]
+
+
+def _many(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list[str]:
+    """The functions of some rows, of a task of them, and of all."""
+    size = names.length(work.rows)
+    body = [*printed.top, *(f"{ctype} {name}[{ROWS}];" for ctype, name in printed.carries)]
+    body += _each(printed.first)
+    body += turns(work, names, _each(printed.turn)) + _each(printed.last)
+    calls_grain = [*dict.fromkeys([*names.called, "geon_grain"])]
+    names.calls(calls_grain)
+    parameters = names.parameters
+    some = [*(p.declared() for p in parameters), "const int64_t begin", "const int64_t lanes"]
+    given = [*(f"a->{p.name}" for p in parameters), "at"]
+    grain = Parameter("grain", "int64_t", None, False)
+    fields = [f"{p.declared(restrict=False)};" for p in [*parameters, grain]]
+    passed = [f".{p.name} = {p.name}" for p in [*parameters, grain]]
+    rows = f"{NAME}_rows({_list(given)}"
+    task = [
+        f"const struct {NAME}_some *a = argument;",
+        *(f"const int64_t {p.name} = a->{p.name};" for p in names.of_lengths),
+        f"const int64_t size = {size}, from = task * a->grain;",
+        "const int64_t end = from + a->grain < size ? from + a->grain : size;",
+        "int64_t at = from;",
+        f"for (; at + {ROWS} <= end; at += {ROWS})",
+        f"    {rows}, {ROWS});",
+        f"if (at < end) {rows}, end - at);",
+    ]
+    main = [
+        f"const int64_t size = {size}, work = {names.length(work.turns)} * {weight(work)};",
+        "int64_t grain = geon_grain(size, work);",
+        f"grain = (grain + {ROWS - 1}) / {ROWS} * {ROWS};",
+        "const int64_t parts = (size + grain - 1) / grain;",
+        f"struct {NAME}_some a = {{{_list(passed)}}};",
+        f"geon_pool_run({NAME}_task, &a, parts, threads);",
+    ]
+    return [
+        f"struct {NAME}_some {{",
+        *indented(fields),
+        "};",
+        f"GEON_INLINE void {NAME}_rows({_list(some)})",
+        "{",
+        *indented(body),
+        "}",
+        f"static void {NAME}_task(void *argument, int64_t task)",
+        "{",
+        *indented(task),
+        "}",
+        f"static {head(parameters)}",
+        "{",
+        *indented(main),
+        "}",
+    ]
+
+
+def _list(parts: list[str]) -> str:
+    return ", ".join(parts)
+
+
+def _each(lines: list[str]) -> list[str]:
+    """Statements for each of the rows at hand."""
+    if not lines:
+        return []
+    return [SIMD, *for_loop("lane", "0", "lanes", ["const int64_t row = begin + lane;",
+                                                   "(void)row;", *lines])]  # fmt: skip
+
+
+def weight(work: OrderedLoop) -> int:
+    """About how many statements a turn of a row takes."""
+    values = [carry.value for carry in work.carries] + [store.value for store in work.stores]
+    rows = [node.row.cost == "expensive" for node in walk(*values) if isinstance(node, Apply)]
+    return 1 + len(values) + sum(EXPENSIVE if costly else 1 for costly in rows)

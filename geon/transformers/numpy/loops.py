@@ -1,0 +1,79 @@
+"""The NumPy statements of a loop: Python's own, around a function that computes one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...op_graph.regions.scan_facts import ScanAttributes
+from ..kernels.types import Region
+from ..lowering.memory import Plan
+from ..lowering.schedule import Kernel
+from .operands import Operands
+from .parts import Line, computing, names_text
+
+Write = Callable[[Operands], None]  # writes the statements of all kernels of a plan
+
+
+def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
+    """The statements that run a scan; its step becomes a function of the module."""
+    assert isinstance(kernel.work, Region)
+    region, inside = kernel.work, work.plan.inside[kernel.op]
+    a = ScanAttributes(region.op.attrs)
+    number = work.shared_counts["step"]
+    work.shared_counts["step"] = number + 1
+    inner = Operands(inside.plans[0], {}, work.constants, work, inside.first[0])
+    inner.first_step = work.first_step + inside.steps[0]
+    functions = step_functions(inner, region, number, write)
+    work.functions += functions
+    bound = work.make(f"g{number}", f"bind_step_{number}(arena, offsets, constants, L)", "bind")
+    count, turn = work.length(a.axis.expression), f"t{number}"
+    made = dict(zip(region.numbers, kernel.results, strict=True))
+    results = {k: work.array(op) for k, op in made.items()}
+    given = [work.operand(arg) for arg in region.op.args]
+    stacks = [f"{name}[{turn}, ...]" for name in given[a.carries : a.before_captures]]
+    stacks += given[a.before_captures :]
+    stored = [f"{results[k]}[{turn}, ...]" for k in sorted(results) if k >= a.carries]
+    order = f"range({count})" + ("[::-1]" if a.reverse else "")
+    note = f"  # along {a.axis.name}{', backwards' if a.reverse else ''}"
+    if not a.carries:
+        call = ", ".join([bound, *stacks, *stored])
+        return [f"for {turn} in {order}:{note}\n    step_{number}({call})"]
+    pairs = []
+    for k in range(a.carries):
+        both = [results[k]] if k in results else []
+        both += [work.carry_buffer(each, region.op.bodies[0].results[k])
+                 for each in inside.spare[k]]  # fmt: skip
+        pairs.append(names_text(both))
+    h, w = f"h{number}", f"w{number}"
+    call = ", ".join([bound, f"*{h}", *stacks, f"*{w}", *stored])
+    lines = [
+        f"{h} = {names_text(given[: a.carries])}",
+        f"for {w}, {turn} in zip(rt.to_and_fro({names_text(pairs)}, {count}), {order}):{note}",
+        f"    step_{number}({call})",
+        f"    {h} = {w}",
+    ]
+    finals = [results.get(k, "None") for k in range(a.carries)]
+    if results.keys() & set(range(a.carries)):
+        lines.append(f"rt.put_carries({h}, {names_text(finals)})")
+    return ["\n".join(lines)]
+
+
+def step_functions(inner: Operands, region: Region, number: int, write: Write) -> list[Line]:
+    """The function that makes the arrays of a step, and the one that computes it."""
+    (body,) = region.bodies
+    plan: Plan = inner.plan
+    leaves = list(body.leaves[:-1])
+    for k, leaf in enumerate(leaves):
+        inner.leaves[leaf] = f"x{k}"
+        inner.scopes[f"x{k}"] = "run"
+    results = [f"r{k}" for k in range(len(plan.schedule.program.outputs))]
+    inner.scopes.update(dict.fromkeys(results, "run"))
+    inner.scopes["L"] = "bind"
+    write(inner)
+    name = f"step_{number}"
+    inputs = [*inner.leaves.values(), *results]
+    bound, functions = computing(inner.run, inner.scopes, inputs, [], name)
+    lines: list[Line] = [*inner.functions]
+    lines += [(f"def bind_{name}(arena, offsets, constants, L):", None), *inner.carve_lines()]
+    lines += [(f"    {text}", op) for text, op in inner.bind]
+    return [*lines, (f"    return {bound}", None), ("", None), *functions, ("", None)]

@@ -1,0 +1,155 @@
+"""Scans of elements as one kernel: any number of rows, any axes, halves, integers and truth values,
+bits that do not depend on threads, and what stays a loop of kernels."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.op_graph.interpret import interpret
+from geon.transformers.kernels.ordered import OrderedLoop
+from geon.transformers.kernels.types import Region
+
+T, N, M = geon.Axis("T"), geon.Axis("N"), geon.Axis("M", 3)
+ROWS = [0, 1, 2, 63, 64, 65, 127, 129, 1000]
+
+
+def floats(*shape):
+    return np.random.default_rng(sum(shape) + 1).normal(size=shape).astype(np.float32)
+
+
+def agree(transformer, results, feeds, kinds=None):
+    lengths = {
+        axis.name: size
+        for leaf, array in feeds.items()
+        for axis, size in zip(leaf.axes, np.shape(array), strict=True)
+        if axis.open_name
+    }
+    want = interpret(results, feeds, lengths)
+    f = transformer.computation(results, *feeds)
+    for op, found in zip(results, f(*feeds.values()), strict=True):
+        largest = np.abs(want[op].astype(np.float64)).max(initial=1)
+        tolerance = 1e-2 if op.dtype.itemsize == 2 and op.dtype.kind != "i" else 2e-4
+        found, wanted = found.astype(np.float64), want[op].astype(np.float64)
+        np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=0.1 * tolerance * largest)
+    if kinds is not None and transformer.target.orders:
+        works = [type(kernel.work) for kernel in f.plan.schedule.kernels]
+        assert [each for each in works if each in (OrderedLoop, Region)] == kinds
+    return f
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 100])
+def test_scalars(transformer, count):
+    x, a = geon.placeholder([T], name="x"), geon.placeholder([], name="a")
+
+    def step(c, e):
+        return (geon.sin(c[1] * a) + e, c[0] + 1, c[2] + 1), (c[0] * e, c[0] > c[1])
+
+    (p, q, n), (s, b) = geon.scan(step, (a, 0.5, 0), x, over=T)
+    results = [p, q, n, s, b, *geon.deriv(geon.sum(s) + p * q, [x, a])]
+    feeds = {x: floats(count), a: np.float32(0.3)}
+    agree(transformer, results, feeds, [OrderedLoop, OrderedLoop])
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows(transformer, rows, reverse):
+    y, z = geon.placeholder([T, N], name="y"), geon.placeholder([N], name="z")
+    g, v = geon.placeholder([], name="g"), geon.placeholder([T], name="v")
+
+    def step(c, e):
+        return (geon.tanh(c[1] * g) + e[0] * z, c[0] + e[1]), (c[0] * c[1], c[0] > 0)
+
+    init = (z, geon.broadcast(0.0, [N]))
+    (u, w), (ys, signs) = geon.scan(step, init, (y, v), over=T, reverse=reverse)
+    loss = geon.sum(geon.square(ys)) + geon.sum(u * w)
+    results = [u, w, ys, signs, *geon.deriv(loss, [y, z])]
+    feeds = {y: floats(4, rows), z: floats(rows), g: np.float32(0.3), v: floats(4)}
+    agree(transformer, results, feeds, [OrderedLoop, OrderedLoop])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 21, 22, 43])
+def test_rows_of_several_axes(transformer, rows):
+    y, z = geon.placeholder([T, N, M], name="y"), geon.placeholder([N, M], name="z")
+    last, seen = geon.scan(lambda c, e: (geon.sin(c) + e * z, c * e), z, y, over=T)
+    feeds = {y: floats(5, rows, 3), z: floats(rows, 3)}
+    results = [last, seen, geon.deriv(geon.sum(seen), y)]
+    agree(transformer, results, feeds, [OrderedLoop, OrderedLoop])
+
+
+def test_stacks_that_lie_otherwise(transformer):
+    y = geon.placeholder([N, T], name="y")  # the axis of the loop lies innermost
+    first = geon.placeholder([geon.Axis("K", 5), N], name="first")
+    last, seen = geon.scan(lambda c, e: (c * 0.5 + e, c - e), first[{"K": 3}], y, over=T)
+    agree(transformer, [last, seen], {y: floats(70, 6), first: floats(5, 70)}, [OrderedLoop])
+
+
+def test_parts_of_what_all_steps_read(transformer):
+    rates = geon.placeholder([M], name="rates")
+    x = geon.placeholder([T], name="x")
+
+    def step(c, e):
+        return [c[k] + rates[{M: k}] * ((c[k - 1] if k else e) - c[k]) for k in range(3)], None
+
+    last, _ = geon.scan(step, [0.5, 0.25, 1.0], x, over=T)
+    total = sum(each * each for each in last)
+    results = [*last, *geon.deriv(total, [rates, x])]
+    agree(transformer, results, {x: floats(9), rates: floats(3)}, [OrderedLoop, OrderedLoop])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "uint32", "bool"])
+def test_dtypes(transformer, dtype):
+    y = geon.placeholder([T, N], dtype, name="y")
+    first = geon.placeholder([N], dtype, name="first")
+
+    def step(c, e):
+        return (c ^ e if dtype == "bool" else c + e), c
+
+    last, seen = geon.scan(step, first, y, over=T)
+    random = np.random.default_rng(0)
+    values = [random.integers(0, 2, shape).astype(y.dtype) for shape in ((6, 65), (65,))]
+    agree(transformer, [last, seen], dict(zip((y, first), values, strict=True)), [OrderedLoop])
+
+
+def test_the_number_of_the_row_and_of_the_step(transformer):
+    def step(c, n):
+        return c + geon.cast(geon.iota(N) * n, "float32"), c * 2
+
+    y = geon.placeholder([N], name="y")
+    last, seen = geon.scan(step, y, geon.iota(T.with_length(7)))
+    agree(transformer, [last, seen], {y: floats(70)}, [OrderedLoop])
+
+
+def test_values_that_are_not_finite(transformer):
+    y = geon.placeholder([T], name="y")
+    last, seen = geon.scan(lambda c, e: (geon.maximum(c, e) - c, c / e), 1.0, y)
+    values = np.array([np.nan, 1, np.inf, -0.0, 0.0, -np.inf], np.float32)
+    want = interpret([last, seen], {y: values}, {"T": 6})
+    found = transformer.computation([last, seen], y)(values)
+    for op, each in zip((last, seen), found, strict=True):
+        np.testing.assert_array_equal(each, want[op])
+        np.testing.assert_array_equal(np.signbit(each), np.signbit(want[op]))
+
+
+def test_what_reads_other_rows_stays_a_loop_of_kernels(transformer):
+    y = geon.placeholder([T, N], name="y")
+    for step in (
+        lambda c, e: (geon.flip(c, N) + e, None),
+        lambda c, e: (c + geon.sum(e), None),
+        lambda c, e: (geon.cumsum(c, N) + e, None),
+    ):
+        last, _ = geon.scan(step, y[{T: 0}], y, over=T)
+        agree(transformer, [last], {y: floats(3, 66)}, [Region])
+
+
+def test_threads_and_plans_change_no_bit():
+    y, z = geon.placeholder([T, N], name="y"), geon.placeholder([N], name="z")
+    last, seen = geon.scan(lambda c, e: (geon.sin(c) + e, c * e), z, y, over=T)
+    results = [last, seen, geon.deriv(geon.sum(seen), y)]
+    feeds = floats(50, 20_000), floats(20_000)
+    found = [
+        geon.NativeTransformer(threads=threads).computation(results, y, z, plan=plan)(*feeds)
+        for threads, plan in [(1, True), (2, True), (2, False)]
+    ]
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)

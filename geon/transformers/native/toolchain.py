@@ -51,10 +51,11 @@ FLAGS = (
 # in common, as of a maximum's derivative: the loop falls into branches and has no vectors.
 LEAN = tuple(
     f"-fno-{name}"
-    for name in """tree-dominator-opts gcse schedule-insns2 expensive-optimizations tree-vrp ipa-cp caller-saves
-    crossjumping tree-tail-merge ipa-sra ipa-icf rerun-cse-after-loop cse-follow-jumps store-merging
-    peephole2 ipa-vrp ipa-bit-cp optimize-strlen ipa-ra tree-switch-conversion partial-inlining
-    inline-small-functions inline-functions devirtualize""".split()
+    for name in """tree-dominator-opts gcse schedule-insns2 expensive-optimizations tree-vrp
+    ipa-cp caller-saves crossjumping tree-tail-merge ipa-sra ipa-icf rerun-cse-after-loop
+    cse-follow-jumps store-merging peephole2 ipa-vrp ipa-bit-cp optimize-strlen ipa-ra
+    tree-switch-conversion partial-inlining inline-small-functions inline-functions
+    devirtualize""".split()
 )
 # Without these, code would be wrong or could not be loaded: a compiler must know them.
 NEEDED = ("-std=gnu11", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC")

@@ -24,7 +24,7 @@ test: $(VENV)/installed-test  ## Everything that must hold: format, lint, types,
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 docs: $(VENV)/installed-test  ## Build the documentation into site/.
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(BENCH)/installed  ## Measure geon beside its peers; BENCH_OPTIONS='--only gelu' for a part, BASE=v1 for a revision beside it.
 	$(BENCH)/bin/python -m benchmarks.peers $(if $(BASE),--base "$(BASE)") $(BENCH_OPTIONS)

@@ -1,26 +1,57 @@
-"""The op reference, made from the registry rows and the signatures of the public functions.
+"""The op reference, made from registry rows, docstrings, signatures and the examples.
 
-MkDocs runs it as a hook of every build; ``python docs/generate_ops.py`` prints the page.
+``docs/ops.md`` is the list, and ``docs/ops`` has a page for every public function and class. They
+are in the repository; ``python docs/generate_ops.py --write`` makes them anew, and without
+``--write`` the exit status says whether they are up to date. MkDocs runs ``on_config`` as a hook.
 """
 
+import argparse
 import inspect
+import re
+import sys
+import typing
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))  # as a hook this file is not run in its folder
+
+from op_examples import Example, beginning, cells, examples  # noqa: E402
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
-    from mkdocs.structure.files import Files
 
     from geon.op_graph.registry import Primitive
 
 HEAD = """# Ops
 
-Made from the registry rows and the public functions when these pages are built. First the
-primitives, by kind: an elementwise one is called as it is named, `geon.tanh(x)`, and the others are
-built by a function of the second table. All take tensors, NumPy arrays and numbers. Where the
+Every public function and class has a page with its signature, what it takes and gives, errors, and
+an example that was run. Axes of a tensor are a `geon.Axis` or its name; `x` may be a tensor, an
+array, a number or a nested list. Every function that has `name`, `tags` and `follows` takes a name
+to show in messages and plans, tags to find the op by, and ops that are run before it.
+
+The primitives are listed below by kind: what derivatives, targets and tests are made for. Where the
 derivative is zero, it is zero by decision, as that of a rounding; a primitive that has none raises
-`DerivativeError`.
+`DerivativeError`. [Axes](axes.md#the-order-of-axes) says the order of axes of every result.
 """
+CLASSES = (
+    "Axis", "Axes", "Op", "Tensor", "Window", "Random", "Transformer", "NativeTransformer",
+    "Computation",
+)  # fmt: skip
+GROUP_OF_CLASSES = "Classes"
+DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64",
+)  # fmt: skip
+OPERATORS = {
+    "add": "x + y", "subtract": "x - y", "multiply": "x * y", "divide": "x / y",
+    "floordivide": "x // y", "mod": "x % y", "power": "x ** y", "negative": "-x",
+    "absolute": "abs(x)", "less": "x < y", "less_equal": "x <= y", "greater": "x > y",
+    "greater_equal": "x >= y", "equal": "x == y", "not_equal": "x != y", "bitwise_and": "x & y",
+    "bitwise_or": "x | y", "bitwise_xor": "x ^ y", "bitwise_not": "~x", "left_shift": "x << y",
+    "right_shift": "x >> y", "dot": "x @ y",
+}  # fmt: skip
 
 
 def sentence(doc: str | None) -> str:
@@ -52,64 +83,345 @@ def primitives() -> list[str]:
         rows = [
             (f"`{row.name}`", sentence(row.doc), derivative(row))
             for row in PRIMITIVES.values()
-            if row.kind == kind
+            if row.kind == kind and row.own
         ]
         if rows:
-            sections.append(table(kind.capitalize(), ("primitive", "gives", "derivative"), rows))
+            sections.append(table(f"Primitives: {kind}", ("row", "gives", "derivative"), rows))
     return sections
+
+
+# What has a page ------------------------------------------------------------------------------
+
+
+def public() -> dict[str, Any]:
+    """Every public function and class by the name of its page; aliases share the page."""
+    import geon
+
+    found: dict[int, tuple[str, Any]] = {}
+    for name in sorted(dir(geon), reverse=True):  # of aliases the last, in lower case, counts
+        value = getattr(geon, name)
+        function = callable(value) and not inspect.isclass(value)
+        if not name.startswith("_") and (function or name in CLASSES):
+            found.setdefault(id(value), (name, value))
+    return dict(sorted(found.values(), key=lambda pair: pair[0].lower()))
+
+
+def page(name: str) -> str:
+    """The file name of a page: that of a class also differs where case does not count."""
+    return f"class-{name}.md" if name in CLASSES else f"{name}.md"
+
+
+def aliases(name: str, value: Any) -> list[str]:
+    """The other public names of a function."""
+    import geon
+
+    return [
+        other
+        for other in dir(geon)
+        if getattr(geon, other) is value and other != name and not other.startswith("_")
+    ]
+
+
+def parameter(p: inspect.Parameter) -> str:
+    """A parameter as a person reads it: annotations without quotes."""
+    stars = "*" * (p.kind is p.VAR_POSITIONAL) or "**" * (p.kind is p.VAR_KEYWORD)
+    text = f"{stars}{p.name}"
+    if p.annotation is not p.empty:
+        text += f": {p.annotation}"
+    if p.default is not p.empty:
+        text += f"{' = ' if p.annotation is not p.empty else '='}{p.default!r}"
+    return text
+
+
+def signatures(call: str, function: Callable[..., Any]) -> str:
+    """The signatures of a function, of which it has several where the types say more."""
+    found = typing.get_overloads(function) if inspect.isfunction(function) else []
+    forms = found or [function]
+    return "\n".join(signature(call, form) for form in forms)
+
+
+def signature(call: str, function: Callable[..., Any]) -> str:
+    """A signature as code: on one line where it fits, else a parameter on each."""
+    found = inspect.signature(function)
+    parts = []
+    before = None
+    for p in found.parameters.values():
+        if p.name == "self":
+            continue
+        if p.kind is p.KEYWORD_ONLY and before not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL):
+            parts.append("*")
+        if before is p.POSITIONAL_ONLY and p.kind is not before:
+            parts.append("/")
+        parts.append(parameter(p))
+        before = p.kind
+    end = "" if found.return_annotation is found.empty else f" -> {found.return_annotation}"
+    one_line = f"{call}({', '.join(parts)}){end}"
+    if len(one_line) <= 88:
+        return one_line
+    return "\n".join([f"{call}(", *(f"    {part}," for part in parts), f"){end}"])
 
 
 def call(name: str, function: Callable[..., Any]) -> str:
     """A call as a person would write it, without annotations and defaults."""
     parameters = inspect.signature(function).parameters.values()
     names = [str(p).split(":")[0].split("=")[0] for p in parameters if p.name != "self"]
-    return f"`{name}({', '.join(names)})`"
+    return f"{name}({', '.join(names)})"
 
 
-def functions() -> str:
-    """A table of the public functions."""
+def linked(text: str, names: Iterable[str], own: str) -> str:
+    """A docstring as Markdown, with links where it names other functions."""
+    pages = set(names)
+
+    def link(match: re.Match[str]) -> str:
+        word = match[1]
+        name = word.removeprefix("geon.")
+        return f"[`{word}`]({page(name)})" if name in pages and name != own else f"`{word}`"
+
+    return re.sub(r"``(.+?)``", link, text, flags=re.DOTALL)
+
+
+# What a page says -----------------------------------------------------------------------------
+
+
+def among(names: list[str]) -> str:
+    """dtypes by the words for groups of them."""
+    words = []
+    for word, group in (("integers", DTYPES[1:9]), ("floats", DTYPES[9:])):
+        if set(group) <= set(names):
+            names = [name for name in names if name not in group] + [word]
+    words = [name if name in ("integers", "floats") else f"`{name}`" for name in names]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def dtypes(function: Callable[..., Any], count: int) -> str:
+    """What the result is for operands of each dtype, found by building it; "" where that fails."""
     import geon
 
-    found = {name: getattr(geon, name) for name in dir(geon)}
-    rows = [
-        (call(f"geon.{name}", value), sentence(value.__doc__))
-        for name, value in sorted(found.items())
-        if (inspect.isfunction(value) or value is geon.Window) and not name.startswith("_")
-    ]
-    return table("Functions", ("call", "gives"), rows)
+    axis = geon.Axis("B", 3)
+    kept: list[str] = []
+    given: dict[str, list[str]] = {}
+    refused: list[str] = []
+    for dtype in DTYPES:
+        operands = [geon.placeholder([axis], dtype) for _ in range(count)]
+        if count == 3:
+            operands[0] = geon.placeholder([axis], "bool")
+        try:
+            out = function(*operands).dtype.name
+        except geon.DTypeError:
+            refused.append(dtype)
+        else:
+            (kept if out == dtype else given.setdefault(out, [])).append(dtype)
+    parts = [f"keeps {among(kept)}"] if kept else []
+    parts += [f"gives `{out}` for {among(names)}" for out, names in given.items()]
+    parts += [f"refuses {among(refused)}"] if refused else []
+    return "; ".join(parts)
 
 
-def classes() -> list[str]:
-    """A table of the public methods and properties of each class that a person uses."""
+def takes(function: Callable[..., Any]) -> int | None:
+    """The number of tensors that a function takes, where it needs nothing else."""
+    from geon.op_graph.build import Elementwise
+
+    if isinstance(function, Elementwise):
+        return function.arity
+    parameters = list(inspect.signature(function).parameters.values())
+    needed = [p for p in parameters if p.default is p.empty]
+    one = [p.name for p in needed] == ["x"]
+    return 1 if one and str(inspect.signature(function).return_annotation) == "Tensor" else None
+
+
+def facts(name: str, function: Any) -> list[str]:
+    """Bullets: axes, dtypes, derivative, and other ways to write it."""
     import geon
+    from geon.op_graph.build import Elementwise
+    from geon.op_graph.familiar import is_missing
+    from geon.op_graph.registry import PRIMITIVES
 
+    found = []
+    if isinstance(function, Elementwise):
+        more = ", then the new ones of each further operand; shared ones are matched by name"
+        found.append(f"**Axes**: those of `x`{more if function.arity > 1 else ''}.")
+    count = takes(function)
+    said = "" if count is None else dtypes(function, count)
+    if said:
+        both = "" if count == 1 else " (operands of one dtype)"
+        found.append(f"**dtypes**{both}: {said}.")
+    row = PRIMITIVES.get(name)
+    if row is not None:
+        told = {"": "none: `geon.deriv` through it raises `DerivativeError`", "yes": "of any order"}
+        found.append(f"**Derivative**: {told.get(derivative(row), 'zero, by decision')}.")
+    ways = [OPERATORS[name]] if name in OPERATORS else []
+    if hasattr(geon.Tensor, name) and not is_missing(geon.Tensor, name) and callable(function):
+        ways.append(f"x.{name}(...)")
+    if isinstance(function, Elementwise) and function.ufunc is not None:
+        ways.append(f"np.{function.ufunc}({', '.join('xyz'[: function.arity])})")
+    if ways:
+        found.append("**Also written**: " + ", ".join(f"`{way}`" for way in ways) + ".")
+    other = aliases(name, function)
+    if other:
+        found.append("**Other names**: " + ", ".join(f"`geon.{alias}`" for alias in other) + ".")
+    return found
+
+
+UNSHARED = (
+    "`AxisError` for two lengths of one axis, and for tensors that share no axis: "
+    "[`outer`](outer.md) and [`broadcast`](broadcast.md) are the cures."
+)
+
+
+def axes_of_x(function: Callable[..., Any]) -> list[str]:
+    """The parameters of a function that are axes which its first argument has."""
+    types = {p.name: str(p.annotation) for p in inspect.signature(function).parameters.values()}
+    if "x" not in types or function.__name__ == "broadcast":  # whose axes are the result's
+        return []
+    return [name for name, kind in types.items() if kind.startswith(("AxesLike", "AxisLike"))]
+
+
+def errors(function: Any) -> list[str]:
+    """Bullets: what a call with wrong arguments raises."""
+    from geon.op_graph.build import Elementwise
+
+    if isinstance(function, Elementwise):
+        found = ["`DTypeError` for a dtype that it does not take."]
+        if function.arity > 1:
+            found.insert(0, UNSHARED)
+        return found
+    known = axes_of_x(function)
+    if not known:
+        return []
+    names = " or ".join(f"`{name}`" for name in known)
+    return [f"`AxisError` for an axis in {names} that `x` does not have."]
+
+
+def function_page(name: str, value: Any, example: Example, names: Iterable[str]) -> str:
+    """The page of a function."""
+    doc = inspect.getdoc(value) or ""
+    paragraphs = [linked(doc, names, name)]
+    bullets = facts(name, value)
+    raised = errors(value)
+    parts = [f"# geon.{name}", fenced(signatures(f"geon.{name}", value), "python"), *paragraphs]
+    if bullets:
+        parts.append("\n".join(f"- {fact}" for fact in bullets))
+    if raised:
+        parts.append("## Errors\n\n" + "\n".join(f"- {error}" for error in raised))
+    return "\n\n".join([*parts, *example_section(example)]) + "\n"
+
+
+def class_page(name: str, cls: type, example: Example | None, names: Iterable[str]) -> str:
+    """The page of a class: what it is, an example, and every public member."""
+    parts = [f"# geon.{name}", linked(inspect.getdoc(cls) or "", names, name)]
+    if example is not None:
+        parts += example_section(example)
+    parts.append("## Members")
+    seen = set()
+    for owner in cls.__mro__:
+        for member, value in vars(owner).items():
+            function = inspect.isfunction(value) or isinstance(value, property)
+            doc = inspect.getdoc(value)
+            if not function or member.startswith("_") or not doc or member in seen:
+                continue
+            seen.add(member)
+            if isinstance(value, property):
+                parts.append(f"### {member}")
+            else:
+                parts.append(f"### {member}\n\n{fenced(signatures(member, value), 'python')}")
+            parts.append(linked(doc, names, name))
+    return "\n\n".join(parts) + "\n"
+
+
+def fenced(text: str, language: str) -> str:
+    return f"```{language}\n{text.rstrip()}\n```"
+
+
+def example_section(example: Example) -> list[str]:
+    """What was run and what it printed, and what it begins with."""
+    parts = ["## Example", fenced(example.code, "python")]
+    if example.output:
+        parts.append(fenced(example.output, "text"))
+    begin = fenced(beginning(), "python")
+    summary = "<summary>begin.py: what every example begins with</summary>"
+    return [*parts, f'<details markdown="1">\n{summary}\n\n{begin}\n\n</details>']
+
+
+# All of it ------------------------------------------------------------------------------------
+
+
+def groups() -> dict[str, list[str]]:
+    """The names of the pages by group, those of functions first."""
+    pages, found = public(), cells()
+    made: dict[str, list[str]] = {}
+    for name in pages:
+        if name not in CLASSES:
+            made.setdefault(found[name][0], []).append(name)
+    return {group: made[group] for group in sorted(made)} | {GROUP_OF_CLASSES: list(CLASSES)}
+
+
+def listed() -> str:
+    """The page that lists everything."""
+    pages = public()
     sections = []
-    for name in ("Axis", "Axes", "Op", "Random", "Transformer", "NativeTransformer", "Computation"):
-        cls = getattr(geon, name)
-        rows = [
-            (f"`{member}`" if isinstance(value, property) else call(member, value), doc)
-            for owner in cls.__mro__
-            for member, value in vars(owner).items()
-            if isinstance(value, property) or inspect.isfunction(value)
-            if not member.startswith("_") and (doc := sentence(value.__doc__))
-        ]
-        heading, members = table(name, ("member", "gives"), rows).split("\n", 1)
-        sections.append(f"{heading}\n\n{sentence(cls.__doc__)}\n{members}")
-    return sections
+    for group, names in groups().items():
+        rows = []
+        for name in names:
+            shown = name if name in CLASSES else call(f"geon.{name}", pages[name])
+            gives = sentence(pages[name].__doc__)
+            gives += "".join(f" Also `geon.{also}`." for also in aliases(name, pages[name]))
+            rows.append((f"[`{shown}`](ops/{page(name)})", gives))
+        sections.append(
+            table(group, ("call" if group != GROUP_OF_CLASSES else "class", "gives"), rows)
+        )
+    return "\n".join([HEAD, *sections, *primitives()])
 
 
-def page() -> str:
-    """The whole page as Markdown."""
-    return "\n".join([HEAD, *primitives(), functions(), *classes()])
+def files() -> dict[Path, str]:
+    """Every file of the reference and what it has to say."""
+    pages, found = public(), examples()
+    unknown = found.keys() - pages.keys()
+    lacking = [name for name in pages if name not in found and name not in CLASSES]
+    if lacking:
+        raise ValueError(f"docs/examples has no cell '# %% NAME' of {', '.join(lacking)}")
+    if unknown:
+        raise ValueError(f"there are examples of what is not public: {sorted(unknown)}")
+    texts = {DOCS / "ops.md": listed()}
+    for name, value in pages.items():
+        if name in CLASSES:
+            text = class_page(name, value, found.get(name), pages)
+        else:
+            text = function_page(name, value, found[name], pages)
+        texts[DOCS / "ops" / page(name)] = text
+    return texts
 
 
-def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
-    """Add the page to the build."""
-    from mkdocs.structure.files import File
+def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
+    """Put the pages of functions below the list of ops."""
+    sections = [
+        {group: [{name: f"ops/{page(name)}"} for name in names]}
+        for group, names in groups().items()
+    ]
+    nav = config["nav"]
+    at = nav.index({"Ops": "ops.md"})
+    nav[at] = {"Ops": [{"All ops": "ops.md"}, *sections]}
+    return config
 
-    files.append(File.generated(config, "ops.md", content=page()))
-    return files
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="make the pages anew")
+    write = parser.parse_args().write
+    wanted = files()
+    there = {path: path.read_text() for path in [DOCS / "ops.md", *(DOCS / "ops").glob("*.md")]}
+    changed = sorted(path for path in wanted.keys() | there if wanted.get(path) != there.get(path))
+    for path in changed:
+        if not write:
+            print(f"{path.relative_to(DOCS.parent)} is not up to date")
+        elif path in wanted:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(wanted[path])
+        else:
+            path.unlink()
+    if changed and not write:
+        print("python docs/generate_ops.py --write makes them anew")
+    return int(bool(changed) and not write)
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    sys.exit(main())

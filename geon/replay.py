@@ -79,7 +79,7 @@ def prepared(case: Case, name: str | None) -> Replay:
         f = transformer.computation(
             list(case.results),
             *placeholders,
-            lengths=case.lengths,  # type: ignore[arg-type]  # names stand for open axes
+            lengths=case.lengths,
         )
         for leaf, array in case.feeds.items():
             if leaf.info.stored:

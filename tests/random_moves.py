@@ -83,6 +83,22 @@ def take(b):
         b.moved(x.op[at], x)
 
 
+def parts(b):
+    """The sum of a value over some axes, less sums of ranges of it along one of these."""
+    x = b.pick(lambda v: len(v.axes) and v.kind == "f")
+    if x is None:
+        return
+    axis = b.choice(x.axes)
+    over = [axis.name, *(a.name for a in b.some([a for a in x.axes if a.name != axis.name]))]
+    made = geon.sum(x.op, over)
+    pieces = b.integer(1, 2)
+    for _ in range(pieces):
+        start, stop = sorted([b.integer(0, b.least(axis)), b.integer(0, b.least(axis))])
+        made = made - geon.sum(x.op[{axis: slice(start, stop, b.integer(1, 3))}], over)
+    count = (1 + pieces) * b.most([x.axes[name] for name in over])
+    b.rounded(made, count * x.bound, count * x.error, 2 * count, x.smooth)
+
+
 def update(b):
     """A part replaced by a number or by the same part of the value, changed."""
     x = b.pick(lambda v: len(v.axes) and v.kind != "b")

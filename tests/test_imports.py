@@ -15,7 +15,10 @@ before = set(sys.modules)
 import geon
 print("\\n".join(sorted(name.partition(".")[0] for name in set(sys.modules) - before)))
 """
-LAZY = ("sympy", "mpmath", "cachetools", "safetensors", "ml_dtypes", "matplotlib", "scipy", "tqdm")
+LAZY = (
+    *("sympy", "mpmath", "cachetools", "safetensors", "ml_dtypes", "matplotlib", "scipy", "tqdm"),
+    *("hashlib", "difflib"),  # OpenSSL, and what only messages need
+)
 
 
 def loaded(program: str) -> set[str]:

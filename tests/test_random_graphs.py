@@ -28,7 +28,7 @@ MOVEMENT = [moves.reorder, moves.broadcast, moves.rename, moves.flip, moves.flat
             moves.update, moves.concat, moves.stack, moves.pad, moves.window, moves.window,
             moves.diagonal, moves.roll]  # fmt: skip
 ARITHMETIC = [*[steps.elementwise] * 6, steps.with_number, steps.cast, steps.polygamma]
-SUMS = [steps.reduction, steps.contraction, moves.running]
+SUMS = [steps.reduction, steps.contraction, moves.running, moves.parts]
 POSITIONS = [moves.gather, moves.scatter, moves.order, moves.take, moves.update]
 IDENTITIES = [identities.identity, identities.identity, identities.size_of_sum]
 LEAVES = [moves.constant, moves.draw]

@@ -29,6 +29,17 @@ with geon.lengths({N: 4, "M": 5}):
     pass
 N.length = 5
 N.length = None
+transformer = geon.make_transformer("numpy")
+f: geon.Computation = transformer.computation({"y": y, "both": [x, step]}, x, lengths={N: 4})
+g = transformer.computation(y, x, lengths={"N": 4}, specialize={"N": 4})
+f(np.ones((4, 3)))
+f([[1.0, 2.0, 3.0]])
+f(x=np.ones((4, 3)))
+size = g.peak_bytes({N: 4})
+transformer.set(w, [1, 2, 3])
+transformer.get(w).sum()
+part: geon.Tensor = x[0] + x[{C: slice(0, 2)}][..., 0] + geon.update(x, 0.0, {"C": 1})[:, -1]
+counter = geon.persistent_tensor(initial_value=0, dtype="int64", name="counter")
 
 geon.tanh()  # wrong
 geon.tanh(x, w)  # wrong
@@ -63,3 +74,16 @@ geon.Random("seed")  # wrong
 geon.Random(0).normal(3)  # wrong
 geon.assign(w, "0")  # wrong
 N.length = "5"  # wrong
+transformer.computation("y", x)  # wrong
+transformer.computation(3)  # wrong
+transformer.computation(y, x, lengths=4)  # wrong
+transformer.computation(y, x, inputs=[x])  # wrong
+f("a")  # wrong
+f(None)  # wrong
+transformer.set(w, "0")  # wrong
+transformer.set(3, 0)  # wrong
+left = x["C"]  # wrong
+left = x[1.5]  # wrong
+geon.update(x, 0.0, "C")  # wrong
+geon.persistent_tensor(shape=[3])  # wrong
+geon.Variable(C, initial_value="0")  # wrong

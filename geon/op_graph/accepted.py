@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias, Union
+from collections.abc import Mapping, Sequence
+from types import EllipsisType
+from typing import Any, ClassVar, Protocol, SupportsIndex, TypeAlias, Union
 
 import numpy as np
 
@@ -21,16 +22,44 @@ class Array(Protocol):
     def __array__(self) -> Any: ...
 
 
+class Lent(Protocol):
+    """An array that another library lends by DLPack, from whatever memory."""
+
+    def __dlpack__(self, *args: Any, **keywords: Any) -> Any: ...
+
+
+class OnDevice(Protocol):
+    """An array in the memory of a GPU."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+
+class Record(Protocol):
+    """An instance of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
 Number: TypeAlias = bool | int | float | np.generic
 # Of numbers; a type that says so would take strings too, which are sequences of strings.
 Nested: TypeAlias = list[Any] | tuple[Any, ...]
 # A value in an expression.
 TensorLike: TypeAlias = Union[Tensor, Number, "np.ndarray[Any, Any]", Array, Nested]
+# The value of a placeholder or a variable.
+FeedLike: TypeAlias = Union[Number, "np.ndarray[Any, Any]", Array, Lent, OnDevice, Nested]
+# What a computation gives: ops in any structure.
+Results: TypeAlias = Op | list[Any] | tuple[Any, ...] | Mapping[Any, Any] | Record
+# What stands in x[...]; keys of a mapping are axes or their names.
+Place: TypeAlias = SupportsIndex | slice | Tensor | EllipsisType
+At: TypeAlias = Place | tuple[Place, ...] | Mapping[Any, SupportsIndex | slice | Tensor]
 # An axis of a tensor, or its name.
 AxisLike: TypeAlias = Axis | str
 AxesLike: TypeAlias = Axes | Axis | str | Sequence[Axis | Axes | str]
 # Axes where no tensor can tell what a name means.
 NewAxes: TypeAlias = Axes | Axis | Sequence[Axis | Axes]
+# Integers for open axes or their names.
+Lengths: TypeAlias = Mapping[Axis, int] | Mapping[str, int] | Mapping[Axis | str, int]
 DTypeLike: TypeAlias = Union[str, type, "np.dtype[Any]"]
 Tags: TypeAlias = str | Sequence[str] | set[str] | frozenset[str]
 Follows: TypeAlias = Op | Sequence[Op]

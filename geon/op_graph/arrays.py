@@ -43,6 +43,11 @@ def array_of(value: Any, what: str, error: Refusal = FeedError) -> Array:
         except Exception as failed:
             raise _no_array(value, what, error, failed) from failed
     refuse_masked(value, what, error)
+    if value is None or isinstance(value, (dict, set)):
+        raise error(
+            f"{what} was given {'None' if value is None else f'a {type(value).__name__}'}, which "
+            "is no array; give values one by one, in order or by name"
+        )
     kind = type(value)
     shows = hasattr(kind, "__array__") or hasattr(kind, "__array_interface__")
     if not shows and hasattr(kind, "__dlpack__"):
@@ -61,7 +66,18 @@ PYTHON = (list, tuple, int, float, bool)
 
 
 def _no_array(value: Any, what: str, error: Refusal, failed: Exception) -> Exception:
-    return error(f"{what} was given {type(value).__name__}, which is no array: {failed}")
+    start = f"{what} was given {type(value).__name__}"
+    if isinstance(value, (list, tuple)):
+        return error(f"{start} of lists that are no array: {RAGGED} ({failed})")
+    if hasattr(value, "data_vars"):
+        names = ", ".join(map(repr, value.data_vars)) or "none"
+        return error(f"{start}, which is no array but has some by name; take one of them: {names}")
+    return error(f"{start}, which is no array: {failed}")
+
+
+RAGGED = (
+    "the lists in it must have one length: fill the shorter ones, and say with a mask what counts"
+)
 
 
 ON_DEVICE = (
@@ -123,9 +139,7 @@ def refuse_kind(array: Array, what: str, wanted: Any, error: Refusal) -> None:
         odd = _no_number(array)
         if odd is not None:
             found = f" with {odd[0]!r} at {_place(odd[1])}"
-            cure = (
-                "put numbers in the place of what is none, and convert it with .astype('float64')"
-            )
+            cure = _cure_of_objects(array)
     raise error(f"{what} was given an array of dtype {array.dtype}{found}; {needed}: {cure} first")
 
 
@@ -138,6 +152,17 @@ CURES = {
     "m": "make it numbers, such as array / np.timedelta64(1, 'D'),",
     "c": "take its .real and its .imag",
 }
+
+
+def _cure_of_objects(array: Array) -> str:
+    """What to do with an array of objects that are not all numbers."""
+    if not all(isinstance(element, str) for element in array.reshape(-1).tolist()):
+        return "put numbers in the place of what is none, and convert it with .astype('float64')"
+    try:
+        array.astype(np.float64)
+    except ValueError:
+        return CURES["U"]
+    return CURES["O"]  # texts that are numbers
 
 
 def _no_number(array: Array) -> tuple[Any, Any] | None:

@@ -10,7 +10,9 @@ from typing import Any
 
 from ..errors import AxisError
 from .default_lengths import default_lengths, set_default
+from .keywords import explained
 from .lengths import Length, may_equal, product
+from .names import check_name
 from .sites import describe, user_site
 
 # What is meant as an expression or a number, given as a string.
@@ -33,9 +35,12 @@ class Axis:
     name: str
     expression: int | Length
 
+    @explained
     def __init__(self, name: str, length: int | Length | str | None = None) -> None:
         if not isinstance(name, str) or not name:
             raise AxisError(f"an axis needs a name that is a non-empty string, not {name!r}")
+        if not name.isascii():
+            check_name(name)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "expression", _expression(name, length))
         object.__setattr__(self, "_hash", hash((name, self.expression)))

@@ -12,6 +12,7 @@ from ..errors import ArgumentError, AxisError, DTypeError
 from .axes import Axes, Axis
 from .constants import as_tensor, number
 from .dtypes import DType, Resolution, is_number, number_dtype, resolve
+from .keywords import why
 from .labelled import dim_names
 from .lengths import Length
 from .op_graph import (
@@ -64,6 +65,7 @@ class Elementwise(Primitive):
         name: str | None = None,
         tags: Any = (),
         follows: Any = (),
+        **others: Any,
     ) -> Tensor:
         """Apply it by element to tensors, numbers and arrays, joined by axis name.
 
@@ -71,6 +73,8 @@ class Elementwise(Primitive):
         for two lengths of one axis or tensors that share no axis, ``DTypeError`` for dtypes it
         does not take.
         """
+        if others:
+            raise ArgumentError(why(self, others, ""))
         op = self._quick(*args)
         if op is None:
             op = self._checked(args)
@@ -124,8 +128,10 @@ class Elementwise(Primitive):
 
     def _checked(self, args: tuple[Any, ...]) -> Tensor:
         if len(args) != self.arity:
+            operands = ("x", "x, y", "condition, x, y")[self.arity - 1]
             raise ArgumentError(
-                f"{self.name} takes {self.arity} operand{'s' * (self.arity > 1)}, not {len(args)}"
+                f"{self.name} takes {self.arity} operand{'s' * (self.arity > 1)}, not {len(args)}, "
+                f"at {describe(user_site())}; write geon.{self.name}({operands})"
             )
         if self.arity > 1:
             if any(not isinstance(arg, (Tensor, float, int)) for arg in args):

@@ -30,11 +30,12 @@ from .elementwise import (
     where,
 )
 from .indexing import CHECKED, held_by_int64
+from .keywords import explained
 from .leaves import iota
 from .movement import reorder
 from .op_graph import Tensor, annotate, make
 from .operators import SYNTAX
-from .reductions import reduced_names, tensor_size
+from .reductions import SUM, reduce, reduced_names, tensor_size
 from .weak import in_dtype
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def _named(x: Tensor, name: str | None) -> Tensor:
 # Statistics -------------------------------------------------------------------------------------
 
 
+@explained
 def mean(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -73,11 +75,12 @@ def mean(
     Integers and bool give float32. The mean of nothing is NaN.
     """
     x = as_tensor(x)
-    total = reductions.sum(_wide(x), reduction_axes, out_axes=out_axes)
+    total = reduce(SUM, _wide(x), reduction_axes, out_axes, what="mean")
     made = total / tensor_size(x, reduction_axes, out_axes=out_axes)
     return _named(in_dtype(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
 
 
+@explained
 def variance(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -97,6 +100,7 @@ def variance(
     return _named(in_dtype(made, x.dtype), name)
 
 
+@explained
 def std(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -129,6 +133,7 @@ def _root(squares: Tensor) -> Tensor:
     return where(zero, 0, sqrt(where(zero, 1, squares)))
 
 
+@explained
 def squared_L2(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -141,10 +146,11 @@ def squared_L2(
     bool and small integers give int64.
     """
     x = as_tensor(x)
-    made = _squared_L2(x, reduction_axes, out_axes)
+    made = _squared_L2(x, "squared_L2", reduction_axes, out_axes)
     return _named(in_dtype(made, sum_dtype(x.dtype)), name)
 
 
+@explained
 def L2_norm(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -157,18 +163,19 @@ def L2_norm(
     Integers and bool give float32. Its derivative is 0 where all elements are 0.
     """
     x = as_tensor(x)
-    made = _root(_floating(_squared_L2(x, reduction_axes, out_axes)))
+    made = _root(_floating(_squared_L2(x, "L2_norm", reduction_axes, out_axes)))
     return _named(in_dtype(made, x.dtype if kind(x.dtype) == "f" else FLOAT32), name)
 
 
-def _squared_L2(x: Tensor, reduction_axes: Any, out_axes: Any) -> Tensor:
+def _squared_L2(x: Tensor, what: str, reduction_axes: Any, out_axes: Any) -> Tensor:
     wide = in_dtype(_wide(x), sum_dtype(_wide(x).dtype))
-    return reductions.sum(square(wide), reduction_axes, out_axes=out_axes)
+    return reduce(SUM, square(wide), reduction_axes, out_axes, what=what)
 
 
 # The softmax family -----------------------------------------------------------------------------
 
 
+@explained
 def logsumexp(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -182,7 +189,7 @@ def logsumexp(
     of length 0.
     """
     x = _floating(x)
-    axes = x.axes.only(reduced_names(x, "logsumexp", reduction_axes, out_axes))
+    axes = _some_elements(x, "logsumexp", reduced_names(x, "logsumexp", reduction_axes, out_axes))
     largest = stop_gradient(reductions.max(x, axes))
     shift = where(isfinite(largest), largest, 0)
     total = reductions.sum(exp(subtract.apply(x, shift)), axes)
@@ -192,6 +199,7 @@ def logsumexp(
     return _named(made, name)
 
 
+@explained
 def softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
 ) -> Tensor:
@@ -208,6 +216,7 @@ def softmax(
     return _named(powers / reductions.sum(powers, axes), name)
 
 
+@explained
 def log_softmax(
     x: TensorLike, normalization_axes: AxesLike | None = None, *, name: str | None = None
 ) -> Tensor:
@@ -230,12 +239,24 @@ def _normalized(x: Tensor, what: str, normalization_axes: Any) -> Axes:
             f"{what} of {x} (made at {x.file_info}), which has {len(x.axes)} axes: say what to "
             f"normalise over, for example geon.{what}(x, normalization_axes={example})"
         )
-    return x.axes.only(reduced_names(x, what, normalization_axes, None))
+    return _some_elements(x, what, reduced_names(x, what, normalization_axes, None))
+
+
+def _some_elements(x: Tensor, what: str, names: tuple[str, ...]) -> Axes:
+    """The axes of these names; ``AxisError``, which names ``what``, where they have no element."""
+    axes = x.axes.only(names)
+    if any(axis.expression == 0 for axis in axes):
+        raise AxisError(
+            f"{what} over {', '.join(names)} of {x} (made at {x.file_info}) has no value for 0 "
+            "elements; give the axis at least one element"
+        )
+    return axes
 
 
 # Activations ------------------------------------------------------------------------------------
 
 
+@explained
 def clip(
     x: TensorLike,
     low: TensorLike | None = None,
@@ -256,18 +277,21 @@ def clip(
     return _named(made, name)
 
 
+@explained
 def relu(x: TensorLike, *, name: str | None = None) -> Tensor:
     """0 where x <= 0, else x; its derivative at 0 is 0, and NaN stays."""
     x = as_tensor(x)
     return _named(where(x <= 0, 0, x), name)
 
 
+@explained
 def leaky_relu(x: TensorLike, slope: TensorLike = 0.01, *, name: str | None = None) -> Tensor:
     """slope * x where x <= 0, else x; its derivative at 0 is ``slope``."""
     x = as_tensor(x)
     return _named(where(x <= 0, slope * x, x), name)
 
 
+@explained
 def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> Tensor:
     """alpha * (exp(x) - 1) where x <= 0, else x; its derivative at 0 is ``alpha``.
 
@@ -280,6 +304,7 @@ def elu(x: TensorLike, alpha: TensorLike = 1.0, *, name: str | None = None) -> T
     return _named(where(low, alpha * expm1(where(low, x, 0)), x), name)
 
 
+@explained
 def gelu(
     x: TensorLike,
     *,
@@ -307,6 +332,7 @@ def gelu(
     return annotate(made, name, tags, follows)
 
 
+@explained
 def silu(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
@@ -317,6 +343,7 @@ def silu(
 # Combining --------------------------------------------------------------------------------------
 
 
+@explained
 def onehot(
     x: TensorLike,
     axis: Axis,
@@ -346,6 +373,7 @@ def onehot(
     return _named(cast(equal.apply(cast(places, INT64), iota(axis)), dtype), name)
 
 
+@explained
 def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Tensor:
     """An elementwise ``op`` of every element of one tensor with every one of the others.
 
@@ -355,13 +383,15 @@ def outer(op: Elementwise, *operands: TensorLike, name: str | None = None) -> Te
     """
     if not isinstance(op, Elementwise):
         raise ArgumentError(
-            f"outer: {op!r} is no elementwise op; write geon.outer(geon.multiply, x, y)"
+            f"outer: {getattr(op, '__name__', repr(op))} is no elementwise op; write "
+            "geon.outer(geon.multiply, x, y)"
         )
     if len(operands) != op.arity:
         raise ArgumentError(f"outer: {op.name} takes {op.arity} operands, not {len(operands)}")
     return _named(op.apply(*operands), name)
 
 
+@explained
 def interpolation(
     x: TensorLike, y: TensorLike, weight: TensorLike, *, name: str | None = None
 ) -> Tensor:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import AxisError, DTypeError
-from .arrays import array_of, is_array, refuse_kind
+from .arrays import RAGGED, array_of, is_array, refuse_kind
 from .attributes import Frozen, is_axes, is_content, is_dtype, is_flag
 from .axes import Axes, Axis, as_axes
 from .building import current
@@ -28,6 +29,7 @@ from .dtypes import (
     named_dtype,
     number_dtype,
 )
+from .keywords import explained
 from .labelled import by_name, dim_names, refuse_list
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from .registry import PRIMITIVES, Inferred, Primitive, need
@@ -161,6 +163,7 @@ def is_constant(op: Op, value: float) -> bool:
     return scalar_value(op) == value
 
 
+@explained
 def constant(
     value: TensorLike,
     axes: NewAxes | None = None,
@@ -228,7 +231,10 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
         try:
             array = np.asarray(value)
         except ValueError as error:
-            raise DTypeError(f"{value!r} is no rectangular array of numbers: {error}") from None
+            shown = reprlib.repr(value)
+            raise DTypeError(
+                f"{shown} is no rectangular array of numbers: {RAGGED} ({error})"
+            ) from None
         listed: list[Any] | None = _elements(value)
     else:
         array = array_of(value, "a tensor", DTypeError)
@@ -305,7 +311,8 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any) -> Axes:
         if array.ndim == 0:
             return NO_AXES
         raise AxisError(
-            f"an array of shape {array.shape} needs axes: geon.constant(array, axes=[...])"
+            f"an array of shape {array.shape} needs axes: geon.constant(array, axes=[...]), or "
+            "geon.Variable([...], initial_value=array)"
         )
     axes = as_axes(axes)
     lengths = [axis.expression for axis in axes]
@@ -337,6 +344,8 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         return constant(value)
     if not isinstance(value, (np.ndarray, np.generic, list, tuple)) and not is_array(value):
         cure = "; a function that returns nothing gives None" if value is None else ""
+        if callable(value):
+            cure = "; call it, and take what it returns"
         raise DTypeError(
             f"{value!r} of type {type(value).__name__} is no tensor, number, array or list, at "
             f"{describe(user_site())}{cure}"

@@ -14,6 +14,7 @@ from .build import join
 from .constants import as_tensor
 from .dtypes import common_dtype, sum_dtype
 from .elementwise import multiply
+from .keywords import explained
 from .movement import broadcast, sum_over
 from .op_graph import NO_AXES, Op, Tensor, annotate, make
 from .operators import SYNTAX
@@ -75,6 +76,7 @@ DOT = Primitive(
 )
 
 
+@explained
 def dot(
     x: TensorLike,
     y: TensorLike,
@@ -136,6 +138,7 @@ def contract_two(x: Any, y: Any, names: tuple[str, ...]) -> Tensor:
     return made
 
 
+@explained
 def contract(
     operands: Sequence[TensorLike],
     out_axes: AxesLike | None = None,

@@ -14,6 +14,7 @@ from .axes import Axis
 from .build import meet
 from .constants import as_tensor
 from .contraction import dot
+from .keywords import explained
 from .lengths import Length
 from .op_graph import Guard, Tensor, annotate, make
 from .own_axes import by_own_axis, named_axes
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .accepted import AxesLike, AxisLike, Follows, Tags, TensorLike
 
 
+@explained
 def convolution(
     x: TensorLike,
     w: TensorLike,
@@ -50,6 +52,7 @@ def convolution(
     return annotate(made, name, tags, follows)
 
 
+@explained
 def transposed_convolution(
     x: TensorLike,
     w: TensorLike,

@@ -10,6 +10,7 @@ from ..errors import DerivativeError
 from .constants import as_tensor
 from .dtypes import kind
 from .elementwise import add, cast
+from .keywords import explained
 from .leaves import placeholder
 from .movement import broadcast
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, intern, post_order
@@ -59,6 +60,7 @@ def _called(function: Any) -> str:
     return getattr(function, "__qualname__", None) or repr(function)
 
 
+@explained
 def custom_deriv(rule: Backward) -> Callable[[Callable[..., Tensor]], CustomDeriv]:
     """A decorator that gives a function of tensors the derivative that ``rule`` says.
 

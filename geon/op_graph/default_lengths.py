@@ -13,6 +13,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import AxisError
+from .keywords import explained
 from .sites import Site, describe, user_site
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def set_default(name: str, length: Any) -> None:
         _set[name] = Default(_checked(name, length), "axis.length", user_site(2))
 
 
+@explained
 def lengths(given: Mapping[Axis | str, int]) -> AbstractContextManager[None]:
     """Default lengths of open axes for a block: ``with geon.lengths({N: 4}): ...``.
 

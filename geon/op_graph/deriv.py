@@ -15,6 +15,7 @@ from .dtypes import kind
 from .elementwise import cast, copy
 from .functional import pure_value, substitute
 from .further import images, many_at_once
+from .keywords import explained
 from .leaves import placeholder
 from .movement import broadcast
 from .op_graph import NO_AXES, Leaf, Op, Tensor, post_order
@@ -48,6 +49,7 @@ def deriv(
     per: AxesLike | None = None,
     unreached: str = "raise",
 ) -> list[Tensor]: ...
+@explained
 def deriv(y: Any, x: Any, *, seed: Any = None, per: Any = None, unreached: str = "raise") -> Any:
     """The derivative of ``y`` with respect to ``x``: a tensor over x's axes, itself an op.
 
@@ -142,6 +144,7 @@ def _refuse_taken(many: Axes, given: Tensor, others: Sequence[Tensor], what: str
 def vjp(y: TensorLike, x: Tensor, seed: TensorLike) -> Tensor: ...
 @overload
 def vjp(y: TensorLike, x: Sequence[Tensor], seed: TensorLike) -> list[Tensor]: ...
+@explained
 def vjp(y: Any, x: Any, seed: Any) -> Any:
     """The vector-Jacobian product: ``deriv`` of sum(seed * y), zero for an x not reached."""
     return deriv(y, x, seed=seed, unreached="zero")
@@ -155,6 +158,7 @@ def jvp(
 def jvp(
     y: Sequence[Tensor], x: Tensor | Sequence[Tensor], tangent: TensorLike | Sequence[TensorLike]
 ) -> list[Tensor]: ...
+@explained
 def jvp(y: Any, x: Any, tangent: Any) -> Any:
     """The Jacobian-vector product: the directional derivative of ``y`` along ``tangent``.
 
@@ -197,6 +201,7 @@ def jvp(y: Any, x: Any, tangent: Any) -> Any:
 def hvp(y: TensorLike, x: Tensor, vector: TensorLike) -> Tensor: ...
 @overload
 def hvp(y: TensorLike, x: Sequence[Tensor], vector: Sequence[TensorLike]) -> list[Tensor]: ...
+@explained
 def hvp(y: Any, x: Any, vector: Any) -> Any:
     """The Hessian of the scalar ``y`` in ``x`` times ``vector``: forward over reverse mode.
 

@@ -45,7 +45,10 @@ def named_dtype(name: str) -> DType:
         wide: DType = np.dtype(ml_dtypes.bfloat16)
         return wide
     if name not in DTYPES:
-        raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(DTYPES)}")
+        usual = [known.name for known in DEFAULTS.values() if known.name[:3] == name[:3]]
+        near = [known for known in DTYPES if known in name] or usual
+        meant = f"; write {near[-1]!r}" if near else ""
+        raise DTypeError(f"geon has no dtype {name!r}; it has {', '.join(DTYPES)}{meant}")
     return np.dtype(name)
 
 

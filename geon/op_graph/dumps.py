@@ -13,8 +13,8 @@ first line of the text. Fed arrays and lengths follow, and the last line names t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DumpError
 from .arrays import array_of
@@ -22,19 +22,25 @@ from .axes import Axes, Axis
 from .body import Body
 from .canonical import canonical, graph_hash
 from .dump_values import FORMAT, integer, write_array, write_axes, write_length, write_value
+from .keywords import explained
 from .labelled import by_name
 from .loads import Case, loads, loads_case
 from .op_graph import Leaf, Op, Tensor, post_order, same_ops
 from .sites import resolve
 from .unrun import take
 
+if TYPE_CHECKING:
+    from .accepted import FeedLike, Lengths
+
+
 __all__ = ["FORMAT", "Case", "canonical", "dumps", "graph_hash", "loads", "loads_case"]
 
 
+@explained
 def dumps(
-    *results: Any,
-    feeds: Mapping[Any, Any] | None = None,
-    lengths: Mapping[Any, int] | None = None,
+    *results: Op | Sequence[Op],
+    feeds: Mapping[Any, FeedLike] | None = None,
+    lengths: Lengths | None = None,
     notes: bool = True,
 ) -> str:
     """The graph of ``results`` (ops, or a list of them) as text that ``loads`` reads.
@@ -45,7 +51,8 @@ def dumps(
     whose initial value is a callable has none in the text. Raises ``DumpError`` for what cannot be
     written: a derivative rule of the user's, or a feed that the graph does not use.
     """
-    ops = results[0] if len(results) == 1 and isinstance(results[0], (list, tuple)) else results
+    first: Any = results[0] if len(results) == 1 else None
+    ops: Sequence[Any] = first if isinstance(first, (list, tuple)) else results
     for op in ops:
         if not isinstance(op, Op):
             raise DumpError(f"dumps takes ops, not {op!r} of type {type(op).__name__}")

@@ -11,6 +11,7 @@ from .axes import axes_may_equal
 from .constants import as_tensor
 from .dtypes import is_number
 from .elementwise import same
+from .keywords import explained
 from .movement import FLIP, broadcast, flip
 from .op_graph import (
     NO_AXES,
@@ -101,6 +102,7 @@ def storage_of(target: Op) -> Leaf | None:
     return target if isinstance(target, Leaf) else None
 
 
+@explained
 def assign(
     target: Tensor,
     value: TensorLike,
@@ -142,7 +144,8 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
     if value.dtype is not target.dtype:
         raise DTypeError(
             f"assign: {value} (made at {value.file_info}) is {value.dtype.name} and {target} (made "
-            f"at {target.file_info}) is {target.dtype.name}; geon.cast the value"
+            f"at {target.file_info}) is {target.dtype.name}; geon.cast the value, or give the "
+            "variable its dtype where it is made"
         )
     lacking = [axis.name for axis in value.axes if axis not in target.axes]
     if lacking:
@@ -158,6 +161,7 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
     return annotate(made, None, (), follows)
 
 
+@explained
 def doall(
     ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> VoidOp:
@@ -166,6 +170,7 @@ def doall(
     return annotate(made, name, tags, follows)
 
 
+@explained
 def sequential(
     ops: Iterable[Op], *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Any:
@@ -187,7 +192,7 @@ def _before(follows: Iterable[Op] | Op) -> tuple[Op, ...]:
 
 def _sequential(ops: tuple[Op, ...], follows: bool) -> Any:
     if not ops:
-        raise AssignError("sequential needs at least one op")
+        raise AssignError("sequential needs at least one op; give it the effects to run, in order")
     return make(SEQUENTIAL, ops, (follows,))
 
 
@@ -205,6 +210,7 @@ def _ops(ops: Iterable[Op], what: str) -> tuple[Op, ...]:
     return listed
 
 
+@explained
 def print(
     x: TensorLike,
     label: str | None = None,

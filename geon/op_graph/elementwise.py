@@ -22,6 +22,7 @@ from .attributes import is_count, is_dtype, is_flag, is_layout
 from .build import Elementwise, elementwise
 from .constants import as_tensor, scalar_value
 from .dtypes import as_dtype, kind, named_dtype
+from .keywords import explained
 from .op_graph import Op, Tensor, annotate, make
 from .operators import SYNTAX
 from .registry import Inferred, Primitive
@@ -365,6 +366,7 @@ COPY = Primitive(
 )
 
 
+@explained
 def cast(
     x: TensorLike,
     dtype: DTypeLike,
@@ -388,6 +390,7 @@ def cast(
     return annotate(made, name, tags, follows)
 
 
+@explained
 def stop_gradient(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:

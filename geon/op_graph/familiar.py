@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 # Of the module: what is written geon.NAME elsewhere.
 FUNCTIONS = {
+    **{name: f'"{name}", a string' for name in ("bool", "bfloat16", "float16", "float32")},
+    **{name: f'"{name}", a string' for name in ("float64", "int8", "int16", "int32", "int64")},
+    **{name: f'"{name}", a string' for name in ("uint8", "uint16", "uint32", "uint64")},
     "abs": "geon.absolute(x), or abs(x)",
     "allclose": "geon.all(geon.absolute(x - y) <= tolerance)",
     "amax": "geon.max(x, A)",
@@ -139,6 +142,7 @@ ATTRIBUTES = {
     "astype": "x.cast(dtype)",
     "backward": "geon.deriv(loss, variables), which gives the derivatives as expressions",
     "copy": "nothing: tensors are values, which no one changes",
+    "dataset": "tree[path] + x: a tensor meets one array of a tree, not all of them",
     "detach": "geon.stop_gradient(x)",
     "device": "the transformer, which is chosen when a computation is made",
     "dims": "x.axes.names",
@@ -165,12 +169,64 @@ ATTRIBUTES = {
     "view": "geon.flatten(x, axes, axis) and geon.unflatten(x, axis, axes)",
 }
 
+# Of a stream: what is written rng.NAME elsewhere.
+STREAMS = {
+    "choice": "geon.gather(values, positions, axis), with positions from integers",
+    "dropout": "geon.where(stream.bernoulli(x.axes, p=keep) > 0, x / keep, 0)",
+    "exponential": "-geon.log1p(-stream.uniform(axes))",
+    "integers": 'geon.cast(geon.floor(stream.uniform(axes, high=n)), "int64")',
+    "permutation": "geon.argsort(stream.uniform([axis]))",
+    "rand": "stream.uniform(axes)",
+    "randint": 'geon.cast(geon.floor(stream.uniform(axes, high=n)), "int64")',
+    "randn": "stream.normal(axes)",
+    "random": "stream.uniform(axes)",
+    "shuffle": "geon.gather(x, geon.argsort(stream.uniform([axis])), axis)",
+    "split": "geon.Random(seed) with another seed; each draw of a stream is another already",
+    "standard_normal": "stream.normal(axes)",
+}
+# Of a transformer: what is written session.NAME or model.NAME elsewhere.
+TRANSFORMERS = {
+    "eval": "f = transformer.computation(results, *placeholders), then f(*values)",
+    "fit": "a loop over batches that calls a computation with geon.assign among its results",
+    "jit": "f = transformer.computation(results, *placeholders), then f(*values)",
+    "load": "transformer.restore(path)",
+    "load_state_dict": "transformer.restore(path), or transformer.set(name, value) for each",
+    "parameters": "loss.variables()",
+    "predict": "f = transformer.computation(results, *placeholders), then f(*values)",
+    "run": "f = transformer.computation(results, *placeholders), then f(*values)",
+    "state_dict": "transformer.values()",
+    "to": "geon.make_transformer(name), which chooses the device",
+    "train": "f = transformer.computation([loss, geon.assign(...)], *placeholders)",
+}
+# Of a computation: what is written f.NAME elsewhere.
+COMPUTATIONS = {
+    "backward": "geon.deriv(loss, variables) among the results",
+    "compile": "nothing: the first call compiles",
+    "eval": "f(*values)",
+    "grad": "geon.deriv(loss, variables) among the results",
+    "gradient": "geon.deriv(loss, variables) among the results",
+    "inputs": "f.placeholders",
+    "lower": 'f.explain("schedule"), or f.source',
+    "numpy": "f(*values)",
+    "outputs": "f.results",
+    "run": "f(*values)",
+    "shape": "f.axes",
+}
+
 
 def missing_function(name: str) -> str:
     """What to say of a name that the module geon lacks."""
     known = FUNCTIONS.get(name)
     found = "" if known is None else f"; write {known}"
     return f"module 'geon' has no attribute {name!r}{found}"
+
+
+def missing_member(owner: object, name: str, cures: dict[str, str]) -> AttributeError:
+    """The error for a member that an object lacks, with what to write where it is known."""
+    known = cures.get(name)
+    found = "" if known is None else f"; write {known}"
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}{found}"
+    return AttributeError(text, name=name, obj=owner)
 
 
 class Missing:

@@ -120,6 +120,7 @@ def _cannot(op: Op, axes: Axes, what: str) -> DerivativeError:
 
 def _refuse_mixing(op: Op, changed: Sequence[int], axes: Axes, what: str) -> None:
     for axis in axes:
+        _refuse_other_length(op, axis, what)
         owned = axis in op.axes or any(axis in arg.axes for arg in op.args)
         if owned and _mixes(op, changed, axis.name):
             raise DerivativeError(
@@ -127,6 +128,17 @@ def _refuse_mixing(op: Op, changed: Sequence[int], axes: Axes, what: str) -> Non
                 f"different places along {axis.name} together, so that one depends on the others; "
                 f"leave out what does, for example a mean over {axis.name}, or take "
                 "geon.jacobian(y, x), which holds for all"
+            )
+
+
+def _refuse_other_length(op: Op, axis: Axis, what: str) -> None:
+    for one in (op, *op.args):
+        if axis in one.axes and one.axes[axis.name].expression != axis.expression:
+            raise DerivativeError(
+                f"{what} along {axis.name}: there are {axis.expression} places along it in the "
+                f"result and {one.axes[axis.name].expression} in {one} (made at {one.file_info}), "
+                f"of which a slice, a border or the like was taken; take it of the derivative: "
+                f"geon.deriv(y, x, per={axis.name})[{{{axis.name}: ...}}] with y before it"
             )
 
 

@@ -15,11 +15,14 @@ from .constants import as_tensor
 from .dtypes import INT64, UINT64, is_number, kind
 from .elementwise import absolute, add, cast, equal, maximum, minimum, multiply, same, where
 from .index_map import Index, Map, Position, viewed
+from .keywords import explained
 from .leaves import iota, length_value
+from .lengths import Length
 from .movement import broadcast
 from .op_graph import Guard, Op, Tensor, annotate, make
 from .own_axes import axis_of, has_axes
 from .registry import Inferred, Primitive, need
+from .sites import describe, user_site
 from .weak import put_into, strengthen
 
 if TYPE_CHECKING:
@@ -218,8 +221,8 @@ CHECKED = Primitive(
 )
 
 
-def _gather(x: Op, index: Op, axis: str) -> Tensor:
-    made: Tensor = make(GATHER, (x, index), (axis,))
+def _gather(x: Op, index: Op, axis: str, guards: tuple[Guard, ...] = ()) -> Tensor:
+    made: Tensor = make(GATHER, (x, index), (axis,), guards=guards)
     return made
 
 
@@ -252,6 +255,7 @@ def before_int64(index: Op) -> Op:
     return index.args[0] if held else index
 
 
+@explained
 def gather(
     x: TensorLike,
     index: TensorLike,
@@ -272,11 +276,13 @@ def gather(
     return annotate(made, name, tags, follows)
 
 
+@explained
 def take_along(x: TensorLike, index: TensorLike, axis: AxisLike | None = None) -> Tensor:
     """``gather`` under its other name: each element of ``index`` picks along ``axis`` of ``x``."""
     return gather(x, index, axis)
 
 
+@explained
 def scatter(
     x: TensorLike,
     index: TensorLike,
@@ -323,5 +329,18 @@ def pad_by_gather(x: Tensor, widths: dict[str, tuple[int, int]], mode: str) -> T
             folded = absolute(position) % period
             index = minimum.apply(folded, period - folded)
             index = where.apply(equal.apply(last, 0), 0, index)
-        x = _gather(x, cast(broadcast(index, Axes(longer)), INT64), name)
+        guards = _some_element(x, axis, mode) if before + after else ()
+        x = _gather(x, cast(broadcast(index, Axes(longer)), INT64), name, guards)
     return x
+
+
+def _some_element(x: Tensor, axis: Axis, mode: str) -> tuple[Guard, ...]:
+    """That ``axis`` has an element, which a border can repeat; ``AxisError`` where it has none."""
+    meaning = (
+        f"pad of {x} (made at {x.file_info}) with mode={mode!r}: {axis.name} has no element that "
+        "the border could repeat; give it one, or pad with mode='constant'"
+    )
+    if axis.expression == 0:
+        raise AxisError(f"{meaning}; at {describe(user_site())}")
+    open_length = isinstance(axis.expression, Length)
+    return (Guard("<=", 1, axis.expression, meaning),) if open_length else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from ..errors import DerivativeError
 from .axes import Axes
 from .constants import as_tensor
 from .deriv import (
@@ -17,9 +18,11 @@ from .deriv import (
     deriv,
 )
 from .further import fresh_axes, many_at_once, same_place
+from .keywords import explained
 from .leaves import placeholder
 from .movement import broadcast, cast_axes
 from .op_graph import Tensor
+from .sites import describe, user_site
 from .sweeps import forward_mode
 from .weak import strengthen
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 def jacobian(y: TensorLike, x: Tensor, *, unreached: str = "raise") -> Tensor: ...
 @overload
 def jacobian(y: TensorLike, x: Sequence[Tensor], *, unreached: str = "raise") -> list[Tensor]: ...
+@explained
 def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
     """The derivative of every element of ``y`` with respect to every element of ``x``.
 
@@ -59,6 +63,7 @@ def jacobian(y: Any, x: Any, *, unreached: str = "raise") -> Any:
 def hessian(y: TensorLike, x: Tensor) -> Tensor: ...
 @overload
 def hessian(y: TensorLike, x: Sequence[Tensor]) -> list[list[Tensor]]: ...
+@explained
 def hessian(y: Any, x: Any) -> Any:
     """The second derivatives of the scalar ``y`` in the elements of ``x``.
 
@@ -67,6 +72,13 @@ def hessian(y: Any, x: Any) -> Any:
     not depend on them. Raises ``DerivativeError`` for a ``y`` that is no scalar, and what ``deriv``
     raises.
     """
+    y = _differentiable(y, "hessian", "y")
+    if len(y.axes):
+        raise DerivativeError(
+            f"hessian at {describe(user_site())}: y is {y} (made at {y.file_info}), not a scalar; "
+            "reduce it, for example with geon.sum(y), or write "
+            "geon.jacobian(geon.jacobian(y, x), x) for the second derivatives of each element"
+        )
     gradient = deriv(y, x, unreached="zero")
     if not isinstance(x, (list, tuple)):
         return jacobian(gradient, x, unreached="zero")

@@ -17,11 +17,13 @@ from .dtypes import is_number
 from .index_map import Guard as Guarded
 from .index_map import Index, Map, Piece
 from .indexing import pad_by_gather
+from .keywords import explained
 from .lengths import Length, may_equal
 from .movement import broadcast, expand, reorder, sum_to
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
 from .own_axes import by_own_axis, has_axes, own_axis
 from .registry import Inferred, Primitive, need
+from .sites import describe, user_site
 from .weak import in_dtype, meet_together, put_into
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ CONCAT = Primitive(
 )
 
 
+@explained
 def concat(
     tensors: Sequence[TensorLike],
     axis: AxisLike,
@@ -101,7 +104,10 @@ def concat(
     """
     xs = [as_tensor(x) for x in tensors]
     if not xs:
-        raise AxisError("concat needs at least one tensor")
+        raise AxisError(
+            f"concat at {describe(user_site())} was given no tensor; give at least one, or "
+            "geon.constant(0.0, axes) for an empty part"
+        )
     first = xs[0]
     if not isinstance(axis, Axis):
         axis = own_axis(first, axis, "concat")
@@ -141,6 +147,7 @@ def join_others(what: str, xs: Sequence[Tensor], but: str) -> tuple[Axes, tuple[
     return first.axes.without([but]), tuple(guards)
 
 
+@explained
 def stack(
     tensors: Sequence[TensorLike],
     axis: Axis,
@@ -156,6 +163,11 @@ def stack(
     """
     xs: list[Any] = [x if is_number(x) else as_tensor(x) for x in tensors]
     axis = new_axis(axis, "stack")
+    if not xs:
+        raise AxisError(
+            f"stack at {describe(user_site())} was given no tensor, of which it would have the "
+            "axes; give at least one"
+        )
     if isinstance(axis.expression, int) and axis.expression != len(xs):
         raise AxisError(
             f"stack: the axis {axis} has length {axis.expression} and there are {len(xs)} tensors"
@@ -168,9 +180,9 @@ def stack(
                 f"stack: {_shown(xs[0])} and {_shown(x)} must have the same axes; geon.broadcast "
                 "one of them"
             )
-    if xs and _axes(xs[0]) is not NO_AXES:
+    if _axes(xs[0]) is not NO_AXES:
         join_others("stack", xs, axis.name)
-    xs = meet_together("stack", xs) if xs else xs
+    xs = meet_together("stack", xs)
     one = axis.with_length(1)
     return concat(
         [expand(x, one, position) for x in xs], one, name=name, tags=tags, follows=follows
@@ -252,6 +264,7 @@ def _pad(x: Tensor, widths: tuple[Any, ...], value: Tensor) -> Tensor:
     return made
 
 
+@explained
 def pad(
     x: TensorLike,
     widths: Mapping[AxisLike, int | tuple[int, int]],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import AxisError, DTypeError
+from ..errors import ArgumentError, AxisError, DTypeError
 from .arrays import array_of, is_array
 from .attributes import is_axis, is_dtype, is_length
 from .axes import Axes, Axis, as_axes, new_axis
@@ -16,6 +16,7 @@ from .coordinates import keep_coordinates
 from .deferring import let_xarray_defer
 from .dtypes import INT64, as_dtype, named_dtype
 from .effects import assignment
+from .keywords import explained
 from .labelled import by_name, dim_names
 from .lengths import Length
 from .movement import broadcast
@@ -75,6 +76,7 @@ LENGTH = Primitive(
 )
 
 
+@explained
 def placeholder(
     axes: NewAxes = (),
     dtype: DTypeLike = "float32",
@@ -88,6 +90,11 @@ def placeholder(
 
     With no axes it is a scalar. Open axes take their lengths from the data.
     """
+    if isinstance(dtype, (list, tuple, Axis, Axes)):
+        raise ArgumentError(
+            f"placeholder at {describe(user_site())}: {_summary(dtype)} stands where the dtype "
+            'does; write geon.placeholder(axes, dtype, name="x")'
+        )
     let_xarray_defer()
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     leaf = make_leaf(PLACEHOLDER, as_axes(axes), as_dtype(dtype), info)
@@ -102,11 +109,12 @@ def stand_in(leaf: Leaf) -> Leaf:
     return make_leaf(PLACEHOLDER, leaf.axes, leaf.dtype, info, leaf._site)
 
 
+@explained
 def variable(
     axes: NewAxes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    initial_value: TensorLike | Callable[[Axes], Any] | None = None,
+    initial_value: TensorLike | Callable[[Axes], TensorLike] | None = None,
     trainable: bool = True,
     persistent: bool = True,
     name: str | None = None,
@@ -123,6 +131,12 @@ def variable(
     initial tensor or of labelled data, or is a scalar. The dtype is float32 unless given, or that
     of the initial tensor or array.
     """
+    if isinstance(axes, (np.ndarray, np.generic)):
+        raise AxisError(
+            f"Variable at {describe(user_site())}: {_summary(axes)} stands where the axes do; a "
+            "first value is given as initial_value=, for example "
+            "geon.Variable(axes, initial_value=...)"
+        )
     if dtype is not None and not isinstance(dtype, (str, type, np.dtype)):
         raise DTypeError(
             f"Variable at {describe(user_site())}: {_summary(dtype)} stands where the dtype does; "
@@ -165,18 +179,54 @@ def variable(
 Variable = variable
 
 
+@explained
 def persistent_tensor(
-    axes: NewAxes | None = None, dtype: DTypeLike | None = None, **options: Any
+    axes: NewAxes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    initial_value: TensorLike | Callable[[Axes], TensorLike] | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+    initializers: Sequence[Op] = (),
 ) -> Leaf:
     """A variable that checkpoints hold and training does not change: not trainable."""
-    return variable(axes, dtype, trainable=False, persistent=True, **options)
+    return variable(
+        axes,
+        dtype,
+        initial_value=initial_value,
+        trainable=False,
+        persistent=True,
+        name=name,
+        tags=tags,
+        follows=follows,
+        initializers=initializers,
+    )
 
 
+@explained
 def temporary_tensor(
-    axes: NewAxes | None = None, dtype: DTypeLike | None = None, **options: Any
+    axes: NewAxes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    initial_value: TensorLike | Callable[[Axes], TensorLike] | None = None,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+    initializers: Sequence[Op] = (),
 ) -> Leaf:
     """A variable that is kept between calls but not in checkpoints, and not trainable."""
-    return variable(axes, dtype, trainable=False, persistent=False, **options)
+    return variable(
+        axes,
+        dtype,
+        initial_value=initial_value,
+        trainable=False,
+        persistent=False,
+        name=name,
+        tags=tags,
+        follows=follows,
+        initializers=initializers,
+    )
 
 
 def _foreign(value: Any, axes: Any) -> Any:
@@ -222,6 +272,7 @@ def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
     return broadcast(strengthen(first, dtype), axes)
 
 
+@explained
 def iota(
     axis: Axis,
     dtype: DTypeLike = "int64",

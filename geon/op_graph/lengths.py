@@ -8,7 +8,6 @@ them goes from the innermost out.
 
 from __future__ import annotations
 
-import hashlib
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
@@ -57,6 +56,8 @@ def _key_of(length: int | Length) -> str:
         parts: dict[int | Length, str] = {inner: inner.key for inner in top.inside}
         text = top._written(parts, "({0})//({1})", "{0}")
         if len(text) > LONGEST_KEY:
+            import hashlib  # here because it loads OpenSSL, which import geon need not wait for
+
             text = text[:LONGEST_KEY] + hashlib.sha256(text.encode()).hexdigest()
         object.__setattr__(top, "key", text)
     return length.key

@@ -28,6 +28,7 @@ from .dump_values import (
     string,
 )
 from .effects import assignment
+from .keywords import explained
 from .leaves import PLACEHOLDER, VARIABLE
 from .legal import check
 from .op_graph import (
@@ -62,6 +63,7 @@ class Case:
     lengths: dict[str, int] = field(default_factory=dict)
 
 
+@explained
 def loads(text: str) -> list[Op]:
     """The results of the graph that ``dumps`` wrote, over new placeholders and variables.
 

@@ -7,11 +7,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AxisError
-from . import reductions
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
 from .elementwise import log
+from .keywords import explained
 from .op_graph import Leaf, Op, Tensor, annotate
+from .reductions import SUM, reduce
 from .sites import describe, user_site
 from .weak import in_dtype, strengthen
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .accepted import AxesLike, TensorLike
 
 
+@explained
 def cross_entropy_binary(
     y: TensorLike,
     t: TensorLike,
@@ -39,9 +41,10 @@ def cross_entropy_binary(
     y, t = _operands(y, t)
     _warn_of_scores(y, "cross_entropy_binary", "sigmoid")
     entropy = t * log(y) + (1 - t) * log(1 - y)
-    return _cost(entropy, usebits, reduction_axes, out_axes, name)
+    return _cost("cross_entropy_binary", entropy, usebits, reduction_axes, out_axes, name)
 
 
+@explained
 def cross_entropy_multi(
     y: TensorLike,
     t: TensorLike,
@@ -62,7 +65,7 @@ def cross_entropy_multi(
     """
     y, given = as_tensor(y), as_tensor(t, near=y)
     missing = [axis.name for axis in y.axes if axis not in given.axes]
-    if missing and kind(given.dtype) == "i" and not given.weak:
+    if missing and kind(given.dtype) == "i" and len(given.axes):
         raise AxisError(
             f"cross_entropy_multi: t = {given} (made at {given.file_info}) of dtype "
             f"{given.dtype.name} lacks the axis {missing[-1]!r} of y = {y} (made at "
@@ -71,7 +74,7 @@ def cross_entropy_multi(
         )
     _warn_of_scores(y, "cross_entropy_multi", "softmax")
     y, t = _operands(y, given)
-    return _cost(t * log(y), usebits, reduction_axes, out_axes, name)
+    return _cost("cross_entropy_multi", t * log(y), usebits, reduction_axes, out_axes, name)
 
 
 # What gives weighted sums of its operands, or only moves them.
@@ -98,7 +101,7 @@ def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
             f"{what} at {describe(user_site())}: y = {y} (made at {y.file_info}) should be "
             f"probabilities and is {shown}; take them first, for example with geon.{squashing}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,  # through ``explained``
         )
 
 
@@ -119,9 +122,14 @@ def _operands(y: Any, t: Any) -> tuple[Tensor, Tensor]:
 
 
 def _cost(
-    entropy: Tensor, usebits: bool, reduction_axes: Any, out_axes: Any, name: str | None
+    what: str,
+    entropy: Tensor,
+    usebits: bool,
+    reduction_axes: Any,
+    out_axes: Any,
+    name: str | None,
 ) -> Tensor:
-    made = -reductions.sum(entropy, reduction_axes, out_axes=out_axes)
+    made = -reduce(SUM, entropy, reduction_axes, out_axes, what=what)
     if usebits:
         made = made / math.log(2)
     return annotate(made, name, (), ())

@@ -15,6 +15,7 @@ from .build import meet, over
 from .constants import as_tensor
 from .elementwise import same
 from .index_map import Index, Map, viewed
+from .keywords import explained
 from .lengths import product
 from .op_graph import Guard, Op, Tensor, annotate, make
 from .operators import SYNTAX
@@ -222,6 +223,7 @@ UNFLATTEN = Primitive(
 )
 
 
+@explained
 def broadcast(
     x: TensorLike,
     axes: AxesLike,
@@ -238,6 +240,7 @@ def broadcast(
     return annotate(over(x, named_axes(axes, "broadcast", x, cure=NEW)), name, tags, follows)
 
 
+@explained
 def reorder(
     x: TensorLike,
     axes: AxesLike,
@@ -258,6 +261,7 @@ def reorder(
     return broadcast(x, order, name=name, tags=tags, follows=follows)
 
 
+@explained
 def expand(
     x: TensorLike,
     axis: Axis,
@@ -274,6 +278,7 @@ def expand(
     return broadcast(x, Axes(order), name=name, tags=tags, follows=follows)
 
 
+@explained
 def cast_axes(
     x: TensorLike, axes: NewAxes, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
@@ -289,6 +294,7 @@ def cast_axes(
     return annotate(tensor, name, tags, follows)
 
 
+@explained
 def rename(
     x: TensorLike,
     names: Mapping[AxisLike, Axis | str],
@@ -317,6 +323,7 @@ def rename(
     return cast_axes(x, Axes(axes), name=name, tags=tags, follows=follows)
 
 
+@explained
 def flip(
     x: TensorLike,
     axes: AxesLike,
@@ -335,6 +342,7 @@ def flip(
     return annotate(made, name, tags, follows)
 
 
+@explained
 def flatten(
     x: TensorLike,
     axes: AxesLike | None = None,
@@ -376,6 +384,7 @@ def _flatten(x: Tensor, names: tuple[str, ...], axis: Axis) -> Tensor:
     return made
 
 
+@explained
 def unflatten(
     x: TensorLike,
     axis: AxisLike,

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..errors import ArgumentError
+
+
+def check_name(name: Any) -> None:
+    """Raise ``ArgumentError`` for what is no name: one is a text that files can hold."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"a name is a string or None, not {name!r}")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ArgumentError(
+            f"the name {name!r} has half of a surrogate pair, which no file can hold; take it out, "
+            "for example with name.encode(errors='replace').decode()"
+        ) from None
+
 
 class NameableValue:
     """A value with a settable name; what a name means is the subclass's."""

@@ -64,8 +64,9 @@ class Op(Node):
             self._set_name(value)
         else:
             raise AttributeError(
-                f"ops are immutable: {attribute!r} of {self} (made at {self.file_info}) "
-                "cannot be set; build a new op"
+                f"ops are immutable: {attribute!r} of {self} (made at {self.file_info}) cannot be "
+                "set; build a new op; values of variables are set with "
+                "transformer.set(variable, value), or by geon.assign in a computation"
             )
 
     def __delattr__(self, attribute: str) -> None:

@@ -13,10 +13,10 @@ from .building import current
 from .dtypes import is_number
 from .interning import table
 from .registry import PRIMITIVES, UFUNCS
-from .sites import describe, site_beyond, user_site
+from .sites import called_within, describe, site_beyond, user_site
 
 if TYPE_CHECKING:
-    from .accepted import TensorLike
+    from .accepted import At, TensorLike
     from .op_graph import Tensor
 
 _getframe = sys._getframe
@@ -86,6 +86,12 @@ def _equality(name: str) -> Callable[[Any, object], Any]:
     return method
 
 
+CHOICES = (
+    "geon.where(condition, a, b) chooses by element, &, | and ~ join conditions, and "
+    "geon.maximum(a, b) takes the larger"
+)
+
+
 class TensorOperators:
     """What Python syntax means for a symbolic tensor: each operator builds an op."""
 
@@ -152,7 +158,7 @@ class TensorOperators:
         made: Tensor = SYNTAX["@"](other, self)
         return made
 
-    def __getitem__(self, at: Any) -> Tensor:
+    def __getitem__(self, at: At) -> Tensor:
         made: Tensor = SYNTAX["[]"](self, at)
         return made
 
@@ -168,11 +174,12 @@ class TensorOperators:
 
     def __bool__(self) -> NoReturn:
         op: Any = self
-        cure = "geon.where(condition, a, b) chooses by element"
+        cure = CHOICES
         if op.primitive.name in ("equal", "not_equal"):
             cure = (
                 f"{IDENTITY}; whether all values are equal is computed: "
-                f"transformer.computation(geon.all(x == y), ...); {cure}"
+                "transformer.computation(geon.all(x == y), ...); "
+                "geon.where(condition, a, b) chooses by element"
             )
         self._refuse_value("has no truth value", cure)
 
@@ -186,16 +193,43 @@ class TensorOperators:
         self._refuse_value("cannot be searched", "geon.any(x == value) tells")
 
     def __float__(self) -> NoReturn:
-        self._refuse_value("is no number", "compute it: transformer.computation(x)()")
+        cure = f"geon.sqrt and the like take the place of math.sqrt, or {self._computed()}"
+        self._refuse_value("is no number", cure)
 
     def __int__(self) -> NoReturn:
-        self._refuse_value("is no number", "compute it: transformer.computation(x)()")
+        self._refuse_value("is no number", self._computed())
 
     def __index__(self) -> NoReturn:
         self._refuse_value("is no index", "compute it, or use it as a position of a tensor")
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        self._refuse_value("is no array", "compute it: transformer.computation(x)()")
+        cure = self._computed()
+        if called_within(np, "ma"):
+            cure = (
+                "a masked array is filled first, array.filled(value) + x, or its mask is another "
+                "tensor: geon.where(mask, other, x)"
+            )
+        self._refuse_value("is no array", cure)
+
+    def __format__(self, form: str) -> str:
+        try:
+            return format(str(self), form)
+        except ValueError:
+            self._refuse_value(f"cannot be written as {form!r}", self._computed())
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        if digits is not None:
+            cure = "geon.round rounds to integers: geon.round(x * 100) / 100 has two digits"
+            self._refuse_value("cannot be rounded to digits", cure)
+        return _apply("round", self)
+
+    def _computed(self) -> str:
+        """What to write for the value of it, which may depend on placeholders."""
+        op: Any = self
+        names = [leaf.name or f"input {n}" for n, leaf in enumerate(op.placeholders())]
+        given = "".join(f", {name}" for name in names)
+        values = ", ".join(f"value of {name}" for name in names)
+        return f"compute it: transformer.computation({op.name or 'x'}{given})({values})"
 
     def _refuse_value(self, what: str, cure: str) -> NoReturn:
         place = self.file_info  # type: ignore[attr-defined]  # the mixin is a Tensor

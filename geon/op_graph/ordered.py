@@ -15,6 +15,7 @@ from .contraction import dot
 from .dtypes import INT64, sum_dtype
 from .elementwise import equal, less, less_equal, same, where
 from .indexing import gather
+from .keywords import explained
 from .leaves import iota
 from .lengths import Length
 from .movement import cast_axes, flip
@@ -182,6 +183,7 @@ def _running(
     return annotate(made, *notes)
 
 
+@explained
 def cumsum(
     x: TensorLike,
     axis: AxisLike | None = None,
@@ -200,6 +202,7 @@ def cumsum(
     return _running(CUMSUM, x, axis, exclusive, reverse, name, tags, follows)
 
 
+@explained
 def cumprod(
     x: TensorLike,
     axis: AxisLike | None = None,
@@ -217,6 +220,7 @@ def cumprod(
     return _running(CUMPROD, x, axis, exclusive, reverse, name, tags, follows)
 
 
+@explained
 def sort(
     x: TensorLike,
     axis: AxisLike | None = None,
@@ -233,6 +237,7 @@ def sort(
     return annotate(flip(made, along) if descending else made, name, tags, follows)
 
 
+@explained
 def argsort(
     x: TensorLike,
     axis: AxisLike | None = None,
@@ -262,6 +267,7 @@ def _count(x: Tensor, k: Any, along: Axis) -> int:
     return count
 
 
+@explained
 def top_k(x: TensorLike, k: int, axis: AxisLike | None = None) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along ``axis``, largest first, and their int64 positions.
 

@@ -95,7 +95,11 @@ def axis_of(x: Tensor, axis: Any, what: str) -> Axis:
     """The axis of ``x`` meant by ``axis``, which may be left out where x has just one."""
     if axis is None:
         if len(x.axes) != 1:
-            raise AxisError(f"{what}: name the axis of {x} (made at {x.file_info}) it runs along")
+            example = x.axes.names[-1] if len(x.axes) else "N"
+            raise AxisError(
+                f"{what}: name the axis of {x} (made at {x.file_info}) it runs along, at "
+                f'{describe(user_site())}; write geon.{what}(x, axis="{example}")'
+            )
         return x.axes[0]
     return own_axis(x, axis, what)
 

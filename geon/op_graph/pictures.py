@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 from .constants import CONSTANT, scalar_value
+from .keywords import explained
 from .op_graph import NO_AXES, Leaf, Op, Tensor
 from .operators import SYNTAX
 
@@ -36,6 +37,7 @@ def tensor_html(op: Op) -> str:
     return _table(rows) + (folded("expression", _tree(op, LEVELS)) if op.args else "")
 
 
+@explained
 def text(op: Op, levels: int = LEVELS) -> str:
     """An expression as text, one line for each op, its arguments below it: ``print(geon.text(y))``.
 

@@ -18,6 +18,7 @@ from .composites import _floating, _wide
 from .constants import as_tensor, number
 from .dtypes import INT64, kind
 from .elementwise import absolute, greater, power, where
+from .keywords import explained
 from .leaves import length_value
 from .movement import broadcast, sum_over
 from .op_graph import Tensor, annotate
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Windows = Mapping["AxisLike", Window | Axis | int]
 
 
+@explained
 def max_pool(
     x: TensorLike,
     windows: Windows,
@@ -58,6 +60,7 @@ def max_pool(
     return annotate(reduce(FIRST_MAX, seen, _positions(placed)), name, tags, follows)
 
 
+@explained
 def average_pool(
     x: TensorLike,
     windows: Windows,
@@ -83,6 +86,7 @@ def average_pool(
     return annotate(in_dtype(total, _floating(given).dtype), name, tags, follows)
 
 
+@explained
 def lp_pool(
     x: TensorLike,
     windows: Windows,

@@ -16,12 +16,15 @@ import numpy as np
 from ..errors import ArgumentError, DTypeError, SizeError
 from .attributes import is_axes, is_count, is_dtype
 from .axes import Axes, as_axes
-from .constants import as_tensor
+from .constants import as_tensor, constant_value
 from .dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind, named_dtype
 from .elementwise import cast, less
+from .familiar import STREAMS, missing_member
+from .keywords import explained
 from .leaves import variable
 from .logic import bitwise_and
 from .movement import broadcast
+from .names import check_name
 from .namespace import GEON_OPS
 from .normal import normal_from_bits, uniform_from_bits
 from .op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
@@ -85,6 +88,7 @@ class Random:
 
     __slots__ = ("_counter", "_drawn", "_lock", "name", "seed")
 
+    @explained
     def __init__(self, seed: int, name: str | None = None) -> None:
         try:
             self.seed = operator.index(seed)
@@ -97,10 +101,17 @@ class Random:
                 f"the seed {seed} is not from 0 to 2**64 - 1; give {self.seed % (1 << 64)}, "
                 "its lowest 64 bits, or another"
             )
+        if name is not None:
+            check_name(name)
         self.name = name
         self._drawn = 0
         self._counter: Leaf | None = None
         self._lock = threading.RLock()
+
+    if not TYPE_CHECKING:  # a checker knows what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_member(self, name, STREAMS)
 
     def __repr__(self) -> str:
         return f"Random({self.seed}, name={self.name!r})"
@@ -118,12 +129,14 @@ class Random:
                 )
             return self._counter
 
+    @explained
     def bits(
         self, axes: NewAxes = (), dtype: DTypeLike = "uint32", *, name: str | None = None
     ) -> Tensor:
         """Integers of ``dtype`` (uint32 or uint64) over ``axes``, all equally likely."""
         return annotate(self._bits(as_axes(axes), as_dtype(dtype)), name, (), ())
 
+    @explained
     def uniform(
         self,
         axes: NewAxes = (),
@@ -138,18 +151,19 @@ class Random:
         From 0 to 1 they are multiples of 2^-24 (float32), 2^-53 (float64), 2^-11 (float16) or 2^-8
         (bfloat16) below 1; with other bounds, rounding may reach ``high``. The bounds are numbers
         or tensors over some of ``axes``. Raises ``DTypeError`` for a dtype that is no float, and
-        ``ArgumentError`` for a number ``low`` above ``high``.
+        ``ArgumentError`` for a ``low`` above ``high``, where these are numbers or constants.
         """
         shape, dtype = as_axes(axes), _float(dtype, "uniform")
         first, last = (_parameter(bound, shape, dtype) for bound in (low, high))
         made = self._unit(shape, dtype)
-        known = is_number(first) and is_number(last)
-        if known and not first <= last:
+        lowest, highest = _known(first), _known(last)
+        if lowest is not None and highest is not None and not np.all(lowest <= highest):
             _refuse("uniform", f"low = {low} and high = {high}", "a low that is at most high")
-        if not (known and (first, last) == (0, 1)):
+        if not (is_number(first) and is_number(last) and (first, last) == (0, 1)):
             made = made * (last - first) + first
         return annotate(made, name, (), ())
 
+    @explained
     def normal(
         self,
         axes: NewAxes = (),
@@ -164,11 +178,12 @@ class Random:
         ``mean`` and ``std`` are numbers or tensors over some of ``axes``; derivatives with respect
         to them see the draw as a constant. Standard values reach 5.3 on either side in float32
         (and the half formats), 8.2 in float64. Raises ``DTypeError`` for a dtype that is no float,
-        and ``ArgumentError`` for a number ``std`` below 0.
+        and ``ArgumentError`` for a ``std`` below 0, where it is a number or a constant.
         """
         shape, dtype = as_axes(axes), _float(dtype, "normal")
         middle, width = (_parameter(value, shape, dtype) for value in (mean, std))
-        if is_number(width) and not width >= 0:
+        known = _known(width)
+        if known is not None and not np.all(known >= 0):
             _refuse("normal", f"std = {std}", "a standard deviation of at least 0")
         wide, bits = _formats(dtype)
         made = cast(normal_from_bits(self._bits(shape, bits), wide, GEON_OPS), dtype)
@@ -178,6 +193,7 @@ class Random:
             made = made + middle
         return annotate(made, name, (), ())
 
+    @explained
     def bernoulli(
         self,
         axes: NewAxes = (),
@@ -189,11 +205,13 @@ class Random:
         """1 with probability ``p``, else 0, over ``axes``; truth values with ``dtype="bool"``.
 
         ``p`` is a number or a tensor over some of ``axes``, taken in steps of 2^-24: 0 gives no
-        ones, 1 nothing else. Raises ``ArgumentError`` for a number outside 0 to 1.
+        ones, 1 nothing else. Raises ``ArgumentError`` for one outside 0 to 1, where it is a number
+        or a constant.
         """
         shape, dtype = as_axes(axes), as_dtype(dtype)
         chance = _parameter(p, shape, None)
-        if is_number(chance) and not 0 <= chance <= 1:
+        known = _known(chance)
+        if known is not None and not np.all((known >= 0) & (known <= 1)):
             _refuse("bernoulli", f"p = {p}", "a probability from 0 to 1")
         hit = less.apply(self._unit(shape, as_dtype("float32")), chance)
         return annotate(cast(hit, dtype), name, (), ())
@@ -231,6 +249,15 @@ def _float(dtype: Any, what: str) -> DType:
 def _formats(dtype: DType) -> tuple[str, DType]:
     """The float dtype a draw is made in, and the dtype of its bits."""
     return ("float64", UINT64) if dtype.name == "float64" else ("float32", UINT32)
+
+
+def _known(parameter: Any) -> np.ndarray[Any, Any] | None:
+    """The values of a parameter that is a number or made of a constant alone; None of others."""
+    while isinstance(parameter, Tensor) and parameter.primitive.name in ("broadcast", "cast"):
+        parameter = parameter.args[0]
+    if not isinstance(parameter, Tensor):
+        return np.asarray(parameter)
+    return constant_value(parameter) if parameter.primitive.name == "constant" else None
 
 
 def _parameter(value: Any, axes: Axes, dtype: DType | None) -> Any:

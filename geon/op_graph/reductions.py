@@ -20,6 +20,7 @@ from .axes import Axis
 from .constants import as_tensor, number
 from .dtypes import BOOL, INT64, DType, kind, sum_dtype
 from .elementwise import add, cast, equal, multiply, where
+from .keywords import explained
 from .leaves import iota, length_value
 from .lengths import Length, product
 from .movement import broadcast, flatten, reorder
@@ -296,19 +297,24 @@ def reduce(
     name: str | None = None,
     tags: Any = (),
     follows: Any = (),
+    what: str | None = None,
 ) -> Tensor:
-    """The reduction that ``row`` is, over ``reduction_axes``, or all but ``out_axes``, or all."""
+    """The reduction that ``row`` is, over ``reduction_axes``, or all but ``out_axes``, or all.
+
+    ``what`` is the function that messages name, where it is not that of the row.
+    """
     x = as_tensor(x)
     if row in (ANY, ALL):
         x = cast(x, BOOL)
     elif row in (MAX, MIN, FIRST_MAX) and kind(x.dtype) == "b":
         raise DTypeError(f"{row.name} of the bool tensor {x}; use geon.any or geon.all")
-    made = _reduce(row, x, reduced_names(x, row.name, reduction_axes, out_axes))
+    made = _reduce(row, x, reduced_names(x, what or row.name, reduction_axes, out_axes))
     if out_axes is not None:
         made = reorder(made, out_axes)
     return annotate(made, name, tags, follows)
 
 
+@explained
 def sum(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -326,6 +332,7 @@ def sum(
     return reduce(SUM, x, reduction_axes, out_axes, name, tags, follows)
 
 
+@explained
 def prod(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -339,6 +346,7 @@ def prod(
     return reduce(PROD, x, reduction_axes, out_axes, name, tags, follows)
 
 
+@explained
 def max(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -352,6 +360,7 @@ def max(
     return reduce(MAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
+@explained
 def min(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -365,6 +374,7 @@ def min(
     return reduce(MIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
+@explained
 def any(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -378,6 +388,7 @@ def any(
     return reduce(ANY, x, reduction_axes, out_axes, name, tags, follows)
 
 
+@explained
 def all(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -391,6 +402,7 @@ def all(
     return reduce(ALL, x, reduction_axes, out_axes, name, tags, follows)
 
 
+@explained
 def argmax(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -404,6 +416,7 @@ def argmax(
     return reduce(ARGMAX, x, reduction_axes, out_axes, name, tags, follows)
 
 
+@explained
 def argmin(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,
@@ -417,6 +430,7 @@ def argmin(
     return reduce(ARGMIN, x, reduction_axes, out_axes, name, tags, follows)
 
 
+@explained
 def tensor_size(
     x: TensorLike,
     reduction_axes: AxesLike | None = None,

@@ -15,6 +15,7 @@ from .elementwise import equal, maximum, minimum, where
 from .index_map import Index, Map, viewed
 from .indexing import gather
 from .joining import concat
+from .keywords import explained
 from .leaves import iota, length_value
 from .lengths import Length
 from .movement import broadcast, rename, reorder
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .accepted import AxesLike, AxisLike, Follows, Tags, TensorLike
 
 
+@explained
 def resize(
     x: TensorLike,
     lengths: Mapping[AxisLike, int | Length | Axis],
@@ -95,6 +97,7 @@ def _between(x: Tensor, axis: Axis, longer: Axis, align: str) -> Tensor:
     return reorder(first * (1 - part) + second * part, first.axes)
 
 
+@explained
 def roll(
     x: TensorLike,
     shifts: Mapping[AxisLike, int],
@@ -183,6 +186,7 @@ DIAGONAL = Primitive(
 )
 
 
+@explained
 def diagonal(
     x: TensorLike,
     axes: AxesLike,

@@ -45,6 +45,17 @@ def site_beyond(module: ModuleType) -> Site:
     return (frame.f_code, frame.f_lasti, "")
 
 
+def called_within(module: ModuleType, folder: str) -> bool:
+    """Whether a part of the package ``module`` calls geon: one of its files in ``folder``."""
+    root = os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep
+    frame = _getframe(1)
+    while frame.f_code.co_filename.startswith((ROOT, root)) and frame.f_back is not None:
+        if frame.f_code.co_filename.startswith(root + folder + os.sep):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def remarked(site: Site, remark: str) -> Site:
     """The same place with a remark, which says what made an op for it."""
     return (site[0], site[1], remark)

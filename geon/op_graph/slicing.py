@@ -16,6 +16,7 @@ from .dtypes import is_number, kind
 from .elementwise import cast
 from .index_map import Guard as Guarded
 from .index_map import Index, Map, Piece, Position, viewed
+from .keywords import explained
 from .lengths import Length
 from .movement import FLIP, broadcast, flip
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
@@ -26,7 +27,7 @@ from .subscripts import Item, count, parse
 from .weak import put_into
 
 if TYPE_CHECKING:
-    from .accepted import Follows, Tags, TensorLike
+    from .accepted import At, Follows, Tags, TensorLike
 
 Array = np.ndarray[Any, Any]
 
@@ -291,10 +292,11 @@ def _mirrored(item: Item, length: int | Length) -> Item:
     return ("range", length - 1 - (start + (elements - 1) * step), length - start, step)
 
 
+@explained
 def update(
     x: TensorLike,
     value: TensorLike,
-    at: Any,
+    at: At,
     *,
     name: str | None = None,
     tags: Tags = (),

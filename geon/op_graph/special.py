@@ -20,6 +20,7 @@ from .build import elementwise
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
 from .elementwise import absolute, less, less_equal, minimum, where
+from .keywords import explained
 from .op_graph import Tensor, annotate, make
 from .registry import Inferred, Primitive, need
 from .weak import in_dtype
@@ -234,6 +235,7 @@ POLYGAMMA = Primitive(
 )
 
 
+@explained
 def polygamma(
     n: int, x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:
@@ -253,6 +255,7 @@ def polygamma(
     return annotate(made, name, tags, follows)
 
 
+@explained
 def digamma(
     x: TensorLike, *, name: str | None = None, tags: Tags = (), follows: Follows = ()
 ) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from operator import index
 from typing import Any
@@ -80,8 +81,8 @@ def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Le
     start = part if isinstance(part, Length) else _integer(part)
     if start is None:
         raise IndexRangeError(
-            f"{part!r} is no position along {axis} of {x} (made at {x.file_info}): integers, "
-            "slices, ... and scalar integer tensors are; geon.gather takes arrays of them"
+            f"{reprlib.repr(part)} is no position along {axis} of {x} (made at {x.file_info}): "
+            f"integers, slices, ... and scalar integer tensors are; {_cure(axis, part)}"
         )
     length = axis.expression
     if isinstance(start, int) and start < 0:
@@ -96,6 +97,16 @@ def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Le
     _require(0, start, what, guards)
     _require(start + 1, length, what, guards)
     return start
+
+
+def _cure(axis: Axis, part: Any) -> str:
+    """What to write for something that is no position."""
+    if part is None:
+        return "geon.expand(x, axis) gives it one more axis"
+    if isinstance(part, (str, Axis)):
+        name = part if isinstance(part, str) else part.name
+        return f"x[{{{name!r}: position}}] takes an axis by name"
+    return f'geon.gather(x, positions, "{axis.name}") takes many at once, a tensor of them'
 
 
 def _integer(value: Any) -> int | None:

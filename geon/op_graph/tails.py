@@ -239,7 +239,7 @@ def erfinv(x: Any, ops: Any, short: bool) -> Any:
         step = off * (0.5 * math.sqrt(math.pi)) * ops.exp(y * y)
         y = y - step / (1.0 + y * step)
     y = ops.where(ops.equal(a, 1.0), math.inf, y)
-    return ops.where(x > 0.0, y, ops.where(x < 0.0, -y, x + y * 0.0))
+    return ops.where(x > 0.0, y, ops.where(x < 0.0, -y, x))  # a zero keeps its sign
 
 
 @_for_float32

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
+from .keywords import explained
+
 if TYPE_CHECKING:
     from .op_graph import Leaf, Op, Tensor
 
@@ -84,6 +86,7 @@ def storage_leaves(*roots: Op) -> list[Leaf]:
     return [op for op in post_order(roots) if op._unique]  # type: ignore[misc]  # these are leaves
 
 
+@explained
 def find(name: str, *roots: Op) -> Tensor | Op:
     """The op below ``roots`` that was ever given this name; ``KeyError`` when there is none."""
     for op in reversed(post_order(roots)):

@@ -7,6 +7,7 @@ with a float64 ``x`` has the nearest float64 numbers to 0.1 and 0.9.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -139,10 +140,19 @@ def _forget(entry: Entry) -> None:
 def named_error(error: DTypeError, what: str, operands: Sequence[Any]) -> DTypeError:
     """The error with the op that was to be made and its operands."""
     shown = ", ".join(
-        f"{a} {a.dtype.name} (made at {a.file_info})" if isinstance(a, Tensor) else repr(a)
+        f"{a} {a.dtype.name} (made at {a.file_info})" if isinstance(a, Tensor) else _shown(a)
         for a in operands
     )
     return DTypeError(f"{what} of {shown}: {error}")
+
+
+def _shown(value: Any) -> str:
+    """A value that is no tensor, on one line: arrays by their type and shape."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {shape}"
+    shown = reprlib.repr(value)
+    return shown if "\n" not in shown else type(value).__name__
 
 
 def meet_together(what: str, values: Sequence[Any]) -> list[Tensor]:

@@ -19,6 +19,7 @@ from .constants import as_tensor, number
 from .dtypes import is_number
 from .index_map import Guard as Inside
 from .index_map import Index, Map, Piece, viewed
+from .keywords import explained
 from .lengths import Length
 from .movement import broadcast, sum_over, sum_to
 from .op_graph import NO_AXES, Guard, Op, Tensor, annotate, make
@@ -375,6 +376,7 @@ def placements(
     return found
 
 
+@explained
 def window(
     x: TensorLike,
     windows: Mapping[AxisLike, Window | Axis | int],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -70,8 +72,15 @@ def test_every_layout_of_an_input(transformer: geon.Transformer) -> None:
     f = transformer.computation([x + 1, geon.sum(x, A), geon.dot(x, x, over=B)], x)
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     shifted = np.frombuffer(b"\0" + array.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3)
-    layouts = [array, np.asfortranarray(array), np.repeat(array, 2, 1)[:, ::2], array[::-1, ::-1],
-               shifted, array.astype(">f4"), array.tolist()]  # fmt: skip
+    layouts: list[Any] = [
+        array,
+        np.asfortranarray(array),
+        np.repeat(array, 2, 1)[:, ::2],
+        array[::-1, ::-1],
+        shifted,
+        array.astype(">f4"),
+        array.tolist(),
+    ]
     for given in layouts:
         plain = np.array(given, np.float32)
         expected = (plain + 1, plain.sum(0), (plain * plain).sum(1))

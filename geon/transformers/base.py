@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ..errors import ArgumentError, UnavailableError
-from ..op_graph.axes import Axis
+from ..op_graph.accepted import FeedLike, Lengths, Results
 from ..op_graph.coordinates import coordinates_of
 from ..op_graph.default_lengths import default_lengths, default_origin
 from ..op_graph.effects import without_follows
+from ..op_graph.familiar import TRANSFORMERS, missing_member
+from ..op_graph.keywords import explained
 from ..op_graph.op_graph import Leaf, Op, Tensor
 from .choosing import transformer_class
 from .compile import Stages
@@ -43,6 +45,7 @@ class Transformer:
 
     target: Target
 
+    @explained
     def __init__(self) -> None:
         if not hasattr(self, "target"):
             raise UnavailableError(
@@ -163,15 +166,21 @@ class Transformer:
 
     # Computations -------------------------------------------------------------------------------
 
+    if not TYPE_CHECKING:  # a checker knows what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_member(self, name, TRANSFORMERS)
+
+    @explained
     def computation(
         self,
-        results: Any,
+        results: Results,
         *placeholders: Leaf,
         keep: Sequence[Tensor] = (),
         check: str | None = None,
         plan: bool = True,
-        lengths: Mapping[Axis, int] | None = None,
-        specialize: Mapping[Axis, int] | None = None,
+        lengths: Lengths | None = None,
+        specialize: Lengths | None = None,
         name: str | None = None,
         on_device: bool = False,
         labels: bool = False,
@@ -218,17 +227,20 @@ class Transformer:
 
     # Storage ------------------------------------------------------------------------------------
 
-    def allocate(self, lengths: Mapping[Axis, int] | None = None) -> None:
+    @explained
+    def allocate(self, lengths: Lengths | None = None) -> None:
         """Give every known variable memory; open axes take ``lengths`` or their defaults."""
         self.state.allocate_all(self._lengths(lengths))
 
-    def initialize(self, *, force: bool = False, lengths: Mapping[Axis, int] | None = None) -> None:
+    @explained
+    def initialize(self, *, force: bool = False, lengths: Lengths | None = None) -> None:
         """Set each variable not yet set to its initial value, those that others read first.
 
         With ``force`` all are set again. Runs by itself where a computation first needs a variable.
         """
         self.state.initialize(self._lengths(lengths), force)
 
+    @explained
     def get(self, variable: Leaf | str) -> np.ndarray[Any, Any]:
         """A copy of a variable's value, over its axes; initializes it where it is not yet set.
 
@@ -236,7 +248,8 @@ class Transformer:
         """
         return self.state.get(self._slot(variable))
 
-    def set(self, variable: Leaf | str, value: Any) -> None:
+    @explained
+    def set(self, variable: Leaf | str, value: FeedLike) -> None:
         """Put an array over a variable's axes into it; ``FeedError`` where it does not fit.
 
         The variable may be given by its name, or the name that it has in checkpoints.
@@ -291,6 +304,7 @@ class Transformer:
 
     # Checkpoints --------------------------------------------------------------------------------
 
+    @explained
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all persistent variables to a safetensors file, atomically.
 
@@ -301,6 +315,7 @@ class Transformer:
             self.variables.rename()
             save_state(self.state, path)
 
+    @explained
     def restore(
         self,
         path: str | os.PathLike[str],
@@ -324,6 +339,7 @@ class Transformer:
             self.variables.rename()
             return restore_state(self.state, path, choice)
 
+    @explained
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write one Python file that does what this transformer does, without geon.
 
@@ -373,6 +389,7 @@ class Transformer:
         self.close()
 
 
+@explained
 def make_transformer(name: str | None = None, **options: Any) -> Transformer:
     """The transformer called ``name``: "native", "numpy", or one that a package provides.
 
@@ -389,7 +406,9 @@ def make_transformer(name: str | None = None, **options: Any) -> Transformer:
     try:
         inspect.signature(made).bind(**options)
     except TypeError as error:
+        known = ", ".join(f"{option}=" for option in inspect.signature(made).parameters)
         raise ArgumentError(
-            f"the options {options!r} do not fit {made.__name__}: {error}"
+            f"the options {options!r} do not fit {made.__name__}: {error}; it takes "
+            f"{known or 'no options'}"
         ) from None
     return made(**options)

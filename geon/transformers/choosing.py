@@ -17,6 +17,9 @@ BUILT_IN = {
 FOR_TESTS = {"cuda-on-host": "geon.transformers.pycuda.transformer:CudaOnHost"}
 
 
+GPUS = ("cuda", "gpu", "nvidia", "cupy", "torch", "jax")  # names that people try
+
+
 def transformer_names() -> dict[str, str]:
     """Names of transformers and where each is: geon's own, and third parties' entry points."""
     import importlib.metadata  # here because it is slow to load
@@ -50,5 +53,6 @@ def _entry_point(name: str) -> str:
         raise UnavailableError(
             f"there is no transformer {name!r}; there are {', '.join(sorted(names))}, and "
             "`python -m geon doctor` says which can be used here"
+            + ("; 'pycuda' is for GPUs" if name.lower() in GPUS else "")
         )
     return names[name]

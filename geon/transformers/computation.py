@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import (
     ArgumentError,
@@ -14,8 +14,10 @@ from ..errors import (
     NonFiniteError,
     SizeError,
 )
-from ..op_graph.axes import Axis
+from ..op_graph.accepted import FeedLike, Lengths, Results
+from ..op_graph.familiar import COMPUTATIONS, missing_member
 from ..op_graph.functional import Functional
+from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
 from ..op_graph.weak import without_effect
 from .compile import Stages
@@ -32,7 +34,7 @@ from .request import Request, checked_name
 from .runtime.arguments import arrange
 from .runtime.destinations import Destinations, Result
 from .started import Ended, Pending, Started
-from .trace import trace
+from .trace import TraceEntry, trace
 
 
 class Computation:
@@ -47,14 +49,14 @@ class Computation:
     def __init__(
         self,
         transformer: Owner,
-        results: Any,
+        results: Results,
         placeholders: Sequence[Leaf],
         *,
         keep: Iterable[Tensor] = (),
         check: str | None = None,
         plan: bool = True,
-        lengths: Mapping[Axis, int] | None = None,
-        specialize: Mapping[Axis, int] | None = None,
+        lengths: Lengths | None = None,
+        specialize: Lengths | None = None,
         name: str | None = None,
         on_device: bool = False,
     ) -> None:
@@ -83,7 +85,7 @@ class Computation:
 
     # Calling ------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: FeedLike, **keywords: FeedLike) -> Any:
         """The results for these values of the placeholders.
 
         ``out=`` is an array that the result is put into and that is returned, of its shape and
@@ -107,7 +109,7 @@ class Computation:
             values = call(*args) if out is None else call(*args, out=out)
         return self._structured(values)
 
-    def start(self, *args: Any, **keywords: Any) -> Started:
+    def start(self, *args: FeedLike, **keywords: FeedLike) -> Started:
         """Begin a call, and go on: its ``result()`` is what the call gives, ``done()`` asks.
 
         Takes what a call takes, whose arrays may change once it returns; only what lies on a device
@@ -222,7 +224,7 @@ class Computation:
             )
         return self.kept[op]
 
-    def override(self, op: Tensor, value: Any) -> None:
+    def override(self, op: Tensor, value: FeedLike | None) -> None:
         """Let calls use ``value`` (over op's axes) where they would compute ``op``; None ends that.
 
         ``op`` must be in ``keep``.
@@ -289,7 +291,7 @@ class Computation:
         """What a stage made, as text: one of build, functional, simplify, schedule, plan, emit."""
         return explain(self.stages(), stage, self.transformer.threads)
 
-    def peak_bytes(self, lengths: Mapping[Axis, int] | None = None) -> Any:
+    def peak_bytes(self, lengths: Lengths | None = None) -> int | Length:
         """Bytes that a call takes beside its inputs and the variables: arena, results, kept copies.
 
         Where ``lengths``, defaults or the axes give every length it is what is allocated: the arena
@@ -300,12 +302,12 @@ class Computation:
         """
         return peak_bytes(self.stages(), lengths, self.transformer.threads)
 
-    def trace(self, *args: Any, **keywords: Any) -> list[Any]:
+    def trace(self, *args: FeedLike, **keywords: FeedLike) -> list[TraceEntry]:
         """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows."""
         known, lengths = self._at_entry(args, keywords)
         return trace(self.pure, known, lengths, self.given)
 
-    def profile(self, *args: Any, repeats: int = 20, **keywords: Any) -> Any:
+    def profile(self, *args: FeedLike, repeats: int = 20, **keywords: FeedLike) -> Sequence[Any]:
         """How long each kernel takes, what it moves and computes, and how near that is to what the
         machine can do: a sequence of rows whose ``str`` is a table.
 
@@ -324,7 +326,7 @@ class Computation:
         """
         return self.transformer.c_function(self)
 
-    def dumps(self, *args: Any, **keywords: Any) -> str:
+    def dumps(self, *args: FeedLike, **keywords: FeedLike) -> str:
         """One text with the graph, these inputs, the variables' values and open lengths.
 
         ``python -m geon replay FILE`` computes it again, ``geon.loads`` reads the graph. Takes what
@@ -345,6 +347,11 @@ class Computation:
             f"{self!r} cannot be copied or pickled: it is tied to a transformer's memory; call "
             "transformer.computation again, or keep the graph with dumps and geon.loads"
         )
+
+    if not TYPE_CHECKING:  # a checker knows what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise missing_member(self, name, COMPUTATIONS)
 
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.results))

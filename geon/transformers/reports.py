@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError
-from ..op_graph.axes import Axis
+from ..op_graph.accepted import Lengths
 from ..op_graph.default_lengths import default_lengths
 from ..op_graph.dumps import dumps
-from ..op_graph.lengths import names_of
+from ..op_graph.lengths import Length, names_of
 from ..op_graph.op_graph import Leaf, post_order, storage_leaves
 from .compile import Stages
 from .explain import explain
@@ -18,7 +18,7 @@ from .open_lengths import named_lengths
 from .request import Request
 
 
-def peak_bytes(stages: Stages, lengths: Mapping[Axis, int] | None, threads: int) -> Any:
+def peak_bytes(stages: Stages, lengths: Lengths | None, threads: int) -> int | Length:
     """The bytes that a call on so many threads takes beside its inputs and the variables."""
     request = stages.request
     given = named_lengths(lengths, request.open_names, "lengths")

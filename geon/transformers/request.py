@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from keyword import iskeyword
 from typing import Any
 
 from ..errors import ArgumentError
+from ..op_graph.accepted import Lengths
 from ..op_graph.adopting import adopt, bound, bound_guards, notes_of
-from ..op_graph.axes import Axis
 from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional, functional
 from ..op_graph.interning import OwnTable
@@ -42,8 +42,8 @@ class Request:
         keep: Iterable[Tensor] = (),
         check: str | None = None,
         plan: bool = True,
-        lengths: Mapping[Axis, int] | None = None,
-        specialize: Mapping[Axis, int] | None = None,
+        lengths: Lengths | None = None,
+        specialize: Lengths | None = None,
         on_device: bool = False,
     ) -> None:
         listed, self.single, self.layout = flattened(results)
@@ -75,9 +75,7 @@ class Request:
 
     # Lengths ------------------------------------------------------------------------------------
 
-    def _take_lengths(
-        self, lengths: Mapping[Axis, int] | None, specialize: Mapping[Axis, int] | None
-    ) -> None:
+    def _take_lengths(self, lengths: Lengths | None, specialize: Lengths | None) -> None:
         asked = named_lengths(lengths, self.open_names, "lengths")
         self.specialized = named_lengths(specialize, self.open_names, "specialize")
         self.lengths = {**asked, **self.specialized}
@@ -168,8 +166,9 @@ def _placeholder(given: Any) -> Leaf:
     leaf = without_follows(given) if isinstance(given, Op) else given
     if not isinstance(leaf, Leaf) or leaf.info.stored:
         raise ArgumentError(
-            f"computation takes placeholders after the results, not {leaf!r}; several results are "
-            "one list, and variables are read without being listed"
+            f"computation takes placeholders after the results, not {leaf!r}; give one after "
+            "another, computation(results, x, y): several results are one list, and variables are "
+            "read without being listed"
         )
     return leaf
 
@@ -192,9 +191,12 @@ def checked_name(name: str | None) -> str | None:
     return name
 
 
+CHECKS = 'check="nan" stops at the first value that is infinite or not a number'
+
+
 def _checked_option(check: str | None) -> bool:
     if check not in (None, "nan"):
-        raise ArgumentError(f"check={check!r} is neither None nor 'nan'")
+        raise ArgumentError(f"check={check!r} is neither None nor 'nan'; {CHECKS}")
     return check == "nan"
 
 

@@ -28,9 +28,9 @@ FURTHER = [moves.reorder, moves.reorder, moves.broadcast, moves.rename, moves.fl
            moves.take, moves.take, moves.update, moves.concat, moves.stack, moves.pad,
            moves.window, moves.roll,
            *[steps.elementwise] * 5, *[steps.with_number] * 3, steps.cast, *[steps.reduction] * 5,
-           steps.contraction, steps.contraction, moves.running, moves.gather, moves.scatter,
-           moves.order, moves.constant, steps.composite, steps.composite, steps.derivative,
-           steps.derivative]  # fmt: skip
+           steps.contraction, steps.contraction, moves.running, moves.parts, moves.gather,
+           moves.scatter, moves.order, moves.constant, steps.composite, steps.composite,
+           steps.derivative, steps.derivative]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -167,6 +167,7 @@ PLACES = {
     ("op_graph/slicing.py", "part_axes"): CACHE,
     ("op_graph/constants.py", "NUMBERS_KEPT"): CACHE,
     ("op_graph/philox.py", "_MULTIPLIERS"): FORMULA,
+    ("op_graph/losses.py", "_warn_of_scores"): TEXT,
     ("op_graph/philox.py", "_KEY_STEPS"): FORMULA,
     ("op_graph/philox.py", "_ROUNDS"): FORMULA,
     ("op_graph/philox.py", "_WORD"): BITS,

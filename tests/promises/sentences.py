@@ -25,7 +25,11 @@ INTERNAL = re.compile(rf"(?i:\b(?:{STRONG})\b)|{NUMBER}")
 PUBLIC = re.compile(rf"(?i:\b(?:{STRONG}|{FOR_USERS})\b)|{NUMBER}")
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ("README.md", *sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/*.md")))
+MADE = "docs/ops.md"  # of docstrings, which are read where they are
+PAGES = (
+    "README.md",
+    *sorted({p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/*.md")} - {MADE}),
+)
 
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 ENDS = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<=[.!?])[\"')]?\s+(?=[\"'(`*]*[A-Z0-9`_(])")

@@ -117,9 +117,15 @@ def _form(place: Any, value: Any) -> Any:
     except TypeError:
         raise ArgumentError(
             f"the argument {place!r} is {type(value).__name__}, which has no dims and is no fixed "
-            "setting of the program; give xarray.DataArray(values, dims=[...])"
+            f"setting of the program; {_cure(value)}"
         ) from None
     return type(value), value
+
+
+def _cure(value: Any) -> str:
+    if hasattr(value, "to_dataset"):  # a tree of datasets
+        return 'give one of its datasets, tree["path"].to_dataset()'
+    return "give xarray.DataArray(values, dims=[...])"
 
 
 def _arrays(value: Any) -> Iterable[Any]:

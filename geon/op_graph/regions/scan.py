@@ -11,6 +11,7 @@ from ..axes import Axes, Axis
 from ..body import Body
 from ..constants import as_tensor
 from ..dtypes import INT64
+from ..keywords import explained
 from ..leaves import placeholder
 from ..movement import broadcast
 from ..op_graph import NO_AXES, Op, Tensor
@@ -49,6 +50,7 @@ SCAN = Primitive(
 )
 
 
+@explained
 def scan(
     step: Step,
     init: Any,

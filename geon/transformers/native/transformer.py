@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import ArgumentError, UnavailableError
+from ...op_graph.keywords import explained
 from ...op_graph.op_graph import Op
 from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
@@ -65,6 +66,7 @@ class NativeTransformer(Transformer):
 
     target = TARGET
 
+    @explained
     def __init__(self, threads: int | None = None, *, sanitize: bool = False) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise ArgumentError(f"threads={threads!r}: give a number of threads, 1 or more")

@@ -1,0 +1,164 @@
+"""Arguments that people know from elsewhere: what to write for ``axis=``, ``dim=``, ``keepdims=``.
+
+A call whose arguments do not fit a public function raises Python's TypeError, which knows only that
+there is no such name. ``explained`` has the error say what geon calls it. A good call goes through.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from ..errors import ArgumentError
+from .sites import describe, user_site
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The parameters that are called otherwise elsewhere, by geon's name; the first that a function has
+# is meant.
+ALIASES = {
+    "axis": ("axis", "reduction_axes", "normalization_axes", "axes", "over"),
+    "axes": ("axes", "reduction_axes", "normalization_axes", "axis", "over"),
+    "dim": ("axis", "reduction_axes", "normalization_axes", "axes", "over"),
+    "dims": ("axes", "reduction_axes", "normalization_axes", "axis", "over"),
+    "ndim": ("axes",),
+    "shape": ("axes",),
+    "size": ("axes", "length"),
+    "n": ("length",),
+    "newshape": ("axes",),
+    "perm": ("axes",),
+    "ddof": ("correction",),
+    "unbiased": ("correction",),
+    "a": ("x",),
+    "input": ("x",),
+    "tensor": ("x",),
+    "data": ("initial_value", "value", "x"),
+    "init": ("initial_value",),
+    "initial": ("initial_value",),
+    "initializer": ("initial_value",),
+    "value": ("initial_value",),
+    "object": ("value",),
+    "requires_grad": ("trainable",),
+    "type": ("dtype",),
+    "a_min": ("low",),
+    "a_max": ("high",),
+    "min": ("low",),
+    "max": ("high",),
+    "minval": ("low",),
+    "maxval": ("high",),
+    "loc": ("mean",),
+    "mu": ("mean",),
+    "scale": ("std",),
+    "sigma": ("std",),
+    "stddev": ("std",),
+    "prob": ("p",),
+    "probs": ("p",),
+    "pad": ("widths",),
+    "pad_width": ("widths",),
+    "padding": ("widths",),
+    "constant_values": ("value",),
+    "indices": ("index",),
+    "arrays": ("tensors",),
+    "tensors": ("operands", "ops"),
+    "num_classes": ("axis",),
+    "depth": ("axis",),
+    "argnums": ("x",),
+    "wrt": ("x",),
+    "negative_slope": ("slope",),
+    "inputs": ("placeholders",),
+    "outputs": ("results",),
+    "feeds": ("placeholders",),
+    "filename": ("path",),
+    "file": ("path",),
+}
+# What geon does not need, or says otherwise.
+BY_ELEMENT = "this goes by element; geon.sum, geon.max and their kin go along axes"
+INSTEAD = {
+    "axis": BY_ELEMENT,
+    "dim": BY_ELEMENT,
+    "keepdims": "leave it out: axes meet by name, so that x - geon.mean(x, A) is over x's axes",
+    "keepdim": "leave it out: axes meet by name, so that x - geon.mean(x, A) is over x's axes",
+    "out": "leave it out: the plan says where values lie; geon.assign changes a variable",
+    "inplace": "leave it out: the plan says where values lie; geon.assign changes a variable",
+    "dtype": "write geon.cast(x, dtype) before or after it",
+    "where": "write geon.where(mask, x, other) first",
+    "device": "choose the transformer: geon.make_transformer(name)",
+    "key": "draw from a stream: geon.Random(seed).normal(axes)",
+    "rng": "draw from a stream: geon.Random(seed).normal(axes)",
+    "seed": "draw from a stream: geon.Random(seed).normal(axes)",
+    "order": "axes go by name and have no memory order; geon.reorder(x, axes) orders a result",
+    "from_logits": "write geon.softmax(scores, A) or geon.sigmoid(scores) as y, which stays exact",
+    "reduction": "say which axes stay with out_axes=, and take geon.mean or geon.sum of the result",
+    "create_graph": "leave it out: derivatives are expressions, which can be derived again",
+    "retain_graph": "leave it out: derivatives are expressions, which can be derived again",
+    "stable": "leave it out: equal elements keep their order",
+    "training": "build two expressions, one with dropout and one without",
+    "length": "give it to the axis: geon.Axis(name, length)",
+}
+
+
+def explained(function: F) -> F:
+    """``function``, whose calls with arguments it does not have raise ``ArgumentError``."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except TypeError as error:
+            inner = error.__traceback__
+            if inner is not None and inner.tb_next is not None:
+                raise  # the function took them
+            mismatch = str(error)
+        raise ArgumentError(why(function, keywords, mismatch))
+
+    return call  # type: ignore[return-value]  # the same signature
+
+
+def why(function: Callable[..., Any], keywords: Mapping[str, Any], mismatch: str) -> str:
+    """What is wrong with the arguments of a call, and what to write."""
+    found = inspect.signature(function).parameters.items()
+    parameters = {name: p for name, p in found if name != "self"}
+    qualified = getattr(function, "__qualname__", function.__name__)
+    name = qualified.removesuffix(".__init__").rpartition(".")[2]
+    start = f"{name} at {describe(user_site())}"
+    takes = f"it takes ({', '.join(_shown(p) for p in parameters.values())})"
+    unknown = [word for word in keywords if word not in parameters]
+    if not unknown:
+        return f"{start} {mismatch.partition('() ')[2]}; {takes}"
+    words = " and ".join(f"{word}=" for word in unknown)
+    cures = [_cure(word, parameters) for word in unknown]
+    return f"{start} has no argument {words}; {'; '.join(filter(None, cures)) or takes}"
+
+
+def _cure(word: str, parameters: Mapping[str, inspect.Parameter]) -> str:
+    """What to write for an argument; "" where nothing comes to mind."""
+    for own in ALIASES.get(word, ()):
+        found = parameters.get(own)
+        if found is not None and found.annotation is not found.empty:  # else a row's own axes=
+            if found.kind is found.VAR_POSITIONAL:
+                return f"give the {own} one after another, without {word}="
+            return f"write {own}= for {word}={_kind(str(found.annotation))}"
+    if word in INSTEAD:
+        return f"{word}=: {INSTEAD[word]}"
+    import difflib
+
+    near = difflib.get_close_matches(word, parameters, 1)
+    return f"did you mean {near[0]}=?" if near else ""
+
+
+def _kind(annotation: str) -> str:
+    """What axes are given as, of a parameter that is axes."""
+    if annotation.startswith("NewAxes"):
+        return ': a list such as [geon.Axis("N"), geon.Axis("C", 3)]'
+    if annotation.startswith(("AxesLike", "AxisLike")):
+        return ': a geon.Axis or its name, such as "N", not a number'
+    return ": a geon.Axis" if annotation == "Axis" else ""
+
+
+def _shown(p: inspect.Parameter) -> str:
+    if p.kind is p.KEYWORD_ONLY:
+        return f"{p.name}="
+    stars = "*" * (p.kind is p.VAR_POSITIONAL) or "**" * (p.kind is p.VAR_KEYWORD)
+    return stars + p.name

@@ -1,0 +1,75 @@
+"""Calls whose arguments do not fit say what geon calls them."""
+
+import inspect
+import pickle
+
+import pytest
+
+import geon
+
+A, B = geon.Axis("A", 2), geon.Axis("B", 3)
+X = geon.placeholder([A, B], name="x")
+N = geon.placeholder([B], "int64", name="n")
+STREAM = geon.Random(0)
+TRANSFORMER = geon.NumPyTransformer()
+AXIS = 'a geon.Axis or its name, such as "N", not a number'
+
+WRONG = {
+    "sum axis": (lambda: geon.sum(X, axis=0), f"write reduction_axes= for axis=: {AXIS}"),
+    "method": (lambda: X.sum(axis=0), f"write reduction_axes= for axis=: {AXIS}"),
+    "mean keepdims": (lambda: geon.mean(X, keepdims=True), "keepdims=: leave it out"),
+    "softmax dim": (lambda: geon.softmax(X, dim=-1), "write normalization_axes= for dim="),
+    "concat dim": (lambda: geon.concat([X, X], dim=0), "write axis= for dim="),
+    "placeholder": (lambda: geon.placeholder(shape=[2]), 'axes= for shape=: a list such as [geon.'),
+    "variable init": (lambda: geon.Variable([A], init=0), "write initial_value= for init="),
+    "normal scale": (lambda: STREAM.normal([A], scale=2), "write std= for scale="),
+    "exp dtype": (lambda: geon.exp(X, dtype="float64"), "write geon.cast(x, dtype)"),
+    "maximum axis": (lambda: geon.maximum(X, X, axis=0), "this goes by element; geon.sum"),
+    "onehot": (lambda: geon.onehot(N, num_classes=3), "write axis= for num_classes=: a geon.Axis"),
+    "Axis": (lambda: geon.Axis("A", size=3), "write length= for size="),
+    "computation": (lambda: TRANSFORMER.computation(X, inputs=[X]), "give the placeholders one"),
+    "restore": (lambda: TRANSFORMER.restore(file="a"), "write path= for file="),
+    "near": (lambda: geon.sum(X, out_axis=A), "did you mean out_axes=?"),
+    "unknown": (lambda: geon.sum(X, qqqqq=A), "it takes (x, reduction_axes, out_axes=,"),
+    "too many": (lambda: geon.sum(X, A, B), "takes from 1 to 2 positional arguments but 3"),
+    "too few": (lambda: geon.Random(), "missing 1 required positional argument: 'seed'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_arguments_of_other_libraries_are_answered(case):
+    build, cure = WRONG[case]
+    with pytest.raises(geon.ArgumentError) as caught:
+        build()
+    message = str(caught.value)
+    assert cure in message
+    assert f" at {__file__}:" in message or " at tests/op_graph/test_keywords.py:" in message
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__ is False
+
+
+def test_every_public_function_answers():
+    plain = [
+        name
+        for name in dir(geon)
+        if inspect.isfunction(getattr(geon, name)) and not name.startswith("_")
+        if not hasattr(getattr(geon, name), "__wrapped__")
+    ]
+    assert plain == []
+
+
+def test_errors_of_what_is_called_are_its_own():
+    def broken(g, out, x):
+        return len(3)  # type: ignore[arg-type]
+
+    @geon.custom_deriv(broken)
+    def same(x):
+        return x * 1
+
+    with pytest.raises(TypeError, match="has no len"):
+        geon.deriv(geon.sum(same(X)), X)
+
+
+def test_functions_are_what_they_were():
+    assert str(inspect.signature(geon.softmax)).startswith("(x: 'TensorLike', normalization_axes")
+    assert pickle.loads(pickle.dumps(geon.sum)) is geon.sum
+    assert geon.sum.__doc__.startswith("The sum over")

@@ -8,6 +8,7 @@ from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ..kernels.contraction import Access, Contraction, access, stored, unit_of
 from ..kernels.scalar import Scalar
+from ..kernels.uses import Uses, joined
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from .naming import NAME, Function, KernelNames
@@ -64,7 +65,16 @@ class _Printer(ContractionPrinter):
             None if result is None else self.memory(result, made.unit),
             names.kept is not None,
             scratch is not None,
+            stores_joined=self.stores_joined(),
         )
+
+    def stores_joined(self) -> frozenset[tuple[str, str]]:
+        """The pairs of loops of which the inner one may run on in all that is stored."""
+        uses = Uses()
+        for store in self.made.stores:
+            uses.add(store.value)
+            uses.address(store.offset)
+        return joined(uses, (*self.made.rows, *self.made.columns))
 
     def operand(self, value: Scalar) -> Operand:
         """How the product reads an operand: a strided load, or any element computed."""
@@ -72,7 +82,9 @@ class _Printer(ContractionPrinter):
         element({})
         found, unit = access(value, self.loops), unit_of(value, self.loops)
         if found is None:
-            return Operand(self.type, element, None, {}, unit)
+            uses = Uses()
+            uses.add(value)
+            return Operand(self.type, element, None, {}, unit, joined(uses, self.loops))
         pointer = f"({self.names.operand(found.operand)} + {self.names.length(found.start)})"
         return Operand(self.type, element, pointer, found.strides, unit)
 

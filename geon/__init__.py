@@ -50,6 +50,7 @@ from .errors import (
     UnavailableError,
 )
 from .op_graph.axes import Axes, Axis
+from .op_graph.checkpoint import checkpoint, remat
 from .op_graph.composites import (
     L2_norm,
     clip,
@@ -204,7 +205,7 @@ if _TYPE_CHECKING:
         "UnavailableError", "Variable", "VoidOp", "absolute", "acos", "acosh", "add", "all",
         "any", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "atan", "atan2",
         "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
-        "cast", "cast_axes", "ceil", "clip", "concat", "constant", "contract", "cos",
+        "cast", "cast_axes", "ceil", "checkpoint", "clip", "concat", "constant", "contract", "cos",
         "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod", "cumsum",
         "custom_deriv", "deriv", "digamma", "divide", "doall", "dot", "dumps", "elu",
         "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
@@ -216,7 +217,7 @@ if _TYPE_CHECKING:
         "make_transformer", "max", "maximum", "mean", "min", "minimum", "mod", "multiply",
         "ndtr", "negative", "not_equal", "onehot", "outer", "pad", "persistent_tensor",
         "placeholder", "polygamma", "power", "print", "prod", "reciprocal", "relu",
-        "rename", "reorder", "right_shift", "round", "rsqrt", "scatter", "sequential",
+        "remat", "rename", "reorder", "right_shift", "round", "rsqrt", "scatter", "sequential",
         "sigmoid", "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt",
         "square", "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum",
         "take_along", "tan", "tanh", "temporary_tensor", "tensor_size", "text", "top_k",

@@ -275,6 +275,10 @@ def _others():
         ],
         "print": [sample("in between", [[A, B]], lambda x: geon.print(x * x) * x)],
         "custom": [sample("two inputs", [[A, B], [B]], product_tanh)],
+        "remat": [
+            sample("of a product", [[A, B], [B]], geon.checkpoint(lambda x, y: geon.tanh(x * y))),
+            sample("of a draw", [[A, B]], lambda x: geon.remat(geon.exp(x * x), "nothing")),
+        ],
     }
 
 
@@ -282,6 +286,6 @@ SAMPLES = {**_movement(), **_parts(), **_sums(), **_others()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
-    "all any argmax argmin argsort assign checked constant doall iota length placeholder"
+    "after all any argmax argmin argsort assign checked constant doall iota length placeholder"
     " random_bits sequential top_k variable".split()
 )

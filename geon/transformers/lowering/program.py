@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...errors import IncompleteError
+from ...op_graph.building import building
+from ...op_graph.copies import with_args
 from ...op_graph.functional import Functional
 from ...op_graph.interning import OwnTable
-from ...op_graph.nodes import made_at
+from ...op_graph.nodes import carry_notes, made_at
 from ...op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ...op_graph.recomputed import after
 from ...op_graph.rewrite import RuleSet, rewrite
 from ...op_graph.simplify import simplify_rules
 from ...op_graph.stabilise import STABLE
+from .recompute import recomputed
 from .target import Target
 
 
@@ -62,6 +66,7 @@ def build_program(pure: Functional, target: Target, own: OwnTable) -> Program:
     for rules in passes:
         simple = rewrite(simple, rules, {}, own)
     first, second = len(outputs), len(outputs) + len(pure.updates)
+    simple = recomputed(printed_in_order(simple, second, own), own)
     new = [op for op in simple if isinstance(op, Tensor)]
     made = Program(
         tuple(new[:first]),
@@ -72,6 +77,23 @@ def build_program(pure: Functional, target: Target, own: OwnTable) -> Program:
     return made
 
 
+def printed_in_order(roots: list[Op], first: int, own: OwnTable) -> list[Op]:
+    """The roots, of which those from ``first`` on print, each of these after the one before."""
+    printing = [op for op in roots[first:] if op.primitive.name == "print"]
+    if len(printing) < 2:
+        return roots
+    before: dict[Op, Op] = dict(zip(printing[1:], printing, strict=False))
+    new: dict[Op, Op] = {}
+    with building(own):
+        for op in post_order([*printing, *roots]):
+            args = [new[arg] for arg in op.args]
+            if op in before:
+                args = [after(args[0], [new[before[op]]])]
+            new[op] = with_args(op, tuple(args))
+            carry_notes(op, new[op])
+    return [new[root] for root in roots]
+
+
 def require_complete(program: Program, target: Target) -> None:
     """Raise ``IncompleteError`` where a target's tables lack something that an op needs.
 
@@ -79,7 +101,7 @@ def require_complete(program: Program, target: Target) -> None:
     what another row means.
     """
     for op in post_order(program.roots):
-        lacking = target.lacks(op)
+        lacking = [] if op.primitive.waits else target.lacks(op)
         if lacking:
             raise IncompleteError(
                 f"the {target.name} target cannot compute the {op.primitive.kind} row "

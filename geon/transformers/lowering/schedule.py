@@ -94,7 +94,7 @@ def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = Fal
         work = _Work(laid_out, target, check)
         work.connect()
         work.assign_storage()
-        order = work.run()
+        order = [group for group in work.run() if not group.op.primitive.waits]
         kernels = tuple([work.kernel(group) for group in order])
     return Schedule(kernels, work.program, laid_out.layouts, laid_out.base, target, check)
 
@@ -126,9 +126,6 @@ class _Work:
                     needed[self.makers[value]] = None
             for before in needed:
                 self.edge(before, group)
-        prints = [op for op in self.program.prints if op.primitive.name == "print"]
-        for first, then in zip(prints, prints[1:], strict=False):
-            self.edge(self.makers[first], self.makers[then])
 
     def edge(self, before: Group, after: Group) -> None:
         self.after[before].append(after)

@@ -55,6 +55,7 @@ class Computation:
         plan: bool = True,
         lengths: Mapping[Axis, int] | None = None,
         specialize: Mapping[Axis, int] | None = None,
+        memory: int | str | None = None,
         name: str | None = None,
         on_device: bool = False,
     ) -> None:
@@ -68,6 +69,7 @@ class Computation:
             plan=plan,
             lengths=lengths,
             specialize=specialize,
+            memory=memory,
             on_device=on_device,
         )
         self.single, self.results = self.request.single, self.request.results
@@ -191,7 +193,10 @@ class Computation:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that make the same computation of another transformer."""
+        """The options that make the same computation of another transformer.
+
+        Not ``memory``: another one takes other bytes for the same values.
+        """
         request = self.request
         return {
             "keep": self.keep,

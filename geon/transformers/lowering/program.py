@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from ...errors import IncompleteError
 from ...op_graph.building import building
@@ -22,11 +24,15 @@ from .target import Target
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Program:
-    """Values to return, values to put into variables, and what to print; all ops are pure."""
+    """Values to return, values to put into variables, and what to print; all ops are pure.
+
+    ``again`` are the ops that compute a second time what others have computed, but in other memory.
+    """
 
     outputs: tuple[Tensor, ...]
     updates: tuple[tuple[Leaf, Tensor], ...]
     prints: tuple[Op, ...]
+    again: tuple[Op, ...] = ()
 
     @property
     def roots(self) -> tuple[Op, ...]:
@@ -39,6 +45,17 @@ class Program:
         found = {op: None for op in post_order(self.roots) if isinstance(op, Leaf)}
         found.update((leaf, None) for leaf, _ in self.updates)
         return list(found)
+
+    def mapped(self, new: Mapping[Op, Any], again: Iterable[Op]) -> Program:
+        """The same of other ops, ``again`` computed a second time beside what is so far."""
+        updates = tuple([(leaf, new[op]) for leaf, op in self.updates])
+        before = [new.get(op, op) for op in self.again]
+        return Program(
+            tuple([new[op] for op in self.outputs]),
+            updates,
+            tuple([new[op] for op in self.prints]),
+            (*before, *again),
+        )
 
 
 @cache
@@ -53,10 +70,10 @@ def _lowering_rules(target: Target) -> RuleSet:
     return _rules() | target.rules
 
 
-def build_program(pure: Functional, target: Target, own: OwnTable) -> Program:
+def build_program(pure: Functional, target: Target, own: OwnTable, again: bool = True) -> Program:
     """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for.
 
-    New ops are in ``own``.
+    What marks ask for is computed ``again``, or not. New ops are in ``own``.
     """
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
@@ -66,12 +83,13 @@ def build_program(pure: Functional, target: Target, own: OwnTable) -> Program:
     for rules in passes:
         simple = rewrite(simple, rules, {}, own)
     first, second = len(outputs), len(outputs) + len(pure.updates)
-    simple = recomputed(printed_in_order(simple, second, own), own)
+    simple, clones = recomputed(printed_in_order(simple, second, own), own, again)
     new = [op for op in simple if isinstance(op, Tensor)]
     made = Program(
         tuple(new[:first]),
         tuple(zip(pure.updates, new[first:second], strict=True)),
         tuple(simple[second:]),
+        clones,
     )
     require_complete(made, target)
     return made

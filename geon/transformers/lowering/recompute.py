@@ -11,7 +11,7 @@ is no earlier than the first one, whose cotangent is before both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ...op_graph.bound import is_bound
@@ -23,20 +23,26 @@ from ...op_graph.op_graph import Leaf, Op, post_order
 from ...op_graph.recomputed import REMAT, after
 
 
-def recomputed(roots: Sequence[Op], own: OwnTable) -> list[Op]:
-    """The roots without marks, what lies below these computed again for late uses.
+def recomputed(
+    roots: Sequence[Op], own: OwnTable, again: bool = True
+) -> tuple[list[Op], tuple[Op, ...]]:
+    """The roots without marks, what lies below these computed ``again`` for late uses; and that.
 
     The outermost marks come first: what they compute again has the inner ones in it. New ops are
     in ``own``.
     """
-    found = list(roots)
+    found, clones = list(roots), dict[Op, None]()
     with building(own):
         while True:
             order = post_order(found)
             if not any(op.primitive is REMAT for op in order):
-                return found
+                return found, tuple([op for op in order if op in clones])
             regions = marked_regions(order)
-            new = Recomputation(order, found, regions).run()
+            if not again:
+                regions = Regions({}, {}, regions.stays, regions.gone)
+            work = Recomputation(order, found, regions)
+            new = work.run()
+            clones = {**{new.get(op, op): None for op in clones}, **work.again}
             found = [new[root] for root in found]
 
 
@@ -102,20 +108,8 @@ def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Reg
     for bits in inside.values():
         if bits not in known:
             known[bits] = frozenset(group[k] for k in bits_of(bits))
-    above: dict[Op, Op] = {op: op for op in inside}
-
-    def top(op: Op) -> Op:
-        while above[op] is not op:
-            above[op] = op = above[above[op]]
-        return op
-
-    for op, bits in inside.items():
-        for arg in op.args:
-            if arg in inside and known[inside[arg]] == known[bits]:
-                above[top(arg)] = top(op)
-    numbers: dict[Op, int] = {}
-    number = {op: numbers.setdefault(top(op), len(numbers)) for op in above}
-    below = [0] * len(numbers)  # the marks that each region is below of
+    number = connected(inside, lambda op, arg: known[inside[op]] == known[inside[arg]])
+    below = [0] * len(set(number.values()))  # the marks that each region is below of
     for op, bits in inside.items():
         below[number[op]] |= bits
     exits: dict[Op, int] = {}
@@ -123,6 +117,23 @@ def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Reg
         for k in bits_of(bits):
             exits[marks[k]] = exits.get(marks[k], 0) | 1 << region
     return Regions(number, exits, stays, frozenset(marks))
+
+
+def connected(inside: Iterable[Op], together: Callable[[Op, Op], bool]) -> dict[Op, int]:
+    """The number of the part that each op is in: those that are ``together`` with an argument."""
+    above = {op: op for op in inside}
+
+    def top(op: Op) -> Op:
+        while above[op] is not op:
+            above[op] = op = above[above[op]]
+        return op
+
+    for op in above:
+        for arg in op.args:
+            if arg in above and together(op, arg):
+                above[top(arg)] = top(op)
+    numbers: dict[Op, int] = {}
+    return {op: numbers.setdefault(top(op), len(numbers)) for op in above}
 
 
 def bits_of(mask: int) -> Iterator[int]:
@@ -136,7 +147,7 @@ def bits_of(mask: int) -> Iterator[int]:
 class Recomputation:
     """New ops for those of ``order``: late ones read clones of what is inside the ``regions``.
 
-    ``again`` has what is computed a second time, as it was.
+    ``again`` has what is computed a second time.
     """
 
     def __init__(self, order: Sequence[Op], roots: Sequence[Op], regions: Regions) -> None:
@@ -229,9 +240,9 @@ class Recomputation:
             args = [self.clones[id(arg), bits] if bits else self.new[arg] for arg, bits in below]
             if not any(bits & wanted for _, bits in below):
                 self.tie(args, wanted)
-            self.clones[id(op), wanted] = self.made(op, args)
+            made = self.clones[id(op), wanted] = self.made(op, args)
             if op in self.regions.number:
-                self.again[op] = None
+                self.again[made] = None
             stack.pop()
         return self.clones[id(root), regions]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from ...op_graph.bound import is_bound
@@ -158,7 +158,7 @@ class _Work:
             updates.append((leaf, op))
         self.early_kernels = early
         program = self.program
-        self.program = Program(program.outputs, tuple(updates), program.prints)
+        self.program = replace(program, updates=tuple(updates))
 
     def early(self) -> set[Group]:
         """The kernels that can raise and all they depend on: these run first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -75,7 +75,7 @@ def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = Fal
         work = _Work(laid_out, target, own, check)
         work.connect()
         work.assign_storage()
-        order = work.run()
+        order = [group for group in work.run() if not group.op.primitive.waits]
         kernels = [work.kernel(group) for group in order]
     waves: tuple[int, ...] = ()
     if target.beside:
@@ -112,9 +112,6 @@ class _Work:
                     needed[self.makers[value]] = None
             for before in needed:
                 self.edge(before, group)
-        prints = [op for op in self.program.prints if op.primitive.name == "print"]
-        for first, then in zip(prints, prints[1:], strict=False):
-            self.edge(self.makers[first], self.makers[then])
 
     def edge(self, before: Group, after: Group) -> None:
         self.after[before].append(after)
@@ -150,7 +147,7 @@ class _Work:
             updates.append((leaf, op))
         self.early_kernels = early
         program = self.program
-        self.program = Program(program.outputs, tuple(updates), program.prints)
+        self.program = replace(program, updates=tuple(updates))
 
     def early(self) -> set[Group]:
         """The kernels that can raise and all they depend on: these run first."""

@@ -113,7 +113,7 @@ class Fitting:
 
     def fullest(self, plan: Plan) -> int:
         """The kernel at which buffers take most."""
-        taken = [0] * (plan.length + 1)
+        taken = [0] * (plan.length + 2)  # a plan without reuse has buffers that outlive all
         for buffer in plan.buffers:
             size = buffer.bytes(self.lengths, self.budget.threads)
             taken[buffer.first] += size

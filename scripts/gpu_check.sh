@@ -69,7 +69,7 @@ pycuda() {
 build() {
     nvidia-smi || return 1
     python3 -c 'import sys; assert sys.version_info[:2] == (3, 12), sys.version' || return 1
-    [ -x "$python" ] || environment || return 1
+    "$python" -m pip --version || environment || return 1
     "${install[@]}" setuptools wheel numpy pytools mako platformdirs || return 1
     pycuda || return 1
     "${install[@]}" --no-deps "$report"/wheels/pycuda-*.whl || return 1

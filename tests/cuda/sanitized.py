@@ -11,7 +11,7 @@ import geon
 from geon.transformers.pycuda import host, teams
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
-from tests.cuda import test_attention, test_sorting
+from tests.cuda import test_attention, test_beside, test_fours, test_long_rows, test_sorting
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 from tests.cuda.test_products import LENGTHS, made, numbers, operands
 
@@ -43,6 +43,14 @@ def everything():
         rows = geon.gather(table, at, table.axes[0])
         f = transformer.computation([rows, geon.deriv(geon.sum(rows * rows), table)], table, at)
         f(np.ones((9, 5), np.float32), np.arange(-9, 9))
+        row = geon.placeholder([geon.Axis("N"), geon.Axis("C", test_fours.WARP + 4)], name="row")
+        f = transformer.computation(test_fours.graphs(row, row.axes[1]), row)
+        f(np.ones((3, test_fours.WARP + 4), np.float32))
+        f = transformer.computation([*test_long_rows.graphs(x).values()][-1], x)
+        f(np.ones((2, test_long_rows.LONG + 3), np.float32))
+        _, slopes, update = test_beside.optimizer()
+        f = transformer.computation(update, *slopes)
+        f(*[np.ones(each.axes.lengths, np.float32) for each in slopes])
 
 
 def outside():

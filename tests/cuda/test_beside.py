@@ -12,6 +12,7 @@ import geon
 from geon.transformers.lowering import beside
 from geon.transformers.lowering.memory import place_plan
 from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.printing.parameters import Parameter
 from geon.transformers.pycuda import bare, gpu, host, joining, launches
 from geon.transformers.pycuda.naming import Function
 
@@ -189,6 +190,12 @@ def test_shared_memory_bounds_what_is_joined():
 
     for shared, most in ((0, 9), (joining.SHARED // 3, 3), (joining.SHARED, 1)):
         assert joining.fitting([function(shared)] * 9) == most
+    parameter = Parameter("x", "int64_t", "N", False)
+    for count in (joining.PARAMETERS // 9 - 1, joining.PARAMETERS // 9, joining.PARAMETERS):
+        many = [Function("", "", (parameter,) * count, launches.Grid(1), 256, False, shared=0)]
+        found = joining.fitting([many] * 9)
+        assert found == max(min(joining.PARAMETERS // (count + 1), 9), 1)
+        assert found == 1 or found * (count + 1) <= joining.PARAMETERS
     for blocks in (joining.FEW - 1, joining.FEW, joining.FEW + 1):
         assert joining.is_small(launches.Grid(256 * blocks, 256)) == (blocks <= joining.FEW)
     assert joining.shape_of(function(None)) is None

@@ -12,7 +12,7 @@ from .emitting import FOLDER
 
 ARCHITECTURES = ("sm_80", "sm_90")
 FILE = FOLDER / "registers.txt"
-HEAD = "Registers of each thread and bytes spilled, by kernel, for {} as {} makes them.\n"
+HEAD = "Registers of each thread and bytes spilled, by program, architecture and kernel, of {}.\n"
 _USED = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 # What is named for a person to read, or for one of several stores, need not be used by all.
@@ -51,15 +51,14 @@ def compiled(text, architecture):
 
 def table(sources):
     """The text of the file, from the programs' CUDA by name."""
-    architecture = ARCHITECTURES[-1]
-    lines = [HEAD.format(architecture, version())]
+    lines = [HEAD.format(version())]
     for name, source in sources.items():
-        each = compiled(source, architecture)
-        lines.append(line(name, each) + "\n")
+        for architecture in ARCHITECTURES:
+            lines.append(line(name, architecture, compiled(source, architecture)) + "\n")
     return "".join(lines)
 
 
-def line(name, found):
-    """One program's line."""
+def line(name, architecture, found):
+    """The line of a program for one architecture."""
     shown = [f"{k} {used}{f' +{spills}' if spills else ''}" for k, (used, spills) in found.items()]
-    return f"{name}: {', '.join(sorted(shown))}"
+    return f"{name} {architecture}: {', '.join(sorted(shown))}"

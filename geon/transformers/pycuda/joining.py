@@ -10,6 +10,7 @@ from .naming import NAME, Either, Function, Joined, Part, indented, kernel_head
 
 FEW = 1024  # blocks, as far as they are known, of a kernel that is joined with others
 SHARED = 1 << 15  # bytes of shared memory that all of one launch may take
+PARAMETERS = 448  # of 8 bytes each, of one launch: CUDA has room for 512
 
 
 def joined(chains: Sequence[tuple[Kernel, list[Part]]]) -> list[tuple[list[int], list[Part]]]:
@@ -78,20 +79,23 @@ def is_small(grid: Grid) -> bool:
 
 
 def fitting(group: Sequence[Sequence[Part]]) -> int:
-    """How many of a group one launch may have, for the shared memory that they take."""
-    most = max(map(_shared, group))
-    return len(group) if most == 0 else max(SHARED // most, 1)
+    """How many of a group one launch may have, for the shared memory and parameters they take."""
+    functions = [function for parts in group for function in _functions(parts)]
+    shared = max([function.shared or 0 for function in functions], default=0)
+    parameters = max([len(function.parameters) + 1 for function in functions], default=1)
+    most = len(group) if shared == 0 else SHARED // shared
+    return max(min(most, PARAMETERS // parameters), 1)
 
 
-def _shared(parts: Sequence[Part]) -> int:
-    """The bytes of shared memory that the largest function takes."""
-    found = [0]
+def _functions(parts: Sequence[Part]) -> list[Function]:
+    """The functions of parts, those of choices too."""
+    found: list[Function] = []
     for part in parts:
         if isinstance(part, Function):
-            found.append(part.shared or 0)
+            found.append(part)
         elif isinstance(part, Either):
-            found += [_shared(part.parts), _shared(part.others)]
-    return max(found)
+            found += [*_functions(part.parts), *_functions(part.others)]
+    return found
 
 
 def _zipped(group: Sequence[Sequence[Part]]) -> list[Part]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
+from string import ascii_letters
 from typing import Any
 
 from ..errors import ArgumentError
@@ -26,9 +26,11 @@ def bytes_given(memory: Any) -> int:
     """
     if isinstance(memory, int) and not isinstance(memory, bool) and memory >= 0:
         return memory
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", str(memory))
-    if isinstance(memory, str) and found is not None and found[2] in UNITS:
-        return int(float(found[1]) * UNITS[found[2]])
+    text = memory.strip() if isinstance(memory, str) and memory.isascii() else ""
+    number = text.rstrip(ascii_letters)
+    unit, (whole, point, part) = text[len(number) :], number.strip().partition(".")
+    if unit in UNITS and whole.isdecimal() and (part.isdecimal() if point else True):
+        return int(float(number) * UNITS[unit])
     raise ArgumentError(
         f"memory={memory!r} is no number of bytes; give an integer, or a text with one of the "
         f"units {', '.join(UNITS)}, such as '512MB'"

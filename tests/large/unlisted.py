@@ -12,6 +12,7 @@ CACHE = "how much is remembered; what is computed does not depend on it"
 TEXT = "how a text is written for people"
 MEASURES = "how long measurements take"
 PREDICTS = "what a kernel should take: it decides which ops share one, never how one works"
+CHOOSES = "which of programs that mean the same is made: not how one works"
 AHEAD = "how far ahead memory is asked for"
 ATTEMPT = "a number that a trial computes"
 ALIGNED = "an alignment in bytes"
@@ -76,6 +77,8 @@ FILES = {
     "transformers/native/c/repeat.h": "how often a text is repeated, which a caller says",
     "transformers/native/c/transpose.h": "which elements of two vectors a shuffle takes",
     "transformers/explain.py": TEXT,
+    "transformers/computed_again.py": TEXT,
+    "transformers/memory_given.py": "units of bytes, and an example in a message",
     "transformers/native/ceilings.py": MEASURES,
     "transformers/native/c/speeds.c": MEASURES,
     "transformers/native/speeds.py": MEASURES,
@@ -139,6 +142,8 @@ PLACES = {
     ("op_graph/reductions.py", "BYTE"): "tests/test_windows.py goes below, at and above it",
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
     ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
+    ("transformers/lowering/budget.py", "NEAR"): CHOOSES,
+    ("transformers/lowering/budget.py", "BYTES_OF_A_STEP"): CHOOSES,
     ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,
     (
         "transformers/lowering/fusion/merging.py",

@@ -31,7 +31,8 @@ def recomputed(
     The outermost marks come first: what they compute again has the inner ones in it. New ops are
     in ``own``.
     """
-    found, clones = list(roots), dict[Op, None]()
+    found = list(roots)
+    clones: dict[Op, None] = {}
     with building(own):
         while True:
             order = post_order(found)

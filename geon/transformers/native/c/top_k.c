@@ -33,10 +33,11 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
         starts[key] = total;
         total += count;
     }
+    int64_t nowhere; /* for what is not among them, which no branch could guess */
     for (int64_t i = 0; i < n; i++) {
-        KEY key = KEY_OF(x[i * inner]);
-        if (starts[key] < k)
-            out[starts[key]++ * inner] = i;
+        int64_t place = starts[KEY_OF(x[i * inner])]++;
+        int64_t *to = place < k ? out + place * inner : &nowhere;
+        *to = i;
     }
 }
 #else

@@ -11,11 +11,12 @@ from ...op_graph.op_graph import Op
 from .counting import Rows, note
 from .elements import examined
 
-# Steps of scalar code that one element of the first operand takes. What sorting compares is by the
-# logarithm of the length: ``SORTS``.
+# Steps of scalar code that one element of the first operand takes; those of ``SORTS`` are computed.
 STEPS = {"cumsum": 3, "cumprod": 4, "argmax": 4, "argmin": 4}
 PICKED = 2  # and one position of a scatter
-SORTS = {"sort": 3, "argsort": 5, "top_k": 1}
+SORTS = frozenset({"sort", "argsort", "top_k"})
+SHORT = 256  # elements of the longest lines that are sorted side by side
+COUNTED_STEPS = 10  # of a byte, whose keys are counted
 COUNTED = frozenset({"cumsum", "cumprod", "argmax", "argmin"})  # one operation for each element
 
 
@@ -51,14 +52,34 @@ def call_counted(
         note(rows, "add", name_of(op.args[0].dtype), first)
     steps = STEPS.get(name, 1) * max(first, result)
     if name in SORTS:
-        longest = max([_size(arg, lengths) for arg in op.args], default=1)
-        steps = SORTS[name] * first * max(longest.bit_length(), 1)
+        steps = round(sorted_steps(op, lengths) * first)
     read = sum(n * a.dtype.itemsize for n, a in zip(sizes, args, strict=True))
     written = result * op.dtype.itemsize
     shared = places is not None and bool(op.args) and places[-1] in places[:-1]
     moves = [(n * a.dtype.itemsize, 0) for n, a in zip(sizes, args, strict=True)]
     moves += [] if op.primitive.acts else [(0, written)]
     return Counted(read, written, read + written * (not shared), rows, tuple(moves), steps)
+
+
+def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
+    """The steps that a sort takes for an element: those of a network for short lines, and of rounds
+    of pivots for long ones."""
+    at = op.args[0].axes.index(op.attrs[0])
+    n = int(evaluate(op.args[0].axes.lengths[at], lengths))
+    itemsize, bits = op.args[0].dtype.itemsize, n.bit_length()
+    finds = op.primitive.name != "sort"
+    if n < 2:
+        return 1.0
+    if n <= SHORT:
+        wide = 6 if finds and itemsize == 8 else max(itemsize * (1 + finds), 4) / 4
+        return (2 + bits / 2) * wide
+    if itemsize == 1:
+        return COUNTED_STEPS
+    word = itemsize if not finds else 16 if itemsize == 8 else 8
+    share = 1.0
+    if op.primitive.name == "top_k":
+        share = int(evaluate(op.attrs[1], lengths)) / n
+    return (8 + 2 * bits * share) * (1 + word / 4) / 2
 
 
 def _replaced(

@@ -26,6 +26,7 @@ from .prefix import PartTotals
 from .product_shape import Shape
 from .scattering import Copies
 from .scratch import BlockedScratch, ProductScratch
+from .sorting import SortScratch
 from .toolchain import Toolchain
 
 Size = int | Length
@@ -125,7 +126,7 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch,
+    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, SortScratch,
     BlockedScratch, Cut, Shape,
 )  # fmt: skip
 

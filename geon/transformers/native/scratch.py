@@ -33,7 +33,7 @@ from .product_shape import (
     shape,
 )
 from .scattering import scatter_scratch
-from .sorting import SORTS, lines_of_task, word_bytes
+from .sorting import SORTS, SortScratch
 
 WIDEST = 64  # bytes of the widest vectors, whose blocks take most
 
@@ -65,14 +65,14 @@ def _of(work: Work) -> Scratch | None:
     return _of_sort(work.op) if name in SORTS else None
 
 
-def _of_sort(op: Op) -> Scratch:
-    """Two words for each element of a line, for those lines that are sorted at one time."""
+def _of_sort(op: Op) -> SortScratch:
+    """What the lines that are sorted at one time need."""
     x = op.args[0]
-    length = x.axes[op.attrs[0]].expression
-    count = product(axis.expression for axis in x.axes if axis.name != op.attrs[0])
-    each = lines_of_task(length)
-    words = word_bytes(op.primitive.name, name_of(x.dtype))
-    return PerThread(lines(2 * length * words), (count + each - 1) // each)
+    at = x.axes.index(op.attrs[0])
+    lengths = x.axes.lengths
+    k = op.attrs[1] if op.primitive.name == "top_k" else lengths[at]
+    sizes = (product(lengths[:at]), lengths[at], product(lengths[at + 1 :]))
+    return SortScratch(op.primitive.name, name_of(x.dtype), sizes, k)
 
 
 # Rows ---------------------------------------------------------------------------------------------

@@ -1,23 +1,33 @@
 """C library kernels that order elements: sort, argsort, top_k, argmax and argmin.
 
 All compare unsigned keys (``geon_key_*``), in which both zeros are equal and NaN is the largest.
-Sorting is by words that hold a key and, below it, the position it came from; a least-significant
-digit radix sort takes a byte of the keys at a time. ``scratch`` has for each thread two words per
-element of a line, in whole lines of cache. A word has the size of an element in sort, and 8 bytes
-in the others, or 16 for an x of 64 bits. The C is in the files of these names, and ``c/extreme.c``.
+Sorting is by words that hold a key and, below it, the position it came from. A word has the size of
+an element in sort, and 8 bytes in the others, or 16 for an x of 64 bits.
+
+Lines of up to ``MOST_ROWS`` elements are sorted side by side by networks (``c/sort_network.h``).
+Longer ones are parted at pivots, a vector at a time (``c/sort_quick.h``), where the processor has
+AVX-512 and words have 4 or 8 bytes, and by all threads together (``c/sort_shared.h``) where there
+are few. Other words are sorted by the bytes of their keys, and bytes are counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from ...op_graph.affine import Size
 from ...op_graph.dtypes import named_dtype
-from ...op_graph.lengths import Length
+from ...op_graph.lengths import Length, evaluate
+from ..lowering.scratch import lines
 from ..printing.c_types import C_TYPES, SUFFIXES
-from .c_files import FileFunction, file_function
+from .c_files import FileFunction, file_function, instance
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 HELPERS = ("KEY_OF", "BITS_OF", "OF_BITS")  # macros that are helper functions
+MOST_ROWS = 256  # elements of the longest lines that are sorted side by side
+WIDEST = 64  # bytes of the widest vectors
+TILE = 1 << 22  # bytes of long lines that are brought side by side
+SHORTEST_SHARED = 1 << 16  # elements of the shortest line that all threads sort together
 _GRAIN = 16384  # elements that are worth a task of their own: some 100 microseconds
 
 
@@ -32,11 +42,54 @@ def word_bytes(row: str, dtype: str) -> int:
     return size if row == "sort" else 16 if size == 8 else 8
 
 
+@dataclass(frozen=True, slots=True)
+class SortScratch:
+    """What each thread of a sort works in: two words for each element of a line, and where
+    lines run across memory room for some long ones.
+
+    ``sizes`` are (outer, n, inner) of what is sorted, of which ``k`` elements are found.
+    """
+
+    row: str
+    dtype: str
+    sizes: tuple[Size, Size, Size]
+    k: Size
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all parts for a call on so many threads."""
+        outer, n, inner = (evaluate(size, lengths) for size in self.sizes)
+        k, tasks = evaluate(self.k, lengths), -(-outer * inner // evaluate(lines_of_task(n), {}))
+        element = named_dtype(self.dtype).itemsize
+        line = n * element + k * (element if self.row == "sort" else 8)
+        turned = min(TILE // (line + 1), WIDEST // number_bytes(self.row, self.dtype), inner)
+        tile = 0 if n <= MOST_ROWS or turned < 2 else lines(turned * line)
+        return evaluate(self._words(n) + tile, {}) * max(1, min(threads, tasks))
+
+    def most(self, threads: int) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        if all(isinstance(size, int) for size in (*self.sizes, self.k)):
+            return self.bytes({}, threads)
+        tile = 0 if self.sizes[2] == 1 else TILE + 64
+        return (self._words(self.sizes[1]) + tile) * threads
+
+    def _words(self, n: Size) -> Size:
+        if named_dtype(self.dtype).itemsize == 1:
+            return 0  # bytes are counted
+        return lines(2 * n * word_bytes(self.row, self.dtype))
+
+
 def _keys(dtype: str) -> dict[str, object]:
     """The macros of elements' keys."""
     size = named_dtype(dtype).itemsize
     macros: dict[str, object] = {"KEY": f"uint{8 * size}_t", "KEY_BYTES": size}
     macros |= {"KEY_OF": f"geon_key_{SUFFIXES[dtype]}", "GRAIN": _GRAIN}
+    macros |= {
+        "TILE": TILE,
+        "MOST_ROWS": MOST_ROWS,
+        "SHORTEST_SHARED": SHORTEST_SHARED,
+        "BOOLEAN": int(dtype == "bool"),
+    }
     return macros | {"FLOATING": int(dtype.startswith("float"))}
 
 
@@ -45,12 +98,48 @@ def _called(macros: Mapping[str, object]) -> tuple[str, ...]:
     return tuple([str(macros[name]) for name in HELPERS if name in macros])
 
 
-def _positions(dtype: str) -> dict[str, object]:
-    """The macros of words that hold a key above a position."""
-    wide = named_dtype(dtype).itemsize == 8
-    word, position = ("unsigned __int128", "uint64_t") if wide else ("uint64_t", "uint32_t")
-    down = 64 if wide else 32
-    return {"WORD": word, "POSITION": position, "DOWN": down}
+def number_bytes(row: str, dtype: str) -> int:
+    """The bytes of the number that stands for an element of a short line: its key, or the key above
+    a position as wide; of keys of 64 bits positions are further numbers."""
+    key = named_dtype(dtype).itemsize
+    return key if row == "sort" else min(2 * key, 8)
+
+
+def _words(row: str, dtype: str) -> dict[str, object]:
+    """The macros of words and of numbers."""
+    number, size = number_bytes(row, dtype), word_bytes(row, dtype)
+    macros: dict[str, object]
+    if row == "sort":
+        macros = {"WORD": f"uint{8 * size}_t", "DOWN": 0, "PAIRED": 0, "ROW_DOWN": 0}
+    else:
+        word, position = ("unsigned __int128", 64) if size == 16 else ("uint64_t", 32)
+        macros = {"WORD": word, "DOWN": position, "POSITION": f"uint{position}_t"}
+        macros |= {"PAIRED": int(size == 16), "ROW_DOWN": 4 * number}
+    macros |= {"NUMBER": f"uint{8 * number}_t", "NUMBER_BYTES": number}
+    return macros | {"WORD_BYTES": size}
+
+
+def _turn(name: str, size: int) -> str:
+    """A function that turns tiles of elements of so many bytes."""
+    macros: dict[str, object] = {"TYPE": f"uint{8 * size}_t", "BYTES": size}
+    if size >= 4:
+        macros["BLOCK"] = 32 // size
+    return instance("transpose.h", name, macros)
+
+
+def _sorting(row: str, dtype: str, result: str, header: str) -> FileFunction:
+    """The function of a row, behind those that turn its elements and its results."""
+    name, macros = f"geon_{row}_{SUFFIXES[dtype]}", _keys(dtype) | _words(row, dtype)
+    if row == "sort":
+        macros["IS_SIGNED"] = int(dtype.startswith("int"))
+    if row == "sort" and macros["FLOATING"]:
+        suffix = SUFFIXES[dtype]
+        macros |= {"BITS_OF": f"geon_bits_{suffix}", "OF_BITS": f"geon_of_bits_{suffix}"}
+    types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[result]}
+    made = file_function(row, name, types, macros, header, _called(macros))
+    turns = _turn(f"{name}_turn", named_dtype(dtype).itemsize)
+    turns += _turn(f"{name}_turn_back", named_dtype(result).itemsize)
+    return made._replace(definition=turns + made.definition)
 
 
 def sort_text(dtype: str) -> FileFunction:
@@ -58,13 +147,7 @@ def sort_text(dtype: str) -> FileFunction:
 
     Equal elements keep their order. ``out`` may be ``x``. A NaN loses its payload.
     """
-    macros, suffix = _keys(dtype), SUFFIXES[dtype]
-    macros |= {"WORD": macros["KEY"], "DOWN": 0, "SIGNED": int(dtype.startswith("int"))}
-    if macros["FLOATING"]:
-        macros |= {"BITS_OF": f"geon_bits_{suffix}", "OF_BITS": f"geon_of_bits_{suffix}"}
-    calls = _called(macros)
-    types = {"TYPE": C_TYPES[dtype], "RESULT": C_TYPES[dtype]}
-    return file_function("sort", f"geon_sort_{suffix}", types, macros, calls=calls)
+    return _sorting("sort", dtype, dtype, "sort")
 
 
 def argsort_text(dtype: str) -> FileFunction:
@@ -72,9 +155,7 @@ def argsort_text(dtype: str) -> FileFunction:
 
     Equal elements keep their order. Lines have fewer than 2**32 elements unless x is 64 bits wide.
     """
-    name, macros = f"geon_argsort_{SUFFIXES[dtype]}", _keys(dtype) | _positions(dtype)
-    types = {"TYPE": C_TYPES[dtype], "RESULT": "int64_t"}
-    return file_function("argsort", name, types, macros, "sort", _called(macros))
+    return _sorting("argsort", dtype, "int64", "sort")
 
 
 def top_k_text(dtype: str) -> FileFunction:
@@ -83,9 +164,7 @@ def top_k_text(dtype: str) -> FileFunction:
     ``out`` is (outer, k, inner), the largest first, NaN above all, equal elements in order; k is
     at most n. Lines are bounded as in ``argsort_text``.
     """
-    name, macros = f"geon_top_k_{SUFFIXES[dtype]}", _keys(dtype) | _positions(dtype)
-    types = {"TYPE": C_TYPES[dtype], "RESULT": "int64_t"}
-    return file_function("top_k", name, types, macros, calls=_called(macros))
+    return _sorting("top_k", dtype, "int64", "top_k")
 
 
 def extreme_text(row: str, dtype: str) -> FileFunction:

@@ -1,21 +1,55 @@
 /* What sorts each line: a word has a key above the position it came from. */
 #include "sort.h"
-#include "sort_words.h"
+#include "sort_vector.h"
 
 #define WORD_OF(value, i) ((WORD)KEY_OF(value) << DOWN | (WORD)(i))
 #define FOUND(word) ((int64_t)(POSITION)(word))
-#define APART(value) 0
+#if PAIRED
+#define ROW_NUMBER(value, i) KEY_OF(value)
+#define ROW_FOUND(number) ((int64_t)(number))
+#else
+#define ROW_NUMBER(value, i) ((NUMBER)((NUMBER)KEY_OF(value) << ROW_DOWN | (NUMBER)(i)))
+#define ROW_FOUND(number) ((int64_t)((number) & (((NUMBER)1 << ROW_DOWN) - 1)))
+#endif
+
+#if KEY_BYTES == 1
+#include "sort_counts.h"
+#define IS_QUICK 0
+
+static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words)
+{
+    int64_t starts[KEYS], total = 0;
+    (void)words;
+    PART(count)(x, n, inner, starts);
+    for (int key = 0; key < KEYS; key++) {
+        int64_t count = starts[key];
+        starts[key] = total;
+        total += count;
+    }
+    for (int64_t i = 0; i < n; i++)
+        out[starts[KEY_OF(x[i * inner])]++ * inner] = i;
+}
+#else
+#include "sort_words.h"
 
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words)
 {
     for (int64_t i = 0; i < n; i++)
         words[i] = WORD_OF(x[i * inner], i);
-    WORD *sorted = PART(words)(words, words + n, n);
+    WORD *sorted = PART(words)(words, words + n, n, n);
     for (int64_t i = 0; i < n; i++)
         out[i * inner] = FOUND(sorted[i]);
 }
+#endif
 
+#define SIGNS 0
+#define COLUMNS 0
+#define ONLY(value) 0
+#define SCANNED(k, n) 0
+#define PARTIAL 0
 #define LENGTH n
 #define K_DECLARED
 #define K_GIVEN
+#define K_OF_ALL
 #include "sort_lines.h"
+#include "sort_end.h"

@@ -1,17 +1,49 @@
 /* Each line ascending, NaN last; equal elements keep their order. KEY_OF gives an element's key. */
 #include "sort.h"
-#include "sort_words.h"
+#include "sort_vector.h"
 
-static const WORD PART(top) = (WORD)1 << (8 * KEY_BYTES - 1);
+static const KEY PART(top) = (KEY)1 << (8 * KEY_BYTES - 1);
+
+#define WORD_OF(value, i) KEY_OF(value)
+#define FOUND(word) ROW_FOUND(word)
+#define ROW_NUMBER(value, i) KEY_OF(value)
+#if FLOATING /* one key stands for both zeros */
+#define ROW_FOUND(key) OF_BITS((KEY)((key) & PART(top) ? (key) ^ PART(top) : ~(key)))
+#else
+#define ROW_FOUND(key) ((TYPE)((key) ^ (IS_SIGNED ? PART(top) : 0)))
+#endif
+
+#if KEY_BYTES == 1
+#include "sort_counts.h"
+#define IS_QUICK 0
+
+static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD *words)
+{
+    int64_t counts[KEYS];
+    (void)words;
+    PART(count)(x, n, inner, counts);
+    for (int64_t key = 0; key < KEYS; key++) {
+        TYPE value = ROW_FOUND((KEY)key);
+        if (inner == 1) {
+            __builtin_memset(out, (unsigned char)value, (size_t)counts[key]);
+            out += counts[key];
+        } else {
+            for (int64_t i = 0; i < counts[key]; i++, out += inner)
+                *out = value;
+        }
+    }
+}
+#else
+#include "sort_words.h"
 
 static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD *keys)
 {
     for (int64_t i = 0; i < n; i++)
         keys[i] = KEY_OF(x[i * inner]);
-    WORD *other = keys + n, *sorted = PART(words)(keys, other, n);
-    const WORD top = PART(top);
+    WORD *other = keys + n, *sorted = PART(words)(keys, other, n, n);
 #if FLOATING
     /* Zeros of both signs have one key: their signs are put back in the order they had. */
+    const WORD top = PART(top);
     WORD *signs = sorted == keys ? other : keys;
     int64_t zeros = 0, negative = 0, before = 0;
     for (int64_t i = 0; i < n; i++)
@@ -22,24 +54,24 @@ static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD 
             signs[zeros++] = BITS_OF(x[i * inner]);
     }
     for (int64_t i = 0; i < n; i++)
-        out[i * inner] = OF_BITS(sorted[i] & top ? sorted[i] ^ top : ~sorted[i]);
+        out[i * inner] = ROW_FOUND(sorted[i]);
     for (int64_t i = 0; i < zeros; i++)
         out[(before + i) * inner] = OF_BITS(signs[i]);
 #else
     for (int64_t i = 0; i < n; i++)
-        out[i * inner] = (TYPE)(sorted[i] ^ (SIGNED ? top : 0));
+        out[i * inner] = ROW_FOUND(sorted[i]);
 #endif
 }
-
-#define WORD_OF(value, i) KEY_OF(value)
-#if FLOATING /* one key stands for both zeros */
-#define FOUND(word) OF_BITS((word) >> (8 * KEY_BYTES - 1) ? (word) ^ PART(top) : (KEY)~(word))
-#define APART(value) (BITS_OF(value) == PART(top))
-#else
-#define FOUND(word) ((TYPE)((word) ^ (SIGNED ? PART(top) : 0)))
-#define APART(value) 0
 #endif
+
+#define SIGNS FLOATING
+#define COLUMNS BOOLEAN
+#define ONLY(value) value
+#define SCANNED(k, n) 0
+#define PARTIAL 0
 #define LENGTH n
 #define K_DECLARED
 #define K_GIVEN
+#define K_OF_ALL
 #include "sort_lines.h"
+#include "sort_end.h"

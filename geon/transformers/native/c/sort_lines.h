@@ -1,54 +1,142 @@
-#include "sort_network.h"
+#include "sort_rows.h"
+#define FEWEST_COUNTED 16 /* elements of a line whose bools are counted */
+#if COLUMNS
+#include "sort_columns.h"
+#endif
+#if IS_QUICK
+#include "sort_shared.h"
+#endif
 
 /* The function NAME, which gives lines to tasks: PART(line) works on one. Lines of the result have
-   LENGTH elements; K_DECLARED and K_GIVEN are what PART(line) takes besides, or nothing. */
+   LENGTH elements; K_DECLARED and K_GIVEN are what PART(line) takes besides, or nothing. A thread's
+   scratch memory has two words for each element of a line, and then room for `turned` lines. */
 struct PART(lines) {
     const TYPE *x;
     RESULT *out;
     char *scratch;
-    int64_t lines, n, inner, k, each;
+    int64_t lines, n, inner, k, each, turned;
 };
+
+/* How many lines of a column are brought side by side. */
+static int64_t PART(turned_lines)(int64_t n, int64_t k, int64_t inner)
+{
+    int64_t most = TILE / (n * (int64_t)sizeof(TYPE) + k * (int64_t)sizeof(RESULT) + 1);
+    most = most < TOGETHER ? most : TOGETHER;
+    return n <= MOST_ROWS || most < 2 ? 1 : most < inner ? most : inner;
+}
+
+static int64_t PART(words_bytes)(int64_t n)
+{
+    return KEY_BYTES == 1 ? 0 : (2 * n * (int64_t)sizeof(WORD) + 63) / 64 * 64;
+}
+
+/* The bytes of a thread's scratch memory. */
+static int64_t PART(part_bytes)(int64_t n, int64_t k, int64_t turned)
+{
+    int64_t each = n * (int64_t)sizeof(TYPE) + k * (int64_t)sizeof(RESULT);
+    return PART(words_bytes)(n) + (turned > 1 ? (turned * each + 63) / 64 * 64 : 0);
+}
+
+/* Long lines that adjoin, brought side by side into memory where their elements do. */
+static void PART(turned)(const struct PART(lines) *all, const struct PART(some) *some, WORD *words)
+{
+    int64_t n = all->n, k = all->k, inner = all->inner;
+    RESULT *found = (RESULT *)((char *)words + PART(words_bytes)(n));
+    TYPE *held = (TYPE *)(found + all->turned * k);
+    const TYPE *x = all->x + some->from[0];
+    RESULT *out = all->out + some->to[0];
+    if (some->some >= FEWEST_TURNED)
+        PART(turn)(x, inner, held, n, n, some->some);
+    for (int64_t lane = 0; some->some < FEWEST_TURNED && lane < some->some; lane++)
+        for (int64_t i = 0; i < n; i++)
+            held[lane * n + i] = x[i * inner + lane];
+    for (int64_t lane = 0; lane < some->some; lane++)
+        PART(line)(held + lane * n, found + lane * k, n, 1, words K_GIVEN);
+    if (some->some >= FEWEST_TURNED)
+        PART(turn_back)(found, k, out, inner, some->some, k);
+    for (int64_t lane = 0; some->some < FEWEST_TURNED && lane < some->some; lane++)
+        for (int64_t i = 0; i < k; i++)
+            out[i * inner + lane] = found[lane * k + i];
+}
+
+/* Lines that begin next to each other in x, or as many as there are. */
+static void PART(sorted)(const struct PART(lines) *all, const struct PART(some) *some, WORD *words)
+{
+    int64_t n = all->n, k = all->k;
+    int are_many = some->some >= FEWEST_LANES;
+    (void)k;
+#if COLUMNS
+    if (are_many && all->inner > 1 && PART(adjoin)(some)) {
+        PART(columns)(some);
+        return;
+    }
+#endif
+#if PARTIAL
+    if (are_many && k <= MOST_KEPT && 4 * k <= n && n <= 4 * MOST_ROWS && (PAIRED || n <= (int64_t)1 << ROW_DOWN)) {
+        PART(kept)(some);
+        return;
+    }
+#endif
+    if (are_many && n <= MOST_ROWS && !(COLUMNS && n >= FEWEST_COUNTED)) {
+        PART(together)(some);
+    } else if (some->some > 1 && all->turned > 1 && PART(adjoin)(some)) {
+        PART(turned)(all, some, words);
+    } else {
+        for (int64_t lane = 0; lane < some->some; lane++)
+            PART(line)(all->x + some->from[lane], all->out + some->to[lane], n, all->inner, words
+                       K_GIVEN);
+    }
+}
 
 static void PART(task)(void *argument, int64_t index)
 {
-    struct PART(lines) *all = argument;
-    int64_t start = index * all->each, end = start + all->each;
-    end = end < all->lines ? end : all->lines;
-    int64_t part = (2 * all->n * (int64_t)sizeof(WORD) + 63) / 64 * 64;
-    WORD *words = (WORD *)(all->scratch + geon_seat() * part);
-    int64_t outer = start / all->inner, inner = start % all->inner;
-    for (int64_t line = start; line < end;) {
-        int64_t some = end - line < TOGETHER ? end - line : TOGETHER;
-        int64_t from[TOGETHER], to[TOGETHER];
-        for (int64_t lane = 0; lane < some; lane++) {
-            from[lane] = outer * all->n * all->inner + inner;
-            to[lane] = outer * all->k * all->inner + inner;
-            if (++inner == all->inner)
+    const struct PART(lines) *all = argument;
+    int64_t n = all->n, k = all->k, width = all->inner, start = index * all->each;
+    int64_t end = start + all->each < all->lines ? start + all->each : all->lines;
+    if (n == 1) {
+        for (int64_t line = start; line < end; line++)
+            all->out[line] = ONLY(all->x[line]);
+        return;
+    }
+    WORD *words = (WORD *)(all->scratch + geon_seat() * PART(part_bytes)(n, k, all->turned));
+    struct PART(some) some = {.x = all->x, .out = all->out, .n = n, .inner = width, .k = k};
+    int64_t outer = start / width, inner = start % width;
+    int64_t widest = all->turned > 1 ? all->turned : TOGETHER;
+    int stays = all->turned > 1 || width >= TOGETHER; /* in lines that begin next to each other */
+    for (int64_t line = start; line < end; line += some.some) {
+        int64_t most = stays && width - inner < end - line ? width - inner : end - line;
+        some.some = most < widest ? most : widest;
+        for (int64_t lane = 0; lane < some.some; lane++) {
+            some.from[lane] = outer * n * width + inner;
+            some.to[lane] = outer * k * width + inner;
+            if (++inner == width)
                 inner = 0, outer++;
         }
-        line += some;
-        if (all->n <= FEW && some == TOGETHER && sizeof(WORD) <= 8 &&
-            PART(together)(all->x, all->out, from, to, all->n, all->inner, all->k))
-            continue;
-        for (int64_t lane = 0; lane < some; lane++)
-            PART(line)(all->x + from[lane], all->out + to[lane], all->n, all->inner, words
-                       K_GIVEN);
+        PART(sorted)(all, &some, words);
     }
 }
 
 void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t outer,
           int64_t n, int64_t inner K_DECLARED)
 {
-    int64_t each = 1 + GRAIN / (n + 1);
-    struct PART(lines) all = {x, out, scratch, outer * inner, n, inner, LENGTH, each};
-    if (all.lines && n)
-        geon_pool_run(PART(task), &all, (all.lines + each - 1) / each, threads);
+    int64_t each = 1 + GRAIN / (n + 1), turned = PART(turned_lines)(n, LENGTH, inner);
+    int64_t step = n < MOST_ROWS ? VECTOR_BYTES : turned;
+    each = (each + step - 1) / step * step; /* whole vectors of lines */
+    struct PART(lines) all = {x, out, scratch, outer * inner, n, inner, LENGTH, each, turned};
+    if (!all.lines || !n || !all.k)
+        return;
+#if IS_QUICK
+    int are_few = all.lines < 2 * threads && all.lines % threads;
+    if (are_few && n >= SHORTEST_SHARED && !SCANNED(all.k, n)) {
+        for (int64_t line = 0; line < all.lines; line++) {
+            int64_t from = line / inner * n * inner + line % inner;
+            int64_t to = line / inner * all.k * inner + line % inner;
+            WORD *words = (WORD *)scratch;
+            if (!PART(shared)(threads, x + from, out + to, words, n, inner, all.k))
+                PART(line)(x + from, out + to, n, inner, words K_OF_ALL);
+        }
+        return;
+    }
+#endif
+    geon_pool_run(PART(task), &all, (all.lines + each - 1) / each, threads);
 }
-#undef K_DECLARED
-#undef K_GIVEN
-#undef LENGTH
-#undef FEW
-#undef WORD_OF
-#undef FOUND
-#undef APART
-#undef TOGETHER

@@ -1,20 +1,17 @@
-/* Words ascending: those given, or the others of as much memory, whichever hold them in the end. A
-   word has a KEY of KEY_BYTES from bit DOWN on. A radix sort takes a byte of the keys at a time,
-   the least significant first; up to FEW words insertion is faster, since a radix sort then spends
-   its time on counters. */
+/* The least k of n words ascending: those given, or the others of as much memory, whichever hold
+   them in the end. A word has a KEY of KEY_BYTES from bit DOWN on. */
 #define FEW (24 + 8 * KEY_BYTES)
-static WORD *PART(words)(WORD *words, WORD *other, int64_t n)
+#ifdef __has_builtin
+#define HAS_PICK __has_builtin(__builtin_shufflevector)
+#else
+#define HAS_PICK 0
+#endif
+#define IS_QUICK                                                                                  \
+    (VECTOR_BYTES == 64 && HAS_PICK && WORD_BYTES == NUMBER_BYTES && WORD_BYTES >= 4)
+
+/* A radix sort takes a byte of the keys at a time, the least significant first. */
+static WORD *PART(digits)(WORD *words, WORD *other, int64_t n)
 {
-    if (n <= FEW) {
-        for (int64_t i = 1; i < n; i++) {
-            WORD word = words[i];
-            int64_t j = i;
-            for (; j > 0 && words[j - 1] > word; j--)
-                words[j] = words[j - 1];
-            words[j] = word;
-        }
-        return words;
-    }
     int64_t starts[KEY_BYTES][256];
     __builtin_memset(starts, 0, sizeof starts);
     for (int64_t i = 0; i < n; i++) {
@@ -39,3 +36,27 @@ static WORD *PART(words)(WORD *words, WORD *other, int64_t n)
     }
     return words;
 }
+
+#if IS_QUICK
+#include "sort_quick.h"
+#endif
+static WORD *PART(words)(WORD *words, WORD *other, int64_t n, int64_t k)
+{
+#if IS_QUICK
+    PART(quick)(words, other, n, k, 0, 2 * (64 - __builtin_clzll((uint64_t)n | 1)));
+    return words;
+#else
+    (void)k;
+    if (n > FEW)
+        return PART(digits)(words, other, n);
+    for (int64_t i = 1; i < n; i++) { /* counters of digits would take more time */
+        WORD word = words[i];
+        int64_t j = i;
+        for (; j > 0 && words[j - 1] > word; j--)
+            words[j] = words[j - 1];
+        words[j] = word;
+    }
+    return words;
+#endif
+}
+#undef HAS_PICK

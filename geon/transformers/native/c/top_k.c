@@ -1,6 +1,6 @@
 /* Where the k largest of each line are: a word has the complement of a key above the position. */
 #include "top_k.h"
-#include "sort_words.h"
+#include "sort_vector.h"
 
 GEON_INLINE KEY PART(key)(TYPE x)
 {
@@ -10,17 +10,49 @@ GEON_INLINE KEY PART(key)(TYPE x)
 
 #define WORD_OF(value, i) ((WORD)PART(key)(value) << DOWN | (WORD)(i))
 #define FOUND(word) ((int64_t)(POSITION)(word))
-#define APART(value) 0
+#if PAIRED
+#define ROW_NUMBER(value, i) PART(key)(value)
+#define ROW_FOUND(number) ((int64_t)(number))
+#else
+#define ROW_NUMBER(value, i) ((NUMBER)((NUMBER)PART(key)(value) << ROW_DOWN | (NUMBER)(i)))
+#define ROW_FOUND(number) ((int64_t)((number) & (((NUMBER)1 << ROW_DOWN) - 1)))
+#endif
 
+#if KEY_BYTES == 1
+#include "sort_counts.h"
+#define IS_QUICK 0
+
+static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words,
+                       int64_t k)
+{
+    int64_t starts[KEYS], total = 0;
+    (void)words;
+    PART(count)(x, n, inner, starts);
+    for (int key = KEYS - 1; key >= 0; key--) {
+        int64_t count = starts[key];
+        starts[key] = total;
+        total += count;
+    }
+    int64_t nowhere; /* for what is not among them, which no branch could guess */
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = starts[KEY_OF(x[i * inner])]++;
+        int64_t *to = place < k ? out + place * inner : &nowhere;
+        *to = i;
+    }
+}
+#else
+#include "sort_words.h"
+
+#define SCANNED(k, n) ((k) <= 64 && (k) < (n) / 4)
 /* Few of many are held in order while the rest is compared with the last of them, 64 at a time. */
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words,
                        int64_t k)
 {
-    int64_t first = k <= 64 && k < n / 4 ? k : n;
+    int64_t first = SCANNED(k, n) ? k : n;
     for (int64_t i = 0; i < first; i++)
         words[i] = WORD_OF(x[i * inner], i);
-    WORD *sorted = PART(words)(words, words + first, first);
-    for (int64_t i = first; k > 0 && i < n;) {
+    WORD *sorted = PART(words)(words, words + first, first, k);
+    for (int64_t i = first; i < n;) {
         int64_t end = i + 64 < n ? i + 64 : n;
         KEY limit = (KEY)(sorted[k - 1] >> DOWN);
         int closer = 0;
@@ -40,8 +72,15 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
     for (int64_t i = 0; i < k; i++)
         out[i * inner] = FOUND(sorted[i]);
 }
+#endif
 
+#define SIGNS 0
+#define COLUMNS 0
+#define ONLY(value) 0
+#define PARTIAL 1
 #define LENGTH k
 #define K_DECLARED , int64_t k
 #define K_GIVEN , all->k
+#define K_OF_ALL , k
 #include "sort_lines.h"
+#include "sort_end.h"

@@ -1,0 +1,190 @@
+/* Lines side by side as rows of words. A program says an element's number (ROW_NUMBER), what a
+   number stands for (ROW_FOUND), and whether zeros have signs that are put back (SIGNS). Elements
+   that do not adjoin go through memory that has TOGETHER of each place. */
+#include "sort_network.h"
+#define FEWEST_TURNED 8 /* of lines and of elements, for blocks that registers turn */
+
+/* Lines that begin `from` elements after x and `to` after out, whose elements are `inner` apart. */
+struct PART(some) {
+    const TYPE *x;
+    RESULT *out;
+    int64_t from[TOGETHER], to[TOGETHER];
+    int64_t some, n, inner, k;
+};
+
+GEON_INLINE int PART(adjoin)(const struct PART(some) *all)
+{
+    return all->from[all->some - 1] - all->from[0] == all->some - 1;
+}
+
+/* Elements `start` up to `end` of each line. */
+static void PART(gather)(const struct PART(some) *all, int64_t start, int64_t end, TYPE *held)
+{
+    const TYPE *x = all->x + start * all->inner;
+    int64_t n = end - start;
+    if (all->some < TOGETHER)
+        __builtin_memset(held, 0, (size_t)(n * TOGETHER) * sizeof(TYPE));
+    if (all->inner == 1 && n >= FEWEST_TURNED) {
+        PART(turn)(x + all->from[0], all->n, held, TOGETHER, all->some, n);
+    } else if (PART(adjoin)(all)) {
+        for (int64_t i = 0; i < n; i++)
+            __builtin_memcpy(held + i * TOGETHER, x + all->from[0] + i * all->inner,
+                             (size_t)all->some * sizeof(TYPE));
+    } else if (n < FEWEST_TURNED) {
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t lane = 0; lane < all->some; lane++)
+                held[i * TOGETHER + lane] = x[all->from[lane] + i * all->inner];
+    } else {
+        for (int64_t lane = 0; lane < all->some; lane++)
+            for (int64_t i = 0; i < n; i++)
+                held[i * TOGETHER + lane] = x[all->from[lane] + i * all->inner];
+    }
+}
+
+/* The first k elements of each line. */
+static void PART(spread)(const struct PART(some) *all, const RESULT *held)
+{
+    if (all->inner == 1 && all->k >= FEWEST_TURNED) {
+        PART(turn_back)(held, TOGETHER, all->out + all->to[0], all->k, all->k, all->some);
+    } else if (PART(adjoin)(all)) {
+        for (int64_t i = 0; i < all->k; i++)
+            __builtin_memcpy(all->out + all->to[0] + i * all->inner, held + i * TOGETHER,
+                             (size_t)all->some * sizeof(RESULT));
+    } else if (all->k < FEWEST_TURNED) {
+        for (int64_t i = 0; i < all->k; i++)
+            for (int64_t lane = 0; lane < all->some; lane++)
+                all->out[all->to[lane] + i * all->inner] = held[i * TOGETHER + lane];
+    } else {
+        for (int64_t lane = 0; lane < all->some; lane++)
+            for (int64_t i = 0; i < all->k; i++)
+                all->out[all->to[lane] + i * all->inner] = held[i * TOGETHER + lane];
+    }
+}
+
+/* The row of elements that adjoin, which have place i of their lines. */
+GEON_INLINE void PART(row_of)(const TYPE *x, int64_t i, PART(row) *row)
+{
+    NUMBER *key = (NUMBER *)&row->key;
+    (void)i;
+    for (int64_t lane = 0; lane < TOGETHER; lane++)
+        key[lane] = ROW_NUMBER(x[lane], i);
+#if PAIRED
+    row->at = (uint64_t)i - (PART(vector)){0};
+#endif
+}
+
+GEON_INLINE void PART(found_of)(const PART(row) *row, RESULT *out)
+{
+#if PAIRED
+    const NUMBER *word = (const NUMBER *)&row->at;
+#else
+    const NUMBER *word = (const NUMBER *)&row->key;
+#endif
+    for (int64_t lane = 0; lane < TOGETHER; lane++)
+        out[lane] = ROW_FOUND(word[lane]);
+}
+
+#if SIGNS
+/* Zeros of both signs have one key: their signs, in the order they had. */
+struct PART(signs) {
+    int64_t zeros[TOGETHER];
+    unsigned char negative[TOGETHER][MOST_ROWS];
+};
+
+/* Whether there is a zero with a sign in a line; then the signs of all zeros of all. */
+static int PART(signs_of)(const TYPE *x, int64_t step, int64_t n, struct PART(signs) *signs)
+{
+    NUMBER special[TOGETHER] = {0}, any = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t lane = 0; lane < TOGETHER; lane++)
+            special[lane] |= BITS_OF(x[i * step + lane]) == PART(top);
+    for (int64_t lane = 0; lane < TOGETHER; lane++)
+        any |= special[lane];
+    for (int64_t lane = 0; any && lane < TOGETHER; lane++) {
+        int64_t zeros = 0;
+        for (int64_t i = 0; i < n; i++) {
+            signs->negative[lane][zeros] = BITS_OF(x[i * step + lane]) == PART(top);
+            zeros += KEY_OF(x[i * step + lane]) == PART(top);
+        }
+        signs->zeros[lane] = zeros;
+    }
+    return any != 0;
+}
+
+static void PART(put_signs)(const struct PART(some) *all, const PART(row) *rows,
+                            const struct PART(signs) *signs)
+{
+    for (int64_t lane = 0; lane < all->some; lane++) {
+        RESULT *out = all->out + all->to[lane];
+        int64_t before = 0;
+        for (int64_t i = 0; signs->zeros[lane] && i < all->n; i++)
+            before += rows[i].key[lane] < PART(top);
+        for (int64_t i = 0; i < signs->zeros[lane]; i++)
+            out[(before + i) * all->inner] = OF_BITS(signs->negative[lane][i] ? PART(top) : 0);
+    }
+}
+#endif
+
+/* Sorts up to TOGETHER lines of up to MOST_ROWS elements. */
+static void PART(together)(const struct PART(some) *all)
+{
+    PART(row) rows[MOST_ROWS];
+    char held[MOST_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
+    int64_t step = all->inner, n = all->n, count = n <= 4 ? 4 : (n + 7) / 8 * 8;
+    int is_there = all->some == TOGETHER && PART(adjoin)(all) && (step > 1 || n == 1);
+    const TYPE *x = all->x + all->from[0];
+    if (!is_there) {
+        PART(gather)(all, 0, n, (TYPE *)held);
+        x = (const TYPE *)held;
+        step = TOGETHER;
+    }
+    for (int64_t i = 0; i < n; i++)
+        PART(row_of)(x + i * step, i, rows + i);
+    __builtin_memset(rows + n, 255, (size_t)(count - n) * sizeof *rows);
+#if SIGNS
+    struct PART(signs) signs;
+    int is_signed = PART(signs_of)(x, step, n, &signs);
+#endif
+    PART(network)(rows, count);
+    RESULT *out = is_there ? all->out + all->to[0] : (RESULT *)held;
+    for (int64_t i = 0; i < all->k; i++)
+        PART(found_of)(rows + i, out + i * step);
+    if (!is_there)
+        PART(spread)(all, out);
+#if SIGNS
+    if (is_signed)
+        PART(put_signs)(all, rows, &signs);
+#endif
+}
+
+#if PARTIAL
+#define MOST_KEPT 8
+/* The least k words of lines of any length: those found so far are held in order. */
+static void PART(kept)(const struct PART(some) *all)
+{
+    PART(row) rows[MOST_KEPT];
+    char held[MOST_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
+    int is_there = all->some == TOGETHER && PART(adjoin)(all) && all->inner > 1;
+    __builtin_memset(rows, 255, sizeof rows);
+    for (int64_t start = 0; start < all->n; start += MOST_ROWS) {
+        int64_t end = start + MOST_ROWS < all->n ? start + MOST_ROWS : all->n;
+        const TYPE *x = all->x + all->from[0] + start * all->inner;
+        if (!is_there) {
+            PART(gather)(all, start, end, (TYPE *)held);
+            x = (const TYPE *)held;
+        }
+        int64_t step = is_there ? all->inner : TOGETHER;
+        for (int64_t i = start; i < end; i++) {
+            PART(row) row;
+            PART(row_of)(x + (i - start) * step, i, &row);
+            for (int64_t place = 0; place < all->k; place++)
+                PART(exchange)(rows + place, &row);
+        }
+    }
+    RESULT *out = is_there ? all->out + all->to[0] : (RESULT *)held;
+    for (int64_t i = 0; i < all->k; i++)
+        PART(found_of)(rows + i, out + i * (is_there ? all->inner : TOGETHER));
+    if (!is_there)
+        PART(spread)(all, out);
+}
+#endif

@@ -26,7 +26,7 @@ from geon.transformers.kernels.blocked import Blocked
 from geon.transformers.kernels.costs import Cost, cost_of
 from geon.transformers.kernels.machine import Ceilings, Machine
 from geon.transformers.kernels.reach import LINE
-from geon.transformers.kernels.scalar import NODES, Clamped, Load, walk
+from geon.transformers.kernels.scalar import NODES, Load, inside, walk
 from geon.transformers.kernels.types import Call, Nest
 from geon.transformers.lowering.predictions import operand_places
 from geon.transformers.lowering.schedule import Schedule
@@ -198,9 +198,10 @@ def _nest_lines(nest: Nest, lengths: Mapping[str, int], limits: Ceilings) -> flo
 
 
 def _is_position(atom: Any) -> bool:
-    if isinstance(atom, Clamped):
-        return any(_is_position(each) for each in atom.of.terms)
-    return isinstance(atom, NODES)
+    """Whether an atom is a computed position, or a part of the division of one."""
+    if isinstance(atom, NODES):
+        return True
+    return any(_is_position(each) for index in inside(atom) for each in index.terms)
 
 
 def _lines(

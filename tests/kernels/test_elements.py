@@ -17,6 +17,7 @@ from geon.transformers.kernels.scalar import (
     parts,
     walk,
 )
+from geon.transformers.kernels.staged import staged
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer
@@ -66,12 +67,13 @@ def test_equal_code_is_one_node_and_zeros_of_two_signs_are_two():
 
 
 def test_a_view_is_the_offset_of_a_load():
-    x = geon.placeholder([N, A, B])
-    part = geon.reorder(x[{A: slice(2, None, -1), B: slice(1, 4, 2)}], [B.with_length(2), N, A])
-    (load,) = loads(nest(part + 1, x))
+    long = geon.Axis("L", 64)
+    x = geon.placeholder([N, long, B])
+    part = x[{long: slice(63, None, -1), B: slice(1, 4, 2)}]
+    (load,) = loads(nest(geon.reorder(part, [B.with_length(2), N, long]) + 1, x))
     assert all(isinstance(atom, str) for atom in load.offset.terms)
-    assert sorted(step for step in load.offset.terms.values()) == [-4, 2, 12]
-    assert load.offset.constant == 2 * 4 + 1
+    assert sorted(step for step in load.offset.terms.values()) == [-4, 2, 256]
+    assert load.offset.constant == 63 * 4 + 1
 
 
 def test_an_index_that_guards_limit_is_0_where_they_do_not_hold():
@@ -94,11 +96,21 @@ def test_what_is_empty_is_never_read(first):
 
 
 def test_neighbouring_axes_are_one_loop_where_every_offset_walks_them_as_one():
-    x, bias = geon.placeholder([N, A, B]), geon.placeholder([B])
-    assert [loop.axes for loop in nest(x + 1, x).passes[0].loops] == [("N", "A", "B")]
+    long = geon.Axis("L", 64)
+    x, bias = geon.placeholder([N, A, long]), geon.placeholder([long])
+    assert [loop.axes for loop in nest(x + 1, x).passes[0].loops] == [("N", "A", "L")]
     work = nest(x + bias, x, bias)
     loops = [*work.rows, *(loop for each in work.passes for loop in each.loops)]
-    assert [loop.axes for loop in loops] == [("N", "A"), ("B",)]
+    assert [loop.axes for loop in loops] == [("N", "A"), ("L",)]
+
+
+def test_short_axes_are_one_loop_with_those_around_them_whose_loads_divide():
+    x, bias = geon.placeholder([N, A, B]), geon.placeholder([B])
+    work = nest(x + bias, x, bias)
+    assert work.rows == () and [loop.axes for loop in work.passes[0].loops] == [("N", "A", "B")]
+    (repeated,) = staged(work.passes[0])
+    assert repeated.digits == ((f"{work.passes[0].loops[0].name}_digit1", 4),)
+    assert work.operands[repeated.load.operand] is bias
 
 
 def test_rows_that_adjoin_are_taken_side_by_side_but_where_each_needs_a_division():

@@ -88,7 +88,9 @@ CONSTANTS = (
     _native("nest_divided", "PARTS", "size", "lane", "row", many=2000),
     _native("nest_rows", "FEW_ROWS", "lane", "beside"),
     _native("nest_rows", "LONG_ROW", "row", "size"),
+    _native("nest_rows", "MANY_ROWS", "lane", "few_rows", many=2),
     _native("nest_tasks", "ON_STACK", "row"),
+    _native("stages", "TURNS", "backwards", "size", many=10),
     _native("past", "LEAST", "size", "row", each=(4, 8), many=0),
     _native("past", "STAGE", "size", "row", "flat", each=(1, 2, 4, 8), many=20),
     _native("past", "SHORT", "size", "row", "across", many=30),
@@ -110,6 +112,10 @@ CONSTANTS = (
     _shared("kernels/nests", "SHORT", "short_row"),
     _shared("kernels/nests", "BESIDE", "short_rows", many=20),
     _shared("kernels/nests", "BUFFERED", "row"),
+    _shared("kernels/nests", "VECTORS", "read_ahead", each=(1, 4, 8), many=2),
+    _shared("kernels/nests", "COPIED", "read_ahead", "turned_short", many=2),
+    _shared("kernels/staged", "PERIOD", "read_ahead", many=2),
+    _shared("kernels/staged", "MOST", "loads", many=2),
     _shared("kernels/nest_space", "NEAR", "turned_short", many=2),
     _shared("kernels/nest_space", "FEW", "turned_short", many=9),
     # Joins: what is taken apart.
@@ -120,6 +126,7 @@ CONSTANTS = (
     _shared("kernels/pieces", "MOST", "parts_joined", many=2),
     _shared("kernels/pieces", "TEXT", "parts_joined", each=(4, 8), many=0),
     _native("passes", "SHORT_ROW", "positions", each=(1 / 4, 1 / 8, 1 / 16), many=40),
+    _native("passes", "LONG_ROW", "positions", each=(1 / 4, 1 / 8, 1 / 16), many=3),
     # Fusion: how many ops, and how long rows.
     _shared("lowering/fusion/fits", "BODY", "chain", many=2),
     _shared("lowering/fusion/fits", "EPILOGUE", "stored", many=2),

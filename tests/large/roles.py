@@ -185,6 +185,45 @@ def turned_short(b, length):
     b.add(geon.broadcast(y + 1, b.shuffled([*axes, b.new_axis(b.choice([2, 3]))])))
 
 
+def read_ahead(b, length):
+    """What is turned, repeated or a part in memory, its innermost axes of so many elements."""
+    inner = [b.axis(length)] if b.flag() else [b.axis(max(1, length // 2)), b.axis(2)]
+    axes = [b.axis(b.choice([1, 3, 40])), b.axis(b.choice([7, 130])), *inner]
+    numbers = ["float32", "float32", "float64", "float16", "bool", "int8"]
+    some = [axis for axis in axes if b.flag()] or axes[:1]
+    x, y = b.placeholder("float32", axes), _leaf(b, some, b.choice(numbers))
+    turned = b.placeholder(b.choice(numbers), [axes[1], axes[0], *axes[2:]])
+    made = x + geon.broadcast(geon.cast(y, "float32"), x.axes)
+    made = geon.maximum(made, geon.broadcast(geon.cast(turned, "float32"), x.axes))
+    b.add(geon.cast(geon.tanh(made), b.choice(["float32", "bool", "float64"])))
+    b.add(b.choice([geon.sum, geon.max, geon.argmin])(made))
+
+
+def backwards(b, length):
+    """What is read from its end on, and stored as something wider or narrower."""
+    axes = [b.axis(b.choice([1, 3])), b.axis(length)]
+    x = b.placeholder(b.choice(["float32", "float64", "float16", "bool", "int8"]), axes)
+    y = geon.cast(x, "float32")[:, ::-1] + geon.cast(x, "float32")
+    b.add(geon.cast(y, b.choice(["bool", "float64", "bfloat16", "int32"])))
+    b.add(geon.max(y, axes[1]))
+
+
+def loads(b, length):
+    """So many values read in an order that is not that of the result."""
+    axes = [b.axis(33), b.axis(20), b.axis(3)]
+    made = b.placeholder("float32", axes)
+    for _ in range(length):
+        turned = b.placeholder("float32", [axes[1], axes[0], axes[2]])
+        made = made + geon.broadcast(turned, made.axes)
+    b.add(geon.tanh(made))
+
+
+def few_rows(b, length):
+    """So many rows that are long, and parts of what is in memory."""
+    x = b.placeholder(b.choice(["float32", "int8"]), [b.axis(length), b.axis((1 << 16) + 70)])
+    b.add(_after(b, x[:, b.choice([1, 6]) :]))
+
+
 def flat(b, length):
     """So many elements of several axes, flattened or one loop."""
     other = _capped(b, [2, 3, 4, 7, 8], length // 4)
@@ -671,7 +710,8 @@ def together(b, length):
 ROLES = {
     function.__name__: function
     for function in (
-        size, row, lane, short_row, short_rows, across, turned_short, flat, together,
+        size, row, lane, short_row, short_rows, across, turned_short, read_ahead,
+        backwards, loads, few_rows, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
         one_run, columns_of_runs,
         deep_rows,

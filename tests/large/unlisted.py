@@ -156,6 +156,8 @@ PLACES = {
         "RECENT",
     ): "how far a search goes for what two kernels share",
     ("transformers/native/passes.py", "APART"): ALIGNED,
+    ("transformers/native/passes.py", "SIDE_BY_SIDE"): "how many vectors LONG_ROW is for",
+    ("transformers/native/stages.py", "UNROLLED"): "how a compiler writes a loop of known length",
     ("transformers/native/emit.py", "transposes", 32): BITS,
     ("transformers/kernels/pieces.py", "TIMES"): "how much text a kernel may be",
     (

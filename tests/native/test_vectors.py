@@ -63,6 +63,24 @@ def test_derivatives_of_choices_of_choices_are_vectors(last, tmp_path):
     assert not scalar
 
 
+@pytest.mark.parametrize("extreme", [geon.max, geon.min])
+def test_extremes_of_what_was_chosen_are_vectors(extreme, tmp_path):
+    """Both ask whether a value is NaN."""
+    x, y = geon.placeholder([N]), geon.placeholder([N])
+    for before in BEFORE.values():
+        transformer = geon.NativeTransformer(threads=1)
+        chosen = before(x, y)
+        text = transformer.computation([extreme(chosen), geon.square(chosen)], x, y).source
+        assert is_vector(text, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float64", "int8"])
+def test_what_is_read_backwards_and_stored_narrower_or_wider_is_vectors(dtype, tmp_path):
+    x = geon.placeholder([geon.Axis("N", (1 << 20) + 1)])
+    text = geon.NativeTransformer(threads=1).computation(geon.cast(x[::-1], dtype), x).source
+    assert is_vector(text, tmp_path)
+
+
 def is_vector(text, folder):
     """Whether gcc makes vectors, or a copy of memory, of each loop marked as one for them."""
     path = folder / "kernel.c"

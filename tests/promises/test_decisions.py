@@ -136,6 +136,22 @@ def test_at_most_256_mib_are_kept(monkeypatch):
     result_pool.clear()
 
 
+def test_what_came_back_longest_ago_goes_first(monkeypatch):
+    monkeypatch.setattr(result_pool, "KEPT_BYTES", 3 << 20)
+    result_pool.clear()
+    sizes = [1 << 20, 5 << 18, 3 << 19]
+    for size in sizes:
+        result_pool.pooled((size,), np.dtype("uint8"))
+        gc.collect()
+    assert [block.nbytes for block in result_pool._free] == sizes[1:]
+    assert result_pool._taken(sizes[0]) is None
+    assert [block.nbytes for block in result_pool._free] == sizes[1:]
+    assert result_pool._taken(sizes[2]) is not None
+    result_pool.pooled((1 + (3 << 20),), np.dtype("uint8"))  # more than all that is kept
+    assert [block.nbytes for block in result_pool._free] == sizes[1:2]
+    result_pool.clear()
+
+
 # State --------------------------------------------------------------------------------------------
 
 

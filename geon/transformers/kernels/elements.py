@@ -22,6 +22,7 @@ from ...op_graph.constants import array_constant, scalar_value
 from ...op_graph.dtypes import UINT64
 from ...op_graph.index_map import Guard, Index, Piece, Position
 from ...op_graph.op_graph import Leaf, Op, among
+from .bounds import Bounded
 from .digits import without_divisions
 from .scalar import (
     Apply,
@@ -148,6 +149,7 @@ class Elements:
     ) -> None:
         self.operands, self.decided = operands, decided
         self.ranges = {} if ranges is None else ranges
+        self.bounded = Bounded(self.ranges)
         self.code = Code()
         self.known: dict[Op, Callable[[Index], Scalar | None]] = {}
         self.readable: set[Op] = set()
@@ -156,6 +158,7 @@ class Elements:
     def forget(self) -> None:
         """Begin a pass: what an earlier one computed is gone."""
         self.found = {}
+        self.bounded.forget()
 
     def value(self, op: Op, index: Index) -> Scalar:
         """The element of ``op`` at ``index`` (axis name to affine index)."""
@@ -229,7 +232,8 @@ class Elements:
         if op.primitive.index_map is not None:
             return self.chosen(op, index, op.primitive.index_map(op, index))
         args = tuple([self.value(arg, index) for arg in op.args])
-        return self.code(Apply, op.primitive, args, op.attrs, op.dtype)
+        plain = self.bounded.plainer(op.primitive, args, op.dtype)
+        return plain or self.code(Apply, op.primitive, args, op.attrs, op.dtype)
 
     def drawn(self, op: Op, index: Index) -> RandomBits:
         """The bits of a draw, whose seed and number are an operand: equal draws are one text."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from ...op_graph.affine import Size
+from ...op_graph.affine import Affine, Size
+from ...op_graph.lengths import product
 from .digits import digits_of
 from .regions import Interval
+from .scalar import NODES
+from .staged import PERIOD
 from .uses import Uses
 
 Groups = list[tuple[str, ...]]  # axes, those of one loop together
 NEAR = 16  # elements from one index to the next that still share a line of cache
 FEW = 8  # indices that are too few to be taken side by side
+
+
+def computed(uses: Uses) -> bool:
+    """Whether a position in memory is computed."""
+    return any(isinstance(atom, NODES) for each in uses.offsets for atom in each.terms)
 
 
 class Space:
@@ -85,9 +93,32 @@ class Space:
         return groups
 
     def mergeable(self, outer: str, inner: str, uses: Uses) -> bool:
-        """Whether every offset walks two neighbouring axes as one."""
+        """Whether every offset, and every number that is an index, walks two neighbouring axes as
+        one.
+        """
+        return self.adjoin(outer, inner, uses, (*uses.offsets, *uses.numbers))
+
+    def adjoin(self, outer: str, inner: str, uses: Uses, indices: Iterable[Affine]) -> bool:
+        """Whether these indices walk two neighbouring axes as one, their values unused."""
         first, second = self.name((outer,)), self.name((inner,))
         if first in uses.values or second in uses.values:
             return False
         extent = self.extents[inner]
-        return all(each.step(first) == each.step(second) * extent for each in uses.offsets)
+        return all(each.step(first) == each.step(second) * extent for each in indices)
+
+    def lengthened(self, groups: Groups, uses: Uses, enough: int) -> Groups:
+        """Groups of which the last, where its loop has not ``enough`` turns, is one with those
+        around it, whose loads are then read ahead.
+        """
+        *outer, last = groups
+        length = product(self.extents[n] for n in last)
+        empty = any(self.extents[n] == 0 for group in groups for n in group)
+        if empty or not isinstance(length, int) or not 1 < length < enough:
+            return groups  # of nothing, no element can be read ahead
+        places = (*uses.places, *uses.numbers)
+        while outer and isinstance(length, int) and length <= PERIOD:
+            if computed(uses) or not self.adjoin(outer[-1][-1], last[0], uses, places):
+                break
+            last = (*outer.pop(), *last)
+            length = product(self.extents[n] for n in last)
+        return [*outer, last]

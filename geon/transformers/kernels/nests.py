@@ -29,11 +29,13 @@ from .nest_space import Groups, Space
 from .regions import Facts, Region
 from .scalar import IndexNumber, Kept, Reduced, Scalar
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
-from .uses import Uses, depends_on, divides_rows
+from .uses import Uses, computes, depends_on, divides_rows
 
 SHORT = 15  # elements of a row up to which rows are taken side by side,
 BESIDE = 64  # where so many adjoin
 BUFFERED = 1 << 16  # elements of one row of a costly value that are kept between passes
+VECTORS = 128  # bytes of a loop's stores below which it is mostly what no vector holds
+COPIED = 5  # elements of a row that are copied in less time than they are read ahead
 
 
 def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) -> Nest:
@@ -156,10 +158,11 @@ class NestMaker:
         order = self.walked()
         if not order:
             return self.by_element()
-        uses = Uses.of(self.by_element())
-        if self.take_apart(uses):
+        nest = self.by_element()
+        if self.take_apart(Uses.of(nest)):
             order = self.walked()
-            uses = Uses.of(self.by_element())
+            nest = self.by_element()
+        uses = Uses.of(nest)
         groups = self.space.merged(order, uses)
         if len(groups) == 1:
             self.go_over(order)
@@ -173,15 +176,31 @@ class NestMaker:
             inside = [n for n in rows if n in nearer]
             loops: Groups = [(n,) for n in (*around, *inside)]
             return replace(self.build(loops, across, {inner: [inner]}), inside=len(inside))
-        self.go_over(inner)
-        return self.build(groups[:-1], None, {inner: [inner]})
+        groups = self.space.lengthened(groups, uses, self.enough(nest))
+        self.go_over(groups[-1])
+        return self.build(groups[:-1], None, {groups[-1]: [groups[-1]]})
+
+    def enough(self, nest: Nest) -> int:
+        """Turns of an innermost loop from which on it is long enough.
+
+        These are two vectors of the narrowest elements, or where elements are only copied so many
+        as would take longer to read ahead. Where the loop is cut it stays by itself.
+        """
+        if self.region.cuts:
+            return 0
+        if not computes(nest):
+            return COPIED
+        return VECTORS // min(op.dtype.itemsize for op in self.results)
 
     def merged_inner(self, nest: Nest) -> dict[tuple[str, ...], Groups]:
         """For each set of inner loops those that can be walked as one."""
         found = {}
         uses = Uses.of(nest)
-        for inner in {item.inner: None for item in self.items}:
+        enough = self.enough(nest)
+        for inner in {item.inner: None for item in self.items if item.inner}:
             groups = self.space.merged(inner, uses)
+            if nest.across is None:
+                groups = self.space.lengthened(groups, uses, enough)
             if len(groups) < len(inner):
                 found[inner] = groups
         return found
@@ -224,7 +243,9 @@ class NestMaker:
         for axis, part in zip(axes, parts, strict=True):
             self.index[axis] = self.operands.at(axis, part + self.space.low.get(axis, 0))
             self.ranges.update(dict.fromkeys(part.terms, self.space.extents[axis]))
-        return Loop(name, axes, product(self.space.extents[n] for n in axes))
+        extent = product(self.space.extents[n] for n in axes)
+        self.ranges[name] = extent
+        return Loop(name, axes, extent)
 
     def make_level(
         self,

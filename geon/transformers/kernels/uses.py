@@ -6,15 +6,19 @@ from collections.abc import Sequence
 
 from ...op_graph.affine import Affine, Quotient, Remainder, variable
 from .depths import ROW, Depths
-from .scalar import Load, RandomBits, Scalar, Wrapped, indices, inside, walk
+from .scalar import IndexNumber, Load, Number, RandomBits, Scalar, Wrapped, indices, inside, walk
 from .types import Loop, Nest, Store
 
 
 class Uses:
-    """How a nest uses its loops' variables: in offsets of memory, or for their own ``values``."""
+    """How a nest uses its loops' variables: in offsets of memory, in ``numbers`` that are indices,
+    or for their own ``values``. ``places`` are the offsets that are stored at, and those of draws.
+    """
 
     def __init__(self) -> None:
         self.offsets: list[Affine] = []
+        self.places: list[Affine] = []
+        self.numbers: list[Affine] = []
         self.values: set[object] = set()
 
     @classmethod
@@ -28,18 +32,28 @@ class Uses:
                 if reduction.position is not None:
                     found.add(reduction.position)
             for store in each.stores:
-                found.add(store.value)
-                found.address(store.offset)
+                found.store(store)
         for step in (*nest.steps, *nest.ending):
             if isinstance(step, Store):
-                found.add(step.value)
-                found.address(step.offset)
+                found.store(step)
         return found
+
+    def store(self, store: Store) -> None:
+        """Note the uses in a store."""
+        self.add(store.value)
+        self.address(store.offset)
+        self.places.append(store.offset)
 
     @property
     def indices(self) -> list[Affine]:
         """All that is used, as indices."""
-        return [*self.offsets, *map(variable, self.values)]
+        return [*self.offsets, *self.numbers, *map(variable, self.values)]
+
+    @property
+    def atoms(self) -> set[object]:
+        """The atoms of all that is used."""
+        indices = (*self.offsets, *self.numbers)
+        return self.values.union(*[index.terms for index in indices])
 
     def add(self, value: Scalar) -> None:
         """Note the uses in scalar code."""
@@ -47,15 +61,23 @@ class Uses:
             for index in indices(node):
                 if isinstance(node, (Load, RandomBits)):
                     self.address(index)
+                    self.places += [index] if isinstance(node, RandomBits) else []
+                elif isinstance(node, IndexNumber):
+                    self.numbers.append(index)
+                    self.divisions(index)
                 else:
                     self.direct(index)
 
     def address(self, offset: Affine) -> None:
-        """Note an offset: what it divides is used for its value."""
+        """Note an offset."""
         self.offsets.append(offset)
-        for atom in offset.terms:
-            for index in inside(atom):
-                self.direct(index)
+        self.divisions(offset)
+
+    def divisions(self, index: Affine) -> None:
+        """Note what an index divides, which is used for its value."""
+        for atom in index.terms:
+            for each in inside(atom):
+                self.direct(each)
 
     def direct(self, index: Affine) -> None:
         """Note an index that is used for its value."""
@@ -88,16 +110,20 @@ def depends_on(value: Scalar, names: set[str]) -> bool:
     """Whether a value changes with one of these variables."""
     uses = Uses()
     uses.add(value)
-    atoms = uses.values.union(*[offset.terms for offset in uses.offsets])
-    return not names.isdisjoint({atom for atom in atoms if isinstance(atom, str)})
+    return not names.isdisjoint({atom for atom in uses.atoms if isinstance(atom, str)})
+
+
+def computes(nest: Nest) -> bool:
+    """Whether more is done with elements than to store them."""
+    stores = [store for step in nest.passes for store in step.stores]
+    copied = all(isinstance(store.value, (Load, Number)) for store in stores)
+    return not copied or any(step.reductions for step in nest.passes)
 
 
 def divides_rows(nest: Nest) -> bool:
     """Whether a row needs a division, or a position, of its own."""
     depths = Depths.of(nest)
-    uses = Uses.of(nest)
-    atoms = uses.values.union(*[offset.terms for offset in uses.offsets])
     return any(
         isinstance(atom, (Quotient, Remainder, Wrapped)) and depths.atom(atom) == ROW
-        for atom in atoms
+        for atom in Uses.of(nest).atoms
     )

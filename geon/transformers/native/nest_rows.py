@@ -17,6 +17,8 @@ from .whole import whole
 
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
 LONG_ROW = 1 << 16
+MANY_ROWS = 16  # rows, or blocks of these, that are enough for all threads
+STRETCH = ("first_turn", "last_turn")  # the bounds of a part of a row
 
 
 class NestByRows(DividedNest):
@@ -26,12 +28,17 @@ class NestByRows(DividedNest):
         """Tasks of neighbouring rows."""
         nest, task = self.nest, f"{self.name}_rows"
         past = self.passes.past = Past(self.passing, self.names)
-        row = self.passes.statements(nest.row.lines)
+        cut = self.cut()
+        bounds = None if cut is None else STRETCH
+        row = self.passes.statements(nest.row.lines, bounds)
         top = self.top()
         inner = self.row_work()
         counts = [f"({self.passes.extent(loop)})" for loop in nest.rows]
         if nest.lanes is not None:
             counts.append(f"(({self.passes.extent(nest.lanes)} + block - 1) / block)")
+        if cut is not None:
+            counts.append(f"(({self.passes.extent(cut)} + stretch - 1) / stretch)")
+            inner = f"({inner} / {counts[-1]})"
         body = [
             "const int64_t begin = task * grain;",
             "const int64_t end = begin + grain < rows ? begin + grain : rows;",
@@ -46,6 +53,7 @@ class NestByRows(DividedNest):
         extra = [Parameter(name, "int64_t", None, False) for name in self.divisors()]
         main = [
             *self.block_size(),
+            *([] if cut is None else [f"const int64_t stretch = {self.stretch(cut)};"]),
             f"const int64_t rows = {' * '.join(counts)};",
             f"const int64_t work = {inner};",
             "const int64_t grain = geon_grain(rows, work);",
@@ -96,7 +104,32 @@ class NestByRows(DividedNest):
 
     def divisors(self) -> list[str]:
         """What a task needs to know of how the rows are divided."""
-        return ["grain", "rows"] + (["block"] if self.nest.lanes is not None else [])
+        blocks = ["block"] if self.nest.lanes is not None else []
+        return ["grain", "rows", *blocks, *(["stretch"] if self.cut() is not None else [])]
+
+    def cut(self) -> Loop | None:
+        """The loop of a pass that is divided too, where rows are too few for all threads.
+
+        A pass that does nothing but store may be divided anywhere.
+        """
+        nest, lines = self.nest, self.nest.row.lines
+        loops = [*nest.rows, *([] if nest.lanes is None else [nest.lanes])]
+        extents = [loop.extent for loop in loops if isinstance(loop.extent, int)]
+        if len(lines) != 1 or len(extents) < len(loops):
+            return None
+        blocks = 1 if nest.lanes is None else -(-extents.pop() // TILE)
+        (made,) = lines
+        if not isinstance(made, PrintedPass) or len(made.loops) != 1 or nest.arrays:
+            return None
+        if math.prod(extents) * blocks > MANY_ROWS or made.sums or made.states:
+            return None
+        extent = made.loops[0].extent
+        long = not isinstance(extent, int) or extent >= LONG_ROW
+        return made.loops[0] if long else None
+
+    def stretch(self, cut: Loop) -> str:
+        """The turns of a loop that is divided which one row's part takes, whole tiles."""
+        return f"({self.passes.extent(cut)} / {MANY_ROWS * TILE} + 1) * {TILE}"
 
     def block_size(self) -> list[str]:
         """How many rows are taken side by side: enough that memory is read in long stretches.
@@ -135,7 +168,20 @@ class NestByRows(DividedNest):
         """The row's number as one index for each row loop, and the block of lanes."""
         nest = self.nest
         outside = len(nest.rows) - (nest.inside if nest.lanes is not None else 0)
-        lines, rest = self.indices(nest.rows[outside:], "row", outside == 0 and nest.lanes is None)
+        number, lines = "row", []
+        cut = self.cut()
+        if cut is not None:
+            size = self.passes.extent(cut)
+            lines = [
+                f"const int64_t stretches = (({size}) + stretch - 1) / stretch;",
+                "const int64_t first_turn = row % stretches * stretch;",
+                f"const int64_t last_turn = first_turn + stretch < {size} ? first_turn + stretch "
+                f": {size};",
+                "const int64_t whole_row = row / stretches;",
+            ]
+            number = "whole_row"
+        found, rest = self.indices(nest.rows[outside:], number, outside == 0 and nest.lanes is None)
+        lines += found
         if nest.lanes is not None:
             size = self.passes.extent(nest.lanes)
             blocks = f"(({size} + block - 1) / block)"

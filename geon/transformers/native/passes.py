@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
@@ -17,20 +18,23 @@ from .draws import with_words
 from .loops import SIMD, for_loop, indented
 from .naming import KernelNames
 from .past import Past
+from .stages import with_stages
 from .strips import strip_loop
 from .whole import whole
 
-SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save
+SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
+LONG_ROW = 256  # and from which on the states of
+SIDE_BY_SIDE = 4  # vectors are: each step of a state waits for the one before
 TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
 APART = 8  # elements between the rows of a tile
 
 
-def tiles(start: str, size: str, body: list[str]) -> list[str]:
+def tiles(start: str, low: str, high: str, body: list[str]) -> list[str]:
     """A loop over the tiles of one side."""
     end = "tile_end" if start == "tile" else "lane_end"
-    stop = f"{start} + {TILE} < {size} ? {start} + {TILE} : {size}"
-    head = f"for (int64_t {start} = 0; {start} < {size}; {start} += {TILE}) {{"
+    stop = f"{start} + {TILE} < {high} ? {start} + {TILE} : {high}"
+    head = f"for (int64_t {start} = {low}; {start} < {high}; {start} += {TILE}) {{"
     return [head, *indented([f"const int64_t {end} = {stop};", *body]), "}"]
 
 
@@ -74,11 +78,11 @@ class Passes:
         """The number of turns of a loop, as C."""
         return self.names.length(loop.extent)
 
-    def statements(self, lines: list[object]) -> list[str]:
-        """The statements of a block, its passes as loops."""
+    def statements(self, lines: list[object], bounds: tuple[str, str] | None = None) -> list[str]:
+        """The statements of a block, its passes as loops, which ``bounds`` may cut."""
         found: list[str] = []
         for line in lines:
-            found += self.text(line, None) if isinstance(line, PrintedPass) else [str(line)]
+            found += self.text(line, bounds) if isinstance(line, PrintedPass) else [str(line)]
         return found
 
     def text(
@@ -97,7 +101,7 @@ class Passes:
         if made.states:
             return self.stateful(made, bounds, partial)
         if made.crosses:
-            return self.tiled(made)
+            return self.tiled(made, bounds)
         if self.beside(made) != "1":
             return self.one_run(made, bounds, partial)
         work = self.accumulation(made)
@@ -105,7 +109,7 @@ class Passes:
         body += work.steps()
         pragma = f"#pragma omp simd{work.clause()}"
         if flat and bounds is not None and made.strip is not None:
-            return self.by_strips(made, bounds, True, pragma, body)
+            return self.by_strips(made, bounds, made.loops[0].extent, True, pragma, body)
         if flat and bounds is not None:
             return self.flat(made, bounds, body)
         if lanes:
@@ -118,7 +122,8 @@ class Passes:
             ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
             if not lanes and k == len(made.loops) - 1 and made.strip is not None:
                 filled = (work.known_turns(cut, around) or 1) % STRIP == 0
-                run = self.by_strips(made, ends, filled, pragma, body)
+                most = work.turns() if cut else turns.extent
+                run = self.by_strips(made, ends, most, filled, pragma, body)
             elif not lanes and k == len(made.loops) - 1:
                 most = work.turns() if cut else turns.extent
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
@@ -152,12 +157,36 @@ class Passes:
             inner, ends = self.inner(made), (low, high)
             return self.past.loop(chosen, inner, ends, plain, divided=divided, apart=lanes)
 
-        return with_words(made.windows, variable, bounds, extent, run)
+        return self.ahead(made, variable, bounds, extent, run)
+
+    def ahead(
+        self,
+        made: PrintedPass,
+        variable: str,
+        bounds: tuple[str, str],
+        extent: Size,
+        loop: Callable[[str, str], list[str]],
+    ) -> list[str]:
+        """The innermost ``loop`` of a pass, of ``extent`` turns or fewer, with what is made and
+        read ahead of it.
+        """
+        words = functools.partial(with_words, made.windows, variable, extent=extent, loop=loop)
+        return with_stages(
+            made.stages, variable, bounds, extent, lambda low, high: words(bounds=(low, high))
+        )
 
     def by_strips(
-        self, made: PrintedPass, bounds: tuple[str, str], filled: bool, pragma: str, body: list[str]
+        self,
+        made: PrintedPass,
+        bounds: tuple[str, str],
+        extent: Size,
+        filled: bool,
+        pragma: str,
+        body: list[str],
     ) -> list[str]:
-        """The innermost loop of a pass in strips, which are all ``filled`` or not."""
+        """The innermost loop of a pass, of ``extent`` turns or fewer, in strips, which are all
+        ``filled`` or not.
+        """
         assert made.strip is not None
         (*_, inner), chosen = made.loops, self.chosen(made)
         lines = self.past.statements(chosen, made.strip.lines)
@@ -167,7 +196,11 @@ class Passes:
             rest = [pragma, *for_loop(inner.name, strip_start(inner.name), high, body)]
             return strip_loop(made, lines, low, high, filled, rest)
 
-        return self.past.loop(chosen, inner, bounds, run, divided=bounds == DIVIDED, whole=filled)
+        def part(low: str, high: str) -> list[str]:
+            divided = bounds == DIVIDED
+            return self.past.loop(chosen, inner, (low, high), run, divided=divided, whole=filled)
+
+        return with_stages(made.stages, inner.name, bounds, extent, part)
 
     def flat(self, made: PrintedPass, bounds: tuple[str, str], body: list[str]) -> list[str]:
         """A part of one loop, which fills vectors."""
@@ -179,7 +212,11 @@ class Passes:
             turns = for_loop("turn", "0", "turns", [index, *body])
             return [f"const int64_t turns = {count};", SIMD, *turns]
 
-        return self.past.loop(self.chosen(made), loop, bounds, run, divided=True, whole=True)
+        def part(low: str, high: str) -> list[str]:
+            ends = (low, high)
+            return self.past.loop(self.chosen(made), loop, ends, run, divided=True, whole=True)
+
+        return with_stages(made.stages, loop.name, bounds, loop.extent, part)
 
     def inner(self, made: PrintedPass) -> Loop:
         """The innermost loop of a pass, which has one."""
@@ -224,10 +261,8 @@ class Passes:
         elif count != "1" and loops:
             inner = loops.pop()
             low, high = bounds if bounds and not loops else ("0", self.extent(inner))
-            body = with_words(
-                made.windows, inner.name, (low, high), inner.extent,
-                functools.partial(self.by_lanes, inner, count=count, body=body),
-            )  # fmt: skip
+            turn = functools.partial(self.by_lanes, inner, count=count, body=body)
+            body = self.ahead(made, inner.name, (low, high), inner.extent, turn)
         else:
             lines.append("const int64_t lane = 0;")
         for k in range(len(loops) - 1, -1, -1):
@@ -235,10 +270,8 @@ class Passes:
             if lanes or count != "1" or k < len(loops) - 1:
                 body = for_loop(loops[k].name, low, high, body)
             else:
-                body = with_words(
-                    made.windows, loops[k].name, (low, high), loops[k].extent,
-                    functools.partial(for_loop, loops[k].name, body=body),
-                )  # fmt: skip
+                turn = functools.partial(for_loop, loops[k].name, body=body)
+                body = self.ahead(made, loops[k].name, (low, high), loops[k].extent, turn)
         met = []
         if not lanes and count != "1":
             joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]
@@ -246,29 +279,35 @@ class Passes:
         return [*lines, *body, *met]
 
     def by_lanes(self, turns: Loop, low: str, high: str, count: str, body: list[str]) -> list[str]:
-        """A loop that takes ``count`` elements at a time, one in each lane."""
+        """A loop that takes ``count`` elements at a time, one in each lane, and the rest at last.
+
+        That a compiler knows how many they are halves the time.
+        """
         first = f"{turns.name}_first"
         inside = [f"const int64_t {turns.name} = {first} + lane;", *body]
-        left = f"{high} - {first}"
-        turn = [
-            f"const int64_t some = {left} < {count} ? {left} : {count};",
+        return [
+            f"int64_t {first} = {low};",
+            f"for (; {first} + {count} <= {high}; {first} += {count}) {{",
+            *indented([SIMD, *for_loop("lane", "0", count, inside)]),
+            "}",
             SIMD,
-            *for_loop("lane", "0", "some", inside),
+            *for_loop("lane", "0", f"{high} - {first}", inside),
         ]
-        head = f"for (int64_t {first} = {low}; {first} < {high}; {first} += {count}) {{"
-        return [head, *indented(turn), "}"]
 
     def state_lanes(self, made: PrintedPass) -> int:
         """How many states of a row run side by side: one where rows are too short to gain by it."""
         width = self.vector_bytes // 4
         size = product(each.extent for each in made.loops)
-        short = isinstance(size, int) and size < SHORT_ROW * width
-        return 1 if made.body.serial or short else width
+        if made.body.serial or (isinstance(size, int) and size < SHORT_ROW * width):
+            return 1
+        long = isinstance(size, int) and size >= LONG_ROW * width
+        return SIDE_BY_SIDE * width if long else width
 
     def accumulation(self, made: PrintedPass) -> Accumulation:
         """How the reductions of a pass accumulate."""
         lanes = self.nest.lanes is not None
-        width = 1 if made.body.serial else self.vector_bytes // 4
+        serial = made.body.serial and made.strip is None
+        width = 1 if serial else self.vector_bytes // 4
         beside = self.beside(made)
         held = "lanes" if beside == "1" else self.held(made)
         return Accumulation(made.sums, made.loops, lanes, width, self.extent, beside, held)
@@ -336,12 +375,13 @@ class Passes:
             before.append(f"const int64_t beside = geon_beside({sizes}, {self.vector_bytes // 4});")
         return [*before, *work.start(), *body, *work.meet(held), *work.end(partial)]
 
-    def tiled(self, made: PrintedPass) -> list[str]:
+    def tiled(self, made: PrintedPass, cut: tuple[str, str] | None) -> list[str]:
         """A pass across memory: what adjoins along lanes is turned in tiles, then read along the
         stores.
 
         A tile is small enough for the nearest cache; its rows are padded so that they do not meet
-        in one set of it. Lanes are taken a tile's side at a time, however many a block has.
+        in one set of it. Lanes are taken a tile's side at a time, however many a block has. The
+        last loop is ``cut`` where it is divided.
         """
         *outer, last = made.loops
         lines = []
@@ -359,7 +399,7 @@ class Passes:
         bounds = ("tile", "tile_end")
         along = self.past.loop(self.chosen(made), last, bounds, run, apart=True)
         lines += for_loop("lane", "lane_tile", "lane_end", along)
-        body = tiles("tile", self.extent(last), lines)
+        body = tiles("tile", *(cut or ("0", self.extent(last))), lines)
         for turns in reversed(outer):
             body = for_loop(turns.name, "0", self.extent(turns), body)
-        return tiles("lane_tile", "lanes", body)
+        return tiles("lane_tile", "0", "lanes", body)

@@ -37,10 +37,17 @@ class _Block:
 
     def __del__(self) -> None:
         # No lock: this may run at any time, in any thread. What is kept may pass the bound by the
-        # blocks that are given back at the same moment.
+        # blocks that are given back at the same moment. What lay free longest goes first: programs
+        # that no longer run leave no memory that keeps out those that do.
         memory = self.memory
-        if sum([other.nbytes for other in tuple(_free)]) + memory.nbytes <= KEPT_BYTES:
-            _free.append(memory)
+        if memory.nbytes > KEPT_BYTES:
+            return
+        _free.append(memory)
+        while sum([other.nbytes for other in tuple(_free)]) > KEPT_BYTES:
+            try:
+                _free.popleft()
+            except IndexError:  # another thread took the last
+                return
 
 
 def pooled(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -56,16 +63,21 @@ def pooled(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def _taken(size: int) -> Array | None:
-    """Memory of exactly this size that is free."""
+    """Memory of exactly this size that is free.
+
+    The rest stays in the order in which it came back.
+    """
+    found = None
     for _ in range(len(_free)):
         try:
             memory = _free.popleft()
         except IndexError:  # another thread took the last
-            return None
-        if memory.nbytes == size:
-            return memory
-        _free.append(memory)
-    return None
+            break
+        if found is None and memory.nbytes == size:
+            found = memory
+        else:
+            _free.append(memory)
+    return found
 
 
 def maker(shape: tuple[int, ...], dtype: Any) -> Callable[..., Array] | None:

@@ -9,13 +9,14 @@ class Lanes(Protocol):
     """How a language holds values of rows, where ``number`` of them are computed side by side.
 
     Passes that cross memory read what adjoins along lanes from ``tiles``, and random bits of a loop
-    are made in ``windows`` before it, where a language does so. Where it ``wraps``, sums of signed
-    integers do so by themselves.
+    are made in ``windows`` before it, and loads of an order of their own in ``stages``, where a
+    language does so. Where it ``wraps``, sums of signed integers do so by themselves.
     """
 
     number: str
     tiles: bool
     windows: bool
+    stages: bool
     wraps: bool
 
     def held(self, name: str) -> str:

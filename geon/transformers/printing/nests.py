@@ -10,12 +10,14 @@ from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
 from ..kernels.scalar import Code, Kept, Load, Reduced, Running, walk
+from ..kernels.staged import Staged, staged
 from ..kernels.types import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.uses import Uses, joined
 from ..kernels.weights import weight
 from . import c_expressions
 from .dialect import Lanes, Strips
 from .scalars import Block, Names, ScalarPrinter, StripCall
+from .stages import PrintedStage, print_stage, staged_text
 from .strips import takes_strips
 
 
@@ -111,8 +113,9 @@ class PrintedPass:
 
     ``weight`` is about how many statements of a processor one element takes. ``strip`` is the same
     for a strip of the innermost loop, where some of it is done for all elements at once. Where a
-    pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles. One over
-    lanes that is ``one_run`` reads on behind the last lane what the next turn reads.
+    pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles; those
+    of ``stages`` it reads ahead of its innermost loop. One over lanes that is ``one_run`` reads on
+    behind the last lane what the next turn reads.
     """
 
     loops: tuple[Loop, ...]
@@ -126,6 +129,7 @@ class PrintedPass:
     turned: list[TurnedLoad] = field(default_factory=list)
     windows: list[PrintedWindow] = field(default_factory=list)
     one_run: bool = False
+    stages: list[PrintedStage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,13 +291,18 @@ class _NestPrinter:
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""
         body = Block(row)
-        strips = self.strips if row.lanes is None and takes_strips(step, self.depths) else None
+        lanes, across = self.names.lanes, self.nest.across
+        ahead = staged(step) if row.lanes is None and lanes.stages else []
+        plain = frozenset(each.load for each in ahead)
+        takes = row.lanes is None and takes_strips(step, self.depths, plain)
+        strips = self.strips if takes else None
         if strips is not None:
             body.called = []
         for load, name in self.loaded.items():
             body.names[load] = name
         made = PrintedPass(step.loops, body, weight(step, self.depths))
-        lanes, across = self.names.lanes, self.nest.across
+        made.stages = [print_stage(self.scalars, row, each) for each in ahead]
+        self.read_ahead(body, made, ahead)
         if lanes.tiles and across is not None and crosses(step, across.name):
             made.crosses = True
             self.turn(made, step, across.name)
@@ -316,8 +325,14 @@ class _NestPrinter:
             self.keep(body, keep, value)
         if strips is not None:
             assert not made.windows, "what strips take draws nothing"
-            made.strip = self.print_strip(row, strips, step, made)
+            made.strip = self.print_strip(row, strips, step, made, ahead)
         return made
+
+    def read_ahead(self, body: Block, made: PrintedPass, ahead: Sequence[Staged]) -> None:
+        """Let a block read loads from the arrays that they were read into."""
+        for stage, each in zip(made.stages, ahead, strict=True):
+            at = self.scalars.variable(made.loops[-1].name)
+            body.names[each.load] = staged_text(stage, each, at)
 
     def innermost(self, step: Pass, crosses: bool) -> list[str]:
         """The variables of the innermost loops of a pass, the last one first: two where rows are
@@ -334,10 +349,13 @@ class _NestPrinter:
         place = self.scalars.kept_place(body, keep.number, keep.offset)
         body.lines.append(f"{place} = {value};")
 
-    def print_strip(self, row: Block, strips: Strips, step: Pass, made: PrintedPass) -> Block:
+    def print_strip(
+        self, row: Block, strips: Strips, step: Pass, made: PrintedPass, ahead: Sequence[Staged]
+    ) -> Block:
         """What a pass computes for each element of a strip; sums have one for each of these."""
         body, inner = Block(row, strip=strips), step.loops[-1].name
         self.scalars.spelled = {inner: strips.variable(inner)}
+        self.read_ahead(body, made, ahead)
         for reduction, total in zip(step.reductions, made.sums, strict=True):
             term = self.scalars.fresh()
             text = self.element(body, reduction, total.dtype)

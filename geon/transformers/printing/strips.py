@@ -6,7 +6,7 @@ for. A strip is some neighbouring elements, for all of which such an instruction
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from ...op_graph.affine import Affine
 from ...op_graph.dtypes import kind, name_of
@@ -21,10 +21,11 @@ SHORT = 64  # elements in a row below which strips are not worth their sums over
 MOST = 128  # nodes of a pass above which the values of a strip are no longer kept in registers
 
 
-def takes_strips(step: Pass, depths: Depths) -> bool:
+def takes_strips(step: Pass, depths: Depths, ahead: Container[Scalar] = ()) -> bool:
     """Whether a pass is printed for strips too: it calls a function of strips, and is plain floats.
 
-    Sums of floats are all that it may reduce; indices are those of loops alone.
+    Sums of floats are all that it may reduce; indices are those of loops alone, but for loads that
+    were read ``ahead``.
     """
     if not step.loops or not all(each.folds == "add" for each in step.reductions):
         return False
@@ -38,19 +39,21 @@ def takes_strips(step: Pass, depths: Depths) -> bool:
     places = [each.offset for each in puts]
     return (
         len(inner) <= MOST
-        and all(_is_plain(value) for value in inner)
+        and all(_is_plain(value, ahead) for value in inner)
         and _are_plain(places)
         and any(strip_function(value) is not None for value in inner)
     )
 
 
-def _is_plain(value: Scalar) -> bool:
+def _is_plain(value: Scalar, ahead: Container[Scalar]) -> bool:
     """Whether a value is one of floats that compilers make vectors of."""
     if kind(value.dtype) != "f":
         return False
     if isinstance(value, Apply):
         serial = is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
         return not serial or strip_function(value) is not None
+    if isinstance(value, Load) and value in ahead:
+        return True
     return isinstance(value, (Load, Kept)) and _are_plain(indices(value))
 
 

@@ -47,7 +47,7 @@ class ThreadLanes:
     """
 
     number = "1"
-    windows = False
+    windows = stages = False
     wraps = False  # nvcc takes x + 1 > x for true
 
     def __init__(self, tiles: bool = False) -> None:

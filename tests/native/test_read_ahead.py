@@ -1,0 +1,111 @@
+"""Loops over short axes as one, whose loads are read ahead: the results of NumPy, in vectors."""
+
+import re
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.kernels.nests import COPIED, VECTORS
+from geon.transformers.kernels.staged import MOST, PERIOD
+from geon.transformers.native.nest_rows import LONG_ROW, MANY_ROWS
+from geon.transformers.native.stages import TURNS
+
+from .test_short_rows import compare, values
+
+SHORT = [1, 2, 3, 5, 7, 15, 16, 31, 32, 33, PERIOD - 1, PERIOD, PERIOD + 1]
+
+
+def is_read_ahead(source):
+    """Whether a load is read into an array before the loop that computes with it."""
+    return re.search(r"\bg\d+_from\b", source) is not None
+
+
+@pytest.mark.parametrize("length", SHORT)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool"])
+def test_short_axes_that_are_turned_and_repeated_give_what_numpy_gives(length, dtype):
+    n, m, k = geon.Axis("N", 37), geon.Axis("M", 41), geon.Axis("K", length)
+    x = geon.placeholder([n, m, k])
+    turned = geon.placeholder([m, n, k], dtype=dtype)
+    row = geon.placeholder([n, m], dtype=dtype)
+    column = geon.placeholder([k], dtype="float64")
+    y = x * geon.broadcast(geon.cast(turned, "float32"), x.axes)
+    y = y + geon.broadcast(geon.cast(row, "float32"), x.axes)
+    y = y - geon.broadcast(geon.cast(column, "float32"), x.axes)
+    results = [y, geon.max(y), geon.argmin(y), geon.cast(y, "bool")]
+    feeds = [
+        x, values("float32", 37, 41, length), turned, values(dtype, 41, 37, length),
+        row, values(dtype, 37, 41), column, np.arange(length, dtype="float64"),
+    ]  # fmt: skip
+    source = compare(results, *feeds)
+    assert is_read_ahead(source) == (1 < length < VECTORS // 4)
+
+
+@pytest.mark.parametrize("length", [TURNS - 1, TURNS, TURNS + 1, 3 * TURNS + 5])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "bool", "bfloat16"])
+def test_what_is_read_backwards_beside_other_widths_is_read_ahead(length, dtype):
+    n, m = geon.Axis("N", 3), geon.Axis("M", length)
+    x = geon.placeholder([n, m])
+    y = geon.cast(geon.maximum(x, 0.5)[:, ::-1], dtype)
+    data = np.abs(values("float32", 3, length))
+    data[~np.isfinite(data)] = 1.0
+    assert is_read_ahead(compare([y], x, data))
+
+
+def test_what_is_read_backwards_among_equal_widths_is_read_in_its_place():
+    n = geon.Axis("N", 5000)
+    x = geon.placeholder([n])
+    assert not is_read_ahead(compare([x[::-1] * 2], x, values("float32", 5000)))
+
+
+@pytest.mark.parametrize("length", [COPIED - 1, COPIED, COPIED + 1])
+def test_what_is_only_copied_is_read_ahead_in_the_shortest_rows(length):
+    n, m, k = geon.Axis("N", 64), geon.Axis("M", 100), geon.Axis("K", length)
+    x = geon.placeholder([m, n, k])
+    source = compare([geon.reorder(x, [n, m, k])], x, values("float32", 100, 64, length))
+    assert is_read_ahead(source) == (length < COPIED)
+
+
+@pytest.mark.parametrize("count", [MOST, MOST + 1])
+def test_more_loads_than_the_nearest_cache_has_room_for_are_read_in_their_places(count):
+    n, m, k = geon.Axis("N", 33), geon.Axis("M", 20), geon.Axis("K", 3)
+    total = geon.placeholder([n, m, k])
+    feeds = [total, values("float32", 33, 20, 3)]
+    for _ in range(count):
+        x = geon.placeholder([m, n, k])
+        feeds += [x, values("float32", 20, 33, 3)]
+        total = total + geon.broadcast(x, total.axes)
+    assert is_read_ahead(compare([geon.tanh(total)], *feeds)) == (count <= MOST)
+
+
+@pytest.mark.parametrize("rows", [1, MANY_ROWS, MANY_ROWS + 1])
+@pytest.mark.parametrize("length", [LONG_ROW - 1, LONG_ROW, LONG_ROW + 65])
+def test_few_long_rows_are_divided_along_themselves(rows, length):
+    n, m = geon.Axis("N", rows), geon.Axis("M", length + 3)
+    x = geon.placeholder([n, m])
+    source = compare([x[:, 3:] + 1], x, np.ones((rows, length + 3), np.float32))
+    assert ("first_turn" in source) == (1 < rows <= MANY_ROWS and length >= LONG_ROW)
+
+
+@pytest.mark.parametrize("lengths", [(0, 5, 3), (4, 0, 3), (4, 5, 0), (1, 1, 3), (0, 0, 2)])
+def test_short_axes_beside_axes_without_elements(lengths):
+    n, m, k = (geon.Axis(name, length) for name, length in zip("NMK", lengths, strict=True))
+    x, turned = geon.placeholder([n, m, k]), geon.placeholder([m, n, k], dtype="bool")
+    y = geon.tanh(x) + geon.broadcast(geon.cast(turned, "float32"), x.axes)
+    compare([y, geon.sum(y)], x, np.ones(lengths, np.float32),
+            turned, np.ones((lengths[1], lengths[0], lengths[2]), bool))  # fmt: skip
+
+
+def test_few_columns_are_turned_in_parts_of_their_length():
+    n, m = geon.Axis("N", LONG_ROW + 100), geon.Axis("M", 9)
+    x = geon.placeholder([n, m])
+    y = geon.reorder(x * 2, [m, n])
+    assert "first_turn" in compare([y], x, values("float32", LONG_ROW + 100, 9))
+
+
+@pytest.mark.parametrize("length", [3, 100, 5000])
+def test_positions_over_several_axes_are_those_of_one_loop(length):
+    n, m, k = geon.Axis("N", length), geon.Axis("M", 7), geon.Axis("K", 3)
+    x = geon.placeholder([n, m, k])
+    source = compare([geon.argmin(x), geon.argmax(x)], x, values("float32", length, 7, 3))
+    assert f"{21 * length}" in source and "i_2" not in source

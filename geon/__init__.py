@@ -50,6 +50,7 @@ from .errors import (
     UnavailableError,
 )
 from .op_graph.axes import Axes, Axis
+from .op_graph.checkpoint import checkpoint, remat
 from .op_graph.composites import (
     L2_norm,
     clip,
@@ -209,23 +210,23 @@ if _TYPE_CHECKING:
         "VoidOp", "Window", "absolute", "acos", "acosh", "add", "all", "any", "argmax", "argmin",
         "argsort", "asin", "asinh", "assign", "atan", "atan2", "atanh", "average_pool",
         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "cast",
-        "cast_axes", "ceil", "clip", "concat", "constant", "contract", "convolution", "cos",
-        "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod", "cumsum",
-        "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot", "dumps", "elu",
-        "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find", "flatten",
-        "flip", "floor", "floordivide", "gather", "gelu", "greater", "greater_equal", "hessian",
-        "hvp", "interpolation", "iota", "isfinite", "isinf", "isnan", "jacobian", "jvp",
-        "leaky_relu", "left_shift", "lengths", "less", "less_equal", "lgamma", "loads", "log",
-        "log1p", "log_ndtr", "log_softmax", "logical_and", "logical_not", "logical_or",
-        "logical_xor", "logsumexp", "lp_pool", "make_transformer", "max", "max_pool", "maximum",
-        "mean", "min", "minimum", "mod", "multiply", "ndtr", "negative", "not_equal", "onehot",
-        "outer", "pad", "persistent_tensor", "placeholder", "polygamma", "power", "print", "prod",
-        "reciprocal", "relu", "rename", "reorder", "resize", "right_shift", "roll", "round",
-        "rsqrt", "scan", "scatter", "sequential", "sigmoid", "sign", "silu", "sin", "sinh",
-        "softmax", "softplus", "sort", "sqrt", "square", "squared_L2", "stack", "std",
-        "stop_gradient", "subtract", "sum", "take_along", "tan", "tanh", "temporary_tensor",
-        "tensor_size", "text", "top_k", "transposed_convolution", "trunc", "unflatten", "update",
-        "variable", "variance", "vjp", "where", "window",
+        "cast_axes", "ceil", "checkpoint", "clip", "concat", "constant", "contract",
+        "convolution", "cos", "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod",
+        "cumsum", "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot",
+        "dumps", "elu", "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1",
+        "find", "flatten", "flip", "floor", "floordivide", "gather", "gelu", "greater",
+        "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf", "isnan",
+        "jacobian", "jvp", "leaky_relu", "left_shift", "lengths", "less", "less_equal", "lgamma",
+        "loads", "log", "log1p", "log_ndtr", "log_softmax", "logical_and", "logical_not",
+        "logical_or", "logical_xor", "logsumexp", "lp_pool", "make_transformer", "max",
+        "max_pool", "maximum", "mean", "min", "minimum", "mod", "multiply", "ndtr", "negative",
+        "not_equal", "onehot", "outer", "pad", "persistent_tensor", "placeholder", "polygamma",
+        "power", "print", "prod", "reciprocal", "relu", "remat", "rename", "reorder", "resize",
+        "right_shift", "roll", "round", "rsqrt", "scan", "scatter", "sequential", "sigmoid",
+        "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt", "square",
+        "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum", "take_along", "tan",
+        "tanh", "temporary_tensor", "tensor_size", "text", "top_k", "transposed_convolution",
+        "trunc", "unflatten", "update", "variable", "variance", "vjp", "where", "window",
     ]  # fmt: skip
 
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())

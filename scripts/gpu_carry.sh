@@ -7,11 +7,11 @@ mkdir -p "$folder"
 python3 -m pip download --quiet --dest "$folder" --only-binary :all: \
     --python-version 3.12 --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 \
     "numpy>=2.1" sympy cachetools safetensors ml_dtypes pytest pytest-timeout pytest-xdist \
-    hypothesis scipy mpmath xarray threadpoolctl scikit-learn tqdm pytools mako platformdirs \
-    "setuptools>=77" wheel cuda-bindings
+    hypothesis scipy mpmath xarray pandas threadpoolctl scikit-learn tqdm pytools mako platformdirs \
+    "setuptools>=77" wheel pip cuda-bindings
 python3 -m pip download --quiet --dest "$folder" --no-deps --only-binary :all: \
     --python-version 3.12 --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 \
-    nvmath-python cuda-pathfinder || echo "without nvmath-python: cuBLASLt will not be checked"
+    nvmath-python cuda-core cuda-pathfinder || echo "without nvmath-python: cuBLASLt will not be checked"
 python3 -m pip download --quiet --dest "$folder" --no-deps --no-binary :all: \
     --no-build-isolation "pycuda==2026.1" ||
     python3 -m pip download --quiet --dest "$folder" --no-deps "pycuda==2026.1"

@@ -195,6 +195,12 @@ CASES |= {
             strong=(0,),
         ),
     ],
+    "checkpoint": [
+        Case(geon.checkpoint(lambda x: x * 1.1), lambda x: mpmath.mpf(1.1) * x, (X2,)),
+    ],
+    "remat": [
+        Case(lambda x: geon.remat(x * 1.1, "nothing"), lambda x: mpmath.mpf(1.1) * x, (X2,)),
+    ],
     # Movement.
     "broadcast": [Case(lambda x: geon.broadcast(x, [B, A]), lambda x: np.array([x] * 4), (X1,))],
     "reorder": [Case(lambda x: geon.reorder(x, [B, A]), np.transpose, (X2,))],

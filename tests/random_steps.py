@@ -317,6 +317,14 @@ def composite(b):
         b.rounded(made, bound, error, ULPS, name not in ("logsumexp", "log_softmax") or x.exact)
 
 
+def marked(b):
+    """A float value whose later uses compute again what some policy does not keep."""
+    y = b.pick_float()
+    if y is not None:
+        kept = b.choice(["nothing", "products", lambda op: op.primitive.kind == "reduction"])
+        b.moved(geon.remat(y.op, kept), y)
+
+
 def derivative(b):
     """Derivatives of a sum in every float leaf it depends on, by reverse or forward mode."""
     y = b.pick_float(smooth=True)

@@ -33,7 +33,7 @@ POSITIONS = [moves.gather, moves.scatter, moves.order, moves.take, moves.update]
 IDENTITIES = [identities.identity, identities.identity, identities.size_of_sum]
 LEAVES = [moves.constant, moves.draw]
 EVERYTHING = [*MOVEMENT, *ARITHMETIC, *SUMS * 2, *POSITIONS, *LEAVES,
-              steps.matrices, steps.composite, steps.derivative]  # fmt: skip
+              steps.matrices, steps.composite, steps.marked, steps.derivative]  # fmt: skip
 THEMES = {
     "everything": EVERYTHING,
     "arithmetic": [*ARITHMETIC, *IDENTITIES * 2, moves.constant, moves.reorder, moves.broadcast],
@@ -53,6 +53,7 @@ THEMES = {
     "draws": [moves.draw, *ARITHMETIC, *SUMS, *MOVEMENT],
     "derivatives": [
         steps.derivative,
+        steps.marked,
         *IDENTITIES,
         *ARITHMETIC,
         steps.composite,

@@ -145,7 +145,7 @@ def _refuse_other_length(op: Op, axis: Axis, what: str) -> None:
 def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
     """Whether an element of ``op`` at a place along an axis is made of those at other places."""
     row = op.primitive
-    if row.kind == "elementwise" or row.name in ("custom", "print", "checked"):
+    if row.kind == "elementwise" or row.name in ("custom", "print", "checked", "remat"):
         return False
     if row.index_map is not None:
         pieces = row.index_map(op, identity(op.axes.names))

@@ -103,10 +103,10 @@ def placeholder(
     return annotate(leaf, name, tags, follows)
 
 
-def stand_in(leaf: Leaf) -> Leaf:
-    """A placeholder for the value of ``leaf``, made where it was."""
+def stand_in(op: Tensor) -> Leaf:
+    """A placeholder for the value of ``op``, made where it was."""
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
-    return make_leaf(PLACEHOLDER, leaf.axes, leaf.dtype, info, leaf._site)
+    return make_leaf(PLACEHOLDER, op.axes, op.dtype, info, op._site)
 
 
 @explained

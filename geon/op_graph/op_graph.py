@@ -407,7 +407,7 @@ def new_op(
     guards: tuple[Guard, ...],
     site: Site | None = None,
 ) -> OpT:
-    """An op that is yet to be put into a table."""
+    """An op that is in no table."""
     op = _new(cls)
     _put_primitive(op, primitive)
     _put_args(op, args)

@@ -68,7 +68,8 @@ class Primitive:
       argument i, made of linear rows; the driver transposes it;
     - ``vjp`` and ``jvp``: of a row whose ops carry a rule of the user's: ``vjp(g, op)`` is the
       cotangent of every argument, ``jvp(op, moving, found)`` the tangent of the result from those
-      ``found`` of the arguments with the positions ``moving``.
+      ``found`` of the arguments with the positions ``moving``. A row with a transpose may have a
+      ``jvp`` of its own.
 
     ``infer(args, attrs)`` says the axes and dtype of the result, and raises the user's error where
     the row does not take these arguments: the one statement of both, which building an op and
@@ -83,8 +84,9 @@ class Primitive:
     Each element of an elementwise row that ``picks`` is one of an argument's, unchanged.
     ``cost`` is one of ``COSTS``. What is ``known`` has its value before a call runs. A row that
     ``acts`` has the value of its argument and does something when it is computed; one that
-    ``raises`` may fail then. ``in_place`` are the positions of arguments whose memory the result
-    may take on every target: each element is read before its place is written.
+    ``raises`` may fail then, and one that ``waits`` only comes after its further arguments.
+    ``in_place`` are the positions of arguments whose memory the result may take on every target:
+    each element is read before its place is written.
 
     ``outcomes(attrs)`` of a region are the axes and dtype of each of its results; its ``reference``
     is ``reference(op, run, *arrays)`` with the arrays of all results, where ``run(body, arrays)``
@@ -128,6 +130,7 @@ class Primitive:
     known: bool = False
     acts: bool = False
     raises: bool = False
+    waits: bool = False
     in_place: tuple[int, ...] = ()
     outcomes: Callable[[tuple[Any, ...]], Sequence[tuple[Axes, DType]]] | None = None
     further: Callable[[tuple[Any, ...], Axes], tuple[Any, ...]] | None = None

@@ -282,6 +282,12 @@ def _indexing() -> list[Sample]:
     ]
 
 
+def _recomputed(x: Tensor) -> Tensor:
+    """A derivative that computes what it needs of a function once more."""
+    inner = geon.checkpoint(lambda y: geon.tanh(y * geon.tanh(y)))
+    return geon.deriv(geon.sum(geon.square(geon.tanh(inner(x)))), x)
+
+
 def _others() -> list[Sample]:
     floats = {"dtypes": FLOATS}
     return [
@@ -300,6 +306,7 @@ def _others() -> list[Sample]:
             lambda x: [erfcx_derivative(n, x) for n in (1, 2, 3)],
             dtypes=("float32", "float64"),
         ),
+        sample("remat", "under a derivative", [[A, B]], _recomputed, dtypes=("float32", "float64")),
         sample("iota", "along an axis", [[A]], lambda x: x + geon.cast(geon.iota(A), x.dtype),
                dtypes=NUMBERS),
         sample("constant", "large", [[A]],

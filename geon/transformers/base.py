@@ -181,6 +181,7 @@ class Transformer:
         plan: bool = True,
         lengths: Lengths | None = None,
         specialize: Lengths | None = None,
+        memory: int | str | None = None,
         name: str | None = None,
         on_device: bool = False,
         labels: bool = False,
@@ -193,14 +194,19 @@ class Transformer:
         at the first value that is not finite, naming its op and line, with variables as they were.
         ``plan=False`` gives each value memory of its own. ``lengths`` say what open axes are in
         every call of the same program. ``specialize`` makes the program for these lengths alone:
-        they are numbers in its text, and its peak is an integer where none is left open. ``name``,
+        they are numbers in its text, and its peak is an integer where none is left open. ``memory``
+        is how many bytes ``peak_bytes`` may be for the lengths given here or by default, an integer
+        or a text such as "512MB": where all values at once take more, some are computed again for
+        later uses, those that cost least time, as ``explain("simplify")`` shows. ``name``,
         a Python identifier, is that of the function in the module that ``write`` makes. With
         ``on_device`` results stay where they were computed: a GPU gives arrays that other libraries
         take by DLPack or CUDA's array interface and NumPy by a copy, a CPU NumPy's arrays. With
         ``labels=True`` results are arrays of xarray with the coordinates of the inputs, those of a
         dictionary a dataset: see ``LabelledComputation``. Raises ``ArgumentError`` for a
-        placeholder that is needed but not listed and for labels of results that stay on a device,
-        and ``GuardError`` for a length in ``specialize`` that the graph excludes.
+        placeholder that is needed but not listed, for labels of results that stay on a device and
+        for ``memory`` where a length is open, and ``GuardError`` for a length in ``specialize``
+        that the graph excludes. What compiles it raises ``SizeError`` where no choice fits into
+        ``memory``, and says the least that one takes.
         """
         self.state.usable()
         if labels and on_device:
@@ -217,6 +223,7 @@ class Transformer:
             plan=plan,
             lengths=lengths,
             specialize=specialize,
+            memory=memory,
             name=name,
             on_device=on_device,
         )

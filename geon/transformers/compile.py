@@ -13,6 +13,7 @@ from ..op_graph.op_graph import Leaf
 from . import cache
 from .environment import debugging
 from .linking import Linking
+from .lowering.budget import Budget, Fitting
 from .lowering.layout import lay_out
 from .lowering.memory import Plan, plan_memory
 from .lowering.program import Program, build_program
@@ -25,6 +26,10 @@ class Compiler(Protocol):
     """What the stages need of a transformer."""
 
     target: Target
+
+    @property
+    def threads(self) -> int:
+        """How many threads a call may use."""
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The text of a compiled plan."""
@@ -50,28 +55,47 @@ class Stages:
 
     @property
     def program(self) -> Program:
-        """Stage 3: the simplified graph, of the request's own copies."""
-        made: Program = self.once(
-            "program",
-            lambda: build_program(
-                self.request.copied(self.pure), self.compiler.target, self.request.own
-            ),
+        """Stage 3: the simplified graph, of the request's own copies, fitted to its memory."""
+        made: Program = self.once("program", self._fitted)
+        return made
+
+    def _fitted(self) -> Program:
+        made, budget = self._built(again=True), self.budget
+        if budget is None:
+            return made
+        request = self.request
+        target, check = self.compiler.target, request.check
+        return Fitting(budget, target, request.own, check, request.planned).fitted(made)
+
+    @property
+    def budget(self) -> Budget | None:
+        """The bytes that a call may take, and what they are meant for."""
+        made: Budget | None = self.once(
+            "budget", lambda: self.request.budget(self.compiler.threads)
         )
         return made
 
     @property
+    def kept(self) -> Plan:
+        """The plan in which nothing is computed again."""
+        made: Plan = self.once("kept", lambda: self._planned(self._built(again=False)))
+        return made
+
+    def _built(self, again: bool) -> Program:
+        pure = self.request.copied(self.pure)
+        return build_program(pure, self.compiler.target, self.request.own, again)
+
+    def _planned(self, program: Program) -> Plan:
+        return plan_memory(self._scheduled(program), reuse=self.request.planned)
+
+    def _scheduled(self, program: Program) -> Schedule:
+        target, own, check = self.compiler.target, self.request.own, self.request.check
+        return schedule(lay_out(program, target, own, check), target, own, check)
+
+    @property
     def schedule(self) -> Schedule:
         """Stage 4: kernels in order."""
-        target = self.compiler.target
-        made: Schedule = self.once(
-            "schedule",
-            lambda: schedule(
-                lay_out(self.program, target, self.request.own, self.request.check),
-                target,
-                self.request.own,
-                self.request.check,
-            ),
-        )
+        made: Schedule = self.once("schedule", lambda: self._scheduled(self.program))
         return made
 
     @property
@@ -91,6 +115,7 @@ class Stages:
             self.linking.signature(),
             self.request.check,
             self.request.planned,
+            self.budget,
         )
         return cache.program(key, lambda: self._compiled(key))
 

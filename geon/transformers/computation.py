@@ -57,6 +57,7 @@ class Computation:
         plan: bool = True,
         lengths: Lengths | None = None,
         specialize: Lengths | None = None,
+        memory: int | str | None = None,
         name: str | None = None,
         on_device: bool = False,
     ) -> None:
@@ -70,6 +71,7 @@ class Computation:
             plan=plan,
             lengths=lengths,
             specialize=specialize,
+            memory=memory,
             on_device=on_device,
         )
         self.single, self.results = self.request.single, self.request.results
@@ -193,7 +195,10 @@ class Computation:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that make the same computation of another transformer."""
+        """The options that make the same computation of another transformer.
+
+        Not ``memory``: another one takes other bytes for the same values.
+        """
         request = self.request
         return {
             "keep": self.keep,

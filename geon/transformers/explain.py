@@ -12,11 +12,12 @@ from ..op_graph.lengths import names_of
 from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
+from .computed_again import computed_again
 from .kernels.machine import Machine
 from .kernels.predict import Prediction, predict
+from .lowering.kernel import Kernel
 from .lowering.memory import Home, peak
 from .lowering.predictions import predictions, written_place
-from .lowering.schedule import Kernel
 
 STAGES = ("build", "functional", "simplify", "schedule", "plan", "emit")
 
@@ -35,7 +36,7 @@ def explain(stages: Stages, stage: str, threads: int) -> str:
     if stage == "simplify":
         program = stages.program
         changes = [f"{leaf} := {value}" for leaf, value in program.updates]
-        return "\n".join([listing(program.roots), *changes])
+        return "\n".join([listing(program.roots), *changes, *computed_again(stages, threads)])
     if stage == "schedule":
         return _schedule(stages, threads)
     return _plan(stages, threads) if stage == "plan" else stages.source

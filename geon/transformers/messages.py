@@ -113,11 +113,21 @@ def with_largest(error: SizeError, plan: Plan) -> SizeError:
     )
 
 
+def beside(step: int, plan: Plan) -> str:
+    """What else ran when the kernel of a step failed, and may have failed instead."""
+    times, kernels = plan.schedule.times, plan.schedule.kernels
+    failed = next(k for k, (first, last) in enumerate(plan.steps) if first <= step <= last)
+    others = [k for k, time in enumerate(times) if time == times[failed] and k != failed]
+    lines = [f"\n    {described(kernels[k].op)}" for k in others]
+    return "\n  beside it ran" + "".join(lines) if lines else ""
+
+
 def with_kernels(error: DeviceError, plan: Plan) -> DeviceError:
     """An error of a device that failed, with the kernel that did, or those that may have."""
     kernels = plan.schedule.kernels
     if error.kernel is not None:
-        made = type(error)(f"{described(plan.kernel_at(error.kernel).op)}: {error}")
+        failed = described(plan.kernel_at(error.kernel).op)
+        made = type(error)(f"{failed}: {error}{beside(error.kernel, plan)}")
     else:
         lines = [f"    {described(kernel.op)}" for kernel in kernels[:KERNELS_SHOWN]]
         if len(kernels) > KERNELS_SHOWN:

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import ArgumentError
 from ..op_graph.accepted import Lengths
 from ..op_graph.adopting import adopt, bound, bound_guards, notes_of
+from ..op_graph.default_lengths import default_lengths
 from ..op_graph.effects import without_follows
 from ..op_graph.functional import Functional, functional
 from ..op_graph.interning import OwnTable
@@ -18,6 +19,8 @@ from ..op_graph.leaves import placeholder
 from ..op_graph.op_graph import Guard, Leaf, Op, Tensor, among, post_order, storage_leaves
 from ..op_graph.sites import describe, user_site
 from ..op_graph.unrun import take
+from .lowering.budget import Budget
+from .memory_given import bytes_given, refuse_open
 from .open_lengths import named_lengths, open_names, refuse_ungiven
 from .results import flattened
 
@@ -44,6 +47,7 @@ class Request:
         plan: bool = True,
         lengths: Lengths | None = None,
         specialize: Lengths | None = None,
+        memory: int | str | None = None,
         on_device: bool = False,
     ) -> None:
         listed, self.single, self.layout = flattened(results)
@@ -64,6 +68,9 @@ class Request:
         further = [*post_order(self.results, set(order)), *self.placeholders, *leaves]
         self.open_names = open_names([*order, *further])
         self._take_lengths(lengths, specialize)
+        self.memory = None if memory is None else bytes_given(memory)
+        if self.memory is not None:
+            refuse_open([*order, *further], self.lengths)
         refuse_ungiven(order, [*self.placeholders, *leaves], self.lengths)
         effects = [op for op in self.results if op.effectful]
         self.guards = _guards([*order, *post_order(effects, set(order))])
@@ -99,6 +106,14 @@ class Request:
         self.inputs = tuple([made[leaf] for leaf in self.placeholders])
         self.pure = self.pure.mapped(made.__getitem__, made.__getitem__)
         self.notes.update(notes_of(self.pure.roots))
+
+    def budget(self, threads: int) -> Budget | None:
+        """The bytes that a call on so many threads may take, of the lengths known now."""
+        if self.memory is None:
+            return None
+        known = {**default_lengths(), **self.lengths}
+        lengths = tuple([(name, known[name]) for name in self.open_names])
+        return Budget(self.memory, lengths, threads)
 
     @property
     def specialization(self) -> str:

@@ -53,6 +53,7 @@ class Driver:
         self.total, self.capability, self.count = total, capability, count
         self.taken, self.fails, self.sticky = {}, {}, None
         self.initialized, self.captured_graphs = False, 0
+        self.streams, self.unjoined = [], set()
 
     def check(self, name, needs_context=True):
         if self.sticky is not None and name != "init":
@@ -74,7 +75,7 @@ class Driver:
             setattr(made, error.__name__, error)
 
         def init():
-            fake.initialized = True
+            fake.initialized, fake.streams = True, []
 
         class Context:
             def push(self):
@@ -111,14 +112,32 @@ class Driver:
                 return Context()
 
         class Stream:
-            handle = 4711
+            """The first one is that of all; others begin after an event of it, and are joined."""
 
             def __init__(self, flags=0):
                 fake.check("Stream")
+                self.handle = 4711 + len(fake.streams)
+                self.waits = False
+                fake.streams.append(self)
+                self.first = fake.streams[0]
+
+            def begin(self):
+                if self is not self.first:
+                    assert self.waits, "a lane begins before what it comes after"
+                    fake.unjoined.add(self)
 
             def synchronize(self):
                 fake.check("synchronize")
                 fake.device.synchronise()
+
+            def wait_for_event(self, event):
+                fake.check("wait_for_event")
+                if self is self.first:
+                    event.stream.waits = False
+                    fake.unjoined.discard(event.stream)
+                else:
+                    assert event.stream is self.first
+                    self.waits = True
 
         class Event:
             def __init__(self, flags=0):
@@ -126,7 +145,9 @@ class Driver:
 
             def record(self, stream=None):
                 fake.check("record")
-                self.mark = fake.device.mark()
+                self.stream = stream
+                if fake.device.recorded is None:
+                    self.mark = fake.device.mark()
                 return self
 
             def query(self):
@@ -172,10 +193,12 @@ class Driver:
 
         def memcpy_dtod_async(dest, src, size, stream=None):
             fake.check("memcpy_dtod_async")
+            stream.begin()
             fake.device.copy(dest, src, size)
 
         def memset_d8_async(dest, data, count, stream=None):
             fake.check("memset_d8_async")
+            stream.begin()
             assert data == 0
             fake.device.clear(dest, count)
 
@@ -188,6 +211,7 @@ class Driver:
 
             def prepared_async_call(self, grid, block, stream, *words):
                 fake.check("prepared_async_call")
+                stream.begin()
                 assert grid[1:] == (1,) and block[1:] == (1, 1) and len(words) == self.count
                 fake.device.launch(self.kernel, grid[0], block[0], words)
 
@@ -238,6 +262,7 @@ class Driver:
             return (answered("cuStreamBeginCapture"),)
 
         def cuStreamEndCapture(stream):
+            assert not fake.unjoined, "a captured graph has lanes that were not joined"
             recorded, fake.device.recorded = fake.device.recorded, None
             return answered("cuStreamEndCapture"), recorded
 

@@ -4,6 +4,7 @@ Where PyTorch or JAX are installed with CUDA, training steps of both stand besid
 """
 
 import dataclasses
+import functools
 import os
 import tempfile
 import time
@@ -11,7 +12,12 @@ import time
 import numpy as np
 
 import geon
+from geon.transformers.pycuda.device import Multiplication
+from geon.transformers.pycuda.products import WORKSPACE
 
+from . import peers
+
+PEAKS = {"H100": 989, "H200": 989, "A100": 312}  # TFLOP/s of bfloat16, as NVIDIA gives them
 LAYERS = (784, 512, 512, 10)
 
 
@@ -20,13 +26,15 @@ def measure(name, small):
     with geon.make_transformer(name) as transformer:
         device = transformer.device
         gpu = getattr(device, "gpu", None)
-        print(device.name if gpu is None else f"{gpu.name()} {device.architecture}")
+        known = device.name if gpu is None else gpu.name()
+        print(known if gpu is None else f"{known} {device.architecture}")
         bandwidths(transformer, device, small)
         rates(name, small)
-        attention(transformer, small)
+        attention(transformer, known, small)
         positions(transformer, small)
         overhead(transformer, small)
         steps(transformer, small)
+        blocks(transformer, small)
     if not small:
         compiling(name)
 
@@ -75,7 +83,20 @@ def bandwidths(transformer, device, small):
 
 
 def rates(name, small):
-    """Products by generated kernels, by ones that round to tf32, and by cuBLASLt if it is there."""
+    """Products by generated kernels, by ones that round to tf32, and by cuBLASLt if it is there,
+    beside the library alone.
+    """
+    sides = (16,) if small else (512, 2048, 4096)
+    alone = {}
+    for dtype in ("float32", "bfloat16", "float16"):
+        for side in sides:
+            try:
+                alone[dtype, side] = rate_alone(name, dtype, side, small)
+            except geon.DeviceError as error:
+                print(f"products by cuBLASLt alone: {error}")
+                break
+            rate = alone[dtype, side] / 1e12
+            print(f"{dtype} product of {side} by cuBLASLt alone: {rate:.2f} TFLOP/s")
     ways = {"generated": {}, "tf32": {"tf32": True}, "cublaslt": {"products": "cublaslt"}}
     for by, options in ways.items():
         try:
@@ -84,8 +105,8 @@ def rates(name, small):
             print(f"products by {by}: {error}")
             continue
         with transformer:
-            for dtype in ("float32", "bfloat16"):
-                for side in (16,) if small else (512, 2048, 4096):
+            for dtype in ("float32",) if by == "tf32" else ("float32", "bfloat16", "float16"):
+                for side in sides:
                     m, k, q = (geon.Axis(each, side) for each in "MKQ")
                     left, right, made = (
                         geon.Variable(axes, initial_value=1, dtype=dtype)
@@ -93,7 +114,28 @@ def rates(name, small):
                     )
                     f = transformer.computation(geon.assign(made, geon.dot(left, right)))
                     rate = 2 * side**3 / seconds(transformer.device, f, 3 if small else 20)
-                    print(f"{dtype} product of {side} by {by}: {rate / 1e12:.2f} TFLOP/s")
+                    best = alone.get((dtype, side))
+                    share = "" if best is None else f", {rate / best:.0%} of cuBLASLt alone"
+                    print(f"{dtype} product of {side} by {by}: {rate / 1e12:.2f} TFLOP/s{share}")
+
+
+def rate_alone(name, dtype, side, small):
+    """The operations per second of a product that the library computes, with nothing around it."""
+    with geon.make_transformer(name, products="cublaslt") as transformer:
+        device, size = transformer.device, np.dtype(geon.Variable([], dtype).dtype).itemsize
+        places = [device.allocate(size * side * side) for _ in range(3)]
+        works = device.allocate(WORKSPACE)
+        steps = [(side * side, side, 1)] * 3
+        product = Multiplication(
+            *places, 0, works, WORKSPACE, 1, side, side, side, *steps, dtype, dtype
+        )
+        device.prepare(product)
+        for place in places:
+            device.clear(place, size * side * side)
+        took = seconds(device, lambda: device.multiply(product), 3 if small else 20)
+        for place in (*places, works):
+            device.free(place)
+    return 2 * side**3 / took
 
 
 def filled(axes, dtype, name):
@@ -102,8 +144,9 @@ def filled(axes, dtype, name):
     return geon.Variable(axes, dtype, initial_value=value, name=name)
 
 
-def attention(transformer, small):
-    """Attention of 16 times 12 heads over 2048 positions of 64."""
+def attention(transformer, known, small):
+    """Attention of 16 times 12 heads over 2048 positions of 64; the device is ``known`` so."""
+    peak = next((each for part, each in PEAKS.items() if part in known), None)
     sizes = (1, 2, 33, 35, 16) if small else (16, 12, 2048, 2048, 64)
     b, h, t, s, d = (geon.Axis(name, size) for name, size in zip("BHTSD", sizes, strict=True))
     operations = 4 * np.prod([float(size) for size in sizes])
@@ -113,10 +156,15 @@ def attention(transformer, small):
             for w, n in zip("qkv", (t, s, s), strict=True)
         )
         weights = geon.softmax(geon.dot(q, k, over=[d]) * 0.125, normalization_axes=s)
-        made = geon.Variable([b, h, t, d], dtype, initial_value=0, name=f"attended_{dtype}")
-        step = geon.assign(made, geon.dot(weights, v, over=[s]))
-        took = seconds(transformer.device, transformer.computation(step), 3 if small else 20)
-        print(f"{dtype} attention: {operations / took / 1e12:.2f} TFLOP/s, {1e3 * took:.2f} ms")
+        # As a result: what is put into a variable is no chain.
+        f = transformer.computation(geon.dot(weights, v, over=[s]), on_device=True)
+        took = seconds(transformer.device, f, 3 if small else 20)
+        rate = operations / took / 1e12
+        print(f"{dtype} attention: {rate:.2f} TFLOP/s, {1e3 * took:.2f} ms")
+        beside_result = f.peak_bytes() - int(np.prod(sizes[:3]) * sizes[4]) * q.dtype.itemsize
+        print(f"{dtype} attention: {beside_result:,} bytes beside inputs and result")
+        if peak is not None and dtype == "bfloat16":
+            print(f"{dtype} attention: {rate / peak:.0%} of the {peak} TFLOP/s of tensor cores")
 
 
 def positions(transformer, small):
@@ -141,6 +189,7 @@ def overhead(transformer, small):
     """What a call adds to so many kernels that do nothing to speak of."""
     n = geon.Axis("N", 33)
     y = geon.placeholder([n], name="y")
+    found = []
     for count in (1, 4) if small else (1, 10, 100):
         value = y
         for _ in range(count):
@@ -149,6 +198,10 @@ def overhead(transformer, small):
         given = np.ones(33, np.float32)
         took = seconds(transformer.device, lambda f=f, given=given: f(given), 3 if small else 200)
         print(f"a call of {count} kernels from the host and back: {took * 1e6:.1f} µs")
+        found.append((count, took * 1e6))
+    (few, short), (many, long) = found[0], found[-1]
+    each = (long - short) / (many - few)
+    print(f"a call takes {short - few * each:.1f} µs, and {each:.2f} µs for each kernel of a graph")
 
 
 def steps(transformer, small):
@@ -158,24 +211,52 @@ def steps(transformer, small):
         images = random.random((batch, LAYERS[0]), np.float32)
         labels = random.integers(0, LAYERS[-1], batch)
         f = perceptron(transformer, batch)
-        took = seconds(
-            transformer.device, lambda f=f, a=images, b=labels: f(a, b), 3 if small else 50
+        given = LAYERS, images, labels
+        made = [functools.partial(each, *given) for each in (peers.torch_step, peers.jax_step)]
+        beside(
+            f"MLP step of batch {batch}",
+            transformer,
+            f,
+            [images, labels],
+            {"N": batch},
+            made,
+            small,
         )
-        print(f"MLP step of batch {batch}, geon: {took * 1e6:.0f} µs")
-        for peer in (torch_step, jax_step):
-            try:
-                call = peer(images, labels)
-            except ImportError as error:
-                print(f"MLP step of batch {batch}, {peer.__name__}: {error}")
-                continue
-            for _ in range(5):
-                call()
-            times = []
-            for _ in range(50):
-                start = time.perf_counter()
-                call()
-                times.append(time.perf_counter() - start)
-            print(f"MLP step of batch {batch}, {peer.__name__}: {min(times) * 1e6:.0f} µs")
+
+
+def blocks(transformer, small):
+    """Training steps of a transformer block."""
+    for batch, length in ((1, 5),) if small else ((1, 128), (8, 128), (8, 1024)):
+        width = 16 if small else 512
+        given = np.random.default_rng(0).normal(size=(batch, length, width)).astype(np.float32)
+        f = block(transformer, f"{batch}x{length}", width)
+        lengths = {"B": batch, "T": length}
+        made = [functools.partial(each, given) for each in (peers.torch_block, peers.jax_block)]
+        beside(f"block step of {batch} by {length}", transformer, f, [given], lengths, made, small)
+
+
+def beside(what, transformer, f, given, lengths, made, small):
+    """The time and memory of geon's step, and of peers'."""
+    took = seconds(transformer.device, lambda: f(*given), 3 if small else 50)
+    variables = [leaf for leaf, _ in f.plan.schedule.program.updates]
+    held = sum(transformer.get(w).nbytes for w in variables) + sum(x.nbytes for x in given)
+    peak = f.peak_bytes(lengths) + held
+    print(f"{what}, geon: {took * 1e6:.0f} µs, {peak / 2**20:.1f} MiB at its peak")
+    for make in made:
+        try:
+            call, bytes_of = make()
+        except ImportError as error:
+            print(f"{what}: {error}")
+            continue
+        for _ in range(5):
+            call()
+        times = []
+        for _ in range(50):
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        best = f"{min(times) * 1e6:.0f} µs, {bytes_of() / 2**20:.1f} MiB at its peak"
+        print(f"{what}, {call.__module__.rpartition('.')[2]}.{call.__qualname__}: {best}")
 
 
 def perceptron(transformer, batch):
@@ -204,66 +285,41 @@ def perceptron(transformer, batch):
     return transformer.computation([loss, geon.doall(updates)], images, labels)
 
 
-def torch_step(images, labels):
-    """The same step of PyTorch, compiled."""
-    import torch
+def block(transformer, name, size):
+    """SGD on the mean square of what a block of this width and eight heads makes of tokens."""
+    batch, time_axis, width = geon.Axis("B"), geon.Axis("T"), geon.Axis("C", size)
+    pairs = (("part", 3), ("head", 8), ("D", size // 8), ("F", 4 * size))
+    part, head, depth, up = (geon.Axis(*pair) for pair in pairs)
+    axes = {"qkv": [width, part, head, depth], "out": [head, depth, width], "up": [width, up],
+            "up_bias": [up], "down": [up, width], "down_bias": [width], "scale1": [width],
+            "shift1": [width], "scale2": [width], "shift2": [width]}  # fmt: skip
+    x = geon.placeholder([batch, time_axis, width], name="x")
+    draw = geon.Random(0)
+    w = {
+        each: geon.Variable(
+            found, initial_value=draw.normal(found) * 0.02 + each.startswith("scale"),
+            name=f"{each} {name}",
+        )
+        for each, found in axes.items()
+    }  # fmt: skip
 
-    if not torch.cuda.is_available():
-        raise ImportError("PyTorch has no CUDA")
-    layers = []
-    for inner, outer in zip(LAYERS, LAYERS[1:], strict=False):
-        layers += [torch.nn.Linear(inner, outer), torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers[:-1]).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9)
-    on_device = torch.from_numpy(images).cuda(), torch.from_numpy(labels).cuda()
+    def normalized(value, number):
+        off = value - geon.mean(value, width)
+        found = off * geon.rsqrt(geon.variance(value, width) + 1e-5)
+        return found * w[f"scale{number}"] + w[f"shift{number}"]
 
-    @torch.compile(mode="reduce-overhead")
-    def loss_of(x, y):
-        return torch.nn.functional.cross_entropy(model(x), y)
-
-    def step():
-        optimizer.zero_grad()
-        loss = loss_of(*on_device)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return step
-
-
-def jax_step(images, labels):
-    """The same step of JAX."""
-    import jax
-    import jax.numpy as jnp
-
-    if jax.default_backend() != "gpu":
-        raise ImportError("JAX has no CUDA")
-    random = np.random.default_rng(0)
-    weights = [
-        (jnp.asarray(random.normal(size=pair, scale=0.05), jnp.float32), jnp.zeros(pair[1]))
-        for pair in zip(LAYERS, LAYERS[1:], strict=False)
-    ]
-    state = [weights, jax.tree.map(jnp.zeros_like, weights)]
-
-    def loss_of(weights, x, y):
-        for w, b in weights[:-1]:
-            x = jax.nn.relu(x @ w + b)
-        scores = jax.nn.log_softmax(x @ weights[-1][0] + weights[-1][1])
-        return -jnp.mean(jnp.take_along_axis(scores, y[:, None], 1))
-
-    @jax.jit
-    def updated(weights, speeds, x, y):
-        loss, slopes = jax.value_and_grad(loss_of)(weights, x, y)
-        speeds = jax.tree.map(lambda v, g: 0.9 * v - 0.1 * g, speeds, slopes)
-        return jax.tree.map(jnp.add, weights, speeds), speeds, loss
-
-    on_device = jax.device_put(images), jax.device_put(labels)
-
-    def step():
-        state[0], state[1], loss = updated(state[0], state[1], *on_device)
-        return float(loss)
-
-    return step
+    parts = geon.dot(normalized(x, 1), w["qkv"])
+    query = parts[{part: 0}] * depth.length**-0.5
+    key, value = (geon.rename(parts[{part: k}], {time_axis: "S"}) for k in (1, 2))
+    scores = geon.dot(query, key, over=depth)
+    shares = geon.softmax(scores, normalization_axes=scores.axes["S"])
+    mixed = geon.dot(shares, value, over=scores.axes["S"])
+    h = x + geon.dot(mixed, w["out"], over=[head, depth])
+    risen = geon.dot(normalized(h, 2), w["up"]) + w["up_bias"]
+    y = h + geon.dot(geon.gelu(risen, approximate="tanh"), w["down"]) + w["down_bias"]
+    loss = geon.mean(geon.square(y))
+    updates = [geon.assign(each, each - 0.01 * geon.deriv(loss, each)) for each in w.values()]
+    return transformer.computation([loss, geon.doall(updates)], x)
 
 
 def compiling(name):

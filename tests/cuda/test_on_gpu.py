@@ -47,6 +47,7 @@ def test_parts_are_resumed(tmp_path):
     report.mkdir()
     for part in ("build", "suite", "demo", "sanitizer", "products", "bench"):
         (report / f"{part}.passed").touch()
+    (report / "geon-testing.done").touch()
     (report / "summary.txt").write_text("build: passed, 1 s\n")
     (report / "venv" / "bin").mkdir(parents=True)
     python = report / "venv" / "bin" / "python"
@@ -65,3 +66,25 @@ def test_parts_are_resumed(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode != 0
     assert "bench: failed, see " in done.stdout
+    (report / "suite.passed").unlink()
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**environment, "LIMIT": "0"}
+    )
+    assert done.returncode != 0
+    assert "suite: not begun, run the same command again, 0 s" in done.stdout
+    python.write_text('#!/bin/sh\necho "ran $*"\n')
+    done = subprocess.run([*command, "suite"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    ran = (report / "suite.txt").read_text()  # what had passed of it is not run again
+    assert ran.endswith("--transformer pycuda tests\n") and len(ran.splitlines()) == 1
+
+
+def test_what_is_installed_was_carried():
+    """Every package that the one script installs, the other downloads."""
+    check, carry = ((SCRIPTS / f"gpu_{name}.sh").read_text() for name in ("check", "carry"))
+    after = [part.split("||")[0] for part in check.split('"${install[@]}"')[1:]]
+    names = {word for part in after for word in part.replace("\\", " ").split()}
+    names = {word for word in names if word.replace("-", "").replace("_", "").isalnum()}
+    assert {"pandas", "nvmath-python", "cuda-bindings"} <= names
+    missing = {name for name in names if name not in carry and not name.startswith("-")}
+    assert not missing, f"gpu_carry.sh does not download {missing}"

@@ -5,7 +5,7 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
-from geon.transformers.pycuda import host, nests, teams
+from geon.transformers.pycuda import all_elements, host, teams
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
 
@@ -64,7 +64,7 @@ def test_kernels_have_none(name):
             f(*data(n, c)[: len(inputs)])
 
 
-@pytest.mark.parametrize("shape", [(1, 2 * nests.PIECE + 3), (3, 3000)])
+@pytest.mark.parametrize("shape", [(1, all_elements.PIECE + 3), (3, 3000)])
 def test_long_ones_have_none(shape):
     with geon.make_transformer("cuda-on-host", checks="races") as transformer:
         for name in ("everything", "softmax", "slope_of_softmax", "prefixes"):

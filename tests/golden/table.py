@@ -7,7 +7,7 @@ from typing import Any
 from geon.op_graph.bound import is_bound
 from geon.op_graph.op_graph import Leaf, Op
 from geon.transformers.kernels.elements import passed
-from geon.transformers.lowering.schedule import Kernel
+from geon.transformers.lowering.kernel import Kernel
 
 HEAD = """\
 # Kernels of the golden programs

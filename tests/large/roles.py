@@ -158,6 +158,25 @@ def across(b, length):
         b.add(y + z)
 
 
+def one_run(b, length):
+    """Turns of a sum over the first axis of a few columns."""
+    axis, columns = b.axis(length), b.axis(b.choice([1, 2, 3, 5, 12, 31, 42, 63]))
+    x = _after(b, b.placeholder(b.number(), [axis, columns]))
+    which = b.choice(["sum", "max", "several"])
+    if which != "max":
+        b.add(geon.sum(x, reduction_axes=[axis]))
+    if which != "sum":
+        b.add(geon.max(x, reduction_axes=[axis]))
+
+
+def columns_of_runs(b, length):
+    """Columns of such a sum."""
+    rows, columns = b.axis(b.choice([257, 1000, 4099])), b.axis(length)
+    x = _after(b, b.placeholder(b.number(), [rows, columns]))
+    b.add(geon.sum(x, reduction_axes=[rows]))
+    b.add(geon.max(x, reduction_axes=[rows]))
+
+
 def turned_short(b, length):
     """What is turned and repeated in memory, its innermost axis of this length."""
     axes = [b.axis(b.choice([7, 64, 100])), b.axis(b.choice([33, 300, 1000])), b.axis(length)]
@@ -276,6 +295,23 @@ def parts(b, length):
 def deep_rows(b, length):
     """Rows of a product with long sums."""
     _product(b, "float32", rows=length, depth=8193, columns=b.choice([1, 2, 3]))
+
+
+def thin(b, length):
+    """Results of few rows and few columns, whose depth is long."""
+    rows = _capped(b, [1, 2, 3, 5, 8, 16, 20, 25, 48], length)
+    deep = b.choice([129, 700, 4099, 9001, 40000])
+    _product(b, rows=rows, columns=max(1, length // rows), depth=deep)
+
+
+def thin_depth(b, length):
+    """The depth of such products."""
+    _product(b, rows=b.choice([1, 2, 3, 7, 20]), columns=b.choice([1, 2, 4, 5, 20]), depth=length)
+
+
+def few_columns(b, length):
+    """Columns of a product of many rows, whose depth is short."""
+    _product(b, rows=b.choice([1000, 4099]), columns=length, depth=b.choice([1, 2, 5, 9, 31]))
 
 
 def near(b, length):
@@ -629,7 +665,8 @@ ROLES = {
     function.__name__: function
     for function in (
         size, row, lane, short_row, short_rows, across, turned_short, flat, together,
-        rows, columns, depth, batch, depth64, columns64, parts, near,
+        rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
+        one_run, columns_of_runs,
         deep_rows,
         products, matrix_vector, reduced_product, reduced_batch, line, lines, line8, line16, line32,
         line64, extreme, positions, most,

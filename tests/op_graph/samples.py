@@ -287,6 +287,10 @@ def _others():
         ],
         "print": [sample("in between", [[A, B]], lambda x: geon.print(x * x) * x)],
         "custom": [sample("two inputs", [[A, B], [B]], product_tanh)],
+        "remat": [
+            sample("of a product", [[A, B], [B]], geon.checkpoint(lambda x, y: geon.tanh(x * y))),
+            sample("of a draw", [[A, B]], lambda x: geon.remat(geon.exp(x * x), "nothing")),
+        ],
     }
 
 
@@ -330,6 +334,6 @@ SAMPLES = {**_movement(), **_parts(), **_sums(), **_others(), **_loops()}
 
 # Rows that have no derivative: their results are no floats, or they are leaves or effects.
 NOT_DIFFERENTIABLE = frozenset(
-    "all any argmax argmin argsort assign checked constant doall iota length placeholder"
-    " parameter random_bits region_result sequential top_k variable".split()
+    "after all any argmax argmin argsort assign checked constant doall iota length parameter"
+    " placeholder random_bits region_result sequential top_k variable".split()
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Affine, Size, variable
@@ -169,6 +169,21 @@ def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
         return None
     adjoining = (atom for atom, step in widest.terms.items() if step == 1 and atom in names)
     return next((atom for atom in adjoining if isinstance(atom, str)), None)
+
+
+def as_one(
+    loops: Sequence[Loop], pairs: Collection[tuple[str, str]]
+) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
+    """Fewer loops, the inner one of each of these pairs for both, and the names of the others."""
+    found: list[Loop] = []
+    left_out = []
+    for inner in loops:
+        if found and (found[-1].name, inner.name) in pairs:
+            outer = found.pop()
+            left_out.append(outer.name)
+            inner = Loop(inner.name, (*outer.axes, *inner.axes), outer.extent * inner.extent)
+        found.append(inner)
+    return tuple(found), tuple(left_out)
 
 
 def merged(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...op_graph.affine import Affine, Quotient, Remainder, variable
 from .depths import ROW, Depths
 from .scalar import Load, RandomBits, Scalar, Wrapped, indices, inside, walk
-from .types import Nest, Store
+from .types import Loop, Nest, Store
 
 
 class Uses:
@@ -61,6 +63,25 @@ class Uses:
             self.values.add(atom)
             for each in inside(atom):
                 self.direct(each)
+
+
+def joined(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str, str]]:
+    """The pairs of loops, by name, of which the inner one may run on instead of the outer one.
+
+    All that is used then lies where it would: one turn of the outer loop moves every offset as far
+    as all turns of the inner one do, and neither is used for its own value.
+    """
+    return frozenset(
+        (outer.name, inner.name)
+        for outer in loops
+        for inner in loops
+        if outer is not inner
+        and uses.values.isdisjoint((outer.name, inner.name))
+        and all(
+            offset.terms.get(outer.name, 0) == offset.terms.get(inner.name, 0) * inner.extent
+            for offset in uses.offsets
+        )
+    )
 
 
 def depends_on(value: Scalar, names: set[str]) -> bool:

@@ -172,10 +172,11 @@ class _Chains:
                 seen.add(reader)
                 if min((self.position[op] for op in reader.results), default=0) > last:
                     continue
-                read = {g for op in reader.results for g in self.readers.get(op, ())}
+                done = reader.results or (reader.op,)  # of one that acts, what waits for it
+                read = {g for op in done for g in self.readers.get(op, ())}
                 if not read.isdisjoint(members):
                     return True
-                stack += reader.results
+                stack += done
         return False
 
     # Making -------------------------------------------------------------------------------------

@@ -71,7 +71,8 @@ def _laid_out(program: Program, state: _State) -> LaidOut:
         for number, (leaf, op) in enumerate(program.updates)
     ]
     prints = tuple(state.new[op] for op in program.prints)
-    done = Program(tuple(outputs), tuple(updates), prints)
+    again = tuple([state.new[op] for op in program.again if op in state.new])
+    done = Program(tuple(outputs), tuple(updates), prints, again)
     return LaidOut(done, state.layouts, state.base)
 
 

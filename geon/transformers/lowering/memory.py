@@ -16,7 +16,8 @@ from .scratch import Scratch
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Arena memory, alive from step ``first`` to step ``last``.
+    """Arena memory, alive from step ``first`` to step ``last``; where kernels run side by side,
+    from the first step of a wave to the last of one.
 
     Steps are kernels; of a region, those of its bodies. It holds a value of ``size`` bytes, or is
     the scratch memory of one kernel or of several: then as large as what the one that needs most
@@ -113,19 +114,21 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
     With ``reuse=False`` each value has a buffer of its own that lives throughout: the plan that
     others are compared with.
     """
-    positions = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
+    timed = list(zip(schedule.times, schedule.kernels, strict=True))
+    positions = {op: time for time, kernel in timed for op in kernel.results}
     last_use = dict(positions)
-    for k, kernel in enumerate(schedule.kernels):
+    for time, kernel in timed:
         for value in kernel.reads:
-            last_use[value] = k
-    homes = _homes(schedule, positions, last_use, reuse)
+            last_use[value] = time
+    homes = _homes(schedule, last_use, reuse)
     planned = [_planned(kernel, reuse) for kernel in schedule.kernels]
     steps = _steps(planned)
+    waves = _waves(schedule.times, steps)
     spans: dict[int, tuple[int, int]] = {}
     sizes: dict[int, int | Length] = {}
     for op, home in homes.items():
         if home.kind == "arena":
-            begins, ends = steps[positions[op]][0], steps[last_use[op]][1]
+            begins, ends = waves[positions[op]][0], waves[last_use[op]][1]
             first, last = spans.get(home.number, (begins, ends))
             spans[home.number] = (min(first, begins), max(last, ends))
             sizes[home.number] = bytes_of(op)
@@ -133,7 +136,7 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
     renumbered = {old: new for new, old in enumerate(numbers)}
     end = steps[-1][1] + 1 if steps else 0
     buffers = [Buffer(sizes[n], *(spans[n] if reuse else (0, end))) for n in numbers]
-    scratch = _add_scratch(schedule, buffers, steps, reuse)
+    scratch = _add_scratch(schedule, buffers, waves, end, reuse)
     inside = _add_bodies(schedule, buffers, steps, planned, end, reuse)
     homes = {
         op: Home("arena", renumbered[home.number]) if home.kind == "arena" else home
@@ -177,6 +180,14 @@ def _steps(planned: Sequence[Sequence[Plan]]) -> list[tuple[int, int]]:
     return found
 
 
+def _waves(times: Sequence[int], steps: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """The first and the last step of the kernels that run at each time."""
+    found: dict[int, tuple[int, int]] = {}
+    for time, (begins, ends) in zip(times, steps, strict=True):
+        found[time] = (found.get(time, (begins, ends))[0], ends)
+    return found
+
+
 def _add_bodies(
     schedule: Schedule,
     buffers: list[Buffer],
@@ -216,7 +227,11 @@ def carried(work: Region) -> list[tuple[int, int | Length]]:
 
 
 def _add_scratch(
-    schedule: Schedule, buffers: list[Buffer], steps: Sequence[tuple[int, int]], reuse: bool
+    schedule: Schedule,
+    buffers: list[Buffer],
+    waves: Mapping[int, tuple[int, int]],
+    end: int,
+    reuse: bool,
 ) -> dict[Op, int]:
     """The buffers that kernels work in, added to those of values; their numbers by kernel.
 
@@ -224,24 +239,23 @@ def _add_scratch(
     """
     scratch = schedule.target.scratch
     needed = {} if scratch is None else scratch(schedule)
-    positions = {kernel.op: k for k, kernel in enumerate(schedule.kernels)}
+    timed = zip(schedule.times, schedule.kernels, strict=True)
+    positions = {kernel.op: time for time, kernel in timed}
     lasting = {op: each for op, each in needed.items() if each.lasting}
     found: dict[Op, int] = {}
     for ops in [[op] for op in needed if op not in lasting] + ([list(lasting)] if lasting else []):
-        where = [steps[positions[op]] for op in ops]
-        ends = max(last for _, last in where)
-        span = (min(where)[0], ends) if reuse else (0, steps[-1][1] + 1)
+        where = [waves[positions[op]] for op in ops]
+        span = (min(where)[0], max(last for _, last in where)) if reuse else (0, end)
         found.update(dict.fromkeys(ops, len(buffers)))
         buffers.append(Buffer(0, *span, tuple({needed[op]: None for op in ops})))
     return found
 
 
-def _homes(
-    schedule: Schedule, positions: dict[Op, int], last_use: dict[Op, int], reuse: bool
-) -> dict[Op, Home]:
+def _homes(schedule: Schedule, last_use: dict[Op, int], reuse: bool) -> dict[Op, Home]:
     """The home of each kernel's result; walked backwards, so that a dying input can join it."""
     results: dict[Op, int] = {op: k for k, op in enumerate(schedule.program.outputs)}
-    reads = _leaf_reads(schedule)
+    times, reads = schedule.times, _reads(schedule)
+    makers = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
     raising = [k for k, kernel in enumerate(schedule.kernels) if kernel.raises]
     safe = max(raising, default=-1) + 1  # the first kernel from which on none raises
     homes: dict[Op, Home] = {}
@@ -262,9 +276,13 @@ def _homes(
         if not reuse:
             continue
         for op, value in kernel.may_join:
-            if value in homes or isinstance(value, Leaf) or last_use[value] != k or op in joined:
+            if value in homes or isinstance(value, Leaf) or op in joined:
                 continue
-            made = positions[value]
+            if last_use[value] != times[k] or any(
+                r != k and times[r] == times[k] for r in reads[value]
+            ):
+                continue  # others read it then or later
+            made = makers[value]
             if value in results or not _may_join(schedule, homes[op], value, made, reads, safe):
                 continue
             homes[value] = homes[op]
@@ -272,12 +290,12 @@ def _homes(
     return homes
 
 
-def _leaf_reads(schedule: Schedule) -> dict[Op, list[int]]:
+def _reads(schedule: Schedule) -> dict[Op, list[int]]:
+    """The kernels that read each value."""
     reads: dict[Op, list[int]] = {}
     for k, kernel in enumerate(schedule.kernels):
         for value in kernel.reads:
-            if isinstance(value, Leaf):
-                reads.setdefault(value, []).append(k)
+            reads.setdefault(value, []).append(k)
     return reads
 
 
@@ -299,8 +317,9 @@ def _may_join(
         return False
     if home.leaf is None:
         return True
-    late = [k for k in reads.get(home.leaf, ()) if k >= made]
-    if any(k > made for k in late) or (late and not among(home.leaf, producer.in_place[value])):
+    times = schedule.times
+    late = [k for k in reads.get(home.leaf, ()) if times[k] >= times[made]]
+    if any(k != made for k in late) or (late and not among(home.leaf, producer.in_place[value])):
         return False
     return made >= safe
 

@@ -11,7 +11,8 @@ from ..kernels.elements import examined
 from ..kernels.machine import Machine
 from ..kernels.predict import Prediction, prediction
 from ..kernels.types import Call, Region
-from .schedule import Kernel, Schedule
+from .kernel import Kernel
+from .schedule import Schedule
 
 
 @dataclass(frozen=True, eq=False, slots=True)

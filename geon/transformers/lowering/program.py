@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from ...errors import IncompleteError
+from ...op_graph.building import building
+from ...op_graph.copies import with_args
 from ...op_graph.functional import Functional
 from ...op_graph.interning import OwnTable
-from ...op_graph.nodes import made_at
+from ...op_graph.nodes import carry_notes, made_at
 from ...op_graph.op_graph import Leaf, Op, Tensor, deep_order, post_order
+from ...op_graph.recomputed import after
 from ...op_graph.regions.tidy import tidied
 from ...op_graph.rewrite import RuleSet, rewrite
 from ...op_graph.simplify import simplify_rules
 from ...op_graph.stabilise import STABLE
 from ...op_graph.window_rules import WINDOW_RULES
+from .recompute import recomputed
 from .target import Target
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Program:
-    """Values to return, values to put into variables, and what to print; all ops are pure."""
+    """Values to return, values to put into variables, and what to print; all ops are pure.
+
+    ``again`` are the ops that compute a second time what others have computed, but in other memory.
+    """
 
     outputs: tuple[Tensor, ...]
     updates: tuple[tuple[Leaf, Tensor], ...]
     prints: tuple[Op, ...]
+    again: tuple[Op, ...] = ()
 
     @property
     def roots(self) -> tuple[Op, ...]:
@@ -37,6 +47,17 @@ class Program:
         found = {op: None for op in post_order(self.roots) if isinstance(op, Leaf)}
         found.update((leaf, None) for leaf, _ in self.updates)
         return list(found)
+
+    def mapped(self, new: Mapping[Op, Any], again: Iterable[Op]) -> Program:
+        """The same of other ops, ``again`` computed a second time beside what is so far."""
+        updates = tuple([(leaf, new[op]) for leaf, op in self.updates])
+        before = [new.get(op, op) for op in self.again]
+        return Program(
+            tuple([new[op] for op in self.outputs]),
+            updates,
+            tuple([new[op] for op in self.prints]),
+            (*before, *again),
+        )
 
 
 @cache
@@ -51,10 +72,10 @@ def _lowering_rules(target: Target) -> RuleSet:
     return _rules() | target.rules
 
 
-def build_program(pure: Functional, target: Target, own: OwnTable) -> Program:
+def build_program(pure: Functional, target: Target, own: OwnTable, again: bool = True) -> Program:
     """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for.
 
-    New ops are in ``own``.
+    What marks ask for is computed ``again``, or not. New ops are in ``own``.
     """
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
@@ -65,14 +86,33 @@ def build_program(pure: Functional, target: Target, own: OwnTable) -> Program:
         simple = rewrite(simple, rules, {}, own)
     simple = tidied(simple, own)
     first, second = len(outputs), len(outputs) + len(pure.updates)
+    simple, clones = recomputed(printed_in_order(simple, second, own), own, again)
     new = [op for op in simple if isinstance(op, Tensor)]
     made = Program(
         tuple(new[:first]),
         tuple(zip(pure.updates, new[first:second], strict=True)),
         tuple(simple[second:]),
+        clones,
     )
     require_complete(made, target)
     return made
+
+
+def printed_in_order(roots: list[Op], first: int, own: OwnTable) -> list[Op]:
+    """The roots, of which those from ``first`` on print, each of these after the one before."""
+    printing = [op for op in roots[first:] if op.primitive.name == "print"]
+    if len(printing) < 2:
+        return roots
+    before: dict[Op, Op] = dict(zip(printing[1:], printing, strict=False))
+    new: dict[Op, Op] = {}
+    with building(own):
+        for op in post_order([*printing, *roots]):
+            args = [new[arg] for arg in op.args]
+            if op in before:
+                args = [after(args[0], [new[before[op]]])]
+            new[op] = with_args(op, tuple(args))
+            carry_notes(op, new[op])
+    return [new[root] for root in roots]
 
 
 def require_complete(program: Program, target: Target) -> None:
@@ -82,7 +122,7 @@ def require_complete(program: Program, target: Target) -> None:
     what another row means.
     """
     for op in deep_order(program.roots):
-        lacking = target.lacks(op)
+        lacking = [] if op.primitive.waits else target.lacks(op)
         if lacking:
             raise IncompleteError(
                 f"the {target.name} target cannot compute the {op.primitive.kind} row "

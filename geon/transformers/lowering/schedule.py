@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -19,8 +20,10 @@ from ...op_graph.op_graph import Leaf, Op, Tensor, among, deep_order, post_order
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
 from ..kernels.ordered import OrderedLoop, is_ordered, make_ordered
-from ..kernels.types import Fused, Inner, Region
-from .groups import Apart, Group, is_region_result, one_each
+from ..kernels.types import Inner, Region
+from .beside import side_by_side
+from .groups import Group, is_region_result, one_each
+from .kernel import Kernel
 from .layout import LaidOut, lay_out
 from .program import Program
 from .target import Layout, Target
@@ -30,44 +33,11 @@ NOMINAL_LENGTH = 64  # what an open length counts as where only the order of ker
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Kernel:
-    """One step: computes its results into memory of their own, or in place.
-
-    ``op`` is its first result, or the op that prints or checks; ``reads`` are the values whose
-    memory it reads; ``in_place`` for each result those among them whose memory may hold it;
-    ``writes`` the variables whose storage results are put into; ``fused`` says which ops it
-    computes together, and ``work`` what it does, as data; ``apart`` why it is not one with others.
-    """
-
-    op: Op
-    results: tuple[Op, ...]
-    reads: tuple[Op, ...]
-    in_place: dict[Op, tuple[Op, ...]]
-    writes: dict[Op, Leaf]
-    raises: bool
-    fused: Fused | None
-    work: Work
-    apart: tuple[Apart, ...] = ()
-
-    @property
-    def kind(self) -> str:
-        """``nest``, ``contraction`` or ``call``."""
-        return type(self.work).__name__.lower()
-
-    @property
-    def acts(self) -> bool:
-        """Whether it has no result of its own: it prints or checks its argument."""
-        return not self.results
-
-    @property
-    def may_join(self) -> list[tuple[Op, Op]]:
-        """Each result with each value whose memory may hold it."""
-        return [(op, value) for op in self.results for value in self.in_place[op]]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class Schedule:
-    """Kernels in order, and how every value lies in memory."""
+    """Kernels in order, and how every value lies in memory.
+
+    ``waves`` has for each kernel the number of its wave, where some run side by side.
+    """
 
     kernels: tuple[Kernel, ...]
     program: Program
@@ -75,6 +45,12 @@ class Schedule:
     base: dict[Op, Op]
     target: Target
     check: bool
+    waves: tuple[int, ...] = ()
+
+    @property
+    def times(self) -> Sequence[int]:
+        """When each kernel runs: those of one number at one time."""
+        return self.waves or range(len(self.kernels))
 
 
 def bytes_of(op: Op) -> int | Length:
@@ -99,9 +75,14 @@ def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = Fal
         work = _Work(laid_out, target, own, check)
         work.connect()
         work.assign_storage()
-        order = work.run()
-        kernels = tuple([work.kernel(group) for group in order])
-    return Schedule(kernels, work.program, laid_out.layouts, laid_out.base, target, check)
+        order = [group for group in work.run() if not group.op.primitive.waits]
+        kernels = [work.kernel(group) for group in order]
+    waves: tuple[int, ...] = ()
+    if target.beside:
+        kernels, waves = side_by_side(kernels, work.program.outputs, target.beside)
+    return Schedule(
+        tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, check, waves
+    )
 
 
 class _Work:
@@ -131,9 +112,6 @@ class _Work:
                     needed[self.makers[value]] = None
             for before in needed:
                 self.edge(before, group)
-        prints = [op for op in self.program.prints if op.primitive.name == "print"]
-        for first, then in zip(prints, prints[1:], strict=False):
-            self.edge(self.makers[first], self.makers[then])
 
     def edge(self, before: Group, after: Group) -> None:
         self.after[before].append(after)
@@ -169,7 +147,7 @@ class _Work:
             updates.append((leaf, op))
         self.early_kernels = early
         program = self.program
-        self.program = Program(program.outputs, tuple(updates), program.prints)
+        self.program = replace(program, updates=tuple(updates))
 
     def early(self) -> set[Group]:
         """The kernels that can raise and all they depend on: these run first."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from ...op_graph.axes import Axis
 from ...op_graph.lengths import Length, evaluate
 from ..kernels.types import Region
+from .kernel import Kernel
 from .memory import Plan
-from .schedule import Kernel
 
 Space = frozenset[tuple[str, int | Length]]
 

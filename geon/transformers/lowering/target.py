@@ -50,7 +50,8 @@ class Target:
     threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is
     the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
     It ``orders`` where a scan of elements is one kernel. ``alignment`` is that of the arena and its
-    buffers, in bytes.
+    buffers, in bytes; ``beside`` names the kinds of kernels that run side by side where they need
+    nothing of each other.
     """
 
     name: str
@@ -68,3 +69,4 @@ class Target:
     model: Machine | None = None
     orders: bool = False
     alignment: int = 64
+    beside: tuple[str, ...] = ()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from ...errors import PlanError
 from ...op_graph.lengths import evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among, deep_order
 from ..kernels.elements import examined, passed
+from .kernel import Kernel
 from .memory import Home, Placement, Plan, place_plan
-from .schedule import Kernel, bytes_of
+from .schedule import bytes_of
 from .target import Layout
 
 # Lengths that open names are played with: unequal, small, and one of them 1.
@@ -31,13 +32,31 @@ class _Held:
     value: Op
 
 
+ARENA = ("arena", 0)
+
+
+class _Touched(NamedTuple):
+    region: tuple[str, int]
+    start: int
+    end: int
+    write: bool
+
+
+def _meet(a: _Touched, b: _Touched) -> bool:
+    """Whether the order of two matters."""
+    if a.region != b.region or not (a.write or b.write):
+        return False
+    return max(a.start, b.start) < min(a.end, b.end)
+
+
 def verify_plan(plan: Plan) -> None:
     """Raise ``PlanError`` for a plan that is not sound.
 
     Every value read was written and is still whole; nothing is overwritten that a later kernel, a
     result or a variable needs, neither by values nor by what kernels work in; no write of a
-    variable comes before a read of its old value, and nothing that can raise after one; results
-    and variables hold their values at the end.
+    variable comes before a read of its old value, and nothing that can raise after one; kernels
+    side by side touch nothing that one of them writes; results and variables hold their values at
+    the end.
     """
     for inside in plan.inside.values():
         for inner in inside.plans:
@@ -67,6 +86,7 @@ class _Play:
         """Run all kernels in order; ``PlanError`` where one meets what it must not."""
         schedule = self.plan.schedule
         computed: set[Op] = set()
+        self.apart()
         for kernel in schedule.kernels:
             for value in self.values(kernel):
                 self.read(kernel, value, computed)
@@ -82,6 +102,41 @@ class _Play:
             if self.plan.homes[op].leaf is not leaf:
                 raise PlanError(f"the new value {op!r} of {leaf!r} is not in its storage")
             self.expect_home(op, "variable")
+
+    def apart(self) -> None:
+        """Raise where kernels of one wave cannot run in any order, or at one time."""
+        schedule = self.plan.schedule
+        waves: dict[int, list[Kernel]] = {}
+        for time, kernel in zip(schedule.times, schedule.kernels, strict=True):
+            waves.setdefault(time, []).append(kernel)
+        for wave in waves.values():
+            touched = [self.touched(kernel) for kernel in wave] if len(wave) > 1 else []
+            for number, (kernel, own) in enumerate(zip(wave, touched, strict=False)):
+                for other, others in zip(wave[:number], touched, strict=False):
+                    if any(_meet(a, b) for a in own for b in others):
+                        self.fail(kernel, f"is beside that of {other.op!r}, which touches the same")
+            if len(wave) > 1 and any(kernel.raises or kernel.acts for kernel in wave):
+                self.fail(wave[0], "is beside one that can raise, or prints")
+
+    def touched(self, kernel: Kernel) -> list[_Touched]:
+        """The memory that a kernel reads and writes."""
+        found = []
+        for write, values in ((False, self.values(kernel)), (True, kernel.results)):
+            for value in values:
+                home = (
+                    Home("variable", 0, value)
+                    if isinstance(value, Leaf)
+                    else self.plan.homes[value]
+                )
+                place = (home.kind, id(home.leaf) if home.leaf is not None else home.number)
+                extent = (0, 1) if home.leaf is not None else self.extent(home, value)
+                found.append(_Touched(ARENA if home.kind == "arena" else place, *extent, write))
+        number = self.plan.scratch.get(kernel.op)
+        if number is not None:
+            start = self.placed.offsets[number]
+            size = self.plan.buffers[number].bytes(self.lengths, THREADS)
+            found.append(_Touched(ARENA, start, start + size, True))
+        return found
 
     def values(self, kernel: Kernel) -> list[Op]:
         """The values a kernel reads: what lies in memory below what it computes."""

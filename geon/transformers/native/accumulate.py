@@ -15,6 +15,7 @@ from ..kernels.types import Loop
 from ..printing import c_expressions
 from ..printing.nests import Accumulator
 from ..printing.scalars import LANES
+from .loops import for_loop, indented
 
 # The most terms that are added one after another in a sum's own dtype. 32 equal terms are off by
 # 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.
@@ -30,8 +31,8 @@ SIGNS = {
     "logical_and": "&",
 }
 Lines = list[str]
+OWN_LANES = "for (int64_t lane = 0; lane < lanes; lane++)"
 BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # stand for the bounds of a block
-LANE_LOOP = "for (int64_t lane = 0; lane < lanes; lane++)"
 
 
 class Accumulation:
@@ -39,7 +40,8 @@ class Accumulation:
 
     ``loops`` are those of the pass, outermost first; with ``lanes`` each row of a block of rows has
     accumulators of its own; ``width`` is how many float32 a vector holds, 1 where compilers may
-    make none. ``extent`` writes the length of a loop as C.
+    make none. ``extent`` writes the length of a loop as C. Of a pass that is one run, so many turns
+    of its loop, as C, are taken ``beside`` each other, with accumulators for ``held`` lanes.
     """
 
     def __init__(
@@ -49,8 +51,12 @@ class Accumulation:
         lanes: bool,
         width: int,
         extent: Callable[[Loop], str],
+        beside: str = "1",
+        held: str = "lanes",
     ) -> None:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
+        self.beside = beside
+        self.lane_loop = f"for (int64_t lane = 0; lane < {held}; lane++)"
         self.block = CHAIN if lanes else CHAIN * width
         self.level = self.block_level([loop.extent for loop in loops])
         wide = [t for t in sums if is_float_sum(t)] if self.level is not None else []
@@ -141,7 +147,7 @@ class Accumulation:
         """A variable that begins as ``value``, one for each lane."""
         if not self.lanes:
             return [f"{ctype} {name} = {value};"]
-        return [f"{ctype} {name}[{LANES}];", f"{LANE_LOOP} {name}[lane] = {value};"]
+        return [f"{ctype} {name}[{LANES}];", f"{self.lane_loop} {name}[lane] = {value};"]
 
     def blocks(self, run: Lines, variable: str, bounds: tuple[str, str] | None) -> Lines:
         """The loop that is cut, block by block.
@@ -154,7 +160,12 @@ class Accumulation:
         low, high = bounds or ("0", self.extent(loop))
         begin, end = f"{variable}_block", f"{variable}_end"
         known = loop.extent if isinstance(loop.extent, int) and bounds is None else None
-        if known is not None and known <= turns:
+        if self.beside != "1":
+            step = f"{CHAIN} * {self.beside}"
+            head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {step}) {{"]
+            stop = f"{begin} + {step} < {high} ? {begin} + {step} : {high}"
+            tail = [f"const int64_t {end} = {stop};"]
+        elif known is not None and known <= turns:
             begin, end, head, tail = low, high, ["{"], []
         else:
             stop = f"{begin} + {turns}"
@@ -172,7 +183,7 @@ class Accumulation:
         for total in self.sums:
             if total.name in self.blocked:
                 if self.lanes:
-                    found.append(f"{LANE_LOOP} {total.name}[lane] = 0;")
+                    found.append(f"{self.lane_loop} {total.name}[lane] = 0;")
                 else:
                     found.append(f"{total.ctype} {total.name} = 0;")
         return found
@@ -183,9 +194,27 @@ class Accumulation:
         for total in self.sums:
             if total.name in self.blocked:
                 at = "[lane]" if self.lanes else ""
-                head = f"{LANE_LOOP} " if self.lanes else ""
+                head = f"{self.lane_loop} " if self.lanes else ""
                 found.append(f"{head}{wide(total)}{at} += {total.name}{at};")
         return found
+
+    def meet(self, held: str) -> Lines:
+        """The statements that bring what turns beside each other gave to the first one's lanes."""
+        found = []
+        for total in self.sums:
+            if total.name in self.blocked:
+                found.append(f"{wide(total)}[lane] += {wide(total)}[turn + lane];")
+                continue
+            own, other = f"{total.name}[lane]", f"{total.name}[turn + lane]"
+            if total.spoiled:
+                sign = ">" if total.row == "maximum" else "<"
+                found.append(f"{own} = {other} {sign} {own} ? {other} : {own};")
+                found.append(f"{total.spoiled}[lane] |= {total.spoiled}[turn + lane];")
+                continue
+            found.append(f"{own} = {total.step(own, other)};")
+        body = for_loop("lane", "0", "lanes", found)
+        head = f"for (int64_t turn = lanes; turn < {held}; turn += lanes) {{"
+        return [head, *indented(body), "}"]
 
     def end(self, partial: bool = False) -> Lines:
         """The statements after the loops: sums in their dtype, and a NaN that was met wins.
@@ -197,7 +226,7 @@ class Accumulation:
             if total.name in self.blocked and not partial:
                 if self.lanes:
                     line = f"{total.name}[lane] = ({total.ctype}){wide(total)}[lane];"
-                    found.append(f"{LANE_LOOP} {line}")
+                    found.append(f"{OWN_LANES} {line}")
                 else:
                     found.append(
                         f"const {total.ctype} {total.name} = ({total.ctype}){wide(total)};"
@@ -206,7 +235,7 @@ class Accumulation:
                 nan = c_expressions.literal(float("nan"), total.dtype)
                 if self.lanes:
                     found.append(
-                        f"{LANE_LOOP} if ({total.spoiled}[lane]) {total.name}[lane] = {nan};"
+                        f"{OWN_LANES} if ({total.spoiled}[lane]) {total.name}[lane] = {nan};"
                     )
                 else:
                     found.append(f"if ({total.spoiled}) {total.name} = {nan};")

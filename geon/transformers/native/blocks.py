@@ -24,8 +24,8 @@ from ..kernels.blocked import (
     whole_sizes,
 )
 from ..kernels.contraction import Contraction
+from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
-from ..lowering.schedule import Kernel
 from .contractions import contraction_function
 from .library import library_text
 from .naming import NAME, Function, KernelNames, Parameter, Place

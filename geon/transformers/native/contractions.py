@@ -8,6 +8,7 @@ from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ..kernels.contraction import Access, Contraction, bordered, stored, unit_of
 from ..kernels.scalar import Scalar
+from ..kernels.uses import Uses, joined
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from .naming import NAME, Function, KernelNames
@@ -65,7 +66,16 @@ class _Printer(ContractionPrinter):
             None if result is None else self.memory(result, made.unit),
             names.kept is not None,
             scratch is not None,
+            stores_joined=self.stores_joined(),
         )
+
+    def stores_joined(self) -> frozenset[tuple[str, str]]:
+        """The pairs of loops of which the inner one may run on in all that is stored."""
+        uses = Uses()
+        for store in self.made.stores:
+            uses.add(store.value)
+            uses.address(store.offset)
+        return joined(uses, (*self.made.rows, *self.made.columns))
 
     def operand(self, value: Scalar) -> Operand:
         """How the product reads an operand: a strided load, or any element computed."""
@@ -73,7 +83,9 @@ class _Printer(ContractionPrinter):
         element({})
         found, unit = bordered(value, self.loops), unit_of(value, self.loops)
         if found is None:
-            return Operand(self.type, element, None, {}, unit)
+            uses = Uses()
+            uses.add(value)
+            return Operand(self.type, element, None, {}, unit, joined=joined(uses, self.loops))
         if found.guards:
             for guard in found.guards:
                 for size in (guard.index.constant, guard.low, guard.high):

@@ -25,9 +25,9 @@ from ..kernels.ordered import OrderedLoop
 from ..kernels.structure import structure
 from ..kernels.types import Call, Region
 from ..linking import Linking
+from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
-from ..lowering.schedule import Kernel
 from ..printing.c_expressions import C_TYPES, literal
 from ..printing.comments import comment
 from ..printing.helpers import definitions
@@ -42,6 +42,7 @@ from .loop_text import PASSED, LoopText
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
 from .ordered import ordered_function
+from .passes import BESIDE
 from .past import passing
 from .scopes import Scope
 from .starts import from_starts
@@ -90,7 +91,11 @@ GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 """
-OWN = {"geon_floor_div": FLOOR_DIV, "geon_grain": GRAIN}  # small functions of kernels
+OWN = {
+    "geon_floor_div": FLOOR_DIV,
+    "geon_grain": GRAIN,
+    "geon_beside": BESIDE,
+}  # small functions of kernels
 
 
 KEPT: Place = ("kept", None)  # the table of copies that are kept, and of the variables' version
@@ -419,6 +424,8 @@ def transposes() -> dict[str, str]:
         macros: dict[str, object] = {"TYPE": f"uint{8 * itemsize}_t", "BYTES": itemsize}
         if itemsize >= 4:
             macros["BLOCK"] = 32 // itemsize
+        if itemsize <= 4:
+            macros["SIDE"] = 16 // itemsize
         name = f"geon_transpose_{itemsize}"
         found[name] = instance("transpose.h", name, macros)
     return found

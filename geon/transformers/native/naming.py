@@ -9,9 +9,9 @@ from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.op_graph import Op
 from ..kernels.types import Call, Region
+from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
-from ..lowering.schedule import Kernel
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
 from .dialect import ArrayLanes

@@ -13,10 +13,11 @@ from ..printing.parameters import Parameter
 from .accumulate import is_float_sum, wide
 from .loops import for_loop, indented
 from .nest_tasks import NestTasks
-from .passes import DIVIDED
+from .passes import DIVIDED, TILE
 from .past import Past
 
 PARTS = 256  # the most partial values of a reduction
+RUNS = 32  # the same for each of a few rows side by side
 
 
 class DividedNest(NestTasks):
@@ -40,6 +41,73 @@ class DividedNest(NestTasks):
                 main += self.divide(line, task)
         ending = self.windows(nest.ending.lines) + self.passes.statements(nest.ending.lines)
         return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])
+
+    def is_one_run(self) -> bool:
+        """Whether a few rows side by side are all that there is, and one run of elements."""
+        first, *rest = self.nest.row.lines or [None]
+        if self.nest.rows or not isinstance(first, PrintedPass) or not self.passes.is_run(first):
+            return False
+        return not any(isinstance(line, PrintedPass) for line in rest)
+
+    def by_runs(self) -> str:
+        """Tasks of parts of one run, whose partial values are combined for each lane."""
+        first, *rest = self.nest.row.lines
+        assert isinstance(first, PrintedPass) and self.nest.lanes is not None
+        task, size = f"{self.name}_part", self.passes.extent(self.nest.lanes)
+        top = [
+            *self.top(),
+            "const int64_t first_lane = 0;",
+            f"const int64_t lanes = {size};",
+        ]
+        extra = self.partial(first)
+        body = [*top, *self.part_of_run(first)]
+        parts, each = f"{RUNS}", "part * lanes + lane"
+        lines = [
+            f"const int64_t size = {self.extent(first)};",
+            f"int64_t grain = geon_grain(size, {first.weight} * lanes);",
+            f"if (grain < (size + {RUNS - 1}) / {RUNS}) grain = (size + {RUNS - 1}) / {RUNS};",
+            "const int64_t parts = (size + grain - 1) / grain;",
+            *(f"{partial_type(t)} {t.name}_parts[{parts} * {TILE}];" for t in first.sums),
+            *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
+        ]
+        before, after, combined = [], [], []
+        for t in first.sums:
+            total, start = (wide(t), "0") if is_float_sum(t) else (t.name, t.first)
+            before.append(f"{partial_type(t)} {total}[{TILE}];")
+            before += for_loop("lane", "0", "lanes", [f"{total}[lane] = {start};"])
+            if is_float_sum(t):
+                combined.append(f"{total}[lane] += {t.name}_parts[{each}];")
+                after.append(f"{t.ctype} {t.name}[{TILE}];")
+                cast = f"{t.name}[lane] = ({t.ctype}){total}[lane];"
+                after += for_loop("lane", "0", "lanes", [cast])
+            else:
+                step = t.step(f"{total}[lane]", f"{t.name}_parts[{each}]")
+                combined.append(f"{total}[lane] = {step};")
+        lines += for_loop("part", "0", "parts", for_loop("lane", "0", "lanes", combined))
+        main = [*top, *before, "{", *indented(lines), "}", *after, *self.passes.statements(rest)]
+        return self.whole([
+            self.structure(task, extra),
+            self.function(task, body, extra),
+            [self.head(), "{", *indented(main), "}"],
+        ])  # fmt: skip
+
+    def part_of_run(self, made: PrintedPass) -> list[str]:
+        """A task of one run: some of its turns, and where the partial values of each lane go."""
+        work, size = self.passes.accumulation(made), self.extent(made)
+        lines = [
+            "const int64_t begin = task * grain;",
+            f"const int64_t end = begin + grain < {size} ? begin + grain : {size};",
+            *self.passes.text(made, DIVIDED, partial=True),
+        ]
+        for t in made.sums:
+            held = wide(t) if t.name in work.blocked else t.name
+            put = f"{t.name}_parts[task * lanes + lane] = {held}[lane];"
+            lines += for_loop("lane", "0", "lanes", [put])
+        return lines
+
+    def extent(self, made: PrintedPass) -> str:
+        """The number of turns of a pass's outermost loop, as C."""
+        return self.passes.extent(made.loops[0])
 
     def partial(self, made: PrintedPass) -> list[Parameter]:
         """What a task of a divided pass is told: its share, and where partial values go."""

@@ -10,6 +10,7 @@ from .loops import indented
 from .naming import NAME, Function, KernelNames
 from .nest_rows import NestByRows
 from .nest_tasks import printed_passes
+from .passes import TILE
 from .past import Passing, may_pass
 from .strips import VECTOR_BYTES
 
@@ -101,6 +102,34 @@ def nest_text(
     work = NestByRows(nest, names, name, vector_bytes, passing)
     if work.is_few_long_rows():
         return work.row_after_row()
+    if work.is_one_run():
+        return run_text(nest, names, name, vector_bytes, passing)
     if nest.rows or nest.lanes is not None:
         return work.by_rows()
     return work.divided()
+
+
+def run_text(
+    nest: PrintedNest, names: KernelNames, name: str, vector_bytes: int, passing: Passing | None
+) -> str:
+    """The C functions of a run of elements that is folded for a few rows side by side.
+
+    How many rows an open length gives is known at run time: of many the rows are divided.
+    """
+
+    def work(called: str) -> NestByRows:
+        return NestByRows(nest, names, called, vector_bytes, passing)
+
+    assert nest.lanes is not None
+    if isinstance(nest.lanes.extent, int):
+        return work(name).by_runs()
+    parts = work(f"{name}_run").by_runs() + work(f"{name}_rows_of").by_rows()
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    size = names.length(nest.lanes.extent)
+    lines = [
+        f"if ({size} > 1 && {size} < {TILE})",
+        f"    {name}_run({call});",
+        "else",
+        f"    {name}_rows_of({call});",
+    ]
+    return parts + "\n".join([work(name).head(), "{", *indented(lines), "}"]) + "\n"

@@ -14,7 +14,8 @@ from ...op_graph.bound import is_bound
 from ...op_graph.lengths import Length, evaluate
 from ...op_graph.op_graph import Leaf, Op
 from ..kernels.elements import passed
-from ..lowering.schedule import Kernel, Schedule
+from ..lowering.kernel import Kernel
+from ..lowering.schedule import Schedule
 from .product_shape import FEW, KEPT_ROWS, LEAST_COLUMNS, PANEL
 
 Size = int | Length

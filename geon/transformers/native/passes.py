@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
@@ -31,6 +32,35 @@ def tiles(start: str, size: str, body: list[str]) -> list[str]:
     stop = f"{start} + {TILE} < {size} ? {start} + {TILE} : {size}"
     head = f"for (int64_t {start} = 0; {start} < {size}; {start} += {TILE}) {{"
     return [head, *indented([f"const int64_t {end} = {stop};", *body]), "}"]
+
+
+def turns_beside(lanes: int, turns: int, vector: int) -> int:
+    """How many of so many turns of a run are taken beside each other; ``geon_beside`` in C."""
+    if lanes >= TILE:
+        return 1
+    beside = vector // math.gcd(lanes, vector)
+    while beside * lanes < TILE:
+        beside *= 2
+    while beside * lanes > LANES:
+        beside //= 2
+    return beside if turns >= 4 * beside else 1
+
+
+BESIDE = f"""\
+GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
+{{
+    int64_t beside = vector;
+    if (lanes <= 1 || lanes >= {TILE})
+        return 1;
+    while (beside > 1 && lanes * (beside / 2) % vector == 0)
+        beside /= 2;
+    while (beside * lanes < {TILE})
+        beside *= 2;
+    while (beside * lanes > {LANES})
+        beside /= 2;
+    return turns >= 4 * beside ? beside : 1;
+}}
+"""
 
 
 class Passes:
@@ -68,6 +98,8 @@ class Passes:
             return self.stateful(made, bounds, partial)
         if made.crosses:
             return self.tiled(made)
+        if self.beside(made) != "1":
+            return self.one_run(made, bounds, partial)
         work = self.accumulation(made)
         body = self.elements(made)
         body += work.steps()
@@ -237,7 +269,72 @@ class Passes:
         """How the reductions of a pass accumulate."""
         lanes = self.nest.lanes is not None
         width = 1 if made.body.serial else self.vector_bytes // 4
-        return Accumulation(made.sums, made.loops, lanes, width, self.extent)
+        beside = self.beside(made)
+        held = "lanes" if beside == "1" else self.held(made)
+        return Accumulation(made.sums, made.loops, lanes, width, self.extent, beside, held)
+
+    def is_run(self, made: PrintedPass) -> bool:
+        """Whether a pass is one run of elements that a few rows side by side fold, as far as is
+        known.
+        """
+        lanes = self.nest.lanes
+        if lanes is None or not made.one_run or not made.sums:
+            return False
+        return not isinstance(lanes.extent, int) or 1 < lanes.extent < TILE
+
+    def beside(self, made: PrintedPass) -> str:
+        """How many turns of a pass that is one run are taken beside each other, as C: as many as
+        fill vectors, where lanes alone would not be worth a loop.
+        """
+        if not self.is_run(made):
+            return "1"
+        lanes, turns = self.nest.lanes, made.loops[0].extent
+        assert lanes is not None
+        if not isinstance(lanes.extent, int) or not isinstance(turns, int):
+            return "beside"
+        return str(turns_beside(lanes.extent, turns, self.vector_bytes // 4))
+
+    def held(self, made: PrintedPass) -> str:
+        """How many lanes these turns have together, as C."""
+        lanes, beside = self.nest.lanes, self.beside(made)
+        assert lanes is not None
+        known = beside.isdigit() and isinstance(lanes.extent, int)
+        return str(int(beside) * lanes.extent) if known else f"lanes * {beside}"
+
+    def one_run(
+        self, made: PrintedPass, bounds: tuple[str, str] | None, partial: bool
+    ) -> list[str]:
+        """A pass over few lanes that is one run of elements, some turns beside each other.
+
+        Where lengths are open, a run has as many as it has where they are known.
+        """
+        work, beside, held = self.accumulation(made), self.beside(made), self.held(made)
+        assert self.nest.lanes is not None
+        (loop,) = made.loops
+        low, high = bounds or ("0", self.extent(loop))
+        begin, end = (BLOCK_BEGIN, BLOCK_END) if work.blocked else (low, high)
+        each = [*map(str, made.body.lines), *work.steps()]
+        body = [
+            "{",
+            *indented([
+                f"int64_t {loop.name} = {begin};",
+                f"for (; {loop.name} + {beside} <= {end}; {loop.name} += {beside}) {{",
+                *indented([SIMD, *for_loop("lane", "0", held, each)]),
+                "}",
+                f"for (; {loop.name} < {end}; {loop.name}++) {{",
+                *indented([SIMD, *for_loop("lane", "0", "lanes", each)]),
+                "}",
+            ]),
+            "}",
+        ]  # fmt: skip
+        if work.blocked:
+            body = work.blocks(body, loop.name, bounds)
+        before = []
+        if not beside.isdigit():
+            sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}"
+            self.names.calls(["geon_beside"])
+            before.append(f"const int64_t beside = geon_beside({sizes}, {self.vector_bytes // 4});")
+        return [*before, *work.start(), *body, *work.meet(held), *work.end(partial)]
 
     def tiled(self, made: PrintedPass) -> list[str]:
         """A pass across memory: what adjoins along lanes is turned in tiles, then read along the

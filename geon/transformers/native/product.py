@@ -90,7 +90,7 @@ def _oriented(product: Product, of: Shape) -> Product:
     if any(d.name == product.store_unit for d in product.rows):
         product = _swapped(product)
     columns, depth = size(product.columns), size(product.summed)
-    if isinstance(columns, int):
+    if isinstance(columns, int) and not ProductText(product, of).thin():
         swapped = _ordered(_swapped(product))
         streams = any(loop.name == product.left.unit for loop in product.rows)
         deep = streams or not isinstance(depth, int) or depth >= 8 * of.vector

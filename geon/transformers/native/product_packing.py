@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
-from ..kernels.contraction import merged
+from ..kernels.contraction import as_one, merged
 from ..kernels.types import Loop
 from .product_borders import Border, Run, bordered
-from .product_shape import GROUP, Shape
-from .product_walk import Walker, at, indent
+from .product_shape import GROUP, SHALLOW, Shape
+from .product_walk import Walker, at, indent, size
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Operand:
     `element` makes C statements and a C value expression of type `type` from the C texts of the
     loops' indices. An element that is no more than `pointer[offset]` also says so with `pointer`
     and the stride in elements of each loop (0 for none), and with `border` where it is 0 instead.
-    `unit` is the loop best walked innermost.
+    `unit` is the loop best walked innermost. `joined` are pairs of loops of which the inner one may
+    run on instead of the outer one.
     """
 
     type: str
@@ -29,6 +30,7 @@ class Operand:
     strides: Mapping[str, Size]
     unit: str | None
     border: Border | None = None
+    joined: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -135,17 +137,51 @@ class Packing:
         """Whether elements are best computed along the summed index."""
         return any(d.name == self.operand.unit for d in self.summed[-1:])
 
+    @property
+    def own_lines(self) -> tuple[Loop, ...]:
+        """The loops over rows or columns, as few as elements can be computed along."""
+        return as_one(self.lines, self.operand.joined)[0]
+
+    @property
+    def own_summed(self) -> tuple[Loop, ...]:
+        """The loops over what is summed, as few as elements can be computed along."""
+        return as_one(self.summed, self.operand.joined)[0]
+
+    def is_run(self, outer: Sequence[Loop], inner: Sequence[Loop], most: int) -> bool:
+        """Whether a block of all turns of `inner`, `most` at most, is computed as one run."""
+        count = size(inner)
+        if not (isinstance(count, int) and count <= most and len(outer) == len(inner) == 1):
+            return False
+        return (outer[0].name, inner[0].name) in self.operand.joined
+
+    def runs_along_lines(self, left: bool) -> bool:
+        """Whether elements are computed as one run, the rows or columns of an index adjoining."""
+        most = GROUP if left else self.of.panel
+        return self.along_lines and self.is_run(self.own_summed, self.own_lines, most)
+
+    @property
+    def runs_along_summed(self) -> bool:
+        """Whether elements are computed as one run, what is summed for a row adjoining."""
+        return self.is_run(self.own_lines, self.own_summed, SHALLOW)
+
     def staged(self, left: bool) -> int:
         """How many elements for each summed index the packing works in, at most."""
-        if self.view is not None or not (self.along_lines if left else self.along_summed):
+        if self.view is not None:
             return 0
-        return GROUP if left else self.of.panel
+        if left:
+            return GROUP if self.along_lines else 0
+        return self.of.panel if self.along_summed or self.runs_along_lines(False) else 0
 
     def left(self) -> list[str]:
         """Rows packed side by side."""
         found, tag = self.view, self.of.tag
         if found is not None:
             lines = self.moved(found, "row_start", "height", "left", "left_step", True)
+        elif self.runs_along_lines(True):
+            lines = [
+                *self.run("height * depth_run", "staged"),
+                f"geon_transpose_{tag}(left, left_step, staged, height, depth_run, height);",
+            ]
         elif self.along_lines:
             lines = [
                 *self.computed_along_lines(
@@ -153,6 +189,8 @@ class Packing:
                 ),
                 f"geon_transpose_{tag}(left, left_step, staged, height, depth_run, height);",
             ]
+        elif self.runs_along_summed:
+            lines = self.run("height * depth_run", "left", "row_start")
         else:
             lines = self.computed_along_summed("row_start", "height", "left", "left_step")
         return lines
@@ -160,6 +198,12 @@ class Packing:
     def right(self) -> list[str]:
         """Columns packed into panels, the last one filled up with zeros."""
         found, tag, panel = self.view, self.of.tag, self.of.panel
+        if found is None and self.runs_along_lines(False):
+            return [
+                *self.run("width * depth_run", "staged"),
+                f"memset(panels, 0, (size_t)depth_run * {panel} * sizeof *panels);",
+                f"geon_copy_{tag}(panels, {panel}, staged, width, depth_run, width);",
+            ]
         if found is None and not self.along_summed:
             step = f"{panel} * depth_run"
             return [
@@ -175,6 +219,11 @@ class Packing:
             ]
         if found is not None:
             lines = self.moved(found, "first_column", "some", "panel", str(panel), False)
+        elif self.runs_along_summed:
+            lines = [
+                *self.run("some * depth_run", "staged", "first_column"),
+                f"geon_transpose_{tag}(panel, {panel}, staged, depth_run, some, depth_run);",
+            ]
         else:
             lines = [
                 *self.computed_along_summed("first_column", "some", "staged", "depth_block"),
@@ -190,6 +239,26 @@ class Packing:
                     f"if (some < {panel})",
                     f"  memset(panel, 0, (size_t)depth_run * {panel} * sizeof *panel);",
                     *lines,
+                ]
+            ),
+            "}",
+        ]
+
+    def run(self, count: str, to: str, first_line: str | None = None) -> list[str]:
+        """One run of elements: of whole lines from the first one on, or of what is summed from
+        `depth_start` on, with all lines of each.
+        """
+        outer, inner = self.own_summed, self.own_lines
+        start = "depth_start"
+        if first_line is not None:
+            outer, inner, start = inner, outer, first_line
+        return [
+            "{",
+            *indent(
+                [
+                    *self.walker.decompose(outer, start),
+                    *self.walker.decompose(inner, "0"),
+                    *self.loop(inner, count, {}, f"{to}[e]"),
                 ]
             ),
             "}",
@@ -250,16 +319,16 @@ class Packing:
 
     def computed_along_summed(self, start: str, length: str, to: str, step: str) -> list[str]:
         """One row or column after the other, each computed along the summed index."""
-        inner = self.summed[-1:]
+        inner = self.own_summed[-1:]
         loops = self.walker.walk(
-            self.summed,
+            self.own_summed,
             "depth_start",
             "depth_run",
             lambda k, ks: self.loop(inner, ks, {}, f"{to}[l * {step} + {k} + e]"),
         )
         return [
             f"for (int64_t l = 0; l < {length}; ++l) {{",
-            *indent([*self.walker.decompose(self.lines, f"{start} + l"), *loops]),
+            *indent([*self.walker.decompose(self.own_lines, f"{start} + l"), *loops]),
             "}",
         ]
 
@@ -273,15 +342,15 @@ class Packing:
         """One summed index after the other, each computed along rows or columns."""
 
         def one(k: str, ks: str) -> list[str]:
-            deep = self.summed[-1].name if self.summed else None
+            deep = self.own_summed[-1].name if self.summed else None
             outer = {deep: "deep"} if deep is not None else {}
             here = [f"const int64_t deep = {at(deep)} + d;", "(void)deep;"] if deep else []
             loops = self.walker.walk(
-                self.lines,
+                self.own_lines,
                 start,
                 length,
                 lambda line, lines: self.loop(
-                    self.lines[-1:], lines, outer, place(f"{k} + d", f"{line} + e")
+                    self.own_lines[-1:], lines, outer, place(f"{k} + d", f"{line} + e")
                 ),
             )
             return [
@@ -290,13 +359,15 @@ class Packing:
                 "}",
             ]
 
-        return self.walker.walk(self.summed, "depth_start", "depth_run", one)
+        return self.walker.walk(self.own_summed, "depth_start", "depth_run", one)
 
     def loop(
         self, inner: tuple[Loop, ...], count: str, others: Mapping[str, str], place: str
     ) -> list[str]:
         """A loop that computes elements along a run of the loop `inner`."""
-        indices = {d.name: at(d.name) for d in (*self.batch, *self.lines, *self.summed)}
+        indices = {d.name: at(d.name) for d in (*self.batch, *self.own_lines, *self.own_summed)}
+        for loops in (self.lines, self.summed):
+            indices.update(dict.fromkeys(as_one(loops, self.operand.joined)[1], "0"))
         indices.update(others)
         here = []
         for loop in inner:

@@ -2,11 +2,23 @@
 
 from dataclasses import dataclass
 
+from ...op_graph.affine import Size
+
 GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
 
 FEW = {"stream": 32, "dots": 12}
 """Up to so many rows, a right operand in memory is read in place."""
+
+THIN = 400
+"""Up to so many results of rows and columns that are no more than a group each, a deep product is
+one of dot products along lines of both operands."""
+
+THIN_BYTES = 65536
+"""The most bytes of these lines in one block."""
+
+SHALLOW = 64
+"""Up to so many summed indices, rows are packed without a gap between them."""
 
 NEAR = 32768
 """An operand's block that spans no more bytes than this is read where it lies by register tiles."""
@@ -115,6 +127,16 @@ class Shape:
         """Rows of the high and the low register tile: the larger fills 32 or 16 registers."""
         return (12, 4) if self.vector * self.bytes == 64 else (6, 2)
 
+    def thin(self, rows: Size, columns: Size, depth: Size) -> bool | None:
+        """Whether a product is `THIN`, as far as sizes tell; None where they are not known."""
+        known = [size for size in (rows, columns) if isinstance(size, int)]
+        shallow = isinstance(depth, int) and depth < 8 * self.vector
+        if shallow or any(size > GROUP for size in known):
+            return False
+        if len(known) < 2 or not isinstance(depth, int):
+            return None
+        return known[0] * known[1] <= THIN
+
     def macros(self) -> dict[str, object]:
         """What the C files of products call these numbers."""
         high, low = self.heights
@@ -127,6 +149,9 @@ class Shape:
             "GROUP": GROUP,
             "FEW_STREAM": FEW["stream"],
             "FEW_DOTS": FEW["dots"],
+            "THIN": THIN,
+            "THIN_BYTES": THIN_BYTES,
+            "SHALLOW": SHALLOW,
             "NEAR": NEAR,
             "NARROW": NARROW,
             "CHAIN": CHAIN,

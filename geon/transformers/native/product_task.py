@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
+from ..kernels.contraction import as_one
 from ..kernels.types import Loop
 from .product_packing import Operand, Packing, View, view
 from .product_shape import FEW, Shape
@@ -26,7 +27,8 @@ class Product:
     with `scratch`, one of that name is the memory to work in (`scratch.ProductScratch` bytes).
     `result` is the memory of a result of that type, where `store` does nothing but write there.
     A block of a larger product says with `whole` how many batches, rows and columns that has: sums
-    are taken in the order that they have there.
+    are taken in the order that they have there. `stores_joined` are the pairs of loops of which the
+    inner one may run on instead of the outer one in all that is stored.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Product:
     kept: bool = False
     scratch: bool = False
     whole: tuple[Size, ...] = ()
+    stores_joined: frozenset[tuple[str, str]] = frozenset()
 
 
 class ProductText:
@@ -138,28 +141,44 @@ class ProductText:
         """One operand's part of that."""
         packing = self.left if left else self.right
         found = packing.plain
+        if found is None and left:
+            return f"{{.staged = {packing.staged(True)}, .pack = {self.pack('left')}}}"
         if found is None:
-            return f"{{.staged = {packing.staged(left)}, .pack = {self.pack(left)}}}"
+            thin = self.thin()
+            lines = None if thin is False else self.pack("lines")
+            panels = lines if thin else self.pack("panels")
+            own = "" if lines is None else f", .pack_lines = {lines}"
+            return f"{{.staged = {packing.staged(False)}, .pack = {panels}{own}}}"
         moves = left or any(found.strides[name] != 0 for name in found.batch)
         whole = int(found.whole and moves)
         line, summed = map(self.product.length, (found.line_step, found.summed_step))
         steps = f".line = {line}, .summed = {summed}, .whole = {whole}"
         return f"{{.at = {found.pointer}, {steps}}}"
 
-    def pack(self, left: bool) -> str:
-        """The function that packs an operand's block, element by element or run by run."""
-        packing, type = (self.left if left else self.right), self.of.type
-        start, count = ("row_start", "height") if left else ("column_start", "width")
-        to, step = ("left", "left_step") if left else ("panels", "depth_block")
+    def thin(self) -> bool | None:
+        """Whether the product is one of few dot products; None where that is not known yet."""
+        product = self.product
+        own = (product.batch, product.rows, product.columns)
+        _, rows, columns = product.whole or map(size, own)
+        return self.of.thin(rows, columns, size(product.summed))
+
+    def pack(self, to: str) -> str:
+        """The function that packs an operand's block, element by element or run by run: rows into
+        "left", columns into "panels", or as rows are into "lines".
+        """
+        packing, type = (self.left if to == "left" else self.right), self.of.type
+        rows = to != "panels"
+        start, count = ("row_start", "height") if rows else ("column_start", "width")
+        step = "left_step" if rows else "depth_block"
         return self.function(
             to,
             {
                 **dict.fromkeys((start, count, "depth_start", "depth_run"), "int64_t "),
-                to: f"{type} *restrict ",
+                "left" if rows else "panels": f"{type} *restrict ",
                 step: "int64_t ",
                 "staged": f"{type} *restrict ",
             },
-            packing.left() if left else packing.right(),
+            packing.left() if rows else packing.right(),
         )
 
     def place(self) -> str:
@@ -198,8 +217,13 @@ class ProductText:
     def store(self) -> str:
         """The caller's statements on every element of the group."""
         product, type = self.product, self.of.type
-        indices = {d.name: at(d.name) for d in (*product.batch, *product.rows, *product.columns)}
-        inner = product.columns[-1:]
+        pairs = product.stores_joined
+        rows, outer_rows = as_one(product.rows, pairs)
+        columns, outer_columns = as_one(product.columns, pairs)
+        names = [d.name for d in (*product.batch, *rows, *columns)]
+        indices = {name: at(name) for name in names}
+        indices.update(dict.fromkeys((*outer_rows, *outer_columns), "0"))
+        inner = columns[-1:]
         here = [f"const int64_t here = {at(d.name)} + e;" for d in inner]
         here += ["(void)here;" for _ in inner]
         indices.update({d.name: "here" for d in inner})
@@ -221,20 +245,38 @@ class ProductText:
                 "}",
             ]
 
-        lines = [
-            "for (int64_t row = 0; row < height; ++row) {",
-            *indent(
-                [
-                    f"const {type} *restrict line = out + row * sums_step;",
-                    *self.walker.decompose(product.rows, "row_start + row"),
-                    *self.walker.walk(product.columns, "column_start", "width", body),
-                ]
-            ),
-            "}",
-        ]
+        if self.stores_run(rows, columns):
+            lines = [
+                f"const {type} *restrict line = out;",
+                *self.walker.decompose(rows, "row_start"),
+                *self.walker.decompose(columns, "0"),
+                *body("0", "height * width"),
+            ]
+        else:
+            lines = [
+                "for (int64_t row = 0; row < height; ++row) {",
+                *indent(
+                    [
+                        f"const {type} *restrict line = out + row * sums_step;",
+                        *self.walker.decompose(rows, "row_start + row"),
+                        *self.walker.walk(columns, "column_start", "width", body),
+                    ]
+                ),
+                "}",
+            ]
         block = dict.fromkeys(("row_start", "height", "column_start", "width"), "int64_t ")
         sums = {"out": f"const {type} *restrict ", "sums_step": "int64_t "}
         return self.function("store", {**block, **sums}, lines)
+
+    def stores_run(self, rows: Sequence[Loop], columns: Sequence[Loop]) -> bool:
+        """Whether all sums of a block are stored in one run: few columns, whose rows adjoin.
+
+        The driver gives sums of so few columns without a gap between rows.
+        """
+        count = size(columns)
+        if not (isinstance(count, int) and count < self.of.vector and len(rows) == 1):
+            return False
+        return len(columns) == 1 and (rows[0].name, columns[0].name) in self.product.stores_joined
 
 
 _OWN = frozenset(

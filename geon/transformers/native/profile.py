@@ -20,9 +20,9 @@ from ...op_graph.op_graph import Op
 from ..compile import Stages
 from ..computation import Computation
 from ..kernels.machine import Ceilings, Machine
+from ..lowering.kernel import Kernel
 from ..lowering.places import place_of
 from ..lowering.predictions import Predicted, predictions
-from ..lowering.schedule import Kernel
 from ..messages import about_ops
 from .c_function import Table
 from .emit import REPORTED, make_module

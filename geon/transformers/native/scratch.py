@@ -20,7 +20,18 @@ from ..lowering.scratch import PerThread, Scratch, lines
 from ..printing.c_expressions import C_TYPES
 from .nest_tasks import scratch_each
 from .prefix import PREFIXES, prefix_scratch
-from .product_shape import CHAIN, FEW, GROUP, MOST_ROWS, PACKED_WORK, PANEL, Shape, shape
+from .product_shape import (
+    CHAIN,
+    FEW,
+    GROUP,
+    MOST_ROWS,
+    PACKED_WORK,
+    PANEL,
+    THIN,
+    THIN_BYTES,
+    Shape,
+    shape,
+)
 from .scattering import scatter_scratch
 from .sorting import SORTS, lines_of_task, word_bytes
 
@@ -176,6 +187,8 @@ class ProductScratch:
         ways = [self._packed(rows, columns, depth) * threads]
         if rows <= max(FEW.values()):
             ways.append(self._direct(rows, columns, depth) * threads)
+        if rows <= GROUP and columns <= GROUP and rows * columns <= THIN:
+            ways.append(self._thin(rows, columns, depth) * threads)
         if self._packs_first(rows, columns, depth, open):
             ways.append(
                 self._first(batches, columns, depth) + self._group(columns, depth) * threads
@@ -226,6 +239,15 @@ class ProductScratch:
         height = min(GROUP, _up(rows, 12))
         sums = self._sums(height, width, depth > of.long_stream)
         return left + sums + _up(height * deep + width, 64)
+
+    def _thin(self, rows: int, columns: int, depth: int) -> int:
+        """Elements where few rows and few columns are packed as lines."""
+        of, sides = self.of, rows + columns
+        deep = min(of.vector * CHAIN, THIN_BYTES // of.bytes // sides, _up(depth, 8)) + 8
+        packed = _up(rows * (deep + of.vector), 64) + _up(columns * (deep + of.vector), 64)
+        width = _up(columns, of.panel)
+        sums = self._sums(_up(rows, 12), width, depth > of.long_depth)
+        return packed + sums + _up(sides * deep + width, 64)
 
     def _sums(self, rows: int, width: int, is_long: bool) -> int:
         """Sums of a block, and where sums are long their totals in double."""

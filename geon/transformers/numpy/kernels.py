@@ -8,7 +8,7 @@ from ...op_graph.dtypes import kind, name_of
 from ...op_graph.lengths import Length, product
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
-from ..lowering.schedule import Kernel
+from ..lowering.kernel import Kernel
 from .contract import groups
 from .index_maps import moved_text
 from .long_sums import CHAIN, LONG_PRODUCT

@@ -229,6 +229,8 @@ class Operands:
     def shown(self, op: Op) -> str:
         """The array of an op that only looks at the memory of its argument."""
         source = self.array(op.args[0])
+        if op.primitive.waits:
+            return source
         shown = SHOWN.get(op.primitive.name)
         if shown is None:
             return self.wrapped(source, view_text(self, op, source))

@@ -9,8 +9,9 @@ from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
-from ..kernels.scalar import Code, Load, Running, walk
+from ..kernels.scalar import Code, Kept, Load, Reduced, Running, walk
 from ..kernels.types import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
+from ..kernels.uses import Uses, joined
 from ..kernels.weights import weight
 from . import c_expressions
 from .dialect import Lanes, Strips
@@ -110,7 +111,8 @@ class PrintedPass:
 
     ``weight`` is about how many statements of a processor one element takes. ``strip`` is the same
     for a strip of the innermost loop, where some of it is done for all elements at once. Where a
-    pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles.
+    pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles. One over
+    lanes that is ``one_run`` reads on behind the last lane what the next turn reads.
     """
 
     loops: tuple[Loop, ...]
@@ -123,6 +125,7 @@ class PrintedPass:
     crosses: bool = False
     turned: list[TurnedLoad] = field(default_factory=list)
     windows: list[PrintedWindow] = field(default_factory=list)
+    one_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,11 @@ class PrintedNest:
     arrays: list[PrintedArray]
     inside: int = 0  # the last rows that follow each other for each part of the lanes
 
+    @property
+    def passes(self) -> list[PrintedPass]:
+        """The passes of rows, in their order."""
+        return [line for line in self.row.lines if isinstance(line, PrintedPass)]
+
 
 def crosses(step: Pass, lane: str) -> bool:
     """Whether a pass over lanes does nothing but store, and that across memory."""
@@ -158,6 +166,23 @@ def crosses(step: Pass, lane: str) -> bool:
         return False
     direct = all(is_direct(store.offset) for store in step.stores)
     return direct and any(store.offset.step(lane) != 1 for store in step.stores)
+
+
+def is_one_run(step: Pass, lanes: Loop) -> bool:
+    """Whether a pass over lanes does no more than fold one run of elements: behind the last lane of
+    a turn of its loop there is the first one of the next turn, in all that is read.
+    """
+    if len(step.loops) != 1 or not step.reductions or step.stores or step.keeps:
+        return False
+    uses = Uses()
+    for reduction in step.reductions:
+        if reduction.folds is None or reduction.position is not None:
+            return False
+        for element in reduction.elements:
+            if any(isinstance(node, (Reduced, Kept)) for node in walk(element)):
+                return False
+            uses.add(element)
+    return (step.loops[0].name, lanes.name) in joined(uses, (step.loops[0], lanes))
 
 
 def across_loads(step: Pass, lane: str) -> list[Load]:
@@ -275,6 +300,8 @@ class _NestPrinter:
         self.scalars.words = {}
         if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
+        if lanes.tiles and across is not None and not made.windows:
+            made.one_run = is_one_run(step, across)
         for reduction in step.reductions:
             if reduction.folds is not None:
                 made.sums.append(self.accumulator(body, reduction, row.lanes))

@@ -1,21 +1,26 @@
 """The steps of a program under given lengths: launches with numbers of blocks, and words.
 
-What has nothing to do is left out; pointers are put in when a call begins.
+What has nothing to do is left out; pointers are put in when a call begins. Kernels that need
+nothing of each other are in lanes, which run side by side where that pays: lanes of their own have
+those that leave a part of the device idle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from .device import Multiplication
+from .emit import Module
 from .launches import (
     Argument,
     Choice,
     Copy,
     Fixed,
+    Grid,
     Launch,
     Multiply,
     Parts,
@@ -24,6 +29,8 @@ from .launches import (
     Turns,
 )
 from .products import WORKSPACE
+
+FILLING = 256  # blocks that leave nothing of a device idle
 
 
 class Begun(NamedTuple):
@@ -50,18 +57,41 @@ class Multiplying(NamedTuple):
 
 
 Bare = Begun | Multiplying | Copy | Show  # what is left of a step under given lengths
+Lanes = list[list[Bare]]
 
 
-def bare_steps(
-    steps: Sequence[Step],
-    origins: Sequence[int],
-    loaded: Mapping[str, Any],
-    lengths: Mapping[str, int],
-) -> list[Bare]:
-    """What is left of the steps of a module, whose kernels are ``loaded``, in order."""
+def bare_waves(
+    module: Module, loaded: Mapping[str, Any], lengths: Mapping[str, int]
+) -> list[Lanes]:
+    """What is left of the steps of a module, whose kernels are ``loaded``, in order.
+
+    Each wave has lanes that may run at one time, and begins when the one before is done.
+    """
     made = _Bare(loaded, lengths)
-    both = zip(steps, origins, strict=True)
-    return [bare for step, origin in both for bare in made.bare([step], origin)]
+    steps = zip(module.waves, module.origins, module.steps, strict=True)
+    found: list[Lanes] = []
+    for _, wave in groupby(steps, lambda each: each[0]):
+        chains = [
+            [bare for _, origin, step in chain for bare in made.bare([step], origin)]
+            for _, chain in groupby(wave, lambda each: each[1])
+        ]
+        found += [lanes_of([chain for chain in chains if chain])]
+    return [lanes for lanes in found if lanes]
+
+
+def lanes_of(chains: Lanes) -> Lanes:
+    """Chains of steps in lanes: those that fill the device by themselves share one."""
+    large = [step for chain in chains if fills(chain) for step in chain]
+    small = [chain for chain in chains if not fills(chain)]
+    return [large, *small] if large else small
+
+
+def fills(chain: Sequence[Bare]) -> bool:
+    """Whether one of some steps has work for the whole device, or is nothing to be moved."""
+    return any(
+        step.blocks >= FILLING if isinstance(step, Begun) else not isinstance(step, Copy)
+        for step in chain
+    )
 
 
 class _Bare:
@@ -133,6 +163,8 @@ class _Bare:
         """The word of an argument that is known, else 0."""
         if isinstance(argument, Parts):
             return argument.number(self.lengths)
+        if isinstance(argument, Grid):
+            return argument.blocks(self.lengths)
         if isinstance(argument, Fixed):
             return argument.value
         return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]

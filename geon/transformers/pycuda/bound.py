@@ -18,7 +18,7 @@ from ...errors import DeviceError, GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..environment import debugging
-from .bare import Bare, Begun, Multiplying, bare_steps
+from .bare import Bare, Begun, Lanes, Multiplying, bare_waves
 from .device import Array, Device
 from .emit import REPORT, Module
 from .launches import Copy, Show
@@ -100,7 +100,8 @@ class Bound:
         self.tail = [value.address for value in (*variables, *constants)]
         self.tail += [arena.address + offset for offset in offsets]
         self.tail += [value.address for value in program.small]
-        self.steps = bare_steps(module.steps, module.origins, program.loaded, lengths)
+        self.waves = bare_waves(module, program.loaded, lengths)
+        self.steps = [step for wave in self.waves for lane in wave for step in lane]
         self.prepare()
         self.shows = any(isinstance(step, Show) for step in self.steps)
         self.steady: Steady | None = None
@@ -242,8 +243,8 @@ class Bound:
                 device.copy_in(source.address, source.pinned)
         if raises:
             device.clear(table[REPORT], WORDS * 8)
-        for step in self.steps:
-            self.take(step, table)
+        for wave in self.waves:
+            self.run_wave(wave, table)
         if raises:
             device.copy_out(self.report(), table[REPORT])
         for result in results:
@@ -253,6 +254,19 @@ class Bound:
     def report(self) -> Array:
         """The pinned memory that has what a kernel has reported, once a call is done."""
         return self.staging.pinned("report", (WORDS,), np.int64)
+
+    def run_wave(self, wave: Lanes, table: Sequence[int]) -> None:
+        """Begin what may run at one time: side by side, unless each step is waited for."""
+        if len(wave) == 1 or debugging("launches"):
+            for lane in wave:
+                for step in lane:
+                    self.take(step, table)
+            return
+        with self.device.beside(len(wave)) as choose:
+            for number, lane in enumerate(wave):
+                choose(number)
+                for step in lane:
+                    self.take(step, table)
 
     def take(self, step: Bare, table: Sequence[int]) -> None:
         """Begin a step."""

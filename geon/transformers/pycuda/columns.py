@@ -13,11 +13,10 @@ from ..printing.nests import PrintedNest, PrintedPass
 from ..printing.parameters import Parameter
 from .launches import LEAST, WANTED, Grid, Parts
 from .naming import Function, KernelNames, indented
-from .teams import WARP, Lines, Team, ended, places, turns, values_of
+from .teams import SCALAR, WARP, Lines, Team, ended, places, turns, values_of
 
 TEAM = Team(8, 256, WARP)  # threads that share a row in a block
 THREADS = 256
-STATE = 8  # bytes that a scalar of a state takes
 
 
 def cut(nest: Nest) -> Parts | None:
@@ -47,7 +46,7 @@ def states(nest: Nest) -> int:
 
 def most_bytes(nest: Nest) -> int:
     """Never less than the bytes of all parts, where there is more than one."""
-    return states(nest) * WANTED * TEAM.beside * STATE
+    return states(nest) * WANTED * TEAM.beside * SCALAR
 
 
 def column_functions(
@@ -112,7 +111,8 @@ class _Columns:
             ],
         ]
         grid = Grid(blocks_of(self.nest), 1, parts=self.parts)
-        return self.names.function(body, grid, THREADS, True, [self.number])
+        shared = TEAM.shared(states(self.nest))
+        return self.names.function(body, grid, THREADS, True, [self.number], shared=shared)
 
     def joining(self) -> Function:
         """What puts the parts of each line together, a thread for a line."""

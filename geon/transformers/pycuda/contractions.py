@@ -142,7 +142,7 @@ class _Writer:
         body += self.each(stores)
         grid = Grid(blocks_of(work, tiles), parts=self.cut)
         files = tiles.files
-        together = 2 if tiles.by_matrices else 1
+        together = 2 if tiles.by_matrices or tiles.dtype == "float32" else 1
         return names.function(body, grid, THREADS, True, self.further, files, together)
 
     @property

@@ -6,6 +6,7 @@ PyCUDA does it on a GPU (``gpu``); ``host`` runs the same text on a CPU, where t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -52,7 +53,7 @@ class Multiplication(NamedTuple):
 
 
 class Device(Protocol):
-    """A device; what is begun on it is done in the order in which it was begun.
+    """A device; what is begun on it is done in the order in which it was begun, but in lanes.
 
     All raise ``DeviceError`` where it fails, or has failed before; its ``lost`` says that nothing
     can be done with the device any more. ``name`` tells devices apart whose modules differ;
@@ -123,6 +124,12 @@ class Device(Protocol):
 
     def wait_for(self, stream: int) -> None:
         """Wait for what others have begun on a stream of this number."""
+
+    def beside(self, lanes: int) -> AbstractContextManager[Callable[[int], None]]:
+        """Lanes that may run at one time, after all that was begun before and before what follows.
+
+        It gives what chooses the lane, from 0 on, of all that is begun from then on.
+        """
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
         """What begins again all that ``run`` would, without Python and with the same addresses.

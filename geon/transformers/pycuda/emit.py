@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from ..kernels.contraction import Contraction
 from ..kernels.ordered import OrderedLoop
 from ..kernels.types import Call, Region
 from ..linking import Linking
+from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
 from ..lowering.places import open_lengths, place_of, pointer_table
-from ..lowering.schedule import Kernel
 from ..printing.comments import comment
 from ..printing.helpers import definitions
 from ..printing.parameters import Parameter, Place
@@ -29,11 +29,13 @@ from .attention import attention_function
 from .contractions import contraction_parts
 from .device import Array, Signature
 from .dialect import by_instruction, cuda_text
+from .joining import joined, joined_text
 from .launches import (
     Argument,
     Choice,
     Copy,
     Fixed,
+    Grids,
     Launch,
     Multiply,
     Parts,
@@ -43,7 +45,7 @@ from .launches import (
     described,
 )
 from .library import finite_parts, library_parts
-from .naming import NAME, Function, KernelNames, Moved, Multiplied, Part
+from .naming import NAME, Function, Joined, KernelNames, Moved, Multiplied, Part, types_of
 from .nests import nest_parts
 from .ordered import ordered_function
 from .products import product_of, product_parts
@@ -59,7 +61,9 @@ class Module:
 
     Steps name pointers by their number in a table: inputs, results, variables, large constants,
     buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
-    where any kernel ``raises``. ``origins`` has the number of each step's kernel in the plan.
+    where any kernel ``raises``. ``origins`` has the number of each step's kernel in the plan, the
+    first one of several that are one launch, and ``waves`` that of what runs at one time: steps of
+    one wave and of different origins run side by side.
     """
 
     own: str
@@ -67,6 +71,7 @@ class Module:
     kernels: tuple[Signature, ...]
     steps: tuple[Step, ...]
     origins: tuple[int, ...]
+    waves: tuple[int, ...]
     small: tuple[Array, ...]
     lengths: tuple[str, ...]
     raises: bool
@@ -128,17 +133,35 @@ class _Module:
         """All of it."""
         steps: list[Step] = []
         origins: list[int] = []
-        for position in range(len(self.plan.schedule.kernels)):
-            steps += self.kernel(self.top, position)
-            origins += [self.plan.steps[position][0]] * (len(steps) - len(origins))
-        own = "\n".join([*self.texts, *self.order(steps)])
+        waves: list[int] = []
+        timed = zip(self.plan.schedule.times, range(len(self.plan.schedule.kernels)), strict=True)
+        for wave, beside in groupby(timed, lambda each: each[0]):
+            for origin, found in self.wave([position for _, position in beside]):
+                steps += found
+                origins += [origin] * len(found)
+                waves += [wave] * len(found)
+        own = "\n".join([*self.texts, *self.order(steps, origins, waves)])
         files = [cuda_text(name) for name in self.files]
         helpers = definitions(self.calls, by_instruction)
         source = "\n".join([cuda_text(PRELUDE), helpers, *files, own])
         lengths = tuple(open_lengths(self.plan))
         kernels, small = tuple(self.kernels), tuple(self.small)
-        all_steps, by = tuple(steps), tuple(origins)
-        return Module(own, source, kernels, all_steps, by, small, lengths, self.guarded)
+        all_steps, by, at = tuple(steps), tuple(origins), tuple(waves)
+        return Module(own, source, kernels, all_steps, by, at, small, lengths, self.guarded)
+
+    def wave(self, positions: Sequence[int]) -> list[tuple[int, list[Step]]]:
+        """The steps of kernels that run at one time: the number of one, and what follows it."""
+        scope = self.top
+        if len(positions) == 1:
+            return [(scope.step(positions[0]), self.kernel(scope, positions[0]))]
+        kernels = [scope.plan.schedule.kernels[position] for position in positions]
+        parts = [self.parts(scope, position) for position in positions]
+        found = []
+        for numbers, each in joined(list(zip(kernels, parts, strict=True))):
+            for number in numbers:
+                self.note(kernels[number])
+            found.append((scope.step(positions[numbers[0]]), self.steps(each)))
+        return found
 
     def kernel(self, scope: Scope, position: int) -> list[Step]:
         """The steps of the kernel at this position of a plan."""
@@ -152,12 +175,18 @@ class _Module:
             value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
             return [Show(number, op.attrs[0], value, op.axes.lengths, op.dtype)]
+        return self.steps(self.parts(scope, position))
+
+    def parts(self, scope: Scope, position: int) -> list[Part]:
+        """The functions of a kernel, and what looks at its results where they are checked."""
+        plan = scope.plan
+        kernel, number = plan.schedule.kernels[position], scope.step(position)
         library = self.library and scope is self.top
         parts = kernel_parts(plan, kernel, number, self.guarded, library, scope.apart)
         if plan.schedule.check and kernel.raises and not kernel.acts:
             names = KernelNames(plan, kernel, self.guarded)
             parts += finite_parts(kernel.results[0], names, number)
-        return self.steps(parts)
+        return parts
 
     def steps(self, parts: Sequence[Part]) -> list[Step]:
         """Parts of kernels with numbers for places."""
@@ -169,6 +198,8 @@ class _Module:
                 found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
             elif isinstance(part, Multiplied):
                 found.append(self.multiply(part))
+            elif isinstance(part, Joined):
+                found.append(self.launch_joined(part))
             else:
                 both = self.steps(part.parts), self.steps(part.others)
                 found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
@@ -195,16 +226,41 @@ class _Module:
 
     def launch(self, function: Function) -> Launch:
         """The launch of a function; equal ones are one."""
-        name = self.names.get(function.text)
-        if name is None:
-            name = self.names[function.text] = f"kernel_{len(self.names)}"
-            ctypes = tuple([f"{p.ctype} *" if p.pointer else p.ctype for p in function.parameters])
-            self.kernels.append(Signature(name, ctypes, function.meets))
-            self.texts.append(function.text.replace(NAME, name))
-            self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
-            self.files.update(dict.fromkeys(function.files))
+        known = function.text in self.names
+        name = self.named(function.text)
+        if not known:
+            self.kernels.append(Signature(name, types_of([function]), function.meets))
+            self.needs(function)
         arguments = [self.argument(p) for p in function.parameters]
         return Launch(name, function.grid, function.threads, tuple(arguments))
+
+    def named(self, text: str, kind: str = "kernel") -> str:
+        """The name of a function that the module has; equal ones are one."""
+        if text not in self.names:
+            self.names[text] = f"{kind}_{len(self.names)}"
+            self.texts.append(text.replace(NAME, self.names[text]))
+        return self.names[text]
+
+    def needs(self, function: Function) -> None:
+        """Have in the module what a function calls."""
+        self.calls.update(dict.fromkeys(c for c in function.calls if c != "geon_floor_div"))
+        self.files.update(dict.fromkeys(function.files))
+
+    def launch_joined(self, part: Joined) -> Launch:
+        """The launch of several functions, each of which has a part of the blocks."""
+        functions = part.functions
+        for function in functions:
+            self.needs(function)
+        text = joined_text(functions, [self.named(function.part, "part") for function in functions])
+        known = text in self.names
+        name = self.named(text)
+        if not known:
+            ctypes = (*types_of(functions), *["int64_t"] * len(functions))
+            meets = any(function.meets for function in functions)
+            self.kernels.append(Signature(name, ctypes, meets))
+        grids = tuple([function.grid for function in functions])
+        arguments = [self.argument(p) for function in functions for p in function.parameters]
+        return Launch(name, Grids(grids), functions[0].threads, (*arguments, *grids))
 
     def argument(self, parameter: Parameter) -> Argument:
         """The number of a parameter's pointer, or the name of its length."""
@@ -232,13 +288,27 @@ class _Module:
                 self.small.append(np.ascontiguousarray(constant_value(op), op.dtype))
         return self.numbers[place]
 
-    def order(self, steps: Sequence[Step]) -> list[str]:
+    def order(
+        self, steps: Sequence[Step], origins: Sequence[int], waves: Sequence[int]
+    ) -> list[str]:
         """A comment that says what runs, in order, where it is for people."""
         if not self.annotate:
             return []
         names = [shown_place(place) for place in self.table]
         names += [f"constant {k}" for k in range(len(self.small))]
-        return ["/*", *described(steps, [*names, "the report"]), "*/", ""]
+        names.append("the report")
+        lines: list[str] = []
+        for _, wave in groupby(zip(waves, origins, steps, strict=True), lambda each: each[0]):
+            chains = [
+                [step for _, _, step in chain] for _, chain in groupby(wave, lambda each: each[1])
+            ]
+            if len(chains) == 1:
+                lines += described(chains[0], names)
+                continue
+            for number, chain in enumerate(chains):
+                lines.append("beside that:" if number else "side by side:")
+                lines += described(chain, names, "    ")
+        return ["/*", *lines, "*/", ""]
 
     def note(self, kernel: Kernel) -> None:
         """Comments that say what a kernel computes."""

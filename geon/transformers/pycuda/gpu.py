@@ -1,8 +1,8 @@
 """A GPU behind the interface of a device, by PyCUDA; NVRTC and graphs are cuda-bindings'.
 
 Both packages are imported when a device is first asked for. All is done on one stream, so in the
-order in which it was begun. What fails in a kernel makes the context useless: everything after it
-is refused with the first error.
+order in which it was begun; what runs side by side is on others, which that one waits for. What
+fails in a kernel makes the context useless: everything after it is refused with the first error.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class GpuDevice:
             lambda size: PinnedBlock(driver.pagelocked_empty(size, np.uint8)), driver.MemoryError
         )
         with self.entered("a stream is made"):
-            self.stream = driver.Stream()
+            self.stream = self.current = driver.Stream()
+        self.lanes: list[Any] = []
+        self.marks: list[Any] = []
         self.stream_number: int | None = int(self.stream.handle)
 
     @contextlib.contextmanager
@@ -187,12 +189,12 @@ class GpuDevice:
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes."""
         with self.entered(f"{size} bytes are copied"):
-            self.driver.memcpy_dtod_async(target, source, size, self.stream)
+            self.driver.memcpy_dtod_async(target, source, size, self.current)
 
     def clear(self, address: int, size: int) -> None:
         """Set bytes to zero."""
         with self.entered(f"{size} bytes are cleared"):
-            self.driver.memset_d8_async(address, 0, size, self.stream)
+            self.driver.memset_d8_async(address, 0, size, self.current)
 
     # Kernels ------------------------------------------------------------------------------------
 
@@ -217,7 +219,7 @@ class GpuDevice:
         name, function, _ = kernel
         with self.entered(f"{name} is launched"):
             grid, block = (blocks, 1), (threads, 1, 1)
-            function.prepared_async_call(grid, block, self.stream, *words)
+            function.prepared_async_call(grid, block, self.current, *words)
 
     def load_products(self) -> CublasLt:
         """The library that multiplies matrices; ``DeviceError`` where it is missing."""
@@ -234,7 +236,7 @@ class GpuDevice:
     def multiply(self, product: Multiplication) -> None:
         """Begin a product of matrices by cuBLASLt."""
         with self.library("cuBLASLt multiplies matrices") as library:
-            library.multiply(product, int(self.stream.handle))
+            library.multiply(product, int(self.current.handle))
 
     @contextlib.contextmanager
     def library(self, what: str) -> Iterator[CublasLt]:
@@ -281,6 +283,33 @@ class GpuDevice:
         """Wait for all of the context: whose a stream is cannot be told from its number."""
         with self.entered("another stream is waited for"):
             self.context.synchronize()
+
+    @contextlib.contextmanager
+    def beside(self, lanes: int) -> Iterator[Callable[[int], None]]:
+        """A stream for each lane but the first; events keep their order, in graphs too."""
+        with self.entered("kernels are begun side by side"):
+            self.make_lanes(lanes)
+            streams = [self.stream, *self.lanes[: lanes - 1]]
+
+            def choose(lane: int) -> None:
+                self.current = streams[lane]
+
+            mark = self.marks[0].record(self.stream)
+            for stream in streams[1:]:
+                stream.wait_for_event(mark)
+            try:
+                yield choose
+            finally:
+                self.current = self.stream
+            for stream, mark in zip(streams[1:], self.marks[1:], strict=False):
+                self.stream.wait_for_event(mark.record(stream))
+
+    def make_lanes(self, lanes: int) -> None:
+        """Have streams for lanes, and an event for each and for what was before."""
+        while len(self.marks) < lanes:
+            self.marks.append(self.driver.Event(self.driver.event_flags.DISABLE_TIMING))
+        while len(self.lanes) < lanes - 1:
+            self.lanes.append(self.driver.Stream())
 
     def capture(self, run: Callable[[], None]) -> Graph:
         """All that ``run`` begins as one CUDA graph, which is launched as a whole."""

@@ -6,11 +6,12 @@ another. Two threads of Python launch one after another too.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -259,6 +260,24 @@ class HostDevice:
 
     def wait_for(self, stream: int) -> None:
         """Nothing to wait for."""
+
+    @contextlib.contextmanager
+    def beside(self, lanes: int) -> Iterator[Callable[[int], None]]:
+        """Lanes one after the other, the last one first: what needs their order is found so."""
+        with self.lock:
+            before, begun = self.recorded, [list[Callable[[], Any]]() for _ in range(lanes)]
+
+            def choose(lane: int) -> None:
+                self.recorded = begun[lane]
+
+            choose(0)
+            try:
+                yield choose
+            finally:
+                self.recorded = before
+            for lane in reversed(begun):
+                for each in lane:
+                    self.do(each)
 
     def capture(self, run: Callable[[], None]) -> Callable[[], None]:
         """The same work again: kernels and copies with the addresses that they were given."""

@@ -23,17 +23,18 @@ LEAST = 256  # turns of a loop that are worth a part of their own
 @dataclass(frozen=True, slots=True)
 class Parts:
     """How many parts ``count`` turns are cut into where there are so many ``blocks`` of them: as
-    many as make ``wanted`` blocks, which fill a device, of ``LEAST`` turns at least.
+    many as make ``wanted`` blocks, which fill a device, of ``least`` turns at least.
     """
 
     count: Size
     blocks: Size
     wanted: int = WANTED
+    least: int = LEAST
 
     def number(self, lengths: Mapping[str, int]) -> int:
         """The number of parts, from lengths alone."""
         blocks = max(evaluate(self.blocks, lengths), 1)
-        return max(min(-(-evaluate(self.count, lengths) // LEAST), self.wanted // blocks), 1)
+        return max(min(-(-evaluate(self.count, lengths) // self.least), self.wanted // blocks), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,17 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Grids:
+    """The blocks of several launches that are one."""
+
+    grids: tuple[Grid, ...]
+
+    def blocks(self, lengths: Mapping[str, int]) -> int:
+        """How many blocks there are together."""
+        return sum(grid.blocks(lengths) for grid in self.grids)
+
+
+@dataclass(frozen=True, slots=True)
 class Fixed:
     """A number that is the same for all lengths, and another one in another launch."""
 
@@ -62,7 +74,7 @@ class Fixed:
 
 
 # The number of a pointer in the program's table, the name of an open length, or a number.
-Argument = int | str | Parts | Fixed
+Argument = int | str | Parts | Fixed | Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +82,7 @@ class Launch:
     """A kernel run by ``threads`` threads in each block; ``arguments`` are pointers and lengths."""
 
     kernel: str
-    grid: Grid
+    grid: Grid | Grids
     threads: int
     arguments: tuple[Argument, ...]
 
@@ -259,22 +271,28 @@ def turning(step: Turns, names: Names) -> dict[int, str]:
 
 def launched(launch: Launch, names: Names) -> str:
     """A launch as CUDA writes it."""
-    grid = launch.grid
+    grids = launch.grid.grids if isinstance(launch.grid, Grids) else (launch.grid,)
+    blocks = " + ".join(map(shown_blocks, grids))
+    arguments = [shown_argument(a, names) for a in launch.arguments]
+    return f"{launch.kernel}<<<{blocks}, {launch.threads}>>>({', '.join(arguments)})"
+
+
+def shown_blocks(grid: Grid) -> str:
+    """The number of blocks for people."""
     blocks = str(grid.units)
     if grid.each > 1:
         blocks = f"ceil(({blocks}) / {grid.each})"
     if grid.most < MOST:
         blocks = f"min({blocks}, {grid.most})"
-    if grid.parts is not None:
-        blocks = f"{blocks} * parts"
-    arguments = [shown_argument(a, names) for a in launch.arguments]
-    return f"{launch.kernel}<<<{blocks}, {launch.threads}>>>({', '.join(arguments)})"
+    return blocks if grid.parts is None else f"{blocks} * parts"
 
 
 def shown_argument(argument: Argument, names: Names) -> str:
     """An argument for people."""
     if isinstance(argument, Parts):
         return f"parts of {argument.count}"
+    if isinstance(argument, Grid):
+        return shown_blocks(argument)
     if isinstance(argument, Fixed):
         return f"{argument.value}"
     return argument if isinstance(argument, str) else names[argument]

@@ -9,9 +9,9 @@ from ...op_graph.affine import Size
 from ...op_graph.op_graph import Op
 from ..kernels.lower import Work
 from ..kernels.types import Call, Nest, Region
+from ..lowering.kernel import Kernel
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
-from ..lowering.schedule import Kernel
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
 from .dialect import ThreadLanes
@@ -25,17 +25,32 @@ FAILED = Parameter("failed", "int64_t", ("report", None))
 class Function:
     """A CUDA function, with ``NAME`` for its name, and how it is launched.
 
-    Its threads ``meet`` where they have barriers. ``calls`` are the helper functions that it calls,
-    ``files`` those of ``cuda/`` that it needs.
+    Its threads ``meet`` where they have barriers, and share so many bytes of memory, None where
+    nobody has counted. ``calls`` are the helper functions that it calls, ``files`` those of
+    ``cuda/`` that it needs. So many blocks ``together`` must fit a processor of the device.
     """
 
-    text: str
+    declared: str
+    body: str
     parameters: tuple[Parameter, ...]
     grid: Grid
     threads: int
     meets: bool
     calls: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    together: int = 1
+    shared: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text, as a kernel."""
+        return f"{kernel_head(NAME, self.declared, self.threads, self.together)}\n{self.body}"
+
+    @property
+    def part(self) -> str:
+        """Its text, as a part of a kernel: the blocks that it knows of are its own."""
+        own = "const geon_blocks blockIdx, const geon_blocks gridDim"
+        return f"GEON_INLINE void {NAME}({self.declared}, {own})\n{self.body}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,14 @@ class Multiplied:
     after: Size
 
 
-Part = Function | Either | Moved | Multiplied
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Functions that are one launch: blocks are divided among them."""
+
+    functions: tuple[Function, ...]
+
+
+Part = Function | Either | Moved | Multiplied | Joined
 
 
 class KernelNames(Parameters):
@@ -115,19 +137,32 @@ class KernelNames(Parameters):
         further: Sequence[Parameter] = (),
         files: tuple[str, ...] = (),
         together: int = 1,
+        shared: int | None = None,
     ) -> Function:
-        """The function that runs these statements; so many blocks ``together`` must fit a
-        processor of the device.
+        """The function that runs these statements; its threads share ``shared`` bytes, 0 where
+        they do not meet.
         """
         parameters = [*self.parameters, *further]
         places = [p.place for p in parameters if p.pointer]
         declared = ", ".join(declaration(p, places.count(p.place) == 1) for p in parameters)
-        bounds = f"{threads}, {together}" if together > 1 else f"{threads}"
-        head = f'extern "C" __global__ void __launch_bounds__({bounds}) {NAME}({declared})'
         guard = ["    if (*failed) return;"] if self.guarded else []
-        lines = [head, "{", *guard, *indented(body), "}", ""]
-        calls = tuple(self.called)
-        return Function("\n".join(lines), tuple(parameters), grid, threads, meets, calls, files)
+        text = "\n".join(["{", *guard, *indented(body), "}", ""])
+        return Function(
+            declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
+            together, shared if meets else 0,
+        )  # fmt: skip
+
+
+def types_of(functions: Sequence[Function]) -> tuple[str, ...]:
+    """The types of the parameters of functions, one after the other."""
+    parameters = [p for function in functions for p in function.parameters]
+    return tuple([f"{p.ctype} *" if p.pointer else p.ctype for p in parameters])
+
+
+def kernel_head(name: str, declared: str, threads: int, together: int = 1) -> str:
+    """The head of a kernel's text."""
+    bounds = f"{threads}, {together}" if together > 1 else f"{threads}"
+    return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({declared})'
 
 
 def is_by_elements(work: Work) -> bool:

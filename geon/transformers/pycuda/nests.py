@@ -14,18 +14,20 @@ from ...op_graph.lengths import product
 from ..kernels.types import Loop, Nest, Pass
 from ..lowering.scratch import lines as up_to_lines
 from ..printing.nests import PrintedNest, PrintedPass, print_nest
-from .columns import column_functions, cut
+from .all_elements import PARTS, PIECE, all_functions
+from .columns import column_functions, cut, states
 from .dialect import RowStore
+from .fours import Fours, elements_of, fits, fours_of, turns_by_fours
 from .held import arrays_shared, holding_team, slot_bytes, turns_of
 from .launches import LEAST, Grid
+from .long_rows import cut_rows, is_known, row_functions
+from .long_rows import holds as cut_holds
 from .naming import Either, Function, KernelNames, Moved, Part, indented, is_by_elements
 from .teams import CHAIN, SHORT, THREADS, WARP, Lines, Team, ended, places, turns, values_of
 from .tiles import tiled_function
-from .vectors import vector_function
+from .vectors import TOGETHER, vector_function
 
 FEW = 4  # elements of a row that one thread takes
-PIECE = CHAIN * THREADS  # elements of a block's part of what is reduced over all
-PARTS = 512  # blocks that find parts, at most
 SLOTS = 512  # blocks that have a part of scratch memory, at most
 
 
@@ -75,9 +77,12 @@ def is_divided(nest: Nest) -> bool:
 class _Writer:
     def __init__(self, nest: Nest, names: KernelNames) -> None:
         self.nest, self.names = nest, names
-        self.held = holding_team(nest)
+        self.held, self.cut_rows = holding_team(nest), cut_rows(nest)
         at = "turn" if self.held is not None else ""
-        self.printed: PrintedNest = print_nest(nest, names, kept_at=at)
+        self.fours = self.by_fours()
+        loaded = None if self.fours is None else self.fours.texts
+        self.printed: PrintedNest = print_nest(nest, names, loaded=loaded, kept_at=at)
+        self.numbers = {id(each): n for n, each in enumerate(self.printed.passes)}
         self.extent = names.length
         loops = [*nest.rows, *(loop for step in nest.passes for loop in step.loops)]
         for loop in [*loops, nest.across] if nest.across is not None else loops:
@@ -98,6 +103,40 @@ class _Writer:
         """The loops over rows, those side by side too."""
         across = [] if self.nest.across is None else [self.nest.across]
         return [*self.nest.rows, *across]
+
+    def by_fours(self) -> Fours | None:
+        """How passes take four elements at a time, where they do."""
+        nest = self.nest
+        if is_by_elements(nest) or nest.across is not None:
+            return None
+        if is_divided(nest) or (self.cut_rows is not None and is_known(self.cut_rows)):
+            return fours_of(nest, self.names, THREADS, partial=True)
+        team = self.held or self.known_team()
+        if team is None or team.size == 1:
+            return None
+        held = sum(self.held_elements(a.size, team) for a in nest.arrays) if self.held else 0
+        return fours_of(nest, self.names, team.size, held=held)
+
+    def held_elements(self, size: Size, team: Team) -> int:
+        """How many elements of an array of a row a thread holds."""
+        assert isinstance(size, int)
+        return elements_of(size, team.size) if fits(size, team.size) else turns_of(size, team)
+
+    def counts(self) -> list[Size]:
+        """How many elements of a row each pass goes over."""
+        return [product(loop.extent for loop in step.loops) for step in self.nest.passes]
+
+    def known_team(self) -> Team | None:
+        """The team of a row where lengths say which; None where several texts are made."""
+        counts = self.counts()
+        known = [n for n in counts if isinstance(n, int)]
+        most = max(known, default=1)
+        if self.nest.arrays or most > SHORT:
+            return Team(THREADS, THREADS)
+        if len(known) < len(counts):
+            return None
+        threads = THREADS if self.nest.rows else 0
+        return Team(1, threads or 1) if most <= FEW else Team(WARP, threads or WARP)
 
     # Elements -----------------------------------------------------------------------------------
 
@@ -146,7 +185,7 @@ class _Writer:
 
     def by_rows(self) -> list[Part]:
         """A team for each row: open lengths decide when they are known."""
-        counts = [product(loop.extent for loop in step.loops) for step in self.nest.passes]
+        counts = self.counts()
         open_counts = [n for n in counts if not isinstance(n, int)]
         known = max((n for n in counts if isinstance(n, int)), default=1)
         if self.nest.across is not None:
@@ -160,16 +199,27 @@ class _Writer:
             if isinstance(parts.count, int):
                 return [*apart]
             return [Either((LEAST - parts.count,), (whole,), apart)]
+        if self.cut_rows is None:
+            return self.whole_rows()
+        count = self.extent(self.cut_rows.count)
+        several = row_functions(
+            self.nest, self.printed, self.cut_rows, self.names,
+            self.share(count, "parts"), self.turns_of_part,
+        )  # fmt: skip
+        if is_known(self.cut_rows):
+            return [*several]
+        return [Either(cut_holds(self.cut_rows), several, tuple(self.whole_rows()))]
+
+    def whole_rows(self) -> list[Part]:
+        """A team for each row, which does all of it."""
+        open_counts = [n for n in self.counts() if not isinstance(n, int)]
         threads = THREADS if self.nest.rows else 0
         block, warp = Team(THREADS, THREADS), Team(WARP, threads or WARP)
-        if self.held is not None:
-            return [self.each_row(self.held)]
-        if self.nest.arrays or known > SHORT:
-            return [self.each_row(block)]
-        if open_counts:
-            holds = tuple([SHORT - n for n in open_counts])
-            return [Either(holds, (self.each_row(warp),), (self.each_row(block),))]
-        return [self.each_row(Team(1, threads or 1) if known <= FEW else warp)]
+        team = self.held or self.known_team()
+        if team is not None:
+            return [self.each_row(team)]
+        holds = tuple([SHORT - n for n in open_counts])
+        return [Either(holds, (self.each_row(warp),), (self.each_row(block),))]
 
     def each_row(self, team: Team) -> Function:
         """A team for each row."""
@@ -182,6 +232,7 @@ class _Writer:
         first = "const bool first = rank == 0;"
         lines = [*self.printed.row.lines, *self.printed.ending.lines]
         inner = places(nest.rows, "row", self.extent)
+        inner += [] if self.fours is None else self.fours.row
         inner += self.statements(team, lines, again=slots)
         top = [*map(str, self.printed.top.lines)]
         start = [*team.start(), first]
@@ -189,14 +240,16 @@ class _Writer:
             size = self.extent(rows)
             loop = f"for (int64_t row = blockIdx.x; row < {size}; row += gridDim.x) {{"
             body = [*start, *arrays, *top, loop, *indented(inner), "}"]
-            return self.names.function(body, Grid(rows, 1, SLOTS), THREADS, True)
+            grid = Grid(rows, 1, SLOTS)
+            return self.names.function(body, grid, THREADS, True, shared=self.shared_bytes(team))
         body = [*start, *arrays]
         if nest.rows:
             body.append(f"const int64_t row = (int64_t){row};")
             if team.rows > 1:
                 body.append(f"if (row >= {self.extent(rows)}) return;")
         body += [*top, *inner]
-        return self.names.function(body, Grid(rows, team.rows), team.threads, team.meets)
+        grid, shared = Grid(rows, team.rows), self.shared_bytes(team)
+        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
 
     def side_by_side(self, team: Team) -> Function:
         """A block for some neighbouring rows."""
@@ -219,7 +272,16 @@ class _Writer:
             body += places(nest.rows, "row", self.extent)
         body += [*map(str, self.printed.top.lines)]
         body += self.statements(team, self.printed.row.lines, inside=True)
-        return self.names.function(body, Grid(rows * blocks), team.threads, team.meets)
+        grid, shared = Grid(rows * blocks), self.shared_bytes(team)
+        return self.names.function(body, grid, team.threads, team.meets, shared=shared)
+
+    def shared_bytes(self, team: Team) -> int:
+        """The bytes of shared memory of a block: what its teams exchange, and arrays of its row."""
+        arrays = self.nest.arrays
+        held = 0
+        if self.held is None and arrays and arrays_shared(arrays):
+            held = sum(max(int(str(a.size)), 1) * a.itemsize for a in self.printed.arrays)
+        return held + team.shared(states(self.nest))
 
     def arrays(self, team: Team) -> tuple[Lines, bool]:
         """The arrays that a row fills, and whether they lie in scratch memory."""
@@ -227,7 +289,8 @@ class _Writer:
             return [], False
         made = self.printed.arrays
         if self.held is not None:
-            return [f"{a.ctype} {a.name}[{turns_of(int(str(a.size)), team)}];" for a in made], False
+            counts = [self.held_elements(a.size, team) for a in made]
+            return [f"{a.ctype} {a.name}[{n}];" for a, n in zip(made, counts, strict=True)], False
         if arrays_shared(self.nest.arrays):
             return [
                 f"__shared__ {a.ctype} {a.name}[{max(int(str(a.size)), 1)}];" for a in made
@@ -272,7 +335,12 @@ class _Writer:
         values = values_of(made)
         begun = [line for value in values for line in value.begun()]
         few = isinstance(count, int) and count <= CHAIN * team.size
-        loop = turns(made, self.extent, ("rank", high), team.size, few, self.held is not None)
+        if self.fours is not None and self.numbers.get(id(made)) in self.fours.passes:
+            number = self.numbers[id(made)]
+            loop = turns_by_fours(made, number, self.fours, self.nest, self.names, self.extent)
+        else:
+            held = self.held is not None
+            loop = turns(made, self.extent, ("rank", high), team.size, few, held)
         joined = team.joined(values)
         meets = [] if last or joined[-1:] == team.meet() else team.meet()
         return [*begun, *loop, *joined, *ended(made), *meets]
@@ -281,54 +349,24 @@ class _Writer:
 
     def in_parts(self) -> list[Part]:
         """Parts of each pass by many blocks, then what comes of them by one."""
-        scratch = self.names.scratch()
         team = Team(THREADS, THREADS)
-        top = [*map(str, self.printed.top.lines)]
-        start = [*team.start(), "const bool first = rank == 0;"]
-        found: list[Part] = []
-        end: Lines = [*start, *top]
-        offset = 0
-        for line in self.printed.row.lines:
-            if not isinstance(line, PrintedPass):
-                end.append(str(line))
-                continue
-            count = product(loop.extent for loop in line.loops)
-            size, grid = self.extent(count), Grid(count, PIECE, PARTS)
-            values = values_of(line)
-            held = [(name, ctype) for value in values for name, ctype in value.parts]
-            at = [
-                f"({ctype} *)({scratch} + {offset + 8 * PARTS * k})"
-                for k, (_, ctype) in enumerate(held)
-            ]
-            offset += 8 * PARTS * len(held)
-            body = [
-                *start,
-                f"const int64_t share = ({size} + gridDim.x - 1) / gridDim.x;",
-                "const int64_t begin = (int64_t)blockIdx.x * share;",
-                f"const int64_t end = begin + share < {size} ? begin + share : {size};",
-                *top,
-                *[text for value in values for text in value.begun()],
-                *turns(line, self.extent, ("begin + rank", "end"), THREADS, False),
-                *team.joined(values),
-            ]
-            body += [
-                f"if (first) ({place})[blockIdx.x] = {name};"
-                for (name, _), place in zip(held, at, strict=True)
-            ]
-            found.append(self.names.function(body, grid, THREADS, True))
-            blocks = f"({size} + {PIECE - 1}) / {PIECE}"
-            end += [text for value in values for text in value.begun()]
-            places_of = {name: place for (name, _), place in zip(held, at, strict=True)}
-            inner: Lines = []
-            for value in values:
-                inner += [f"const {t} {n}_other = ({places_of[n]})[part];" for n, t in value.parts]
-                inner += value.combine("_other")
-            if values:
-                end += ["{", f"    const int64_t blocks = {blocks};",
-                        f"    const int64_t parts = blocks < {PARTS} ? blocks : {PARTS};",
-                        f"    for (int64_t part = rank; part < parts; part += {THREADS}) {{",
-                        *indented(indented(inner)), "    }", "}"]  # fmt: skip
-                end += [*team.joined(values), *ended(line)]
-        end += self.statements(team, self.printed.ending.lines)
-        found.append(self.names.function(end, Grid(1), THREADS, True))
-        return found
+        ending = self.statements(team, self.printed.ending.lines)
+        shared = self.shared_bytes(team)
+        return all_functions(
+            self.printed, self.names, self.share, self.turns_of_part, ending, shared
+        )
+
+    def share(self, size: str, parts: str = "gridDim.x") -> str:
+        """How many of so many elements a block has: fours, where they are taken so."""
+        each = f"({size} + {parts} - 1) / {parts}"
+        return (
+            each if self.fours is None else f"({each} + {TOGETHER - 1}) / {TOGETHER} * {TOGETHER}"
+        )
+
+    def turns_of_part(self, made: PrintedPass) -> Lines:
+        """The loop over a block's part of a pass."""
+        fours, number = self.fours, self.numbers[id(made)]
+        if fours is None or number not in fours.passes:
+            return turns(made, self.extent, ("begin + rank", "end"), THREADS, False)
+        bounds = ("begin", "end")
+        return turns_by_fours(made, number, fours, self.nest, self.names, self.extent, bounds)

@@ -16,8 +16,9 @@ from ...op_graph.op_graph import Op
 from ..kernels.contraction import Access, Contraction, access
 from ..kernels.scalar import Apply, Contracted, Load, Scalar, walk
 from ..kernels.types import Loop, Store
+from ..lowering.kernel import Kernel
 from ..lowering.places import place_of
-from ..lowering.schedule import Kernel, Schedule
+from ..lowering.schedule import Schedule
 from ..lowering.scratch import Scratch
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter

@@ -82,10 +82,10 @@ def made(value: Any) -> Any:
 
 PARTS: tuple[type, ...] = (
     Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
-    scratch.Columns, scratch.PartSums, launches.Parts, launches.Grid, launches.Launch,
-    launches.Fixed, launches.Copy, launches.Show, launches.Choice, launches.Multiply,
-    launches.Turns, launches.Stack, launches.Carry,
-    launches.Product, launches.Strides, sorting.SortMemory,
+    scratch.Columns, scratch.PartSums, scratch.RowParts, launches.Parts,
+    launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
+    launches.Show, launches.Choice, launches.Turns, launches.Stack, launches.Carry,
+    launches.Multiply, launches.Product, launches.Strides, sorting.SortMemory,
 )  # fmt: skip
 
 

@@ -13,14 +13,16 @@ from ..kernels.lower import Work
 from ..kernels.types import Call, Nest
 from ..lowering.schedule import Schedule
 from ..lowering.scratch import Scratch
-from .columns import STATE, TEAM, blocks_of, cut, most_bytes, states
+from .columns import TEAM, blocks_of, cut, most_bytes, states
 from .contractions import cut_deep, results, tiles_of
 from .cuda_target import takes_tf32
 from .held import slot_bytes
 from .launches import LEAST, Parts
+from .long_rows import cut_rows
 from .nests import SLOTS, parts_bytes
 from .scattering import position_memory
 from .sorting import SORTS, memory_of
+from .teams import SCALAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,29 @@ class Columns:
         """The bytes of all lines; none where the rows are not cut."""
         if evaluate(self.parts.count, lengths) <= LEAST:
             return 0
-        return self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * STATE
+        return self.states * self.parts.number(lengths) * evaluate(self.lines, lengths) * SCALAR
 
     def most(self, threads: int) -> Size:
         """An expression over open lengths that is never less than ``bytes``."""
-        return self.states * self.lines * STATE + self.bound
+        return self.states * self.lines * SCALAR + self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class RowParts:
+    """A scalar for each part of a row and of ``states``, where rows are cut."""
+
+    parts: Parts
+    states: int
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all parts."""
+        number = self.parts.number(lengths)
+        return self.states * number * evaluate(self.parts.blocks, lengths) * SCALAR * (number > 1)
+
+    def most(self, threads: int) -> Size:
+        """Never less than ``bytes``: there are no more parts than blocks are wanted."""
+        return self.states * self.parts.wanted * SCALAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +159,9 @@ def _of_nest(nest: Nest) -> Scratch | None:
     if columns is not None:
         lines = blocks_of(nest) * TEAM.beside
         return Columns(columns, lines, states(nest), most_bytes(nest))
+    rows = cut_rows(nest)
+    if rows is not None:
+        return RowParts(rows, states(nest))
     each, parts = slot_bytes(nest.arrays), parts_bytes(nest)
     if not (isinstance(each, int) and each == 0):
         return Slots(each, product(loop.extent for loop in nest.rows), SLOTS)

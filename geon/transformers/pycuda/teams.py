@@ -19,6 +19,7 @@ from .naming import indented
 CHAIN = 32  # terms of a sum that one thread adds in its own dtype
 WARP = 32
 THREADS = 256  # of a block
+SCALAR = 8  # bytes that one takes, at most
 SHORT = 1024  # elements of a row that a warp takes
 Lines = list[str]
 
@@ -44,6 +45,11 @@ class Team:
     def meets(self) -> bool:
         """Whether its threads meet."""
         return self.size > 1
+
+    def shared(self, scalars: int) -> int:
+        """The bytes of shared memory by which so many scalars are put together."""
+        members = self.size * self.beside if self.beside else self.size // WARP
+        return scalars * members * SCALAR if self.size > WARP or self.beside else 0
 
     def start(self) -> Lines:
         """The statements that say which thread this is."""
@@ -174,13 +180,7 @@ def turns(
     Those of known number are ``unrolled`` where asked for, so that arrays lie in registers.
     """
     low, high = bounds
-    body = [*places(made.loops, "at", extent), *map(str, made.body.lines)]
-    body += [str(store) for store in made.stores]
-    for total in made.sums:
-        body.append(f"{_held(total)} = {total.step(_held(total), total.text)};")
-    for state in made.states:
-        body += state.step
-    chained = [t for t in made.sums if is_float_sum(t)]
+    body = [*places(made.loops, "at", extent), *element(made, list(map(str, made.stores)))]
     count = product(loop.extent for loop in made.loops)
     if unrolled and few and isinstance(count, int):
         body = [f"const int64_t at = {low} + turn * {step};", *body]
@@ -192,15 +192,33 @@ def turns(
         loop = [
             f"for (int64_t at = {low}; at < {high}; at += {step}) {{", *indented(body), "}"
         ]  # fmt: skip
-    if not chained:
-        return loop
-    begun = [f"{t.ctype} {_held(t)} = 0;" for t in chained]
-    added = [f"{t.name}_wide += {_held(t)};" for t in chained]
-    if few:
-        return [*begun, *loop, *added]
+    if few or not any(map(is_float_sum, made.sums)):
+        return chains(made, loop)
     head = f"for (int turn = 0; turn < {CHAIN} && at < {high}; turn++, at += {step}) {{"
-    inner = [*begun, head, *indented(body), "}", *added]
+    inner = chains(made, [head, *indented(body), "}"])
     return [f"for (int64_t at = {low}; at < {high};) {{", *indented(inner), "}"]
+
+
+def is_few(count: Size, step: int) -> bool:
+    """Whether each of so many threads has no more than ``CHAIN`` of so many elements."""
+    return isinstance(count, int) and count <= CHAIN * step
+
+
+def element(made: PrintedPass, stores: Lines) -> Lines:
+    """What a pass does with one element, its ``stores`` before what it reduces."""
+    body = [*map(str, made.body.lines), *stores]
+    for total in made.sums:
+        body.append(f"{_held(total)} = {total.step(_held(total), total.text)};")
+    for state in made.states:
+        body += state.step
+    return body
+
+
+def chains(made: PrintedPass, loop: Lines) -> Lines:
+    """A loop of few turns, with sums of floats that are begun before it and added up after it."""
+    chained = [t for t in made.sums if is_float_sum(t)]
+    begun = [f"{t.ctype} {_held(t)} = 0;" for t in chained]
+    return [*begun, *loop, *[f"{t.name}_wide += {_held(t)};" for t in chained]]
 
 
 def _held(total: Accumulator) -> str:

@@ -29,6 +29,7 @@ from .scratch import scratch_of
 from .sorting import SORTS
 
 PRODUCTS = ("generated", "cublaslt")  # what computes large products of matrices
+BESIDE = ("nest", "contraction", "blocked", "call")  # kinds of kernels that run side by side
 
 
 def arrange(op: Op, x: Layout, y: Layout) -> Arrangement:
@@ -56,6 +57,7 @@ TARGET = CudaTarget(
     lacks=lacks,
     orders=True,
     alignment=256,
+    beside=BESIDE,
 )
 
 
@@ -78,7 +80,11 @@ class CudaTransformer(Transformer):
         super().__init__()
         if self.library:
             name = f"{self.target.name}, products by {products}"
-            self.target = dataclasses.replace(self.target, name=name, scratch=with_library)
+            # A library's products have one memory to work in, and fill the device.
+            beside = tuple([kind for kind in BESIDE if kind != "contraction"])
+            self.target = dataclasses.replace(
+                self.target, name=name, scratch=with_library, beside=beside
+            )
 
     def make_memory(self) -> DeviceMemory:
         """The memory of the device."""

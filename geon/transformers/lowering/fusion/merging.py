@@ -7,7 +7,7 @@ both and the merged one are predicted to take.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,6 +17,7 @@ from ...kernels.lower import lower
 from ...kernels.machine import Machine
 from ...kernels.predict import predict
 from ..groups import Apart, is_region_result
+from ..layout import LaidOut
 from .fusion_group import FusionGroup
 from .pairs import together
 from .reading import Reading
@@ -103,8 +104,9 @@ class Merging:
         laid_out, stored = self.state.laid_out, self.state.stored_by
         if group.kind == "call":
             made = [op.args[0] if is_region_result(op) else op for op in group.results]
-            found = [laid_out.base[arg] for op in made for arg in op.args]
-            reads = dict.fromkeys(found)
+            reads = {}
+            for arg in (arg for op in made for arg in op.args):
+                reads.update(dict.fromkeys((laid_out.base[arg], *acting(laid_out, arg))))
         else:
             reading = Reading(laid_out, stored, group)
             for op in group.results:
@@ -160,6 +162,14 @@ class Merging:
             if len(seen) > NEARBY:
                 return None
         return False
+
+
+def acting(laid_out: LaidOut, op: Op) -> Iterator[Op]:
+    """The ops that act between ``op`` and the memory that it shows."""
+    while laid_out.base[op] is not op:
+        if op.primitive.acts:
+            yield op
+        op = op.args[0]
 
 
 def is_stored(op: Op, stored: Mapping[Op, FusionGroup], group: FusionGroup) -> bool:

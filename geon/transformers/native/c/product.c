@@ -144,7 +144,9 @@ static QUICK void geon_item(
         block->near = !run->direct && !packed->at && !right->pack && right->line == 1
             && block->width % VECTOR == 0
             && block->depth_run * right->summed * TYPE_BYTES <= NEAR;
-        if (!run->direct && !packed->at && !block->near && block->columns_packed != number)
+        if (run->direct == 2)
+            geon_find_lines(run, block);
+        else if (!run->direct && !packed->at && !block->near && block->columns_packed != number)
             geon_pack_right(run, block);
         for (int64_t row = block->block_start; row < block->block_end; row += GROUP)
             geon_group(run, block, row);
@@ -161,18 +163,20 @@ static QUICK void geon_product_task(void *argument, int64_t index)
     const geon_product *product = run->product;
     const struct geon_cut *cut = &run->cut;
     struct geon_block block;
-    block.left_step = run->direct ? cut->depth_block + VECTOR : LEFT_LINE;
+    block.left_step = product->depth <= SHALLOW ? product->depth
+        : run->direct ? cut->depth_block + VECTOR : LEFT_LINE;
     block.sums_step = cut->column_block + VECTOR;
     const int64_t groups = product->depth > cut->depth_block
         ? (cut->row_block + GROUP - 1) / GROUP : 1;
     const int64_t height = product->rows < GROUP ? (product->rows + 11) / 12 * 12 : GROUP;
     const int64_t left =
         geon_lines(run->direct ? product->rows * block.left_step : height * LEFT_LINE);
-    const int64_t panels =
-        geon_lines(run->direct || run->packed.at ? 0 : cut->column_block * cut->depth_block);
+    const int64_t panels = geon_lines(
+        run->thin ? product->columns * block.left_step
+        : run->direct || run->packed.at ? 0 : cut->column_block * cut->depth_block);
     const int64_t sums = geon_lines((groups > 1 ? groups * GROUP : height) * block.sums_step);
     const int64_t lines = LEAST(product->left.staged, product->rows);
-    const int64_t deep = lines + product->right.staged;
+    const int64_t deep = lines + (run->thin ? product->columns : product->right.staged);
     const int64_t totals = cut->is_long
         ? sums * (int64_t)(sizeof(double) / sizeof(TYPE)) : 0;
     const int packs = product->left.pack || product->right.pack;
@@ -248,6 +252,18 @@ static QUICK void geon_add_parts(const struct geon_product_run *run, int64_t ele
     }
 }
 
+/* Whether there are few rows and few columns, and both are long: their dot products are taken. A
+   stream of long enough rows of the right operand is left one. */
+static QUICK int geon_is_thin(const geon_product *product)
+{
+    const int64_t rows = product->whole[1], columns = product->whole[2];
+    const int streams =
+        product->right.line == 1 && !product->right.pack && columns >= 3 * VECTOR;
+    return rows <= GROUP && columns <= GROUP && rows * columns <= THIN
+        && product->depth >= 8 * VECTOR && !streams
+        && (!product->right.pack || product->right.pack_lines);
+}
+
 /* Few columns of many rows are few rows of many columns, which read the operand in place: in streams
    at any depth, in vector lanes where they are deep. */
 static QUICK geon_product geon_turn(const geon_product *product)
@@ -259,7 +275,8 @@ static QUICK geon_product geon_turn(const geon_product *product)
         turned.whole[2] = product->columns;
     }
     const int64_t rows = turned.whole[1], columns = turned.whole[2];
-    const int can = product->result && !product->left.pack && !product->right.pack;
+    const int can = product->result && !product->left.pack && !product->right.pack
+        && !geon_is_thin(&turned);
     const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
         : LEAST(FEW_DOTS, VECTOR);
     if (can && columns <= most && rows >= 3 * VECTOR
@@ -285,13 +302,17 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
         return;
     struct geon_product_run run;
     run.product = product;
+    run.thin = geon_is_thin(product);
     run.direct = 0;
-    if (in_place && product->right.line == 1 && product->whole[1] <= FEW_STREAM
+    if (run.thin)
+        run.direct = 2;
+    else if (in_place && product->right.line == 1 && product->whole[1] <= FEW_STREAM
             && product->whole[2] >= 3 * VECTOR)
         run.direct = 1;
     else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS)
         run.direct = 2;
-    run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct, threads);
+    run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct,
+                       run.thin, threads);
     run.packed = (struct geon_packed){NULL, 0, 0, columns};
     run.memory = (TYPE *)product->scratch;
     /* A block of a larger product has no memory for it. */

@@ -5,7 +5,7 @@
    columns on the right) and of its summed indices, one of which is 1. `whole` says that lines and
    summed indices together are one run. Else `pack` writes the lines from `start` and the summed
    indices from `depth_start`; it works in `staged`, of so many elements per summed index and one
-   per column. */
+   per column. `pack_lines` writes columns of a right operand as rows of a left one are written. */
 struct TAG(geon_operand) {
     const TYPE *at;
     int64_t line, summed;
@@ -13,6 +13,9 @@ struct TAG(geon_operand) {
     int64_t staged;
     void (*pack)(const void *arguments, int64_t batch, int64_t start, int64_t count,
                  int64_t depth_start, int64_t depth_run, TYPE *to, int64_t step, TYPE *staged);
+    void (*pack_lines)(const void *arguments, int64_t batch, int64_t start, int64_t count,
+                       int64_t depth_start, int64_t depth_run, TYPE *to, int64_t step,
+                       TYPE *staged);
 };
 /* `place` gives the offsets of a batch in the left and the right operand and the result; without
    it there is one batch. `result` is memory that has the sums as they are, rows `result_line`

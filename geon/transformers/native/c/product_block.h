@@ -8,11 +8,12 @@ struct geon_packed {
 };
 
 /* One run of a product. `direct` multiplies few rows by the right operand where it lies: 1 by
-   streams of its rows, 2 by dot products with its columns. `memory` is what tasks work in. */
+   streams of its rows, 2 by dot products with its columns, which are packed first where these are
+   few too, `thin`, and do not lie so. `memory` is what tasks work in. */
 struct geon_product_run {
     const geon_product *product;
     struct geon_cut cut;
-    int direct;
+    int direct, thin;
     TYPE *part_sums, *memory;
     struct geon_packed packed;
 };
@@ -26,6 +27,8 @@ struct geon_block {
     int64_t depth_first, depth_last, depth_start, depth_run;
     int64_t columns_packed; /* the number of the columns whose panels are there; -1: none */
     int near;
+    const TYPE *lines; /* columns whose elements adjoin, for dot products */
+    int64_t line_step;
 };
 
 /* Offsets of a batch in the left and the right operand and the result. */
@@ -58,7 +61,7 @@ static QUICK void geon_pack_left(
         TAG(geon_transpose)(block->left, block->left_step, from, left->summed, depth_run, height);
     /* The last tile's missing rows, of zeros. */
     for (int64_t r = height; !run->direct && r % 12; ++r)
-        __builtin_memset(block->left + r * LEFT_LINE, 0, (size_t)depth_run * sizeof *from);
+        __builtin_memset(block->left + r * block->left_step, 0, (size_t)depth_run * sizeof *from);
 }
 
 static QUICK void geon_pack_right(
@@ -92,6 +95,28 @@ static QUICK void geon_pack_right(
         else
             TAG(geon_transpose)(panel, PANEL, from + c * right->line, right->line, some, depth_run);
     }
+}
+
+/* Columns as dot products read them: where they lie, or packed as rows are. */
+static QUICK void geon_find_lines(const struct geon_product_run *run, struct geon_block *block)
+{
+    const geon_operand *right = &run->product->right;
+    const TYPE *from = block->columns_at + block->column_start * right->line
+        + block->depth_start * right->summed;
+    if (!right->pack && right->summed == 1) {
+        block->lines = from;
+        block->line_step = right->line;
+        return;
+    }
+    block->lines = block->panels;
+    block->line_step = block->left_step;
+    if (right->pack)
+        right->pack_lines(run->product->arguments, block->batch, block->column_start, block->width,
+                          block->depth_start, block->depth_run, block->panels, block->left_step,
+                          block->staged);
+    else
+        TAG(geon_transpose)(block->panels, block->left_step, from, right->summed, block->depth_run,
+                            block->width);
 }
 
 /* What lies in memory behind the blocks at hand, where that may be what is packed next. */
@@ -151,23 +176,31 @@ static QUICK void geon_write(
         TAG(geon_copy)(result + row * line + column, line, out, sums_step, height, width);
 }
 
-/* The group's sums put by as its part's, written, or handed to the product's own function. */
+/* The group's sums put by as its part's, written, or handed to the product's own function, which is
+   given few columns without a gap between rows. */
 static QUICK void geon_put(
     const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
-    int64_t height, const TYPE *out)
+    int64_t height, TYPE *out, int64_t out_step)
 {
     const geon_product *product = run->product;
+    const int64_t columns = product->columns;
+    if (columns < VECTOR && out_step != columns) {
+        for (int64_t r = 1; r < height; ++r)
+            for (int64_t c = 0; c < columns; ++c)
+                out[r * columns + c] = out[r * out_step + c];
+        out_step = columns;
+    }
     if (run->part_sums)
         TAG(geon_copy)(run->part_sums + ((block->part * product->batches + block->batch)
                                          * product->rows + row_start) * product->columns
                            + block->column_start,
-                       product->columns, out, block->sums_step, height, block->width);
+                       product->columns, out, out_step, height, block->width);
     else if (product->result)
         geon_write(product, block->result, row_start, height, block->column_start, block->width,
-                   out, block->sums_step);
+                   out, out_step);
     else
         product->store(product->arguments, block->batch, row_start, height, block->column_start,
-                       block->width, out, block->sums_step);
+                       block->width, out, out_step);
 }
 
 /* One group of rows: packed, multiplied, and stored after the last summed block. Rows that lie
@@ -182,15 +215,23 @@ static QUICK void geon_group(
     const int64_t rest = block->block_end - row_start, height = rest < GROUP ? rest : GROUP;
     const int more = !run->cut.is_long && block->depth_start > block->depth_first;
     const int whole = !run->direct && height % LOW == 0;
-    const int near_rows = whole && !left->pack && left->summed == 1
-        && width <= NARROW * PANEL && left->line * GROUP * TYPE_BYTES <= NEAR;
+    const int near_rows = !left->pack && left->summed == 1
+        && (run->thin || (whole && width <= NARROW * PANEL
+                          && left->line * GROUP * TYPE_BYTES <= NEAR));
+    const TYPE *rows = near_rows
+        ? block->rows_at + row_start * left->line + block->depth_start : block->left;
+    const int64_t row_step = near_rows ? left->line : block->left_step;
     const int straight = whole && product->result && !run->part_sums && !run->cut.is_long
         && width % VECTOR == 0;
     TYPE *out = straight
         ? block->result + row_start * product->result_line + block->column_start
         : block->sums + (product->depth > run->cut.depth_block
                              ? (row_start - block->block_start) * block->sums_step : 0);
-    const int64_t out_step = straight ? product->result_line : block->sums_step;
+    /* Tiles of few columns reach over into the next row, which is written after them. */
+    const int dense = !run->direct && product->columns < VECTOR
+        && product->depth <= run->cut.chain && product->depth <= run->cut.depth_block;
+    const int64_t out_step = straight ? product->result_line
+        : dense ? product->columns : block->sums_step;
     const TYPE *in_place = block->columns_at + block->column_start * right->line
         + block->depth_start * right->summed;
     if (!near_rows)
@@ -205,13 +246,10 @@ static QUICK void geon_group(
                 geon_add(block, row_start, height, block->depth_start + k, deep, out);
         }
     } else if (run->direct == 2)
-        geon_dots(height, width, depth_run, block->left, block->left_step, in_place, right->line,
-                  out, out_step, more);
+        geon_dots(height, width, depth_run, rows, row_step, block->lines, block->line_step, out,
+                  out_step, more);
     else
-        geon_tiles(height, width, depth_run,
-                   near_rows ? block->rows_at + row_start * left->line + block->depth_start
-                             : block->left,
-                   near_rows ? left->line : block->left_step,
+        geon_tiles(height, width, depth_run, rows, row_step,
                    block->near ? in_place : block->panels,
                    block->near ? PANEL : PANEL * depth_run,
                    block->near ? right->summed : PANEL, out, out_step, more, run->cut.chain,
@@ -219,5 +257,5 @@ static QUICK void geon_group(
     if (run->cut.is_long && run->direct != 1)
         geon_add(block, row_start, height, block->depth_start, depth_run, out);
     if (!straight && block->depth_start + depth_run >= block->depth_last)
-        geon_put(run, block, row_start, height, out);
+        geon_put(run, block, row_start, height, out, out_step);
 }

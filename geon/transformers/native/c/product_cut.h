@@ -32,7 +32,7 @@ static QUICK int64_t geon_row_start(const struct geon_cut *s, int64_t rows, int6
 
 static QUICK struct geon_cut geon_cut(
     int64_t batches, int64_t rows, int64_t columns, int64_t depth, const int64_t *whole, int direct,
-    int32_t threads)
+    int thin, int32_t threads)
 {
     struct geon_cut s;
     const int few = direct != 0;
@@ -64,7 +64,9 @@ static QUICK struct geon_cut geon_cut(
     s.by_columns = (double)depth * (double)columns > (double)rows * (double)(depth + columns);
     s.row_block = row_block;
     s.column_block = column_block;
-    const int64_t most = s.is_long && direct == 2 ? VECTOR * CHAIN
+    const int64_t near = THIN_BYTES / TYPE_BYTES / (whole[1] + whole[2]) / VECTOR * VECTOR;
+    const int64_t most = thin ? LEAST(VECTOR * CHAIN, near)
+        : s.is_long && direct == 2 ? VECTOR * CHAIN
         : few && whole[1] <= 16 ? (whole[1] <= 4 ? 32 : 10) * MOST_DEPTH : MOST_DEPTH;
     s.depth_block = geon_share(s.parts > 1 ? s.part_depth : depth, most, 8);
     s.tasks = wanted > 1 ? 4 * wanted : 1;

@@ -156,8 +156,36 @@ static QUICK void geon_dot_end(
     AGAIN(ROWS, DOTS_FMA, c)
 #define DOTS_FMA(r, c) sum_##r##_##c = VECTOR_FMA(x_##r, y_##c, sum_##r##_##c);
 
-#define DOTS geon_dots_1_1
-#define ROWS 1
+/* Blocks of rows and columns whose sums stay in registers. */
+#if VECTOR * TYPE_BYTES == 64
+#define DOTS geon_dots_4_4
+#define ROWS 4
+#define ACROSS 4
+#include "product_dots.h"
+
+#define DOTS geon_dots_4_2
+#define ROWS 4
+#define ACROSS 2
+#include "product_dots.h"
+
+#define DOTS geon_dots_4_1
+#define ROWS 4
+#define ACROSS 1
+#include "product_dots.h"
+#endif
+
+#define DOTS geon_dots_2_4
+#define ROWS 2
+#define ACROSS 4
+#include "product_dots.h"
+
+#define DOTS geon_dots_2_2
+#define ROWS 2
+#define ACROSS 2
+#include "product_dots.h"
+
+#define DOTS geon_dots_2_1
+#define ROWS 2
 #define ACROSS 1
 #include "product_dots.h"
 
@@ -166,36 +194,48 @@ static QUICK void geon_dot_end(
 #define ACROSS 4
 #include "product_dots.h"
 
-#define DOTS geon_dots_2_4
-#define ROWS 2
-#define ACROSS 4
+#define DOTS geon_dots_1_2
+#define ROWS 1
+#define ACROSS 2
 #include "product_dots.h"
+
+#define DOTS geon_dots_1_1
+#define ROWS 1
+#define ACROSS 1
+#include "product_dots.h"
+
+#define DOTS_ROWS(rows)                                                                           \
+    if (some == 4)                                                                                \
+        geon_dots_##rows##_4(depth, a, line, b, step, c, out_step, accumulate);                   \
+    else if (some == 2)                                                                           \
+        geon_dots_##rows##_2(depth, a, line, b, step, c, out_step, accumulate);                   \
+    else                                                                                          \
+        geon_dots_##rows##_1(depth, a, line, b, step, c, out_step, accumulate);
 
 /* All rows and columns, by the largest blocks that fit. */
 static QUICK void geon_dots(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate)
 {
-    for (int64_t column = 0; column < columns;) {
+    int64_t some, high;
+    for (int64_t column = 0; column < columns; column += some) {
         const TYPE *b = right + column * step;
-        if (columns - column < 4) {
-            for (int64_t row = 0; row < rows; ++row)
-                geon_dots_1_1(depth, left + row * line, line, b, step,
-                              out + row * out_step + column, out_step, accumulate);
-            column += 1;
-            continue;
-        }
-        for (int64_t row = 0; row < rows;) {
+        some = columns - column >= 4 ? 4 : columns - column >= 2 ? 2 : 1;
+        for (int64_t row = 0; row < rows; row += high) {
             const TYPE *a = left + row * line;
             TYPE *c = out + row * out_step + column;
-            if (rows - row == 1) {
-                geon_dots_1_4(depth, a, line, b, step, c, out_step, accumulate);
-                row += 1;
+            high = rows - row >= MOST ? MOST : rows - row >= 2 ? 2 : 1;
+#if MOST == 4
+            if (high == 4) {
+                DOTS_ROWS(4)
+                continue;
+            }
+#endif
+            if (high == 2) {
+                DOTS_ROWS(2)
             } else {
-                geon_dots_2_4(depth, a, line, b, step, c, out_step, accumulate);
-                row += 2;
+                DOTS_ROWS(1)
             }
         }
-        column += 4;
     }
 }

@@ -1,5 +1,5 @@
 /* to[c * to_step + r] = from[r * from_step + c] for elements of BYTES bytes: blocks that registers
-   hold are turned in them, what is left is moved one by one. */
+   hold are turned in them, sides that are shorter than these are moved one by one. */
 #ifdef __has_builtin
 #define HAS_PICK __has_builtin(__builtin_shufflevector)
 #else
@@ -7,6 +7,7 @@
 #endif
 #if !HAS_PICK
 #undef BLOCK
+#undef SIDE
 #endif
 #undef HAS_PICK
 #ifdef BLOCK
@@ -54,6 +55,71 @@ GEON_INLINE void PART(block)(const TYPE *from, int64_t from_step, TYPE *to, int6
 #undef PICK
 #endif
 
+/* Vectors of 16 bytes, for smaller elements and for narrow sides: a square of SIDE rows is turned by
+   perfect shuffles, each of which lets rows i and i + SIDE / 2 take turns. */
+#ifdef SIDE
+typedef TYPE PART(line) __attribute__((vector_size(16), aligned(BYTES), may_alias));
+#if SIDE == 16
+#define LOW_HALVES 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_HALVES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define EVERY(M, x, y) M(0, x, y) M(1, x, y) M(2, x, y) M(3, x, y) M(4, x, y) M(5, x, y)           \
+    M(6, x, y) M(7, x, y)
+#elif SIDE == 8
+#define LOW_HALVES 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_HALVES 4, 12, 5, 13, 6, 14, 7, 15
+#define EVERY(M, x, y) M(0, x, y) M(1, x, y) M(2, x, y) M(3, x, y)
+#else
+#define LOW_HALVES 0, 4, 1, 5
+#define HIGH_HALVES 2, 6, 3, 7
+#define EVERY(M, x, y) M(0, x, y) M(1, x, y)
+#endif
+#define LOADED(k, x, y)                                                                            \
+    x[k] = *(const PART(line) *)(from + (k) * from_step);                                          \
+    x[k + SIDE / 2] = *(const PART(line) *)(from + (k + SIDE / 2) * from_step);
+#define STORED(k, x, y)                                                                            \
+    *(PART(line) *)(to + (k) * to_step) = x[k];                                                    \
+    *(PART(line) *)(to + (k + SIDE / 2) * to_step) = x[k + SIDE / 2];
+#define SHUFFLED(k, x, y)                                                                          \
+    y[2 * k] = __builtin_shufflevector(x[k], x[k + SIDE / 2], LOW_HALVES);                         \
+    y[2 * k + 1] = __builtin_shufflevector(x[k], x[k + SIDE / 2], HIGH_HALVES);
+GEON_INLINE void PART(square)(const TYPE *from, int64_t from_step, TYPE *to, int64_t to_step)
+{
+    PART(line) x[SIDE], y[SIDE];
+    EVERY(LOADED, x, y)
+    EVERY(SHUFFLED, x, y)
+    EVERY(SHUFFLED, y, x)
+#if SIDE > 4
+    EVERY(SHUFFLED, x, y)
+#endif
+#if SIDE > 8
+    EVERY(SHUFFLED, y, x)
+#endif
+#if SIDE == 8
+    EVERY(STORED, y, x)
+#else
+    EVERY(STORED, x, y)
+#endif
+}
+#undef LOADED
+#undef STORED
+#undef SHUFFLED
+#undef EVERY
+#undef LOW_HALVES
+#undef HIGH_HALVES
+#endif
+
+/* Blocks of one size; the last of each side begin so that they end where the side does. */
+#define BLOCKS(size, turn)                                                                         \
+    if (rows >= size && columns >= size) {                                                         \
+        for (int64_t r = 0; r < rows; r += size)                                                   \
+            for (int64_t c = 0; c < columns; c += size) {                                          \
+                const int64_t row = r < rows - size ? r : rows - size;                             \
+                const int64_t column = c < columns - size ? c : columns - size;                    \
+                PART(turn)(from + row * from_step + column, from_step,                             \
+                           to + column * to_step + row, to_step);                                  \
+            }                                                                                      \
+        return;                                                                                    \
+    }
 __attribute__((unused)) static void NAME(
     const void *source, int64_t from_step, void *target, int64_t to_step, int64_t rows,
     int64_t columns)
@@ -61,18 +127,14 @@ __attribute__((unused)) static void NAME(
     typedef TYPE element __attribute__((may_alias));
     const element *from = source;
     element *to = target;
-    int64_t whole_rows = 0, whole_columns = 0;
 #ifdef BLOCK
-    whole_rows = rows / BLOCK * BLOCK;
-    whole_columns = columns / BLOCK * BLOCK;
-    for (int64_t r = 0; r < whole_rows; r += BLOCK)
-        for (int64_t c = 0; c < whole_columns; c += BLOCK)
-            PART(block)(from + r * from_step + c, from_step, to + c * to_step + r, to_step);
+    BLOCKS(BLOCK, block)
 #endif
-    for (int64_t r = 0; r < whole_rows; r++)
-        for (int64_t c = whole_columns; c < columns; c++)
-            to[c * to_step + r] = from[r * from_step + c];
-    for (int64_t r = whole_rows; r < rows; r++)
+#ifdef SIDE
+    BLOCKS(SIDE, square)
+#endif
+    for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             to[c * to_step + r] = from[r * from_step + c];
 }
+#undef BLOCKS

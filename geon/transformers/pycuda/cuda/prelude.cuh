@@ -50,6 +50,11 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_INSTRUCTIONS 1 /* of conversions */
 #endif
 
+/* The blocks of a part of a kernel, or one of them: by the names of all the kernel's. */
+struct geon_blocks {
+    unsigned x;
+};
+
 GEON_INLINE int64_t geon_floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
@@ -104,6 +109,18 @@ GEON_INLINE T geon_sum_of(const T (&values)[COUNT][WIDE], int column)
 template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) geon_four {
     T at[4];
 };
+
+/* Those from `source` on, of which `inside` are there. */
+template <class T> GEON_INLINE geon_four<T> geon_read_fours(const T *source, int64_t inside)
+{
+    if (inside >= 4)
+        return *(const geon_four<T> *)source;
+    geon_four<T> found;
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        found.at[k] = k < inside ? source[k] : (T)0;
+    return found;
+}
 
 GEON_INLINE float geon_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 GEON_INLINE double geon_multiply_add(double a, double b, double c) { return fma(a, b, c); }

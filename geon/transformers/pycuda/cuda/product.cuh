@@ -5,7 +5,7 @@ GEON_INLINE void geon_multiply_tiles(const T (&left_tile)[DEPTH][LEFT],
                                      const T (&right_tile)[DEPTH][RIGHT], T (&sums)[HIGH][WIDE],
                                      int down, int across)
 {
-#pragma unroll 4
+#pragma unroll 2
     for (int k = 0; k < DEPTH; k++) {
         T left[HIGH], right[WIDE];
 #pragma unroll

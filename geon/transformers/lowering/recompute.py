@@ -1,0 +1,264 @@
+"""Recomputation: what lies below a mark is computed again for what uses it after the mark.
+
+Forward and backward values are one graph here. An op is *late* for a part of it where it is made
+both of what lies below a mark and of what comes after: of a derivative, that is where a cotangent
+meets a value of the forward computation. Late ops read clones, which wait for the value that the
+first late op, in order, has from after the mark. So the first values need no memory meanwhile.
+
+Everything new depends on what stood before it in the order of the graph, hence no cycles: a late op
+is no earlier than the first one, whose cotangent is before both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from ...op_graph.bound import is_bound
+from ...op_graph.building import building
+from ...op_graph.copies import with_args
+from ...op_graph.interning import OwnTable
+from ...op_graph.nodes import carry_notes
+from ...op_graph.op_graph import Leaf, Op, post_order
+from ...op_graph.recomputed import REMAT, after
+
+
+def recomputed(
+    roots: Sequence[Op], own: OwnTable, again: bool = True
+) -> tuple[list[Op], tuple[Op, ...]]:
+    """The roots without marks, what lies below these computed ``again`` for late uses; and that.
+
+    The outermost marks come first: what they compute again has the inner ones in it. New ops are
+    in ``own``.
+    """
+    found, clones = list(roots), dict[Op, None]()
+    with building(own):
+        while True:
+            order = post_order(found)
+            if not any(op.primitive is REMAT for op in order):
+                return found, tuple([op for op in order if op in clones])
+            regions = marked_regions(order)
+            if not again:
+                regions = Regions({}, {}, regions.stays, regions.gone)
+            work = Recomputation(order, found, regions)
+            new = work.run()
+            clones = {**{new.get(op, op): None for op in clones}, **work.again}
+            found = [new[root] for root in found]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Regions:
+    """What is to be computed again: ``number`` has the region of each op inside one.
+
+    ``exits`` has for some ops the regions that they are the ends of, as bits; ``stays`` what is
+    read from memory however late; ``gone`` are marks, whose values take their place.
+    """
+
+    number: Mapping[Op, int]
+    exits: Mapping[Op, int]
+    stays: Set[Op]
+    gone: Set[Op] = frozenset()
+
+
+def marked_regions(order: Sequence[Op]) -> Regions:
+    """The regions below the outermost marks: from the value down to what is kept, or to storage.
+
+    Each part of what lies below a mark that hangs together is a region of its own.
+    """
+    inside: dict[Op, int] = {}  # the marks that an op is below of, as bits
+    before: dict[Op, int] = {}  # the marks that it is computed before: what they keep depends on it
+    kept: dict[Op, int] = {}  # the marks that keep it
+    stays: set[Op] = set()
+    marks: list[Op] = []
+    for op in reversed(order):
+        known = before.pop(op, 0)
+        bits = inside.pop(op, 0) & ~known
+        if op.primitive is REMAT and not bits:
+            bit = 1 << len(marks)
+            marks.append(op)
+            _unite(inside, op.args[:1], bit)
+            _unite(kept if op.attrs[0] else before, op.args[1:], bit)
+            stays.update(op.args[1:])
+        elif isinstance(op, Leaf) or is_bound(op):
+            bits = 0
+        if op.primitive is REMAT and op in stays:
+            stays.add(op.args[0])
+        _unite(inside, op.args[:1] if op.primitive.waits else op.args, bits)
+        _unite(before, op.args, known)
+        if op.primitive.acts:  # it has the memory of its argument
+            if op in stays or not op.primitive.waits:
+                stays.add(op.args[0])
+            stays.add(op)
+        elif op not in stays and (bits := bits & ~kept.get(op, 0)):
+            inside[op] = bits
+    return _parts(inside, marks, stays)
+
+
+def _unite(found: dict[Op, int], ops: Sequence[Op], bits: int) -> None:
+    if bits:
+        for op in ops:
+            found[op] = found.get(op, 0) | bits
+
+
+def _parts(inside: Mapping[Op, int], marks: Sequence[Op], stays: Set[Op]) -> Regions:
+    """The regions: ops that hang together below marks that keep the same."""
+    groups: dict[tuple[int, ...], int] = {}
+    group = [groups.setdefault(tuple(map(id, mark.args[1:])), len(groups)) for mark in marks]
+    known: dict[int, frozenset[int]] = {}
+    for bits in inside.values():
+        if bits not in known:
+            known[bits] = frozenset(group[k] for k in bits_of(bits))
+    number = connected(inside, lambda op, arg: known[inside[op]] == known[inside[arg]])
+    below = [0] * len(set(number.values()))  # the marks that each region is below of
+    for op, bits in inside.items():
+        below[number[op]] |= bits
+    exits: dict[Op, int] = {}
+    for region, bits in enumerate(below):
+        for k in bits_of(bits):
+            exits[marks[k]] = exits.get(marks[k], 0) | 1 << region
+    return Regions(number, exits, stays, frozenset(marks))
+
+
+def connected(inside: Iterable[Op], together: Callable[[Op, Op], bool]) -> dict[Op, int]:
+    """The number of the part that each op is in: those that are ``together`` with an argument."""
+    above = {op: op for op in inside}
+
+    def top(op: Op) -> Op:
+        while above[op] is not op:
+            above[op] = op = above[above[op]]
+        return op
+
+    for op in above:
+        for arg in op.args:
+            if arg in above and together(op, arg):
+                above[top(arg)] = top(op)
+    numbers: dict[Op, int] = {}
+    return {op: numbers.setdefault(top(op), len(numbers)) for op in above}
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Recomputation:
+    """New ops for those of ``order``: late ones read clones of what is inside the ``regions``.
+
+    ``again`` has what is computed a second time.
+    """
+
+    def __init__(self, order: Sequence[Op], roots: Sequence[Op], regions: Regions) -> None:
+        self.order, self.roots, self.regions = order, roots, regions
+        self.late: dict[Op, int] = {}
+        self.ties: dict[int, Op] = {}
+        self.cloned: dict[Op, int] = {op: 1 << k for op, k in regions.number.items()}
+        self.new: dict[Op, Op] = {}
+        self.clones: dict[tuple[int, int], Op] = {}
+        self.again: dict[Op, None] = {}
+
+    def run(self) -> dict[Op, Op]:
+        """What stands for each op."""
+        derived = self.find_late()
+        self.find_derived(derived)
+        for op in self.order:
+            if op in self.regions.gone:
+                self.new[op] = self.new[op.args[0]]
+                continue
+            late = self.late.get(op, 0)
+            args = [self.argument(arg, late) for arg in op.args]
+            self.new[op] = self.made(op, args)
+        return self.new
+
+    def find_late(self) -> dict[Op, int]:
+        """Note late ops and what their regions wait for; what each op is derived from otherwise."""
+        past: dict[Op, int] = {}  # the regions whose ends an op is made of
+        derived: dict[Op, int] = {}  # the regions that it is made of otherwise
+        for op in self.order:
+            ended = made_of = 0
+            for arg in self.used(op):
+                ended |= past.get(arg, 0)
+                made_of |= derived.get(arg, 0)
+            late = ended & made_of
+            if late:
+                self.late[op] = late
+                for k in bits_of(late):
+                    if k not in self.ties:
+                        self.ties[k] = next(a for a in op.args if past.get(a, 0) >> k & 1)
+            ended |= self.regions.exits.get(op, 0)
+            if ended:
+                past[op] = ended
+            own = self.regions.number.get(op)
+            made_of = made_of & ~ended if own is None else 1 << own
+            if made_of and op not in self.regions.stays:
+                derived[op] = made_of
+        return derived
+
+    def find_derived(self, derived: Mapping[Op, int]) -> None:
+        """Let ops that only late ones use, such as the partials of a derivative, be cloned too.
+
+        They would otherwise be computed early, and kept.
+        """
+        allowed: dict[Op, int] = dict.fromkeys(self.roots, 0)
+        for op in reversed(self.order):
+            if op in derived and op not in self.regions.number and op not in self.regions.gone:
+                free = derived[op] & allowed.get(op, 0)
+                if free:
+                    self.cloned[op] = free
+            taken = self.late.get(op, 0)
+            if op not in self.regions.number:
+                taken |= self.cloned.get(op, 0)
+            for arg in self.used(op):
+                if arg in derived:
+                    allowed[arg] = allowed.get(arg, -1) & taken
+
+    def used(self, op: Op) -> tuple[Op, ...]:
+        """The arguments that make the value of an op: of a mark that goes, the first one."""
+        return op.args[:1] if op in self.regions.gone else op.args
+
+    def argument(self, arg: Op, regions: int) -> Op:
+        """What an op reads that takes clones of these regions."""
+        wanted = self.cloned.get(arg, 0) & regions
+        return self.clone(arg, wanted) if wanted else self.new[arg]
+
+    def clone(self, root: Op, regions: int) -> Op:
+        """``root``, computed again, once what these regions wait for is computed."""
+        stack = [(root, regions)]
+        while stack:
+            op, wanted = stack[-1]
+            if (id(op), wanted) in self.clones:
+                stack.pop()
+                continue
+            taken = wanted | self.late.get(op, 0)
+            below = [(arg, self.cloned.get(arg, 0) & taken) for arg in op.args]
+            missing = [(a, bits) for a, bits in below if bits and (id(a), bits) not in self.clones]
+            if missing:
+                stack += missing
+                continue
+            args = [self.clones[id(arg), bits] if bits else self.new[arg] for arg, bits in below]
+            if not any(bits & wanted for _, bits in below):
+                self.tie(args, wanted)
+            made = self.clones[id(op), wanted] = self.made(op, args)
+            if op in self.regions.number:
+                self.again[made] = None
+            stack.pop()
+        return self.clones[id(root), regions]
+
+    def tie(self, args: list[Op], regions: int) -> None:
+        """Let the first argument that a call computes or is given wait for what regions wait for.
+
+        One is enough for the op to wait, and to be another one than the first.
+        """
+        late = dict.fromkeys(self.new[self.ties[k]] for k in bits_of(regions))
+        for k, arg in enumerate(args):
+            if isinstance(arg, Leaf) or not is_bound(arg):
+                args[k] = after(arg, list(late))
+                return
+
+    def made(self, op: Op, args: list[Op]) -> Op:
+        """``op`` on these arguments, with its names."""
+        new = with_args(op, tuple(args))
+        carry_notes(op, new)
+        return new

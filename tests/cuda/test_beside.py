@@ -1,0 +1,238 @@
+"""Kernels that need nothing of each other: one launch where they are small, else own lanes.
+
+A device that is the CPU runs the last lane first, so what needs the order of lanes computes wrong.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.lowering import beside
+from geon.transformers.lowering.memory import place_plan
+from geon.transformers.lowering.verify import verify_plan
+from geon.transformers.pycuda import bare, gpu, host, joining, launches
+from geon.transformers.pycuda.naming import Function
+
+from . import fake_cuda
+from .devices import transformer_on
+from .test_gpu import forget_compilers
+
+pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
+SHAPES = [(10,), (64, 64), (3, 5, 7), (1000,), (1,), (64, 64), (1, 2049)]
+
+
+def optimizer(shapes=SHAPES):
+    """Momentum steps, whose rates hang on sums, of unrelated variables."""
+    variables, slopes, updates = [], [], []
+    for k, shape in enumerate(shapes):
+        axes = [geon.Axis(f"a{k}_{j}", n) for j, n in enumerate(shape)]
+        w = geon.Variable(axes, initial_value=k + 1, name=f"w{k}")
+        v = geon.Variable(axes, initial_value=0, name=f"v{k}")
+        g = geon.placeholder(axes, name=f"g{k}")
+        new = 0.9 * v + g / (1 + geon.sum(geon.square(g)))
+        updates += [geon.assign(v, new), geon.assign(w, w - new / (1 + geon.max(abs(new))))]
+        variables.append(w)
+        slopes.append(g)
+    return variables, slopes, geon.doall(updates)
+
+
+def steps_of(f):
+    """The launches of a computation, that of several kernels as one."""
+    return f.stages().compiled.module.steps
+
+
+def trained(name, calls=4, **options):
+    """What variables hold after some steps, and the computation."""
+    plan = options.pop("plan", True)
+    variables, slopes, update = optimizer()
+    random = np.random.default_rng(0)
+    given = [random.normal(size=g.axes.lengths).astype(np.float32) for g in slopes]
+    with geon.make_transformer(name, **options) as transformer:
+        f = transformer.computation(update, *slopes, plan=plan)
+        for _ in range(calls):
+            f(*given)
+        return [transformer.get(w) for w in variables], f
+
+
+def test_small_kernels_become_one_launch():
+    found, f = trained("cuda-on-host")
+    assert len(f.plan.schedule.kernels) == 3 * len(SHAPES)
+    joined = [s for s in steps_of(f) if isinstance(s.grid, launches.Grids)]
+    assert len(steps_of(f)) <= 8 and sum(len(s.grid.grids) for s in joined) >= 2 * len(SHAPES)
+    assert f.source.count(" + ceil(") >= len(SHAPES) - 1
+    expected, _ = trained("numpy")
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    apart, _ = trained("cuda-on-host", plan=False)
+    for a, b in zip(found, apart, strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("checks", ["races"])
+def test_a_joined_launch_has_no_races(checks):
+    trained("cuda-on-host", 2, checks=checks)
+
+
+def values(random, count, axes, leaves):
+    """A random graph of sums, products and elementwise ops, with values that others share."""
+    found = list(leaves)
+    for _ in range(count):
+        a, b = (found[random.integers(len(found))] for _ in range(2))
+        kind = random.integers(4)
+        if kind == 0:
+            found.append(geon.tanh(a) + b * 0.5)
+        elif kind == 1:
+            found.append(a - geon.sum(b, reduction_axes=axes[1]) * 0.1)
+        elif kind == 2:
+            found.append(geon.softmax(a, normalization_axes=axes[1]) * b)
+        else:
+            found.append(b - geon.mean(a, axes[0]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_order_of_lanes_gives_the_same_bits(seed):
+    random = np.random.default_rng(seed)
+    axes = geon.Axis("N") if seed % 2 else geon.Axis("N", 33), geon.Axis("C", 40)
+    x, y = (geon.placeholder(axes, name=each) for each in "xy")
+    w = geon.Variable([axes[1]], initial_value=0.5, name="w")
+    found = values(random, 14, axes, [x, y])
+    updates = [geon.assign(w, w - 0.1 * geon.mean(found[9] * x, axes[0]))]
+    results = [found[-1], found[-3] * w, geon.sum(found[7]), *updates]
+    given = [random.normal(size=(33, 40)).astype(np.float32) for _ in range(2)]
+    held = []
+    for options in ({}, {"plan": False}):
+        with geon.make_transformer("cuda-on-host") as transformer:
+            f = transformer.computation(results, x, y, **options)
+            calls = [f(*given) for _ in range(3)]
+            held.append([*calls[-1][:3], transformer.get(w)])
+    for a, b in zip(*held, strict=True):
+        assert a.tobytes() == b.tobytes()
+    with geon.make_transformer("numpy") as transformer:
+        f = transformer.computation(results, x, y)
+        calls = [f(*given) for _ in range(3)]
+        for a, b in zip(held[0], [*calls[-1][:3], transformer.get(w)], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_the_verifier_finds_kernels_that_are_not_apart():
+    _, f = trained("cuda-on-host", 1)
+    verify_plan(f.plan)
+    schedule = dataclasses.replace(f.plan.schedule, waves=(0,) * len(f.plan.schedule.kernels))
+    with pytest.raises(geon.PlanError, match="is beside that of"):
+        verify_plan(dataclasses.replace(f.plan, schedule=schedule))
+
+
+def test_large_values_are_not_held_longer():
+    """Branches over an open axis take no more memory beside each other than one by one."""
+    n, c = geon.Axis("N"), geon.Axis("C", 8)
+    x = geon.placeholder([n, c], name="x")
+    value = x
+    for _ in range(5):
+        value = geon.cumsum(value, n) - geon.cumsum(geon.sort(value, n), n)
+    with geon.make_transformer("cuda-on-host") as transformer:
+        f = transformer.computation([value, geon.sum(geon.cumsum(x * 2, n))], x)
+        transformer.target = dataclasses.replace(transformer.target, beside=(), name="alone")
+        g = transformer.computation([value, geon.sum(geon.cumsum(x * 2, n))], x)
+        for length in (1, 1000, 1 << 20):
+            most = f.peak_bytes({"N": length}) - g.peak_bytes({"N": length})
+            assert most <= beside.MOST * beside.LITTLE
+
+
+@pytest.mark.parametrize("bytes", [beside.LITTLE - 4, beside.LITTLE, beside.LITTLE + 4])
+def test_little_is_bounded(bytes):
+    op = geon.placeholder([geon.Axis("N", bytes // 4)])
+    assert beside.is_little(op) == (bytes <= beside.LITTLE)
+    assert not beside.is_little(geon.placeholder([geon.Axis("N")]))
+
+
+def test_no_wave_has_more_than_its_number():
+    for count in (beside.MOST - 1, beside.MOST, beside.MOST + 1):
+        _, slopes, update = optimizer([(4,)] * count)
+        with geon.make_transformer("cuda-on-host") as transformer:
+            f = transformer.computation(update, *slopes)
+            waves = f.plan.schedule.waves
+            assert max(waves.count(each) for each in waves) == min(count, beside.MOST)
+            f(*[np.ones(4)] * count)
+
+
+def test_what_moves_forward_is_bounded():
+    """Many small values that are used one by one are not all made at the beginning."""
+    n = geon.Axis("N", beside.LITTLE // 8)
+    x = geon.placeholder([n], name="x")
+    total = x
+    for k in range(40):
+        total = geon.cumsum(total, n) * 0.5 + geon.cumsum(x * float(k), n)
+    with geon.make_transformer("cuda-on-host") as transformer:
+        f = transformer.computation(total, x)
+        transformer.target = dataclasses.replace(transformer.target, beside=(), name="alone")
+        g = transformer.computation(total, x)
+        most = place_plan(f.plan, {}).arena_bytes - place_plan(g.plan, {}).arena_bytes
+        assert most <= beside.MOVED + beside.MOST * beside.LITTLE
+
+
+def test_lanes_are_those_that_leave_room():
+    def begun(blocks):
+        return [bare.Begun(None, blocks, 256, [], (), 0)]
+
+    small, large = begun(bare.FILLING - 1), begun(bare.FILLING)
+    assert bare.lanes_of([small, large, small, large]) == [[*large, *large], small, small]
+    assert bare.lanes_of([large, begun(bare.FILLING + 1)]) == [[*large, *begun(bare.FILLING + 1)]]
+    assert bare.lanes_of([]) == []
+
+
+def test_shared_memory_bounds_what_is_joined():
+    def function(shared):
+        return [Function("", "", (), launches.Grid(1), 256, True, shared=shared)]
+
+    for shared, most in ((0, 9), (joining.SHARED // 3, 3), (joining.SHARED, 1)):
+        assert joining.fitting([function(shared)] * 9) == most
+    for blocks in (joining.FEW - 1, joining.FEW, joining.FEW + 1):
+        assert joining.is_small(launches.Grid(256 * blocks, 256)) == (blocks <= joining.FEW)
+    assert joining.shape_of(function(None)) is None
+    assert joining.shape_of(function(8)) == (256,)
+
+
+def test_lanes_are_streams_that_are_joined(monkeypatch):
+    """Products and sorts have lanes of their own; a graph has them, and all meet at its end."""
+    forget_compilers()
+    driver = fake_cuda.Driver().install(monkeypatch)
+    n, c = geon.Axis("N"), geon.Axis("C", 20)
+    x = geon.placeholder([n, c], name="x")
+    results = [
+        geon.dot(x, geon.rename(x, {"N": "M"})),
+        geon.cumsum(x, n),
+        geon.sort(x, c),
+        geon.sum(x),
+    ]
+    with transformer_on(gpu.GpuDevice(0)) as transformer:
+        f = transformer.computation(results, x)
+        for rows in (5, 5, 5, 1):
+            given = np.random.default_rng(rows).normal(size=(rows, 20)).astype(np.float32)
+            found = f(given)
+            np.testing.assert_allclose(found[0], given @ given.T, rtol=1e-4, atol=1e-4)
+            np.testing.assert_array_equal(found[2], np.sort(given, 1))
+        assert driver.captured_graphs == 1 and len(driver.streams) == 4
+        assert not driver.unjoined
+    forget_compilers()
+
+
+def test_a_failure_names_what_ran_beside():
+    device = host.HostDevice()
+    calls = []
+
+    def failing(kernel, given, blocks, threads):
+        calls.append(kernel)
+        error = geon.DeviceError("a kernel failed: for a test")
+        error.lost = True
+        raise error
+
+    device.run = failing
+    x = geon.placeholder([geon.Axis("N", 7)], name="x")
+    with transformer_on(device) as transformer:
+        f = transformer.computation([geon.cumsum(x, x.axes[0]), geon.sort(x, x.axes[0])], x)
+        with pytest.raises(geon.DeviceError, match="one of the kernels|beside it ran"):
+            f(np.ones(7))
+    assert len(calls) == 1

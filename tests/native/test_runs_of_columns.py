@@ -1,0 +1,91 @@
+"""Sums and extremes along the first axis of few columns are right, whatever fills the vectors."""
+
+import numpy as np
+import pytest
+
+import geon
+
+COLUMNS = [1, 2, 3, 4, 5, 7, 12, 16, 31, 42, 63, 64, 65]
+TURNS = [1, 7, 63, 64, 65, 257, 1023, 2049, 40001]
+
+
+def folded(x, axis):
+    """What is folded along the first axis: of what lies in memory, and of what is computed."""
+    near = geon.minimum(x, 3)
+    sums = [geon.sum(x, reduction_axes=[axis]), geon.sum(near * x, reduction_axes=[axis])]
+    return [*sums, geon.max(near, reduction_axes=[axis]), geon.min(x, reduction_axes=[axis])]
+
+
+def wanted(a):
+    """The same with NumPy, of whole numbers."""
+    wide, near = a.astype(np.float64), np.minimum(a, 3).astype(np.float64)
+    return [wide.sum(0), (near * wide).sum(0), near.max(0), wide.min(0)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_folds_of_few_columns_are_right(dtype):
+    generator = np.random.default_rng(7)
+    with geon.NativeTransformer(threads=1) as one, geon.NativeTransformer(threads=2) as two:
+        for number, columns in enumerate(COLUMNS):
+            axis, other = geon.Axis("N"), geon.Axis("M", columns)
+            x = geon.placeholder([axis, other], dtype=dtype)
+            made = [
+                one.computation(folded(x, axis), x),
+                two.computation(folded(x, axis), x),
+                two.computation(folded(x, axis), x, plan=False),
+            ]
+            for turns in TURNS[number % 2 :: 2]:
+                a = generator.integers(-9, 9, size=(turns, columns)).astype(dtype)
+                for f in made:
+                    for found, value in zip(f(a), wanted(a), strict=True):
+                        np.testing.assert_array_equal(found, value)
+
+
+def test_the_order_of_sums_is_that_of_any_number_of_threads():
+    generator = np.random.default_rng(8)
+    axis, other = geon.Axis("N", 100003), geon.Axis("M", 3)
+    x = geon.placeholder([axis, other])
+    a = generator.normal(size=(100003, 3)).astype(np.float32)
+    found = []
+    for threads in (1, 2, 3):
+        with geon.NativeTransformer(threads=threads) as transformer:
+            found.append(transformer.computation(folded(x, axis), x)(a))
+    for other_values in found[1:]:
+        for value, first in zip(other_values, found[0], strict=True):
+            assert value.tobytes() == first.tobytes()
+    np.testing.assert_allclose(found[0][0], a.astype(np.float64).sum(0), rtol=1e-6, atol=1e-3)
+
+
+def test_a_nan_and_the_sign_of_zero_reach_their_column_alone():
+    axis, other = geon.Axis("N", 1000), geon.Axis("M", 5)
+    x = geon.placeholder([axis, other])
+    a = np.ones((1000, 5), np.float32)
+    a[998, 2], a[3, 4], a[:, 1] = np.nan, -np.inf, -0.0
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(
+            [
+                geon.max(x, reduction_axes=[axis]),
+                geon.min(x, reduction_axes=[axis]),
+                geon.sum(x, reduction_axes=[axis]),
+            ],
+            x,
+        )
+        largest, least, total = f(a)
+    np.testing.assert_array_equal(np.isnan(largest), [False, False, True, False, False])
+    np.testing.assert_array_equal(np.isnan(least), np.isnan(largest))
+    np.testing.assert_array_equal(np.isnan(total), np.isnan(largest))
+    assert least[4] == -np.inf and total[4] == -np.inf
+    assert largest[1] == 0 and least[1] == 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float16", "float32", "float64", "bool"])
+def test_reordered_axes_of_any_sides_are_right(dtype):
+    generator = np.random.default_rng(9)
+    with geon.NativeTransformer(threads=2) as transformer:
+        for rows in (1, 3, 4, 7, 8, 9, 15, 16, 17, 26, 31, 64, 65, 154):
+            axes = [geon.Axis("N", 301), geon.Axis("M", rows)]
+            x = geon.placeholder(axes, dtype=dtype)
+            a = generator.integers(0, 2 if dtype == "bool" else 100, size=(301, rows))
+            f = transformer.computation(geon.reorder(x, axes[::-1]), x)
+            given = a.astype("float32" if dtype == "bfloat16" else dtype)
+            np.testing.assert_array_equal(np.asarray(f(given)).astype(int), a.T)

@@ -1,0 +1,95 @@
+"""Products of few rows or columns: long ones, and shallow ones whose rows adjoin, are right.
+
+Sums are of small integers and exact, so that every way of taking them gives the same elements.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import geon
+
+SIDES = [1, 2, 3, 5, 8, 9, 20, 25, 48, 49]
+DEPTHS = [15, 64, 127, 128, 129, 769, 8193, 16399]
+SHALLOW = [1, 2, 5, 16, 63, 64, 65]
+NARROW = [1, 2, 3, 7, 8, 15, 16, 17, 33]
+
+
+def whole(generator, *shape):
+    """Small integers."""
+    return generator.integers(-4, 5, size=shape).astype(np.float32)
+
+
+def checked(x, y, a, b, wanted, over):
+    """Compare what is computed of operands that lie in memory, and of such that are computed."""
+    with geon.NativeTransformer(threads=1) as one, geon.NativeTransformer(threads=2) as two:
+        plain = geon.dot(x, y, over=over)
+        made = geon.dot(geon.minimum(x, 2), y * 2, over=over)
+        results = [plain, made, geon.maximum(made, 0) + 1]
+        found = [
+            one.computation(results, x, y)(a, b),
+            two.computation(results, x, y)(a, b),
+            two.computation(results, x, y, plan=False)(a, b),
+            [two.computation(plain, x, y)(a, b), *two.computation(results[1:], x, y)(a, b)],
+        ]
+    again = wanted(np.minimum(a, 2), b * 2)
+    for values in found:
+        np.testing.assert_array_equal(values[0], wanted(a, b))
+        np.testing.assert_array_equal(values[1], again)
+        np.testing.assert_array_equal(values[2], np.maximum(again, 0) + 1)
+
+
+@pytest.mark.parametrize("turned", list(itertools.product([False, True], repeat=2)))
+def test_few_dot_products_of_long_lines_are_right(turned):
+    generator = np.random.default_rng(3)
+    dtype = "float32" if turned[0] == turned[1] else "float64"
+    for number, depth in enumerate(DEPTHS):
+        r, c = SIDES[number % len(SIDES)], SIDES[-1 - 2 * number % len(SIDES)]
+        rows, columns = geon.Axis("R", r), geon.Axis("C", c)
+        deep = geon.Axis("K", depth)
+        x = geon.placeholder([deep, rows] if turned[0] else [rows, deep], dtype=dtype)
+        y = geon.placeholder([deep, columns] if turned[1] else [columns, deep], dtype=dtype)
+        a, b = whole(generator, *x.axes.lengths), whole(generator, *y.axes.lengths)
+        letters = f"{'kr' if turned[0] else 'rk'},{'kc' if turned[1] else 'ck'}->rc"
+        checked(x, y, a, b, lambda p, q, of=letters: np.einsum(of, p, q, optimize=True), [deep])
+
+
+def test_few_rows_over_two_axes_are_right():
+    generator = np.random.default_rng(4)
+    r, s, k = geon.Axis("R", 7), geon.Axis("S", 5), geon.Axis("K", 2051)
+    c = geon.Axis("C", 5)
+    for axes in itertools.permutations([r, s, k]):
+        x, y = geon.placeholder(axes), geon.placeholder([k, c])
+        a, b = whole(generator, *x.axes.lengths), whole(generator, *y.axes.lengths)
+        letters = "".join(axis.name.lower() for axis in axes)
+        letters = f"{letters},kc->{letters.replace('k', '')}c"
+        checked(x, y, a, b, lambda p, q, of=letters: np.einsum(of, p, q), [k])
+
+
+def test_open_lengths_are_as_known_ones():
+    generator = np.random.default_rng(5)
+    rows, columns, deep = (geon.Axis(name) for name in "RCK")
+    x, y = geon.placeholder([deep, rows]), geon.placeholder([columns, deep])
+    product = geon.dot(geon.minimum(x, 2), geon.maximum(y, -2))
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation([product, product * 0.5], x, y)
+        for r, c, k in [(2, 1, 20000), (20, 20, 500), (21, 20, 500), (48, 8, 9000), (5, 3, 127)]:
+            a, b = whole(generator, k, r), whole(generator, c, k)
+            wanted = np.minimum(a, 2).T @ np.maximum(b, -2).T
+            found = f(a, b)
+            np.testing.assert_array_equal(found[0], wanted)
+            np.testing.assert_array_equal(found[1], wanted * 0.5)
+
+
+@pytest.mark.parametrize("depth", SHALLOW)
+def test_narrow_products_of_shallow_rows_are_right(depth):
+    generator = np.random.default_rng(depth)
+    deep = geon.Axis("K", depth)
+    for columns in NARROW[SHALLOW.index(depth) % 3 :: 3]:
+        rows, narrow = geon.Axis("R", 1003), geon.Axis("C", columns)
+        for axes in ([rows, deep], [deep, rows]):
+            x, y = geon.placeholder(axes), geon.placeholder([deep, narrow])
+            a, b = whole(generator, *x.axes.lengths), whole(generator, depth, columns)
+            letters = "rk,kc->rc" if axes[0] is rows else "kr,kc->rc"
+            checked(x, y, a, b, lambda p, q, of=letters: np.einsum(of, p, q), [deep])

@@ -37,7 +37,6 @@ FUNCTIONS = {
     "backward": "geon.deriv(loss, variables), which gives the derivatives as expressions",
     "bmm": "geon.dot(x, y, over=A): other axes that both have stay, as a batch does",
     "cat": "geon.concat([x, y], A)",
-    "checkpoint": "transformer.save(path)",
     "clamp": "geon.clip(x, low, high)",
     "compile": "transformer.computation(results, *placeholders)",
     "concatenate": "geon.concat([x, y], A)",

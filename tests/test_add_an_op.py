@@ -63,5 +63,5 @@ def test_the_page_adds_one_of_each_kind_in_the_places_it_says() -> None:
     assert re.findall(r"^(\w+) = (?:elementwise|Primitive)\(", code, re.MULTILINE) == [
         "cbrt",
         "ANY_NAN",
-        "WINDOWS",
+        "OVERLAPS",
     ]

@@ -80,8 +80,8 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
     """``given``, whose keys are axes of ``x`` or their names, by name; none twice."""
     if isinstance(given, Op):  # which xarray's trees, once loaded, make mappings by registering
         raise ArgumentError(
-            f"{what} at {describe(user_site())}: {given} (made at {given.file_info}) stands where a "
-            "dict from axes to what is meant along each does"
+            f"{what} at {describe(user_site())}: {given} (made at {given.file_info}) stands where "
+            "a dict from axes to what is meant along each does"
         )
     found: dict[str, T] = {}
     for axis, value in given.items():

@@ -192,3 +192,7 @@ def test_cures_of_streams_build():
             code = cure.partition(", with")[0]
             made = eval(code, {"geon": geon, "stream": STREAM, "keep": 0.5, **locals()})
             assert made.axes.names == ("B",), name
+
+
+def test_names_of_other_libraries_are_no_functions_of_geon():
+    assert not [name for name in familiar.FUNCTIONS if name in dir(geon)]

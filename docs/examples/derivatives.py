@@ -50,3 +50,21 @@ def rounded(x):
 w = geon.Variable([B], initial_value=[1.2, 2.7, 3.1], name="w")
 show(rounded(w))
 show(geon.deriv(geon.sum(rounded(w) ** 2), w))
+
+
+# %% checkpoint
+@geon.checkpoint
+def layer(x):
+    """A layer whose inside is computed once more for derivatives."""
+    return geon.tanh(geon.exp(x) * 2)
+
+
+w = geon.Variable([B], initial_value=[0.1, 0.2, 0.3], name="w")
+show(geon.deriv(geon.sum(layer(w)), w))
+print(layer.__name__)
+
+# %% remat
+w = geon.Variable([B], initial_value=[0.1, 0.2, 0.3], name="w")
+y = geon.remat(geon.tanh(geon.exp(w) * 2), policy="nothing")
+show(geon.deriv(geon.sum(y), w))
+refused(lambda: geon.remat(y, policy="some"))

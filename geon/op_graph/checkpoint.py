@@ -11,6 +11,7 @@ from .bound import is_bound
 from .constants import as_tensor
 from .copies import with_args
 from .effects import ASSIGN, assignment, storage_of
+from .keywords import explained
 from .leaves import stand_in
 from .nodes import carry_lines, carry_notes
 from .op_graph import Op, Tensor, annotate, post_order
@@ -62,6 +63,7 @@ class Checkpointed(Generic[P, R]):
         return _closed(returned, {leaf: op for op, leaf in stands.items()})  # type: ignore[no-any-return]
 
 
+@explained
 def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     """A function like ``function``, which keeps no values inside for what uses them later.
 
@@ -132,6 +134,7 @@ def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:
     return list(found)
 
 
+@explained
 def remat(op: TensorLike, policy: str | Callable[[Op], bool] = "products") -> Tensor:
     """``op`` itself, of what lies below it only what ``policy`` says is kept for later uses.
 

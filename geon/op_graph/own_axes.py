@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ..errors import AxisError
+from ..errors import ArgumentError, AxisError
 from .axes import Axes, Axis, as_axes, axes_of
 from .op_graph import Op, Tensor
 from .sites import describe, user_site
@@ -78,6 +78,11 @@ def _refused(axis: Any, what: str, *tensors: Tensor) -> str:
 
 def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
     """``given``, whose keys are axes of ``x`` or their names, by name; none twice."""
+    if isinstance(given, Op):  # which xarray's trees, once loaded, make mappings by registering
+        raise ArgumentError(
+            f"{what} at {describe(user_site())}: {given} (made at {given.file_info}) stands where "
+            "a dict from axes to what is meant along each does"
+        )
     found: dict[str, T] = {}
     for axis, value in given.items():
         name = axis.name if isinstance(axis, Axis) else axis

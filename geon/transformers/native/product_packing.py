@@ -13,6 +13,8 @@ from .product_borders import Border, Run, Windows, bordered, of_windows
 from .product_shape import GROUP, Shape
 from .product_walk import Walker, at, indent
 
+Loops = tuple[tuple[Loop, ...], dict[str, Size]]  # merged ones, and their strides
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -94,7 +96,7 @@ def view(
             led = merged(loops, operand.strides, apart, True)
             windows = led_windows(border, loops, led, sides[1 - k][0], k == 1)
             if windows is not None:
-                sides[k] = led
+                sides[k] = _with_last(sides[k], led)
                 break
     (line_loops, line_steps), (summed_loops, summed_steps) = sides
     outer = {loop.name: operand.strides.get(loop.name, 0) for loop in batch}
@@ -110,10 +112,18 @@ def view(
     return found if 1 in (found.line_step, found.summed_step) else None
 
 
+def _with_last(apart: Loops, led: Loops) -> Loops:
+    """Loops that stay apart, but for those that the last of ``led`` takes together."""
+    last = led[0][-1]
+    kept = tuple([loop for loop in apart[0] if not set(loop.axes) <= set(last.axes)])
+    steps = {loop.name: apart[1][loop.name] for loop in kept}
+    return (*kept, last), {**steps, last.name: led[1][last.name]}
+
+
 def led_windows(
     border: Border,
     loops: Sequence[Loop],
-    led: tuple[tuple[Loop, ...], Mapping[str, Size]],
+    led: Loops,
     across: Sequence[Loop],
     of_lines: bool,
 ) -> Windows | None:

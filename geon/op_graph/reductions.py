@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-BYTE = 256  # elements whose positions a byte holds
-
 
 def positions(op: Op) -> tuple[int, ...]:
     """The positions of the reduced axes in the argument's axes."""
@@ -81,13 +79,10 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     """The tangent of the element that was found first, by its position among the reduced."""
     x: Any = op.args[0]
     names = op.attrs[0]
-    count = product(x.axes[name].expression for name in names)
-    dtype = "uint8" if isinstance(count, int) and count <= BYTE else "int64"
     place: Any = 0
     for name in names:
         place = add.apply(place * length_value(x.axes[name].expression), iota(x.axes[name]))
-    found = broadcast(cast(_reduce(ARGMAX, x, names), dtype), x.axes)
-    hit = equal.apply(found, cast(place, dtype))
+    hit = equal.apply(broadcast(_reduce(ARGMAX, x, names), x.axes), place)
     return _reduce(SUM, where.apply(hit, t, number(0, t.dtype)), names)
 
 

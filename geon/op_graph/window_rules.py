@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .contraction import contract_two
-from .movement import sum_over
+from .joining import pad
+from .movement import flatten, sum_over
 from .op_graph import Op, Tensor, make
 from .patterns import is_of, over_axes, tensor
 from .rewrite import Rules
@@ -29,6 +30,28 @@ def windows_of_broadcast(op: Op) -> Op | None:
     if op.attrs[0] not in x.axes:
         return None
     return over_axes(make(op.primitive, (x, *op.args[1:]), op.attrs), op)
+
+
+@simpler.on("sum")
+def sum_of_windows_side_by_side(op: Op) -> Op | None:
+    """Where windows follow each other without a gap, each element is in one: they are flattened."""
+    undone, names = _beneath(op.args[0]), op.attrs[0]
+    if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
+        return None
+    name, window, stride, dilation, before, length = undone.attrs
+    y = tensor(undone.args[0])
+    count = y.axes[name].expression * stride
+    known = isinstance(length, int) and isinstance(count, int)
+    if window.expression != stride or dilation != 1 or before != 0 or window.name not in y.axes:
+        return None
+    if not known or not count <= length:
+        return None
+    whole = y.axes[name].with_length(count)
+    together = flatten(y, [y.axes[name], window], whole)
+    if count < length:
+        together = pad(together, {name: (0, length - count)})
+    rest = tuple([each for each in names if each != window.name])
+    return over_axes(sum_over(together, rest) if rest else together, op)
 
 
 @simpler.on("sum")

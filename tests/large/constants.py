@@ -168,6 +168,8 @@ CONSTANTS = (
     _native("product_shape", "STREAMED", "depth"),
     _native("product_shape", "Shape.long_depth", "depth", "matrix_vector", value=8192, many=5),
     _native("product_shape", "Shape.long_stream", "depth", "matrix_vector", value=1024, many=5),
+    _c("product_moves.h", "geon_copy_short", "columns", "depth", value=8),
+    _c("product_moves.h", "geon_copy_short", "columns", "depth", value=4),
     _c("product_cut.h", "geon_cut", "rows", "columns", value=8),
     _c("product_cut.h", "geon_cut", "rows", "batch", value=4),
     _c("product_cut.h", "geon_cut", "products", value=100000),

@@ -141,7 +141,6 @@ FILES = {
 }
 
 PLACES = {
-    ("op_graph/reductions.py", "BYTE"): "tests/test_windows.py goes below, at and above it",
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
     ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/budget.py", "NEAR"): CHOOSES,

@@ -65,6 +65,14 @@ def make_contraction(fused: Fused, operands: Operands) -> Contraction:
     index = {n: operands.at(n, variable(loops[n].name) if n in loops else Affine()) for n in axes}
     elements = Elements(operands)
     left, right = (elements.value(op, _of(index, op)) for op in (x, y))
+    turned = _backwards((left, right), loops, summed)
+    if turned:
+        last = {
+            n: operands.at(n, variable(f.name) * -1 + (f.extent - 1)) for n, f in turned.items()
+        }
+        index.update(last)
+        elements = Elements(operands)
+        left, right = (elements.value(op, _of(index, op)) for op in (x, y))
 
     def only(names: Iterable[str]) -> tuple[Loop, ...]:
         return tuple([loops[n] for n in names if n in loops])
@@ -95,6 +103,35 @@ def _needed(loops: dict[str, Loop], summed: tuple[str, ...]) -> dict[str, Loop]:
     if summed and not any(n in found for n in summed):
         found[summed[-1]] = loops[summed[-1]]
     return found
+
+
+def _backwards(
+    operands: Sequence[Scalar], loops: Mapping[str, Loop], summed: Sequence[str]
+) -> dict[str, Loop]:
+    """The summed loops that go backwards through an operand with borders, by their axes.
+
+    Turned they go forwards, so that positions of windows and what is inside are one run of memory.
+    """
+    found: dict[str, Loop] = {}
+    for value in operands:
+        walked = bordered(value, loops.values())
+        if walked is not None and walked.guards:
+            steps = walked.strides
+            back = [n for n in summed if n in loops and is_negative(steps.get(loops[n].name, 0))]
+            found.update({n: loops[n] for n in back})
+    return found
+
+
+def is_negative(size: Size) -> bool:
+    """Whether a size is less than 0 at all lengths."""
+    if isinstance(size, int):
+        return size < 0
+    return all(step < 0 for _, step in size.terms)
+
+
+def offsets_in(value: Scalar) -> list[Affine]:
+    """The offsets of what is loaded, as they are inside of borders."""
+    return [unheld(node.offset) for node in walk(value) if isinstance(node, Load)]
 
 
 def _of(index: Index, op: Op) -> Index:
@@ -163,8 +200,7 @@ def stored(contraction: Contraction) -> Access | None:
 def unit_of(value: Scalar, loops: Iterable[Loop]) -> str | None:
     """The loop along which the elements of an operand adjoin in memory, of the widest it reads."""
     names = {loop.name for loop in loops}
-    offsets = [unheld(node.offset) for node in walk(value) if isinstance(node, Load)]
-    widest = max(offsets, key=lambda offset: len(offset.terms), default=None)
+    widest = max(offsets_in(value), key=lambda offset: len(offset.terms), default=None)
     if widest is None:
         return None
     adjoining = (atom for atom, step in widest.terms.items() if step == 1 and atom in names)
@@ -187,11 +223,14 @@ def as_one(
 
 
 def merged(
-    loops: Sequence[Loop], strides: Mapping[str, Size], apart: Container[str] = ()
+    loops: Sequence[Loop],
+    strides: Mapping[str, Size],
+    apart: Container[str] = (),
+    leading: bool = False,
 ) -> tuple[tuple[Loop, ...], dict[str, Size]]:
     """Fewer loops, outermost first, that one operand's strides cannot tell from these.
 
-    Those in ``apart`` stay loops of their own.
+    Those in ``apart`` stay loops of their own, or lead others where they are ``leading``.
     """
     found: list[Loop] = []
     steps = {loop.name: strides.get(loop.name, 0) for loop in loops}
@@ -199,7 +238,8 @@ def merged(
         if inner.extent == 1:
             continue
         outer = found[-1] if found else None
-        if outer is None or outer.name in apart or inner.name in apart:
+        alone = outer is not None and outer.name in apart and not leading
+        if outer is None or alone or inner.name in apart:
             found.append(inner)
             continue
         if steps[outer.name] == steps[inner.name] * inner.extent:

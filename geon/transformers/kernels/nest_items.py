@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...op_graph.dtypes import FLOAT32, HALVES, INT32, DType, name_of
+from ...op_graph.index_map import atoms, identity
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
 from ...op_graph.reducers import SUM, Reducer
@@ -115,7 +116,34 @@ def memory_order(op: Op, operands: Operands) -> tuple[str, ...]:
             return operands.order(each)
         if each.primitive.kind == "elementwise" or each.primitive.index_map is not None:
             waiting += [arg for arg in each.args if set(arg.axes.names) == names]
-    return operands.order(op)
+    return shown_order(op, operands)
+
+
+def shown_order(op: Op, operands: Operands) -> tuple[str, ...]:
+    """The axes of ``op``; of windows that reach beyond what they show, as that lies in memory."""
+    chain: list[Op] = []
+    while is_bordered(op) and not operands.stored(op) and len(chain) < NEAR:
+        chain.append(op)
+        op = op.args[0]
+    order = operands.order(op)
+    for shown in reversed(chain):
+        shows = shown.primitive.index_map
+        assert shows is not None
+        index = shows(shown, identity(shown.axes.names))[0].index
+        walked: dict[str, None] = {}
+        for name in order:
+            found = set(atoms(index[name]))
+            walked.update(dict.fromkeys(n for n in shown.axes.names if n in found))
+        order = (*(n for n in shown.axes.names if n not in walked), *walked)
+    return order
+
+
+def is_bordered(op: Op) -> bool:
+    """Whether elements are those of an argument with fewer axes, or of another one beyond it."""
+    row = op.primitive
+    if row.kind != "movement" or row.index_map is None or row.view:
+        return False
+    return len(op.axes) > len(op.args[0].axes)
 
 
 def reducer_of(op: Op) -> Reducer:

@@ -97,4 +97,21 @@ def _oriented(product: Product, of: Shape) -> Product:
         narrow = columns <= min(of.vector, ProductText(swapped, of).few())
         if narrow and deep and not _is_small(product.rows, of):
             return swapped
-    return _ordered(product)
+    return _ordered(_swapped(product) if _turns_more(product, of) else product)
+
+
+def _turns_more(product: Product, of: Shape) -> bool:
+    """Whether packing transposes the left operand, though it has more lines than the right one.
+
+    Both then adjoin along lines, of which panels are copies and groups of rows are transposed.
+    Operands of one stride are left as they are, and so are short sums: of these results are
+    written by tiles, of what is turned element by element.
+    """
+    ordered = _ordered(product)
+    rows, columns, depth = map(size, (product.rows, product.columns, product.summed))
+    if isinstance(depth, int) and isinstance(rows, int) and depth <= rows:
+        return False
+    along = ordered.rows and ordered.rows[-1].name == product.left.unit
+    both = along and any(d.name == product.right.unit for d in product.columns)
+    more = isinstance(rows, int) and isinstance(columns, int) and rows > columns
+    return bool(both and more and ProductText(ordered, of).left.plain is None)

@@ -8,7 +8,7 @@ indices, or all or nothing of both.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
 from ...op_graph.index_map import Guard
@@ -31,6 +31,22 @@ class Border:
         """Whether a guard is on two loops together."""
         terms = [guard.index.terms for guard in self.guards]
         return any(first in each and second in each for each in terms)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows that are runs of memory: positions lead what is one after another inside them.
+
+    ``guard`` is on the loop ``along``, of lines where ``of_lines``, and on ``positions``, which
+    have ``each`` elements of the loop ``short``.
+    """
+
+    guard: Guard
+    along: str
+    of_lines: bool
+    positions: str
+    each: Size
+    short: str
 
 
 @dataclass(frozen=True)
@@ -131,6 +147,41 @@ def bordered(
             "}",
         ]
     return _parts(border, line, deep, run, length, clear, move)
+
+
+def of_windows(
+    border: Border,
+    windows: Windows,
+    run: Run,
+    length: Callable[[Size], str],
+    clear: Callable[[Run], str],
+    move: Callable[[str], str],
+) -> list[str]:
+    """The same of windows that are runs of memory, by the function that knows them."""
+    others = replace(border, guards=tuple([g for g in border.guards if g is not windows.guard]))
+    terms = windows.guard.index.terms
+    base = " + ".join(
+        [
+            *(f"at_{n} * ({length(t)})" for n, t in terms.items() if n != windows.positions),
+            f"({length(windows.guard.index.constant)})",
+        ]
+    )
+    given = [
+        base,
+        length(terms[windows.along]),
+        length(windows.guard.low),
+        length(windows.guard.high),
+        length(windows.each),
+        length(terms[windows.positions]),
+        at(windows.short),
+    ]
+    return [
+        *narrowed(others, None, None, run, length),
+        "if (line_low < line_high && deep_low < deep_high)",
+        f"  {move(', '.join(given))}",
+        "else",
+        f"  {clear(run)}",
+    ]
 
 
 def _parts(

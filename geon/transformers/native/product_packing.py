@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
+from ...op_graph.lengths import product
 from ..kernels.contraction import as_one, merged
 from ..kernels.types import Loop
-from .product_borders import Border, Run, bordered
+from .product_borders import Border, Run, Windows, bordered, of_windows
 from .product_shape import GROUP, SHALLOW, Shape
 from .product_walk import Walker, at, indent, size
+
+Loops = tuple[tuple[Loop, ...], dict[str, Size]]  # merged ones, and their strides
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class View:
     strides: Mapping[str, Size]
     batch: tuple[str, ...]
     border: Border | None = None
+    windows: Windows | None = None
 
     @property
     def line_step(self) -> Size:
@@ -85,9 +89,18 @@ def view(
     """The operand as a view whose rows or columns can be moved whole; None if it has no such."""
     if operand.pointer is None or operand.type != type:
         return None
-    apart = operand.border.loops if operand.border is not None else frozenset[str]()
-    line_loops, line_steps = merged(lines, operand.strides, apart)
-    summed_loops, summed_steps = merged(summed, operand.strides, apart)
+    border = operand.border
+    apart = border.loops if border is not None else frozenset[str]()
+    sides = [merged(loops, operand.strides, apart) for loops in (lines, summed)]
+    windows = None
+    if border is not None:
+        for k, loops in ((1, summed), (0, lines)):
+            led = merged(loops, operand.strides, apart, True)
+            windows = led_windows(border, loops, led, sides[1 - k][0], k == 1)
+            if windows is not None:
+                sides[k] = _with_last(sides[k], led)
+                break
+    (line_loops, line_steps), (summed_loops, summed_steps) = sides
     outer = {loop.name: operand.strides.get(loop.name, 0) for loop in batch}
     found = View(
         operand.pointer,
@@ -95,9 +108,44 @@ def view(
         summed_loops,
         {**outer, **line_steps, **summed_steps},
         tuple(outer),
-        operand.border,
+        border,
+        windows,
     )
     return found if 1 in (found.line_step, found.summed_step) else None
+
+
+def _with_last(apart: Loops, led: Loops) -> Loops:
+    """Loops that stay apart, but for those that the last of ``led`` takes together."""
+    last = led[0][-1]
+    kept = tuple([loop for loop in apart[0] if not set(loop.axes) <= set(last.axes)])
+    steps = {loop.name: apart[1][loop.name] for loop in kept}
+    return (*kept, last), {**steps, last.name: led[1][last.name]}
+
+
+def led_windows(
+    border: Border,
+    loops: Sequence[Loop],
+    led: Loops,
+    across: Sequence[Loop],
+    of_lines: bool,
+) -> Windows | None:
+    """Windows whose positions lead the innermost of ``led`` loops; None where there are none.
+
+    They lie along the innermost loop of ``across``, on which no other guard may be.
+    """
+    if not led[0] or not across or led[1][led[0][-1].name] != 1:
+        return None
+    short, along = led[0][-1], across[-1].name
+    inner = [loop for loop in loops if loop.extent != 1 and set(loop.axes) <= set(short.axes)]
+    guards = [guard for guard in border.guards if along in guard.index.terms]
+    if not inner or len(guards) != 1:
+        return None
+    positions, step = inner[0].name, guards[0].index.terms[along]
+    on = [guard for guard in border.guards if positions in guard.index.terms]
+    if on != guards or not isinstance(step, int) or step < 1:
+        return None
+    each = product(loop.extent for loop in inner[1:])
+    return Windows(guards[0], along, of_lines, positions, each, short.name)
 
 
 @dataclass(frozen=True)
@@ -275,6 +323,7 @@ class Packing:
         across = self.walker.length(found.line_step if line_steps else found.summed_step)
         kind = "copy" if line_steps == lines_first else "transpose"
         source = self.walker.address(found.pointer, found.strides, found.loops)
+        of_lines = found.windows is not None and found.windows.of_lines
         inner = [loops[-1].name if loops else None for loops in (found.lines, found.summed)]
 
         def target(run: Run) -> str:
@@ -295,9 +344,27 @@ class Packing:
             offsets = [f"{name} * {self.walker.factor(each)}" for name, each in steps if each != 0]
             return move(run, " + ".join([source, *offsets]) + ")")
 
+        def shown(run: Run, given: str) -> str:
+            """The call that knows windows: of their places, and of positions inside them."""
+            far = found.line_step if of_lines else found.summed_step
+            counts = (run.lines, run.run) if of_lines else (run.run, run.lines)
+            sizes = (
+                f"{self.walker.length(far)}, {', '.join(counts)}, {int(of_lines != lines_first)}"
+            )
+            return f"geon_windows_{tag}({target(run)}, {source}), {sizes}, {given});"
+
         def moves(run: Run) -> list[str]:
             if found.border is None:
                 return [move(run, source)]
+            if found.windows is not None:
+                return of_windows(
+                    found.border,
+                    found.windows,
+                    run,
+                    self.walker.length,
+                    clear,
+                    lambda given: shown(run, given),
+                )
             return bordered(
                 found.border, (inner[0], inner[1]), run, self.walker.length, clear, inside
             )

@@ -18,6 +18,17 @@ def is_view(laid_out: LaidOut, op: Op) -> bool:
     return op.primitive.view and laid_out.base[op] is not op
 
 
+def shows(op: Op) -> bool:
+    """Whether ``op`` shows elements of its argument at several places, or none: windows do.
+
+    It is never worth memory of its own, which would be several times that of its argument.
+    """
+    row = op.primitive
+    if row.kind != "movement" or row.cost != "cheap" or row.index_map is None:
+        return False
+    return not row.view or row.name == "windows"
+
+
 def reduces(op: Op) -> bool:
     """Whether ``op`` is a reduction that a nest computes.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....op_graph.op_graph import Op
-from .facts import is_view, repeats
+from .facts import is_view, repeats, shows
 from .fits import full
 from .fusion_group import FusionGroup
 from .state import State, Use
@@ -50,7 +50,15 @@ class Repeats:
         return repeats(op) and op not in self.recompute_sources.get(op, ())
 
     def repeatable(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
-        """Whether ``op`` is computed wherever it is used, never stored."""
+        """Whether ``op`` is computed wherever it is used, never stored.
+
+        Windows always are, where kernels can, and what they show to a product never is: it would
+        be computed once for each position.
+        """
+        if shows(op):
+            return not any(group.kind == "call" or full(op, group) for group in users)
+        if any(use.shown and self.multiplied(use, users) for use in uses):
+            return False
         cheap = self.is_cheap(op) and self.chain[op] <= CHEAP_CHAIN
         scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
         alone = len(uses) == 1 and not uses[0].broadcasts and not self.state.operand(uses[0])
@@ -62,6 +70,13 @@ class Repeats:
             if group.kind == "call" or full(op, group):
                 return False
         return not any(self.state.operand(use) and op in self.after_contraction for use in uses)
+
+    def multiplied(self, use: Use, users: list[FusionGroup]) -> bool:
+        """Whether a use is as an operand of a product, or in what is computed for one."""
+        inside = self.state.computed_in.get(use.op, ())
+        return self.state.operand(use) or any(
+            group.kind == "contraction" for group in users if group in inside
+        )
 
     def multiplies(self, uses: list[Use], users: list[FusionGroup]) -> bool:
         """Whether repeating an op in all its users computes it more often than memory costs."""

@@ -17,13 +17,14 @@ class Use(NamedTuple):
 
     ``identity``: each axis is indexed as the user's axis of that name; ``broadcasts``: the user has
     axes that the op lacks; ``renamed``: the user's name for each of the op's axes, where that is
-    all that keeps the uses from that.
+    all that keeps the uses from that; ``shown``: windows show it on the way there.
     """
 
     op: Op
     identity: bool
     broadcasts: bool
     renamed: tuple[tuple[str, str], ...] = ()
+    shown: bool = False
 
 
 class State:

@@ -22,7 +22,7 @@ from ..groups import (
 )
 from ..layout import LaidOut, is_choice
 from ..target import Target
-from .facts import is_product, is_view, loop_axes, reduces, statements
+from .facts import is_product, is_view, loop_axes, reduces, shows, statements
 from .fits import Fits
 from .fusion_group import FusionGroup
 from .merging import Merging
@@ -129,8 +129,9 @@ class _Fusion:
             names = tuple(zip(arg.axes.names, op.axes.names, strict=True))
         for u in uses:
             renamed = names if u.identity and not u.broadcasts else ()
+            shown = u.shown or shows(op)
             self.state.pass_on(
-                arg, [Use(u.op, u.identity and identity, u.broadcasts or wider, renamed)]
+                arg, [Use(u.op, u.identity and identity, u.broadcasts or wider, renamed, shown)]
             )
         for position in op.args[1:]:
             self.state.pass_on(position, [Use(u.op, True, True) for u in uses])
@@ -146,7 +147,7 @@ class _Fusion:
             broadcasts = name == "dot" or reduces(op) or len(arg.axes) < len(op.axes)
             if reduces(op):
                 broadcasts = False
-            self.state.pass_on(arg, [Use(op, identity, broadcasts)])
+            self.state.pass_on(arg, [Use(op, identity, broadcasts, shown=shows(op))])
 
     def begin(self, op: Op, kind: str, uses: list[Use]) -> FusionGroup:
         """A group of its own for ``op``."""

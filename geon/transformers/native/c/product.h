@@ -49,6 +49,13 @@ __attribute__((visibility("hidden"))) void TAG(geon_copy)(
 /* Rows of zeros. */
 __attribute__((visibility("hidden"))) void TAG(geon_clear)(
     TYPE *restrict to, int64_t to_step, int64_t rows, int64_t columns);
+/* Windows at `longs` places, `from_step` and `step` apart, of each the same `shorts` elements, which
+   are one run of memory: that of position p, `each` of them from `first` on, is 0 unless the place
+   plus p * `apart` is from `low` to before `high`. `across` has places side by side. */
+__attribute__((visibility("hidden"))) void TAG(geon_windows)(
+    TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t longs,
+    int64_t shorts, int across, int64_t base, int64_t step, int64_t low, int64_t high, int64_t each,
+    int64_t apart, int64_t first);
 /* One row of the right operand, padded to whole panels by its maker, laid into the panels. */
 __attribute__((visibility("hidden"))) void TAG(geon_spread)(
     TYPE *restrict to, int64_t panel_step, const TYPE *restrict from, int64_t columns);

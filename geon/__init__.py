@@ -155,6 +155,7 @@ from .op_graph.operators import SYNTAX as _SYNTAX
 from .op_graph.ordered import argsort, cumprod, cumsum, sort, top_k
 from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
+from .op_graph.regions.case import case_of, cond
 from .op_graph.regions.scan import scan
 from .op_graph.slicing import update
 from .op_graph.special import (
@@ -205,9 +206,9 @@ if _TYPE_CHECKING:
         "UnavailableError", "Variable", "VoidOp", "absolute", "acos", "acosh", "add", "all",
         "any", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "atan", "atan2",
         "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast",
-        "cast", "cast_axes", "ceil", "clip", "concat", "constant", "contract", "cos",
-        "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod", "cumsum",
-        "custom_deriv", "deriv", "digamma", "divide", "doall", "dot", "dumps", "elu",
+        "case_of", "cast", "cast_axes", "ceil", "clip", "concat", "cond", "constant",
+        "contract", "cos", "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod",
+        "cumsum", "custom_deriv", "deriv", "digamma", "divide", "doall", "dot", "dumps", "elu",
         "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
         "flatten", "flip", "floor", "floordivide", "gather", "gelu", "greater",
         "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf",

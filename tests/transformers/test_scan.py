@@ -124,6 +124,20 @@ def test_a_view_is_carried_and_stacked(transformer):
     agree(transformer, [last, seen], {m: floats(3, 3), rows: floats(5, 4)})
 
 
+def test_arguments_that_are_views(transformer):
+    rows = geon.placeholder([T, H], name="rows")
+    other = geon.placeholder([H.prime], name="other")
+    turned = geon.placeholder([H.prime, T], name="turned")
+    init = geon.cast_axes(geon.sin(other), [H])
+
+    def step(c, e):
+        return geon.flip(c, H) + e[0] + geon.cast_axes(e[1], [H]), geon.cumsum(c, H)
+
+    last, seen = geon.scan(step, init, (rows, turned), over=T)
+    feeds = {rows: floats(4, 3), other: floats(3), turned: floats(3, 4)}
+    agree(transformer, [last, seen, geon.deriv(geon.sum(seen), turned)], feeds)
+
+
 def test_one_carry_feeds_the_next_scan(transformer):
     rows = geon.placeholder([T, H], name="rows")
     first, seen = geon.scan(lambda c, e: (c * 0.5 + e, c), geon.broadcast(1.0, [H]), rows, over=T)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import NoReturn
 
 from ...errors import ArgumentError
@@ -30,14 +30,20 @@ def closed(
     return Body(tuple(parameters), tuple(made)), tuple(captures)
 
 
-def captured(leaves: Iterable[Op], results: Iterable[Op]) -> list[Tensor]:
-    """The values outside that a body with these results reads, in order of first use."""
+def captured(
+    leaves: Iterable[Op], results: Iterable[Op], inside: Set[Op] | None = None
+) -> list[Tensor]:
+    """The values outside that a body with these results reads, in order of first use.
+
+    What is made of ``leaves`` is inside, unless it is said what is.
+    """
     roots = list(results)
-    inside: set[Op] = set(leaves)
     order = post_order(roots)
-    for op in order:
-        if any(arg in inside for arg in op.args):
-            inside.add(op)
+    if inside is None:
+        inside = set(leaves)
+        for op in order:
+            if any(arg in inside for arg in op.args):
+                inside.add(op)
     found: dict[Op, None] = {}
     waiting = [op for op in order if op in inside]
     seen = set(waiting)

@@ -365,6 +365,17 @@ def test_derivatives_by_stacks_and_across_modes(scalars):
     np.testing.assert_allclose(value(both, data), slope(g, data, xs, along), rtol=1e-5)
 
 
+def test_what_derivatives_make_of_what_all_steps_read():
+    x, w = geon.placeholder([N], "float64"), geon.placeholder([], "float64")
+    last, _ = geon.scan(lambda c, e: (geon.sin(c - w) * (e - w), None), w * w, x)
+    random = np.random.default_rng(0)
+    data = {x: random.normal(size=4), w: np.array(0.3)}
+    for derived in (geon.deriv(last, w), geon.jvp(last, w, 1.0)):
+        np.testing.assert_allclose(value(derived, data), slope(last, data, w), rtol=1e-6)
+        twice = geon.jvp(derived, w, 1.0)
+        np.testing.assert_allclose(value(twice, data), slope(derived, data, w), rtol=1e-6)
+
+
 def test_a_reverse_keeps_only_what_it_reads():
     x, a = geon.placeholder([N], "float64"), geon.placeholder([], "float64")
     (s, _), _ = geon.scan(lambda c, e: ((c[0] * a + e, c[1] + e), None), (a, a), x)

@@ -145,6 +145,36 @@ def test_one_carry_feeds_the_next_scan(transformer):
     agree(transformer, [then, again, first], {rows: floats(6, 3)})
 
 
+def test_draws_are_others_in_each_step(transformer):
+    stream, k, n = geon.Random(7), geon.Axis("K", 3), geon.Axis("N", 5)
+    first = geon.placeholder([n], name="first")
+
+    def step(c, _):
+        noise = stream.normal([n])
+
+        def inner(q, _):
+            u = stream.uniform([n])
+            return q + u * first, u
+
+        q, seen = geon.scan(inner, c, over=k)
+        return q + noise, (noise, seen)
+
+    last, (noise, seen) = geon.scan(step, first, over=geon.Axis("T", 4))
+    again = geon.deriv(geon.sum(geon.square(last)), first)
+    results = [last, noise, seen, again, stream.normal([n])]
+    f = transformer.computation(results, first)
+    bits = set()
+    for call in range(2):
+        known = {first: np.arange(5, dtype=np.float32), stream.counter: np.uint64(call)}
+        want = interpret(results, known, {})
+        found = f(np.arange(5, dtype=np.float32))
+        for op, array in zip(results, found, strict=True):
+            np.testing.assert_allclose(array, want[op], rtol=1e-5, atol=1e-5)
+        bits |= {*found[1].ravel(), *found[2].ravel(), *found[4]}
+    assert len(bits) == 2 * (4 * 5 + 4 * 3 * 5 + 5)
+    assert transformer.get(stream.counter) == 2
+
+
 # State --------------------------------------------------------------------------------------------
 
 

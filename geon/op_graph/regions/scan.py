@@ -9,9 +9,10 @@ from ...errors import ArgumentError, AxisError, DTypeError
 from ..attributes import is_axis, is_count, is_flag
 from ..axes import Axes, Axis
 from ..body import Body
+from ..building import current
 from ..constants import as_tensor
 from ..dtypes import INT64
-from ..leaves import placeholder
+from ..leaves import length_value, placeholder
 from ..movement import broadcast
 from ..op_graph import NO_AXES, Op, Tensor
 from ..registry import Primitive
@@ -83,7 +84,12 @@ def scan(
     at = placeholder((), "int64")
     counted = [_counts(x, axis) for x in tensors]
     given = [at if count else part for count, part in zip(counted, parts, strict=True)]
-    returned = step(structure.filled(iter(leaves)), x_structure.filled(iter(given)))
+    around = current.step
+    current.step = at if around is None else around * length_value(axis.expression) + at
+    try:
+        returned = step(structure.filled(iter(leaves)), x_structure.filled(iter(given)))
+    finally:
+        current.step = around
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ArgumentError(
             f"{what}: step returned {_shown(returned)}; it returns a pair, the new carries and the "

@@ -110,7 +110,7 @@ def _without_products(
 
     Products that it need not compute step by step are before and after it.
     """
-    attrs = (*op.attrs[:4], body)
+    attrs = (*op.attrs[:-1], body)
     scan = products_before(Scan(ScanAttributes(attrs), args, body))
     scan, later = products_after(scan, needed)
     scan, sums = sums_after(scan, needed - later.keys())

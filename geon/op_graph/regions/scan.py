@@ -21,6 +21,7 @@ from ..weak import strengthen
 from .closing import refuse_effects
 from .scan_deriv import scan_jvp, scan_vjp
 from .scan_facts import make_scan, scan_infer, scan_outcomes, scan_reference
+from .scan_further import scan_spread
 from .structures import flat
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ SCAN = Primitive(
     carriers=(),
     vjp=scan_vjp,
     jvp=scan_jvp,
+    spread=scan_spread,
     cost="kernel",
 )
 

@@ -12,12 +12,14 @@ from ..adopting import adopt, notes_of
 from ..attributes import is_flag
 from ..axes import Axes
 from ..body import Body
+from ..build import over
 from ..building import building
 from ..constants import as_tensor
 from ..dtypes import DType, kind
 from ..elementwise import cast, where
 from ..functional import substitute
 from ..interning import OwnTable
+from ..leaves import placeholder
 from ..logic import logical_or
 from ..movement import broadcast
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
@@ -119,6 +121,41 @@ def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     return [made.get(k) for k in range(len(opened[0]))]
 
 
+def case_spread(
+    op: Op,
+    args: Sequence[Op],
+    axes: Axes,
+    images: Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]],
+) -> list[Tensor]:
+    """The results of a case on arguments some of which have ``axes`` besides their own."""
+    bodies: tuple[Body, ...] = op.attrs[0]
+    shared = Opened(bodies[0]).leaves
+    moving = [k for k, arg in enumerate(args) if arg is not op.args[k]]
+    wide: dict[Op, Tensor] = {
+        shared[k]: placeholder(_both(shared[k].axes, axes), shared[k].dtype) for k in moving
+    }
+    opened = [Opened(body, shared).results for body in bodies]
+    found = [images(results, wide) for results in opened]
+    roots: list[list[Any]] = [
+        [each.get(result, result) for result in results]
+        for results, each in zip(opened, found, strict=True)
+    ]
+    for n, old in enumerate(opened[0]):
+        if any(each[n].axes is not old.axes for each in roots):
+            for each in roots:
+                each[n] = over(each[n], _both(old.axes, axes))
+    given: list[Any] = list(args)
+    for k in moving:
+        given[k] = over(given[k], _both(op.args[k].axes, axes))
+    named: dict[Op, Any] = {wide.get(leaf, leaf): given[k] for k, leaf in enumerate(shared)}
+    return make_case(given[0], roots, op.attrs[1], named)
+
+
+def _both(own: Axes, axes: Axes) -> Axes:
+    """Axes of its own, then those of the further ones that are others."""
+    return Axes(own, [axis for axis in axes if axis not in own])
+
+
 def _or_zeros(value: Tensor | None, of: Tensor) -> Tensor:
     return zeros(of) if value is None else broadcast(value, of.axes)
 
@@ -135,6 +172,7 @@ CASE = Primitive(
     carriers=(),
     vjp=case_vjp,
     jvp=case_jvp,
+    spread=case_spread,
     cost="kernel",
 )
 

@@ -326,6 +326,22 @@ CASES |= {
             strong=(0,),
         )
     ],
+    "case_of": [
+        Case(
+            lambda x: geon.case_of(1, [lambda: x, lambda: x + x]),
+            lambda x: x + x,
+            (X2,),
+            strong=(0,),
+        )
+    ],
+    "cond": [
+        Case(
+            lambda x: geon.cond(False, lambda: x, lambda: x + x),
+            lambda x: x + x,
+            (X2,),
+            strong=(0,),
+        )
+    ],
     "sort": [Case(lambda x: geon.sort(x, B), lambda x: np.sort(x, 1), (X2,))],
     "argsort": [Case(lambda x: geon.argsort(x, B), lambda x: np.argsort(x, 1), (X2,), exact=True)],
     "top_k": [

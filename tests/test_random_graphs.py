@@ -18,6 +18,7 @@ from geon.transformers.open_lengths import open_names
 
 from . import random_identities as identities
 from . import random_moves as moves
+from . import random_regions as regions
 from . import random_steps as steps
 from .naive_run import naive_run
 from .random_graphs import Case, graphs
@@ -51,6 +52,13 @@ THEMES = {
     ],  # fmt: skip
     "positions": [*POSITIONS * 2, moves.reorder, moves.flip, moves.constant, steps.with_number],
     "draws": [moves.draw, *ARITHMETIC, *SUMS, *MOVEMENT],
+    "regions": [
+        *[regions.delayed, regions.branch] * 3,
+        *ARITHMETIC,
+        *MOVEMENT,
+        steps.reduction,
+        steps.derivative,
+    ],  # fmt: skip
     "derivatives": [
         steps.derivative,
         steps.marked,

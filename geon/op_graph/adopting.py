@@ -6,7 +6,7 @@ user's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .attributes import with_lengths
@@ -34,10 +34,12 @@ def notes_of(roots: Iterable[Op]) -> dict[Op, Notes]:
 def adopt(
     roots: Iterable[Op],
     notes: Mapping[Op, Notes],
-    own: OwnTable,
+    own: OwnTable | None,
     lengths: Mapping[str, int] = NOTHING,
 ) -> dict[Op, Op]:
     """The copy in ``own`` of each op below ``roots``, with these notes and open lengths replaced.
+
+    Without ``own`` it is where ops are built.
 
     A leaf is itself, or where ``lengths`` change its axes a leaf that stands for it. A guard that
     ``lengths`` decide is gone: whoever gives them checks it before.
@@ -53,7 +55,7 @@ def adopt(
 def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping[str, int]) -> Op:
     axes, attrs, guards = op.axes, op.attrs, op.guards
     if op.bodies:
-        attrs = tuple([_adopted_body(v, lengths) if isinstance(v, Body) else v for v in attrs])
+        attrs = with_bodies_of(attrs, lambda body: _adopted_body(body, lengths))
     if lengths:
         axes = bound(op.axes, lengths)
         attrs = tuple([bound(value, lengths) for value in attrs])
@@ -65,9 +67,18 @@ def _adopted(op: Op, args: tuple[Op, ...], notes: Notes | None, lengths: Mapping
     return copy_op(op, args, attrs, axes, guards, notes)
 
 
+def with_bodies_of(attrs: tuple[Any, ...], of: Callable[[Body], Body]) -> tuple[Any, ...]:
+    """The attributes with ``of`` of each body in them."""
+    return tuple(
+        [
+            of(v) if isinstance(v, Body) else with_bodies_of(v, of) if isinstance(v, tuple) else v
+            for v in attrs
+        ]
+    )
+
+
 def _adopted_body(body: Body, lengths: Mapping[str, int]) -> Body:
     """The copy of a body, its ops with the names and lines that they have."""
-    assert current.own is not None
     roots = (*body.parameters, *body.results)
     made: Any = adopt(roots, notes_of(roots), current.own, lengths)
     given, results = (tuple([made[op] for op in ops]) for ops in (body.parameters, body.results))

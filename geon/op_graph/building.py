@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .interning import OwnTable
+    from .op_graph import Tensor
     from .sites import Site
 
 
 class Building(threading.local):
     """The line of the ops that are built, None for the caller's; their table, None for the users'.
 
-    Drivers set ``site`` for each op that they come to.
+    Drivers set ``site`` for each op that they come to. ``step`` is the number of the step where
+    that of a loop is built, which draws are part of.
     """
 
     site: Site | None = None
     own: OwnTable | None = None
+    step: Tensor | None = None
 
 
 current = Building()

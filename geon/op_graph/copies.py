@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .axes import Axes
@@ -44,14 +44,23 @@ def with_bodies(op: OpT, bodies: Sequence[Body], args: tuple[Op, ...] | None = N
 
     It is made where ``op`` was.
     """
-    given = iter(bodies)
-    attrs = tuple([next(given) if isinstance(v, Body) else v for v in op.attrs])
+    attrs = _replaced(op.attrs, iter(bodies))
     args = op.args if args is None else args
     if attrs == op.attrs and same_ops(args, op.args):
         return op
     return intern(
         type(op), op.primitive, args, attrs, op.axes, op.dtype, guards=op.guards, site=op._site
     )
+
+
+def _replaced(attrs: tuple[Any, ...], bodies: Iterator[Body]) -> tuple[Any, ...]:
+    """The attributes with these in the place of all bodies in them."""
+    found = []
+    for value in attrs:
+        if isinstance(value, tuple):
+            value = _replaced(value, bodies)
+        found.append(next(bodies) if isinstance(value, Body) else value)
+    return tuple(found)
 
 
 def copy_op(

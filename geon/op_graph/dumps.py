@@ -154,12 +154,17 @@ class _Writer:
                 "holds; dump the graph after its derivative is taken and it is simplified"
             )
         try:
-            return [
-                self._body(value) if isinstance(value, Body) else write_value(value)
-                for value in op.attrs
-            ]
+            return [self._attribute(value) for value in op.attrs]
         except DumpError as error:
             raise DumpError(f"{op} (made at {op.file_info}): {error}") from None
+
+    def _attribute(self, value: Any) -> Any:
+        """An attribute, in which bodies name lines."""
+        if isinstance(value, Body):
+            return self._body(value)
+        if isinstance(value, tuple) and any(isinstance(part, Body) for part in value):
+            return ["bodies", *[self._body(part) for part in value]]
+        return write_value(value)
 
     def _body(self, body: Body) -> list[Any]:
         """``["body", [lines of parameters], [lines of results]]``."""

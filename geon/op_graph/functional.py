@@ -146,12 +146,23 @@ def _counters(order: list[Op], updates: dict[Leaf, Tensor]) -> dict[Leaf, Tensor
     """The call counter of every stream drawn from, advanced by one."""
     counters: dict[Leaf, Tensor] = {}
     for op in order:
-        if op.primitive.name == "random_bits":
-            counter = op.args[0]
+        for counter in _counters_of(op):
             # A counter that was assigned explicitly is as it was assigned.
             if isinstance(counter, Leaf) and counter not in {**counters, **updates}:
                 counters[counter] = add.apply(counter, number(1, UINT64))
     return counters
+
+
+def _counters_of(op: Op) -> list[Op]:
+    """What an op draws from: of a region, what its bodies do, as far as it is given that."""
+    if op.primitive.name == "random_bits":
+        return [below for below in post_order(op.args) if not below.args and below.dtype is UINT64]
+    found = []
+    for body in op.bodies:
+        places = {parameter: k for k, parameter in enumerate(body.parameters)}
+        for inner in post_order(body.results):
+            found += [op.args[places[c]] for c in _counters_of(inner) if c in places]
+    return found
 
 
 Step = Generator[Any, Any, Any]

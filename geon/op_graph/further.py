@@ -21,7 +21,7 @@ from .index_map import identity
 from .leaves import iota
 from .logic import logical_and
 from .movement import broadcast, cast_axes
-from .op_graph import Op, Tensor, intern, make, post_order
+from .op_graph import Op, RegionOp, Tensor, intern, make, post_order
 from .sites import remarked
 
 
@@ -63,15 +63,31 @@ def many_at_once(
 def images(roots: Sequence[Op], known: Mapping[Op, Tensor], axes: Axes, what: str) -> dict[Op, Op]:
     """What ``with_further`` makes of each op below ``roots`` that depends on a key of ``known``."""
     made: dict[Op, Op] = dict(known)
+    regions: dict[Op, Sequence[Tensor]] = {}  # the results of those that changed
     with building() as current:
         for op in post_order(roots, known):
+            if op.args and op.args[0] in regions:
+                made[op] = regions[op.args[0]][op.attrs[0]]
+                continue
             args = tuple([made.get(arg, arg) for arg in op.args])
             changed = [k for k, arg in enumerate(args) if arg is not op.args[k]]
-            if changed:
+            if changed and isinstance(op, RegionOp):
+                current.site = remarked(op._site, what)
+                regions[op] = _results_again(op, args, axes, what)
+            elif changed:
                 _refuse_mixing(op, changed, axes, what)
                 current.site = remarked(op._site, what)
                 made[op] = _again(op, args, axes, what)
     return made
+
+
+def _results_again(op: RegionOp, args: tuple[Op, ...], axes: Axes, what: str) -> Sequence[Tensor]:
+    """The results of a region on arguments that have further axes, over their own and these."""
+    spread = op.primitive.spread
+    own = [value.name for value in op.attrs if isinstance(value, Axis)]
+    if spread is None or any(name in axes for name in own):
+        raise _cannot(op, axes, what)
+    return spread(op, args, axes, lambda roots, known: images(roots, known, axes, what))
 
 
 def _again(op: Op, args: tuple[Op, ...], axes: Axes, what: str) -> Tensor:

@@ -190,6 +190,8 @@ class _Reader:
 
     def _attribute(self, value: Any) -> Any:
         """An attribute, which may be a body: its parameters and results are lines before."""
+        if type(value) is list and value[:1] == ["bodies"]:
+            return tuple([self._attribute(part) for part in value[1:]])
         if type(value) is not list or value[:1] != ["body"]:
             return read_value(value)
         _, *written = listed(value, 3)

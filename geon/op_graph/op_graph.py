@@ -194,7 +194,11 @@ class RegionOp(Op):
     @property
     def bodies(self) -> tuple[Body, ...]:
         """What it runs, each with nothing free in it."""
-        return tuple([value for value in self.attrs if isinstance(value, Body)])
+        found: list[Body] = []
+        for value in self.attrs:
+            parts = value if isinstance(value, tuple) else (value,)
+            found += [part for part in parts if isinstance(part, Body)]
+        return tuple(found)
 
     def __str__(self) -> str:
         return shown_name(self) or self.primitive.name

@@ -28,13 +28,13 @@ def philox(counter: tuple[int, ...], key: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(word[0]) for word in words)
 
 
-def random_bits(out: Array, key: int, draw: int, call: int, step: int = 0) -> None:
+def random_bits(out: Array, key: int, draw: int, call: int) -> None:
     """Fill `out`, a C-order array of uint32 or uint64, with random bits.
 
     The word with row-major index i is lane i % 4 of the block with counter (i // 4, step, draw,
-    call); `key` is the 64-bit seed, its low half the first key word. A uint64 element is made of
-    two neighbouring words, the low one first. Raises ValueError for an array that is not of this
-    kind or has more than 2^34 words.
+    call), where the step of a loop is the high half of `call`; `key` is the 64-bit seed, its low
+    half the first key word. A uint64 element is made of two neighbouring words, the low one first.
+    Raises ValueError for an array that is not of this kind or has more than 2^34 words.
     """
     count = out.size * (out.itemsize // 4)
     if count > 1 << 34:
@@ -42,7 +42,7 @@ def random_bits(out: Array, key: int, draw: int, call: int, step: int = 0) -> No
     if out.dtype not in (np.uint32, np.uint64) or not out.flags.c_contiguous:
         raise ValueError(f"random_bits fills C-order uint32 or uint64, got {out.dtype}")
     keys = (key & _WORD, key >> 32 & _WORD)
-    fixed = [np.full(1, word & _WORD, np.uint64) for word in (step, draw, call)]
+    fixed = [np.full(1, word & _WORD, np.uint64) for word in (call >> 32, draw, call)]
     flat = out.reshape(-1)
     for start in range(0, count, 4 * _BLOCK):
         stop = min(start + 4 * _BLOCK, count)

@@ -16,13 +16,14 @@ import numpy as np
 from ..errors import ArgumentError, DTypeError, SizeError
 from .attributes import is_axes, is_count, is_dtype
 from .axes import Axes, as_axes
+from .building import current
 from .constants import as_tensor, constant_value
 from .dtypes import UINT32, UINT64, DType, as_dtype, is_number, kind, named_dtype
 from .elementwise import cast, less
 from .familiar import STREAMS, missing_member
 from .keywords import explained
 from .leaves import variable
-from .logic import bitwise_and
+from .logic import bitwise_and, left_shift
 from .movement import broadcast
 from .names import check_name
 from .namespace import GEON_OPS
@@ -82,8 +83,9 @@ class Random:
     ``seed`` is an integer from 0 to 2^64 - 1. Each method builds a new draw: an op whose elements
     are random and differ from call to call. The stream keeps one number between calls,
     ``counter``, a persistent variable, so that checkpoints hold it; ``name`` gives it a name
-    there. Bits, uniform and bernoulli draws are equal bit for bit on every transformer, and so
-    are normal ones. Raises ``DTypeError`` for a seed out of range.
+    there. In a loop a draw is another in each step. Bits, uniform and bernoulli draws are equal bit
+    for bit on every transformer, and so are normal ones. Raises ``DTypeError`` for a seed out of
+    range.
     """
 
     __slots__ = ("_counter", "_drawn", "_lock", "name", "seed")
@@ -230,7 +232,10 @@ class Random:
             raise DTypeError(f"random bits are uint32 or uint64, not {dtype.name}; geon.cast them")
         with self._lock:
             attrs = self.seed, self._drawn, axes, dtype.name
-            made: Tensor = make(RANDOM_BITS, (self.counter,), attrs)
+            call: Tensor = self.counter
+            if current.step is not None:
+                call = call + left_shift(cast(current.step, UINT64), 32)
+            made: Tensor = make(RANDOM_BITS, (call,), attrs)
             self._drawn += 1
         return made
 

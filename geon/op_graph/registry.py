@@ -92,7 +92,9 @@ class Primitive:
     is ``reference(op, run, *arrays)`` with the arrays of all results, where ``run(body, arrays)``
     are the results of a body. Its ``vjp(given, op, wanted)`` takes the cotangents of its results,
     None for zero, and tells those of the arguments that are wanted; its ``jvp(op, tangents)`` takes
-    those of its arguments and tells those of its results.
+    those of its arguments and tells those of its results. ``spread(op, args, axes, images)`` are
+    the results for arguments that may have ``axes`` besides, where ``images(roots, known)`` tells
+    what ops become on others that do.
 
     ``further(attrs, axes)`` are the attributes of a row whose first argument has ``axes`` besides,
     last, where they are not the same ones; the arguments at the positions ``alike``, None for all,
@@ -133,6 +135,7 @@ class Primitive:
     waits: bool = False
     in_place: tuple[int, ...] = ()
     outcomes: Callable[[tuple[Any, ...]], Sequence[tuple[Axes, DType]]] | None = None
+    spread: Callable[[Op, Sequence[Op], Axes, Any], Sequence[Tensor]] | None = None
     further: Callable[[tuple[Any, ...], Axes], tuple[Any, ...]] | None = None
     alike: tuple[int, ...] | None = ()
     samples: Callable[[], Iterable[tuple[str, Sequence[Any], Callable[..., Any]]]] | None = None

@@ -12,7 +12,7 @@ from ..op_graph.arrays import array_of
 from ..op_graph.functional import Functional
 from ..op_graph.interpret import interpret
 from ..op_graph.labelled import by_name
-from ..op_graph.op_graph import Op, post_order
+from ..op_graph.op_graph import Op, RegionOp, post_order
 
 Array = np.ndarray[Any, Any]
 
@@ -52,4 +52,5 @@ def trace(
         for op, value in given.items()
     }
     computed = interpret(pure.roots, {**known, **overridden}, lengths)
-    return [TraceEntry(op, computed[op]) for op in post_order(pure.roots)]
+    ops = [op for op in post_order(pure.roots) if not isinstance(op, RegionOp)]
+    return [TraceEntry(op, computed[op]) for op in ops]

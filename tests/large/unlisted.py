@@ -232,6 +232,7 @@ PLACES = {
         "transformers/native/ordered.py",
         "ROWS",
     ): "tests/transformers/test_ordered_loop.py is near it",
+    ("transformers/pycuda/naming.py", "COPIED"): "threads of a block: a byte for each",
     ("transformers/native/c/scan.h", "EACH"): "lanes of a vector: LANES has how many",
     ("transformers/native/c/scan.h", "PART"): "lanes of a vector, and four at a time of their sums",
     ("transformers/native/c/strips.h", "FIVE"): "vectors of a strip: cumulative.c has how many",

@@ -314,8 +314,19 @@ def _loops():
         last, stacked = geon.scan(step, geon.max(y), x, over=A)
         return geon.sum(stacked) * last
 
+    def branch(k):
+        def build(x, y):
+            return geon.case_of(
+                k,
+                [lambda: (geon.sin(x) * y, y), lambda: (x * x, geon.exp(y))],
+                default=lambda: (x, geon.broadcast(geon.cast(1.0, x.dtype), [B])),
+            )[0]
+
+        return build
+
     axes = [[A, B], [B]]
     return {
+        "case": [sample(f"branch {k}", axes, branch(k)) for k in (0, 1, 5)],
         "scan": [
             sample("several carries", axes, carried),
             sample("backwards", axes, lambda x, y: carried(x, y, reverse=True)),

@@ -365,6 +365,67 @@ def test_derivatives_by_stacks_and_across_modes(scalars):
     np.testing.assert_allclose(value(both, data), slope(g, data, xs, along), rtol=1e-5)
 
 
+def test_what_derivatives_make_of_what_all_steps_read():
+    x, w = geon.placeholder([N], "float64"), geon.placeholder([], "float64")
+    last, _ = geon.scan(lambda c, e: (geon.sin(c - w) * (e - w), None), w * w, x)
+    random = np.random.default_rng(0)
+    data = {x: random.normal(size=4), w: np.array(0.3)}
+    for derived in (geon.deriv(last, w), geon.jvp(last, w, 1.0)):
+        np.testing.assert_allclose(value(derived, data), slope(last, data, w), rtol=1e-6)
+        twice = geon.jvp(derived, w, 1.0)
+        np.testing.assert_allclose(value(twice, data), slope(derived, data, w), rtol=1e-6)
+
+
+def along_axes():
+    """The last carry and a sum of a scan over examples, its leaves, and their values."""
+    t, n, b = geon.Axis("T", 3), geon.Axis("N", 4), geon.Axis("B", 2)
+    x, z = geon.placeholder([t, b, n], "float64"), geon.placeholder([b, n], "float64")
+    w = geon.placeholder([n], "float64")
+
+    def step(c, e):
+        return geon.tanh(geon.flip(c, n) * w + geon.sin(e)), geon.sum(c * w, n)
+
+    last, seen = geon.scan(step, z, x, over=t)
+    random = np.random.default_rng(0)
+    data = {op: random.normal(size=op.axes.lengths) for op in (x, z, w)}
+    return last, geon.sum(last * last) + geon.sum(seen), w, data
+
+
+def columns(op, data, w):
+    return np.stack([slope(op, data, w, row) for row in np.eye(4)], -1)
+
+
+def test_jacobians_and_hessians():
+    last, loss, w, data = along_axes()
+    np.testing.assert_allclose(
+        value(geon.jacobian(last, w), data), columns(last, data, w), atol=1e-7
+    )
+    g = geon.deriv(loss, w)
+    np.testing.assert_allclose(value(geon.hessian(loss, w), data), columns(g, data, w), atol=1e-6)
+
+
+def test_many_directions_and_derivatives_of_each_example():
+    last, loss, w, data = along_axes()
+    many = geon.placeholder([w.axes[0], geon.Axis("K", 5)], "float64")
+    directions = np.random.default_rng(1).normal(size=(4, 5))
+    found = value(geon.hvp(loss, w, many), {**data, many: directions})
+    g = geon.deriv(loss, w)
+    want = np.stack([slope(g, data, w, row) for row in directions.T], -1)
+    np.testing.assert_allclose(found, want, atol=1e-6)
+    each = geon.sum(last * last, out_axes=["B"])
+    per = geon.deriv(each, w, per="B")
+    np.testing.assert_allclose(value(per, data), columns(each, data, w), atol=1e-7)
+
+
+def test_a_case_over_further_axes():
+    x, i = geon.placeholder([N], "float64"), geon.placeholder([], "int64")
+    y = geon.case_of(i, [lambda: geon.sin(x), lambda: x * x], default=lambda: geon.flip(x, N))
+    data = np.array([0.3, -0.2, 0.5, 0.9])
+    wanted = [np.diag(np.cos(data)), np.diag(2 * data), np.eye(4)[::-1]]
+    for k, want in enumerate(wanted):
+        np.testing.assert_allclose(value(geon.jacobian(y, x), {x: data, i: k}), want, atol=1e-9)
+
+
 def test_a_reverse_keeps_only_what_it_reads():
     x, a = geon.placeholder([N], "float64"), geon.placeholder([], "float64")
     (s, _), _ = geon.scan(lambda c, e: ((c[0] * a + e, c[1] + e), None), (a, a), x)

@@ -124,11 +124,55 @@ def test_a_view_is_carried_and_stacked(transformer):
     agree(transformer, [last, seen], {m: floats(3, 3), rows: floats(5, 4)})
 
 
+def test_arguments_that_are_views(transformer):
+    rows = geon.placeholder([T, H], name="rows")
+    other = geon.placeholder([H.prime], name="other")
+    turned = geon.placeholder([H.prime, T], name="turned")
+    init = geon.cast_axes(geon.sin(other), [H])
+
+    def step(c, e):
+        return geon.flip(c, H) + e[0] + geon.cast_axes(e[1], [H]), geon.cumsum(c, H)
+
+    last, seen = geon.scan(step, init, (rows, turned), over=T)
+    feeds = {rows: floats(4, 3), other: floats(3), turned: floats(3, 4)}
+    agree(transformer, [last, seen, geon.deriv(geon.sum(seen), turned)], feeds)
+
+
 def test_one_carry_feeds_the_next_scan(transformer):
     rows = geon.placeholder([T, H], name="rows")
     first, seen = geon.scan(lambda c, e: (c * 0.5 + e, c), geon.broadcast(1.0, [H]), rows, over=T)
     then, again = geon.scan(lambda c, e: (c * 0.5 + e, c + e), first, seen, over=T, reverse=True)
     agree(transformer, [then, again, first], {rows: floats(6, 3)})
+
+
+def test_draws_are_others_in_each_step(transformer):
+    stream, k, n = geon.Random(7), geon.Axis("K", 3), geon.Axis("N", 5)
+    first = geon.placeholder([n], name="first")
+
+    def step(c, _):
+        noise = stream.normal([n])
+
+        def inner(q, _):
+            u = stream.uniform([n])
+            return q + u * first, u
+
+        q, seen = geon.scan(inner, c, over=k)
+        return q + noise, (noise, seen)
+
+    last, (noise, seen) = geon.scan(step, first, over=geon.Axis("T", 4))
+    again = geon.deriv(geon.sum(geon.square(last)), first)
+    results = [last, noise, seen, again, stream.normal([n])]
+    f = transformer.computation(results, first)
+    bits = set()
+    for call in range(2):
+        known = {first: np.arange(5, dtype=np.float32), stream.counter: np.uint64(call)}
+        want = interpret(results, known, {})
+        found = f(np.arange(5, dtype=np.float32))
+        for op, array in zip(results, found, strict=True):
+            np.testing.assert_allclose(array, want[op], rtol=1e-5, atol=1e-5)
+        bits |= {*found[1].ravel(), *found[2].ravel(), *found[4]}
+    assert len(bits) == 2 * (4 * 5 + 4 * 3 * 5 + 5)
+    assert transformer.get(stream.counter) == 2
 
 
 # State --------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import NoReturn
 
 from ...errors import ArgumentError
@@ -15,14 +15,18 @@ from .parts import parameter
 
 
 def closed(
-    leaves: Sequence[Tensor], results: Sequence[Tensor], last: Sequence[Tensor] = ()
+    leaves: Sequence[Tensor],
+    results: Sequence[Tensor],
+    last: Sequence[Tensor] = (),
+    outside: Set[Op] = frozenset(),
 ) -> tuple[Body, tuple[Tensor, ...]]:
     """The body that computes ``results``, and what it reads beside ``leaves`` and ``last``.
 
     Its parameters are those of ``leaves``, of what was found, and of ``last``, in order. What
-    depends on none of the leaves is outside of the body: it is computed once.
+    depends on none of the leaves is outside of the body: it is computed once. Below ops that are
+    ``outside`` nothing is looked at.
     """
-    captures = captured([*leaves, *last], results)
+    captures = captured([*leaves, *last], results, outside=outside)
     given = [*leaves, *captures, *last]
     parameters = [parameter(k, op.axes, op.dtype) for k, op in enumerate(given)]
     known: dict[Op, Op] = dict(zip(given, parameters, strict=True))
@@ -30,14 +34,23 @@ def closed(
     return Body(tuple(parameters), tuple(made)), tuple(captures)
 
 
-def captured(leaves: Iterable[Op], results: Iterable[Op]) -> list[Tensor]:
-    """The values outside that a body with these results reads, in order of first use."""
+def captured(
+    leaves: Iterable[Op],
+    results: Iterable[Op],
+    inside: Set[Op] | None = None,
+    outside: Set[Op] = frozenset(),
+) -> list[Tensor]:
+    """The values outside that a body with these results reads, in order of first use.
+
+    What is made of ``leaves`` is inside, unless it is said what is.
+    """
     roots = list(results)
-    inside: set[Op] = set(leaves)
-    order = post_order(roots)
-    for op in order:
-        if any(arg in inside for arg in op.args):
-            inside.add(op)
+    order = post_order(roots, outside)
+    if inside is None:
+        inside = set(leaves)
+        for op in order:
+            if any(arg in inside for arg in op.args):
+                inside.add(op)
     found: dict[Op, None] = {}
     waiting = [op for op in order if op in inside]
     seen = set(waiting)

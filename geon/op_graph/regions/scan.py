@@ -9,10 +9,11 @@ from ...errors import ArgumentError, AxisError, DTypeError
 from ..attributes import is_axis, is_count, is_flag
 from ..axes import Axes, Axis
 from ..body import Body
+from ..building import current
 from ..constants import as_tensor
 from ..dtypes import INT64
 from ..keywords import explained
-from ..leaves import placeholder
+from ..leaves import length_value, placeholder
 from ..movement import broadcast
 from ..op_graph import NO_AXES, Op, Tensor
 from ..registry import Primitive
@@ -21,6 +22,7 @@ from ..weak import strengthen
 from .closing import refuse_effects
 from .scan_deriv import scan_jvp, scan_vjp
 from .scan_facts import make_scan, scan_infer, scan_outcomes, scan_reference
+from .scan_further import scan_spread
 from .structures import flat
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ SCAN = Primitive(
     carriers=(),
     vjp=scan_vjp,
     jvp=scan_jvp,
+    spread=scan_spread,
     cost="kernel",
 )
 
@@ -85,7 +88,12 @@ def scan(
     at = placeholder((), "int64")
     counted = [_counts(x, axis) for x in tensors]
     given = [at if count else part for count, part in zip(counted, parts, strict=True)]
-    returned = step(structure.filled(iter(leaves)), x_structure.filled(iter(given)))
+    around = current.step
+    current.step = at if around is None else around * length_value(axis.expression) + at
+    try:
+        returned = step(structure.filled(iter(leaves)), x_structure.filled(iter(given)))
+    finally:
+        current.step = around
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ArgumentError(
             f"{what}: step returned {_shown(returned)}; it returns a pair, the new carries and the "

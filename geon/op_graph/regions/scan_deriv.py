@@ -14,11 +14,10 @@ from ..body import Body
 from ..copies import with_bodies
 from ..dtypes import kind
 from ..elementwise import add
-from ..functional import substitute
-from ..leaves import placeholder
 from ..movement import broadcast
 from ..op_graph import Op, Tensor, post_order
 from ..sweeps import cotangents, forward_mode, zeros
+from .opened import Opened, like
 from .parts import result_of
 from .scan_facts import ScanAttributes, make_scan
 
@@ -39,7 +38,7 @@ class _Reverse:
             asked or (k < self.a.carries and kind(op.args[k].dtype) == "f")
             for k, asked in enumerate(wanted)
         ]
-        self.opened = _Opened(self.a.body)
+        self.opened = Opened(self.a.body)
         self.arguments = self.opened.leaves[:-1]
         self.step = self.opened.leaves[-1]
 
@@ -47,8 +46,8 @@ class _Reverse:
         """The cotangent of each argument, None for zero."""
         count, first = self.a.carries, self.a.before_captures
         results = self.opened.results
-        moving = {k: _like(results[k]) for k in range(count) if kind(results[k].dtype) == "f"}
-        values = {k: _like(results[k]) for k in range(count, len(results)) if self.given[k]
+        moving = {k: like(results[k]) for k in range(count) if kind(results[k].dtype) == "f"}
+        values = {k: like(results[k]) for k in range(count, len(results)) if self.given[k]
                   is not None}  # fmt: skip
         seeds: dict[Op, Tensor] = {}
         for k, seed in {**moving, **values}.items():
@@ -57,7 +56,7 @@ class _Reverse:
         floats = [leaf for k, leaf in enumerate(self.arguments) if self.wanted[k]]
         found = cotangents(seeds, floats) if seeds else {}
         bars = [self.over(found.get(leaf), leaf) for leaf in self.arguments]
-        totals = {k: _like(leaf) for k, leaf in enumerate(self.arguments)
+        totals = {k: like(leaf) for k, leaf in enumerate(self.arguments)
                   if k >= first and bars[k] is not None}  # fmt: skip
         out = [zeros(leaf) if bars[k] is None else bars[k]
                for k, leaf in enumerate(self.arguments) if k in moving]  # fmt: skip
@@ -109,17 +108,17 @@ def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     One scan carries both the values and their tangents.
     """
     a = ScanAttributes(op.attrs)
-    opened = _Opened(a.body)
+    opened = Opened(a.body)
     arguments, step = opened.leaves[:-1], opened.leaves[-1]
     carries, first = a.carries, a.before_captures
-    moving = {k: _like(arguments[k]) for k, t in enumerate(tangents) if t is not None}
+    moving = {k: like(arguments[k]) for k, t in enumerate(tangents) if t is not None}
     while True:
         along = {arguments[k]: leaf for k, leaf in moving.items()}
         found = forward_mode(opened.results, along)  # type: ignore[arg-type]  # tensors are ops
         new = [k for k in range(carries) if opened.results[k] in found and k not in moving]
         if not new:
             break
-        moving.update({k: _like(arguments[k]) for k in new})
+        moving.update({k: like(arguments[k]) for k in new})
     carried = [k for k in moving if k < carries]
     values = [k for k in range(carries, len(opened.results)) if opened.results[k] in found]
     if not carried and not values:
@@ -141,19 +140,6 @@ def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     )
     places = dict(zip(pushed, made[carries:], strict=True))
     return [places.get(k) for k in range(len(opened.results))]
-
-
-class _Opened:
-    """A body over new placeholders in the place of its parameters."""
-
-    def __init__(self, body: Body) -> None:
-        self.leaves = [_like(op) for op in body.parameters]
-        known: dict[Op, Op] = dict(zip(body.parameters, self.leaves, strict=True))
-        self.results: list[Tensor] = [substitute(op, known) for op in body.results]  # type: ignore[misc]  # tensors
-
-
-def _like(op: Op) -> Tensor:
-    return placeholder(op.axes, op.dtype)
 
 
 def _or_zeros(value: Tensor | None, like: Op) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from ..axes import Axes, Axis
 from ..body import Body
 from ..dtypes import INT64, DType
+from ..functional import substitute
 from ..op_graph import NO_AXES, VOID_DTYPE, Guard, Op, Tensor, make, post_order
 from ..registry import Inferred, Primitive, need
 from .closing import closed
@@ -92,8 +93,9 @@ def make_scan(
     ``leaves`` stand for the carries, for the part of each stack that a step reads, and for the
     number of the step; the keys of ``named`` for values that all steps read.
     """
-    body, captures = closed(leaves[:-1], results, leaves[-1:])
-    captures = tuple([named.get(op, op) for op in captures])
+    stands = dict(named)
+    results = [substitute(op, stands) for op in results]  # type: ignore[misc]  # tensors
+    body, captures = closed(leaves[:-1], results, leaves[-1:], set(named.values()))
     attrs = (axis, len(init), len(xs), reverse, body)
     region: Op = make(row, (*init, *xs, *captures), attrs)
     return results_of(region)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..body import Body
 from ..building import building, current
-from ..copies import with_args, with_bodies
+from ..copies import with_args
 from ..functional import substitute
 from ..interning import OwnTable
 from ..leaves import iota
@@ -81,8 +81,7 @@ class _Pass:
         args = tuple([self.new[arg] for arg in op.args])
         bodies = [Body(body.parameters, _tensors(_tidied(body.results))) for body in op.bodies]
         if op.primitive.name != "scan":
-            one = with_bodies(op, bodies, args)
-            self.results[op] = {k: result_of(one, k, op._site) for k in self.used[op]}
+            self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
             return
         count = op.attrs[1]
         carries = bodies[0].results[:count]
@@ -111,7 +110,7 @@ def _without_products(
 
     Products that it need not compute step by step are before and after it.
     """
-    attrs = (*op.attrs[:4], body)
+    attrs = (*op.attrs[:-1], body)
     scan = products_before(Scan(ScanAttributes(attrs), args, body))
     scan, later = products_after(scan, needed)
     scan, sums = sums_after(scan, needed - later.keys())
@@ -175,6 +174,28 @@ def _smaller(
     carry_lines(op, one)
     carry_notes(op, one)
     return {old: result_of(one, new, op._site) for new, old in enumerate(results)}
+
+
+def _smaller_case(
+    op: RegionOp, args: tuple[Op, ...], bodies: Sequence[Body], needed: Sequence[int]
+) -> dict[int, Op]:
+    """The needed results, by number, of the case with these arguments and bodies."""
+    reached = set(post_order([body.results[k] for body in bodies for k in needed]))
+    given = bodies[0].parameters
+    kept = [0, *(k for k in range(1, len(args)) if given[k] in reached)]
+    parameters = tuple([parameter(n, given[k].axes, given[k].dtype) for n, k in enumerate(kept)])
+    known: dict[Op, Op] = dict(zip([given[k] for k in kept], parameters, strict=True))
+    smaller = [
+        Body(parameters, _tensors([substitute(body.results[k], dict(known)) for k in needed]))
+        for body in bodies
+    ]
+    arguments = tuple([args[k] for k in kept])
+    one: RegionOp = make(
+        op.primitive, arguments, (tuple(smaller), *op.attrs[1:]), guards=op.guards, site=op._site
+    )
+    carry_lines(op, one)
+    carry_notes(op, one)
+    return {old: result_of(one, new, op._site) for new, old in enumerate(needed)}
 
 
 def _tensors(ops: Iterable[Op]) -> tuple[Tensor, ...]:

@@ -159,10 +159,14 @@ def cost_of(
 
 
 def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
-    """The cost of a loop: that of its body in each turn."""
-    turns = evaluate(work.op.attrs[0].expression, lengths)
-    kernels = [kernel for body in work.bodies for kernel in body.schedule.kernels]
-    inner = tuple([cost_of(kernel.work, lengths) for kernel in kernels])
+    """The cost of a loop, that of its body in each turn; of a case, that of its largest branch."""
+    is_loop = work.op.primitive.name == "scan"
+    turns = evaluate(work.op.attrs[0].expression, lengths) if is_loop else 1
+    each = [
+        tuple([cost_of(kernel.work, lengths) for kernel in body.schedule.kernels])
+        for body in work.bodies
+    ]
+    inner = max(each, key=lambda costs: sum(cost.read + cost.written for cost in costs))
     rows: Rows = {}
     for cost in inner:
         for row, times in cost.rows.items():

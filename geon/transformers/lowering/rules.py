@@ -8,14 +8,14 @@ from typing import Any
 from ...op_graph import approximations, tails
 from ...op_graph.axes import Axes, Axis
 from ...op_graph.copies import with_args
-from ...op_graph.dtypes import FLOAT32, name_of
+from ...op_graph.dtypes import FLOAT32, INT64, name_of
 from ...op_graph.elementwise import CAST, add, cast, less, where
 from ...op_graph.indexing import CHECKED, _gather, _scatter, gather_plan, held_by_int64
 from ...op_graph.interpret import COMPUTING
 from ...op_graph.leaves import iota, length_value
 from ...op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ...op_graph.namespace import GEON_OPS
-from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern
+from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
 from ...op_graph.reductions import ARGMAX, ARGMIN
 from ...op_graph.registry import PRIMITIVES
 from ...op_graph.rewrite import Rules, RuleSet
@@ -90,6 +90,19 @@ def positions(op: Op) -> Op | None:
     ]
     row = SLICE if op.primitive is SLICE else UPDATE
     return intern(ComputationOp, row, (*op.args[:first], *new), op.attrs, op.axes, op.dtype)
+
+
+@lower.on("case")
+def index_of_case(op: Op) -> Op | None:
+    """A number of a branch that may be none is checked before anything is written."""
+    bodies, certain = op.attrs
+    if certain:
+        return None
+    index: Tensor = intern(
+        ComputationOp, CHECKED, (op.args[0],), (len(bodies), False), op.args[0].axes, INT64
+    )
+    made: Op = make(op.primitive, (index, *op.args[1:]), (bodies, True), guards=op.guards)
+    return made
 
 
 @lower.on("gather")

@@ -1,4 +1,4 @@
-"""The C of a scan: a loop that calls the kernels of its body, one step after another."""
+"""The C of regions: a loop that calls the kernels of its body, or one of several branches."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ LengthText = Callable[[int | Length], str]
 Calls = Callable[[Scope], list[str]]  # the statements that call all kernels of a scope
 
 
+def lying(region: Op, around: Scope) -> list[Op]:
+    """The values in whose memory the arguments of a region lie."""
+    return [around.plan.schedule.base[arg] for arg in region.args]
+
+
 class LoopText:
     """The function of one scan.
 
@@ -32,6 +37,7 @@ class LoopText:
     def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
         assert isinstance(kernel.work, Region)
         self.kernel, self.inside, self.work = kernel, inside, kernel.work
+        self.kernel_args = lying(kernel.work.op, around)
         self.a = ScanAttributes(kernel.work.op.attrs)
         self.results = {
             number: len(kernel.work.op.args) + k for k, number in enumerate(kernel.work.numbers)
@@ -59,7 +65,7 @@ class LoopText:
 
     def given(self) -> list[Op]:
         """What the loop is given, as far as these are values of the plan around it."""
-        return [*self.work.op.args, *self.kernel.results]
+        return [*self.kernel_args, *self.kernel.results]
 
     def buffers(self) -> list[int]:
         """The numbers of the buffers that the loop is given besides, in the plan around it."""
@@ -106,3 +112,40 @@ class LoopText:
             return self.results[carry], self.spares[carry][0]
         one, other = self.spares[carry]
         return one, other
+
+
+class CaseText:
+    """The function of one case. It takes the table ``a``: the arguments, then the results."""
+
+    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+        assert isinstance(kernel.work, Region)
+        self.kernel, self.work = kernel, kernel.work
+        self.kernel_args = lying(kernel.work.op, around)
+        self.scopes = []
+        for k, body in enumerate(self.work.bodies):
+            names: dict[tuple[str, object], str] = {
+                ("leaf", Same(leaf)): f"a[{n}]" for n, leaf in enumerate(body.leaves)
+            }
+            for n in range(len(kernel.results)):
+                names["result", n] = f"a[{len(body.leaves) + n}]"
+            first_buffer = around.first_buffer + inside.first[k]
+            first_step = around.first_step + inside.steps[k]
+            self.scopes.append(Scope(inside.plans[k], names, first_buffer, first_step))
+
+    def given(self) -> list[Op]:
+        """What the case is given."""
+        return [*self.kernel_args, *self.kernel.results]
+
+    def buffers(self) -> list[int]:
+        """No more than that."""
+        return []
+
+    def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
+        """The lines of the function."""
+        lines = [HEAD.format(name), "{"]
+        lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
+        lines.append("    switch (*(const int64_t *)a[0]) {")
+        for k, scope in enumerate(self.scopes):
+            lines += [f"    case {k}:", *(f"        {line}" for line in calls(scope))]
+            lines.append("        break;")
+        return [*lines, "    default:", "        break;", "    }", "    return 0;", "}", ""]

@@ -16,7 +16,7 @@ from ..kernels.types import Region
 from ..lowering.memory import Plan
 from ..lowering.schedule import bytes_of
 from .kernels import statements
-from .loops import loop_statements
+from .loops import region_statements
 from .operands import Operands, dtype_text, length_text
 from .parts import Line, computing, unpacked
 
@@ -71,7 +71,7 @@ def _write_kernels(work: Operands) -> None:
     for kernel, (step, _) in zip(schedule.kernels, work.plan.steps, strict=True):
         work.position = position = work.first_step + step
         if isinstance(kernel.work, Region):
-            for text in loop_statements(work, kernel, _write_kernels):
+            for text in region_statements(work, kernel, _write_kernels):
                 work.run.append((text, kernel.op))
             continue
         for text in statements(work, kernel):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from ...op_graph.op_graph import Leaf
 from ...op_graph.regions.scan_facts import ScanAttributes
 from ..kernels.types import Region
-from ..lowering.memory import Plan
+from ..lowering.memory import Inside, Plan
 from ..lowering.schedule import Kernel
 from .operands import Operands
 from .parts import Line, computing, names_text
@@ -14,18 +15,33 @@ from .parts import Line, computing, names_text
 Write = Callable[[Operands], None]  # writes the statements of all kernels of a plan
 
 
+def region_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
+    """The statements that run a region; its bodies become functions of the module."""
+    assert isinstance(kernel.work, Region)
+    return REGIONS[kernel.work.op.primitive.name](work, kernel, write)
+
+
+def case_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
+    """The statements that run one of several branches."""
+    assert isinstance(kernel.work, Region)
+    region, inside = kernel.work, work.plan.inside[kernel.op]
+    given = [work.operand(arg) for arg in region.op.args]
+    results = [work.array(op) for op in kernel.results]
+    lines = []
+    for k, body in enumerate(region.bodies):
+        number, bound = body_functions(work, inside, k, body.leaves, write)
+        word = "if" if k == 0 else "elif"
+        lines.append(f"{word} {given[0]} == {k}:")
+        lines.append(f"    step_{number}({', '.join([bound, *given, *results])})")
+    return ["\n".join(lines)]
+
+
 def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
-    """The statements that run a scan; its step becomes a function of the module."""
+    """The statements that run a scan."""
     assert isinstance(kernel.work, Region)
     region, inside = kernel.work, work.plan.inside[kernel.op]
     a = ScanAttributes(region.op.attrs)
-    number = work.shared_counts["step"]
-    work.shared_counts["step"] = number + 1
-    inner = Operands(inside.plans[0], {}, work.constants, work, inside.first[0])
-    inner.first_step = work.first_step + inside.steps[0]
-    functions = step_functions(inner, region, number, write)
-    work.functions += functions
-    bound = work.make(f"g{number}", f"bind_step_{number}(arena, offsets, constants, L)", "bind")
+    number, bound = body_functions(work, inside, 0, region.bodies[0].leaves[:-1], write)
     count, turn = work.length(a.axis.expression), f"t{number}"
     made = dict(zip(region.numbers, kernel.results, strict=True))
     results = {k: work.array(op) for k, op in made.items()}
@@ -58,11 +74,27 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     return ["\n".join(lines)]
 
 
-def step_functions(inner: Operands, region: Region, number: int, write: Write) -> list[Line]:
-    """The function that makes the arrays of a step, and the one that computes it."""
-    (body,) = region.bodies
+REGIONS = {"scan": loop_statements, "case": case_statements}
+
+
+def body_functions(
+    work: Operands, inside: Inside, k: int, leaves: Sequence[Leaf], write: Write
+) -> tuple[int, str]:
+    """The number of the functions of body ``k``, and the name of what is bound for it."""
+    number = work.shared_counts["step"]
+    work.shared_counts["step"] = number + 1
+    inner = Operands(inside.plans[k], {}, work.constants, work, inside.first[k])
+    inner.first_step = work.first_step + inside.steps[k]
+    work.functions += step_functions(inner, leaves, number, write)
+    made = f"bind_step_{number}(arena, offsets, constants, L)"
+    return number, work.make(f"g{number}", made, "bind")
+
+
+def step_functions(
+    inner: Operands, leaves: Sequence[Leaf], number: int, write: Write
+) -> list[Line]:
+    """The function that makes the arrays of a body, and the one that computes it."""
     plan: Plan = inner.plan
-    leaves = list(body.leaves[:-1])
     for k, leaf in enumerate(leaves):
         inner.leaves[leaf] = f"x{k}"
         inner.scopes[f"x{k}"] = "run"

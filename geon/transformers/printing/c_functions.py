@@ -246,7 +246,7 @@ _PHILOX = """\
 GEON_INLINE void geon_philox(uint32_t counter, uint64_t seed, uint64_t draw, uint64_t call,
                              uint64_t *low, uint64_t *high)
 {
-    uint64_t a = counter, b = 0, c = (uint32_t)draw, d = (uint32_t)call;
+    uint64_t a = counter, b = call >> 32, c = (uint32_t)draw, d = (uint32_t)call;
     uint32_t first = (uint32_t)seed, second = (uint32_t)(seed >> 32);
     GEON_UNROLL_10
     for (int round = 0; round < 10; round++, first += 0x9E3779B9u, second += 0xBB67AE85u) {

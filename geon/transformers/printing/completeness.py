@@ -11,7 +11,8 @@ from ..kernels.elements import is_same
 from . import c_expressions
 
 # What the text of kernels, of scalars or of constants has branches of its own for.
-BRANCHES = frozenset({"iota", "dot", "print", "checked", "random_bits", "scan", "region_result",
+BRANCHES = frozenset({"iota", "dot", "print", "checked", "random_bits", "scan",
+        "case", "region_result",
                       "parameter"})  # fmt: skip
 
 

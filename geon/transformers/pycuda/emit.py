@@ -41,15 +41,25 @@ from .launches import (
     Parts,
     Show,
     Step,
-    Turns,
     described,
 )
 from .library import finite_parts, library_parts
-from .naming import NAME, Function, Joined, KernelNames, Moved, Multiplied, Part, types_of
+from .naming import (
+    NAME,
+    Chosen,
+    Function,
+    Joined,
+    KernelNames,
+    Moved,
+    Multiplied,
+    Part,
+    copy_function,
+    types_of,
+)
 from .nests import nest_parts
 from .ordered import ordered_function
 from .products import product_of, product_parts
-from .turning import Scope, Turning
+from .turning import Scope, Turning, branches
 
 PRELUDE = "prelude.cuh"
 REPORT = -1  # the number of the pointer to the report
@@ -84,12 +94,14 @@ def kernel_parts(
     guarded: bool,
     library: bool = False,
     apart: Set[Place] = frozenset(),
+    chosen: Sequence[Chosen] = (),
 ) -> list[Part]:
     """The functions of kernel ``number`` of a plan, and what else it does, in order.
 
-    With ``library`` large products are left to a library; ``apart`` are as for ``KernelNames``.
+    With ``library`` large products are left to a library; ``apart`` and ``chosen`` are as for
+    ``KernelNames``.
     """
-    names = KernelNames(plan, kernel, guarded, apart)
+    names = KernelNames(plan, kernel, guarded, apart, chosen)
     work = kernel.work
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
@@ -170,7 +182,10 @@ class _Module:
         self.note(kernel)
         self.scope = scope
         if isinstance(kernel.work, Region):
-            return [self.turns(scope, kernel)]
+            if kernel.work.op.primitive.name == "scan":
+                return self.turns(scope, kernel)
+            inner = branches(kernel, scope, self.pointer)
+            return [step for each in inner for step in self.inside(each)[0]]
         if kernel.op.primitive.name == "print":
             value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
@@ -182,9 +197,9 @@ class _Module:
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
         library = self.library and scope is self.top
-        parts = kernel_parts(plan, kernel, number, self.guarded, library, scope.apart)
+        parts = kernel_parts(plan, kernel, number, self.guarded, library, scope.apart, scope.chosen)
         if plan.schedule.check and kernel.raises and not kernel.acts:
-            names = KernelNames(plan, kernel, self.guarded)
+            names = KernelNames(plan, kernel, self.guarded, scope.apart, scope.chosen)
             parts += finite_parts(kernel.results[0], names, number)
         return parts
 
@@ -194,6 +209,8 @@ class _Module:
         for part in parts:
             if isinstance(part, Function):
                 found.append(self.launch(part))
+            elif isinstance(part, Moved) and self.scope.chosen:
+                found.append(self.launch(copy_function(part, self.scope.chosen)))
             elif isinstance(part, Moved):
                 found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
             elif isinstance(part, Multiplied):
@@ -205,16 +222,23 @@ class _Module:
                 found.append(Choice(part.holds, tuple(both[0]), tuple(both[1])))
         return found
 
-    def turns(self, scope: Scope, kernel: Kernel) -> Turns:
+    def turns(self, scope: Scope, kernel: Kernel) -> list[Step]:
         """The steps of a scan, whose body's kernels are written here."""
         made = Turning(kernel, scope, self.pointer, self.virtual)
+        before = self.steps(made.before)
+        steps, origins = self.inside(made.scope)
+        return [*before, made.turns(tuple(steps), tuple(origins))]
+
+    def inside(self, scope: Scope) -> tuple[list[Step], list[int]]:
+        """The steps of a body, and the numbers of their kernels."""
+        around = self.scope
         steps: list[Step] = []
         origins: list[int] = []
-        for position in range(len(made.scope.plan.schedule.kernels)):
-            steps += self.kernel(made.scope, position)
-            origins += [made.scope.step(position)] * (len(steps) - len(origins))
-        self.scope = scope
-        return made.turns(tuple(steps), tuple(origins))
+        for position in range(len(scope.plan.schedule.kernels)):
+            steps += self.kernel(scope, position)
+            origins += [scope.step(position)] * (len(steps) - len(origins))
+        self.scope = around
+        return steps, origins
 
     def multiply(self, part: Multiplied) -> Multiply:
         """A product with numbers for places."""
@@ -273,6 +297,8 @@ class _Module:
         """The number of a place of the scope that is written, in the table."""
         if place[0] == "report":
             return REPORT
+        if place[0] == "number":
+            return int(place[1][1])  # type: ignore[index]  # which of several, and its number
         found = self.scope.known.get(place)
         if found is not None:
             return found

@@ -91,6 +91,22 @@ class Joined:
     functions: tuple[Function, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A branch: number ``branch`` of the case whose index is the pointer ``number``."""
+
+    number: int
+    branch: int
+
+    def parameter(self, k: int) -> Parameter:
+        """The parameter of a kernel that has the index."""
+        return Parameter(f"chosen{k}", "const int64_t", ("number", (k, self.number)))
+
+    def text(self, k: int) -> str:
+        """The statement that ends a kernel of another branch."""
+        return f"if (*chosen{k} != {self.branch}) return;"
+
+
 Part = Function | Either | Moved | Multiplied | Joined
 
 
@@ -98,15 +114,21 @@ class KernelNames(Parameters):
     """The parameters of one kernel, its scratch memory, and what says that an earlier one failed.
 
     With ``guarded`` nothing is done once a kernel has failed. What is at places ``apart`` may begin
-    at any element.
+    at any element. It is done only where all ``chosen`` branches were.
     """
 
     lanes: Lanes
 
     def __init__(
-        self, plan: Plan, kernel: Kernel, guarded: bool, apart: Set[Place] = frozenset()
+        self,
+        plan: Plan,
+        kernel: Kernel,
+        guarded: bool,
+        apart: Set[Place] = frozenset(),
+        chosen: Sequence[Chosen] = (),
     ) -> None:
         self.plan, self.kernel, self.guarded, self.apart = plan, kernel, guarded, apart
+        self.chosen = tuple(chosen)
         operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(lambda op: place_of(plan, op), operands, kernel.results)
         self.works: Parameter | None = None
@@ -126,6 +148,7 @@ class KernelNames(Parameters):
         """All parameters, pointers first."""
         further = [] if self.works is None else [self.works]
         guard = [FAILED] if self.guarded else []
+        guard += [each.parameter(k) for k, each in enumerate(self.chosen)]
         return [*guard, *self.pointers.values(), *further, *self.of_lengths]
 
     def function(
@@ -146,6 +169,7 @@ class KernelNames(Parameters):
         places = [p.place for p in parameters if p.pointer]
         declared = ", ".join(declaration(p, places.count(p.place) == 1) for p in parameters)
         guard = ["    if (*failed) return;"] if self.guarded else []
+        guard += [f"    {each.text(k)}" for k, each in enumerate(self.chosen)]
         text = "\n".join(["{", *guard, *indented(body), "}", ""])
         return Function(
             declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
@@ -182,3 +206,27 @@ def declaration(parameter: Parameter, alone: bool) -> str:
 def indented(lines: Sequence[str]) -> list[str]:
     """Lines of a block; those of the preprocessor stay at the margin."""
     return ["    " + line if line[:1] != "#" else line for line in lines]
+
+
+COPIED = 256  # threads of a block that copies, a byte each at a time
+
+
+def copy_function(moved: Moved, chosen: Sequence[Chosen]) -> Function:
+    """A copy that is made only where all ``chosen`` branches were."""
+    names = Parameters(lambda op: ("none", None), (), ())
+    size = names.length(moved.size)
+    pointers = [Parameter("to", "char", moved.target), Parameter("of", "const char", moved.source)]
+    parameters = [*(each.parameter(k) for k, each in enumerate(chosen)), *pointers,
+                  *names.of_lengths]  # fmt: skip
+    declared = ", ".join([declaration(p, False) for p in parameters])
+    lines = [
+        "{",
+        *(f"    {each.text(k)}" for k, each in enumerate(chosen)),
+        f"    const int64_t at = (int64_t)blockIdx.x * {COPIED} + threadIdx.x;",
+        f"    if (at < {size}) to[at] = of[at];",
+        "}",
+        "",
+    ]
+    grid = Grid(moved.size, COPIED)
+    text = "\n".join(lines)
+    return Function(declared, text, tuple(parameters), grid, COPIED, False, tuple(names.called))

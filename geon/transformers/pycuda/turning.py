@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from ...op_graph.op_graph import Same
+from ...op_graph.op_graph import Op, Same
 from ...op_graph.regions.scan_facts import ScanAttributes
 from ..kernels.types import Region
 from ..lowering.memory import Plan
@@ -13,6 +13,7 @@ from ..lowering.places import place_of
 from ..lowering.schedule import Kernel, bytes_of
 from ..printing.parameters import Place
 from .launches import Carry, Stack, Step, Turns
+from .naming import Chosen, Moved
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -20,7 +21,8 @@ class Scope:
     """A plan whose kernels are launched: which numbers its places have, beside the program's own.
 
     Its buffers are those of the program from ``first_buffer`` on, its steps from ``first_step`` on;
-    what is at places ``apart`` may begin at any element.
+    what is at places ``apart`` may begin at any element, and what is done is that of the branches
+    ``chosen``.
     """
 
     plan: Plan
@@ -28,10 +30,16 @@ class Scope:
     first_buffer: int = 0
     first_step: int = 0
     apart: Set[Place] = frozenset()
+    chosen: tuple[Chosen, ...] = ()
 
     def step(self, position: int) -> int:
         """The step of the kernel at a position."""
         return self.first_step + self.plan.steps[position][0]
+
+
+def lying(region: Op, around: Scope) -> list[Op]:
+    """The values in whose memory the arguments of a region lie."""
+    return [around.plan.schedule.base[arg] for arg in region.args]
 
 
 class Turning:
@@ -49,7 +57,7 @@ class Turning:
         a = self.a = ScanAttributes(self.work.op.attrs)
         plan = inside.plans[0]
         outputs, leaves = plan.schedule.program.outputs, self.work.bodies[0].leaves
-        given = [pointer(place_of(around.plan, op)) for op in self.work.op.args]
+        given = [pointer(place_of(around.plan, op)) for op in lying(self.work.op, around)]
         made = [pointer(place_of(around.plan, op)) for op in kernel.results]
         results = dict(zip(self.work.numbers, made, strict=True))
         self.alignment = plan.schedule.target.alignment
@@ -57,6 +65,7 @@ class Turning:
         apart: set[Place] = set()
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
+        self.before: list[Moved] = []
         for k, number in enumerate(given):
             place: Place = ("leaf", Same(leaves[k]))
             known[place] = number if k >= a.before_captures else next(virtual)
@@ -71,12 +80,16 @@ class Turning:
             ways = [pointer(("arena", each)) for each in inside.spare[k]]
             last = results.get(k, ways[0])
             reads = known["leaf", Same(leaves[k])]
+            size, stays = bytes_of(op), k in results
+            if stays and around.chosen:  # where there is no turn, it is as it was before
+                self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
+            both = given[k], last, ways[-1]
             self.carries.append(
-                Carry(reads, known[place], given[k], last, ways[-1], bytes_of(op), k in results)
+                Carry(reads, known[place], *both, size, stays and not around.chosen)
             )
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
-        self.scope = Scope(plan, known, first_buffer, first_step, apart)
+        self.scope = Scope(plan, known, first_buffer, first_step, apart, around.chosen)
 
     def stack(
         self,
@@ -98,3 +111,28 @@ class Turning:
         return Turns(
             a.axis.expression, a.reverse, tuple(self.stacks), tuple(self.carries), steps, origins
         )
+
+
+def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> list[Scope]:
+    """The scopes of the branches of a case: each does nothing where another was chosen."""
+    assert isinstance(kernel.work, Region)
+    work, inside = kernel.work, around.plan.inside[kernel.op]
+    lies = lying(work.op, around)
+    given = [pointer(place_of(around.plan, op)) for op in lies]
+    results = [pointer(place_of(around.plan, op)) for op in kernel.results]
+    found = []
+    for k, body in enumerate(work.bodies):
+        known: dict[Place, int] = {}
+        apart: set[Place] = set()
+        for leaf, arg, number in zip(body.leaves, lies, given, strict=True):
+            known["leaf", Same(leaf)] = number
+            if place_of(around.plan, arg) in around.apart:
+                apart.add(("leaf", Same(leaf)))
+        for n, (op, number) in enumerate(zip(kernel.results, results, strict=True)):
+            known["result", n] = number
+            if place_of(around.plan, op) in around.apart:
+                apart.add(("result", n))
+        buffer, step = around.first_buffer + inside.first[k], around.first_step + inside.steps[k]
+        chosen = (*around.chosen, Chosen(given[0], k))
+        found.append(Scope(inside.plans[k], known, buffer, step, apart, chosen))
+    return found

@@ -1,0 +1,317 @@
+"""``case_of`` and ``cond``: one of several branches, of which the others cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ArgumentError, AxisError, DTypeError, IndexRangeError
+from ..adopting import adopt, notes_of
+from ..attributes import is_flag
+from ..axes import Axes
+from ..body import Body
+from ..build import over
+from ..building import building
+from ..constants import as_tensor
+from ..dtypes import DType, kind
+from ..elementwise import cast, where
+from ..functional import substitute
+from ..interning import OwnTable
+from ..leaves import placeholder
+from ..logic import logical_or
+from ..movement import broadcast
+from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
+from ..registry import Inferred, Primitive, need
+from ..sites import describe, user_site
+from ..sweeps import cotangents, forward_mode, zeros
+from ..weak import strengthen
+from .closing import captured, refuse_effects
+from .opened import Opened, like
+from .parts import outcome, parameter, results_of
+from .scan_facts import guards_of
+from .structures import Structure, flat
+
+if TYPE_CHECKING:
+    from ..accepted import TensorLike
+
+Array = np.ndarray[Any, Any]
+Given = Sequence[Tensor | None]
+NOTHING: dict[Op, Any] = {}
+
+
+# The row ------------------------------------------------------------------------------------------
+
+
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    bodies: tuple[Body, ...] = attrs[0]
+    need(len(bodies) > 0, "a case of no branches")
+    index = args[0]
+    need(index.axes is NO_AXES and kind(index.dtype) == "i", "an index that is no integer scalar")
+    for body in bodies:
+        need(len(args) == len(body.parameters), "{} arguments", len(args))
+        for arg, given in zip(args, body.parameters, strict=True):
+            need(arg.axes is given.axes, "an argument over {} for {}", arg.axes, given.axes)
+            need(arg.dtype is given.dtype, "an argument of {}", arg.dtype)
+        need(len(body.results) == len(bodies[0].results), "{} results", len(body.results))
+        for one, other in zip(body.results, bodies[0].results, strict=True):
+            need(one.axes is other.axes, "a result over {}, and {}", one.axes, other.axes)
+            need(one.dtype is other.dtype, "a result of {}", one.dtype)
+    return NO_AXES, VOID_DTYPE, tuple([guard for body in bodies for guard in guards_of(body)])
+
+
+def _outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
+    return [outcome(op) for op in attrs[0][0].results]
+
+
+def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
+    bodies, index = op.attrs[0], int(args[0])
+    if not 0 <= index < len(bodies):
+        raise IndexRangeError(f"branch {index} of a case that has {len(bodies)}")
+    return run(bodies[index], list(args))
+
+
+def is_bodies(value: Any) -> bool:
+    """Whether ``value`` is a tuple of bodies."""
+    return isinstance(value, tuple) and all(isinstance(part, Body) for part in value)
+
+
+def case_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The cotangents of a case's arguments: those of the branch that was taken."""
+    bodies: tuple[Body, ...] = op.attrs[0]
+    seeds = {k: like(g) for k, g in enumerate(given) if g is not None}
+    shared = Opened(bodies[0]).leaves
+    targets = [shared[k] for k, asked in enumerate(wanted) if asked]
+    found = []
+    for body in bodies:
+        results = Opened(body, shared).results
+        starts: dict[Op, Tensor] = {}
+        for k, seed in seeds.items():
+            known = starts.get(results[k])
+            starts[results[k]] = seed if known is None else known + seed
+        found.append(cotangents(starts, targets))
+    reached = [k for k, leaf in enumerate(shared) if any(leaf in each for each in found)]
+    if not reached:
+        return [None] * len(op.args)
+    roots = [[_or_zeros(each.get(shared[k]), shared[k]) for k in reached] for each in found]
+    named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
+    named.update({seed: given[k] for k, seed in seeds.items()})
+    made = dict(zip(reached, make_case(op.args[0], roots, op.attrs[1], named), strict=True))
+    return [made.get(k) for k in range(len(op.args))]
+
+
+def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
+    """The tangents of a case's results: those of the branch that was taken."""
+    bodies: tuple[Body, ...] = op.attrs[0]
+    shared = Opened(bodies[0]).leaves
+    along = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
+    opened = [Opened(body, shared).results for body in bodies]
+    found = [forward_mode(results, along) for results in opened]  # type: ignore[arg-type]  # tensors
+    both = list(zip(opened, found, strict=True))
+    moving = [k for k in range(len(opened[0])) if any(results[k] in each for results, each in both)]
+    if not moving:
+        return [None] * len(opened[0])
+    roots = [[_or_zeros(each.get(results[k]), results[k]) for k in moving]
+             for results, each in both]  # fmt: skip
+    named: dict[Op, Any] = dict(zip(shared, op.args, strict=True))
+    given = [t for t in tangents if t is not None]
+    named.update(dict(zip(along.values(), given, strict=True)))
+    made = dict(zip(moving, make_case(op.args[0], roots, op.attrs[1], named), strict=True))
+    return [made.get(k) for k in range(len(opened[0]))]
+
+
+def case_spread(
+    op: Op,
+    args: Sequence[Op],
+    axes: Axes,
+    images: Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]],
+) -> list[Tensor]:
+    """The results of a case on arguments some of which have ``axes`` besides their own."""
+    bodies: tuple[Body, ...] = op.attrs[0]
+    shared = Opened(bodies[0]).leaves
+    moving = [k for k, arg in enumerate(args) if arg is not op.args[k]]
+    wide: dict[Op, Tensor] = {
+        shared[k]: placeholder(_both(shared[k].axes, axes), shared[k].dtype) for k in moving
+    }
+    opened = [Opened(body, shared).results for body in bodies]
+    found = [images(results, wide) for results in opened]
+    roots: list[list[Any]] = [
+        [each.get(result, result) for result in results]
+        for results, each in zip(opened, found, strict=True)
+    ]
+    for n, old in enumerate(opened[0]):
+        if any(each[n].axes is not old.axes for each in roots):
+            for each in roots:
+                each[n] = over(each[n], _both(old.axes, axes))
+    given: list[Any] = list(args)
+    for k in moving:
+        given[k] = over(given[k], _both(op.args[k].axes, axes))
+    named: dict[Op, Any] = {wide.get(leaf, leaf): given[k] for k, leaf in enumerate(shared)}
+    return make_case(given[0], roots, op.attrs[1], named)
+
+
+def _both(own: Axes, axes: Axes) -> Axes:
+    """Axes of its own, then those of the further ones that are others."""
+    return Axes(own, [axis for axis in axes if axis not in own])
+
+
+def _or_zeros(value: Tensor | None, of: Tensor) -> Tensor:
+    return zeros(of) if value is None else broadcast(value, of.axes)
+
+
+CASE = Primitive(
+    "case",
+    "region",
+    "One of several branches, by the position of a scalar.",
+    reference=_reference,
+    attributes=("bodies", "certain"),
+    fits=(is_bodies, is_flag),
+    infer=_infer,
+    outcomes=_outcomes,
+    carriers=(),
+    vjp=case_vjp,
+    jvp=case_jvp,
+    spread=case_spread,
+    cost="kernel",
+)
+
+
+def make_case(
+    index: Op,
+    roots: Sequence[Sequence[Tensor]],
+    certain: bool,
+    named: Mapping[Op, Any] = NOTHING,
+    inside: set[Op] | None = None,
+) -> list[Tensor]:
+    """The results of a case whose branches compute ``roots``; its index may be ``certain``.
+
+    The keys of ``named`` stand for values outside. Ops ``inside`` are computed by a branch; where
+    that is not said, all that is made of the keys is.
+    """
+    every = [root for each in roots for root in each]
+    found = captured(named, every, inside)
+    if inside is None:
+        reached = set(post_order(every))
+        read: list[Any] = [key for key in named if key in reached]
+        found = [*read, *found]
+    given = [index, *found]
+    parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(given)])
+    known: dict[Op, Op] = dict(zip(found, parameters[1:], strict=True))
+    bodies = []
+    for each in roots:
+        made: list[Op] = [substitute(root, known) for root in each]
+        kept = adopt(made, notes_of(made), None)
+        bodies.append(Body(parameters, tuple([kept[op] for op in made])))  # type: ignore[misc]  # tensors
+    args = (index, *[named.get(op, op) for op in found])
+    region: Op = make(CASE, args, (tuple(bodies), certain))
+    return results_of(region)
+
+
+# What users call ----------------------------------------------------------------------------------
+
+
+def case_of(
+    index: TensorLike,
+    branches: Sequence[Callable[[], Any]],
+    default: Callable[[], Any] | None = None,
+    *,
+    name: str | None = None,
+) -> Any:
+    """What the branch of the number ``index`` gives; the others are not run.
+
+    ``index`` is an integer scalar, ``branches`` are functions without arguments that return tensors
+    or any dictionaries, lists, tuples and dataclasses of them, each of the same structure, axes and
+    dtypes. What a branch builds when it is called is inside of it; what is there already is
+    computed whichever is taken. An index outside takes ``default``; where there is none, a call
+    raises ``IndexRangeError``. To choose element by element take ``where``. Raises ``AxisError``
+    and ``DTypeError`` where branches give other axes or dtypes, and ``ArgumentError`` for another
+    structure, for effects inside of a branch, and where there are no branches.
+    """
+    what = f"case_of at {describe(user_site())}"
+    return _chosen(what, index, branches, default, name)
+
+
+def _chosen(
+    what: str,
+    index: Any,
+    branches: Sequence[Callable[[], Any]],
+    default: Callable[[], Any] | None,
+    name: str | None,
+    certain: bool = False,
+) -> Any:
+    which = as_tensor(index)
+    if which.axes is not NO_AXES or kind(which.dtype) != "i":
+        raise DTypeError(
+            f"{what}: the index {which} {which.dtype.name} (made at {which.file_info}) is no "
+            "integer scalar; geon.where chooses element by element, geon.cond by a truth value"
+        )
+    which = cast(strengthen(which, which.dtype), "int64")
+    functions = [*branches, *([] if default is None else [default])]
+    if not branches or not all(map(callable, functions)):
+        raise ArgumentError(f"{what}: branches={branches!r} are no functions; give one or more")
+    if default is not None:
+        outside = logical_or(which < 0, which >= len(branches))
+        which = where(outside, len(branches), which)
+    own = OwnTable(open=True)
+    with building(own):
+        found = [_branch(what, k, function) for k, function in enumerate(functions)]
+        first, structure = found[0]
+        roots = [first, *[_alike(what, k, found[0], found[k]) for k in range(1, len(found))]]
+        inside = {op for entry in list(own.entries.values()) if (op := entry()) is not None}
+    made = make_case(which, roots, default is not None or certain, NOTHING, inside)
+    if name is not None and made:
+        made[0].args[0].name = name
+    return structure.filled(iter(made))
+
+
+def cond(
+    condition: TensorLike,
+    then: Callable[[], Any],
+    otherwise: Callable[[], Any],
+    *,
+    name: str | None = None,
+) -> Any:
+    """What ``then`` gives where ``condition``, a bool scalar, is true, else ``otherwise``.
+
+    As ``case_of``. Raises ``DTypeError`` for a condition that is no bool scalar.
+    """
+    what = f"cond at {describe(user_site())}"
+    truth = as_tensor(condition)
+    if truth.axes is not NO_AXES or kind(truth.dtype) != "b":
+        raise DTypeError(
+            f"{what}: the condition {truth} {truth.dtype.name} (made at "
+            f"{truth.file_info}) is no bool scalar; geon.where chooses element by element"
+        )
+    branches = [otherwise, then]
+    return _chosen(what, cast(truth, "int64"), branches, None, name, certain=True)
+
+
+def _branch(what: str, k: int, function: Callable[[], Any]) -> tuple[list[Tensor], Structure]:
+    """What a branch gives, in dtypes of its own."""
+    values, structure = flat(function(), f"branch {k}")
+    made = [as_tensor(value) for _, value in values]
+    refuse_effects(what, made)
+    return [strengthen(op, op.dtype) if op.weak else op for op in made], structure
+
+
+def _alike(
+    what: str, k: int, first: tuple[list[Tensor], Structure], other: tuple[list[Tensor], Structure]
+) -> list[Tensor]:
+    """The results of branch ``k`` over the axes of the first branch's, in their order."""
+    if other[1] != first[1]:
+        raise ArgumentError(
+            f"{what}: branch 0 gives {first[1]}, and branch {k} {other[1]}; return one structure"
+        )
+    made = []
+    for one, op in zip(first[0], other[0], strict=True):
+        both = (
+            f"{what}: branch 0 gives {one} {one.dtype.name} (made at {one.file_info}) and branch "
+            f"{k} {op} {op.dtype.name} (made at {op.file_info})"
+        )
+        if not op.axes.same_set(one.axes):
+            raise AxisError(f"{both}, over other axes; geon.broadcast both over all of them")
+        if op.dtype is not one.dtype:
+            raise DTypeError(f"{both}, of another dtype; geon.cast one of them")
+        made.append(broadcast(op, one.axes))
+    return made

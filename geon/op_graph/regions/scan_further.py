@@ -1,0 +1,61 @@
+"""Scans over further axes: those of many seeds, or of each example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..axes import Axes
+from ..build import over
+from ..leaves import placeholder
+from ..op_graph import Op, Tensor
+from .opened import Opened
+from .scan_facts import ScanAttributes, make_scan
+
+Images = Callable[[Sequence[Op], Mapping[Op, Tensor]], Mapping[Op, Op]]
+
+
+def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
+    """The results of a scan on arguments some of which have ``axes`` besides their own.
+
+    A carry that meets one of these gets the axes too, from the first step on.
+    """
+    a = ScanAttributes(op.attrs)
+    opened = Opened(a.body)
+    leaves, count = opened.leaves, a.carries
+    moving = {k for k, arg in enumerate(args) if arg is not op.args[k]}
+    while True:
+        wide = {k: placeholder(_both(leaves[k].axes, axes), leaves[k].dtype) for k in moving}
+        found = images(opened.results, {leaves[k]: leaf for k, leaf in wide.items()})
+        more = {k for k in range(count) if opened.results[k] in found} - moving
+        if not more:
+            break
+        moving |= more
+    given = [_wide(args[k], op.args[k], axes) if k in moving else args[k] for k in range(len(args))]
+    inner = [wide.get(k, leaf) for k, leaf in enumerate(leaves)]
+    results: list[Any] = [found.get(result, result) for result in opened.results]
+    for k in moving:
+        if k < count:
+            results[k] = over(results[k], inner[k].axes)
+    results = [
+        result if result.axes is old.axes else over(result, _both(old.axes, axes))
+        for result, old in zip(results, opened.results, strict=True)
+    ]
+    first = a.before_captures
+    named: dict[Op, Any] = dict(zip(inner[first:-1], given[first:], strict=True))
+    walked: list[Any] = given[:first]
+    return make_scan(
+        op.primitive, a.axis, a.reverse, walked[:count], walked[count:],
+        [*inner[:first], inner[-1]], results, named,
+    )  # fmt: skip
+
+
+def _wide(arg: Op, old: Op, axes: Axes) -> Tensor:
+    """An argument over its own axes and further ones."""
+    made: Any = arg
+    return over(made, _both(old.axes, axes))
+
+
+def _both(own: Axes, axes: Axes) -> Axes:
+    """Axes of its own, then those of the further ones that are others."""
+    return Axes(own, [axis for axis in axes if axis not in own])

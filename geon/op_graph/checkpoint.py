@@ -16,6 +16,7 @@ from .leaves import stand_in
 from .nodes import carry_lines, carry_notes
 from .op_graph import Op, Tensor, annotate, post_order
 from .recomputed import marked
+from .sites import describe, user_site
 from .structures import mapped
 from .unrun import take
 
@@ -74,7 +75,13 @@ def checkpoint(function: Callable[P, R]) -> Checkpointed[P, R]:
     anything else; the function is called once, with placeholders for the tensors. Tensors that it
     reads beside its arguments are kept as these are, but random draws, which give the same numbers
     again. What prints or checks is done once, and effects are as they were. Checkpoints nest.
+    Raises ``ArgumentError`` for what is no function.
     """
+    if not callable(function):
+        raise ArgumentError(
+            f"checkpoint at {describe(user_site())}: {function!r} is no function; give one, and "
+            "call what is returned: geon.checkpoint(f)(x)"
+        )
     return Checkpointed(function)
 
 

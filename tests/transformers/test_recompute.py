@@ -318,6 +318,11 @@ def test_a_structure_that_contains_itself_is_refused():
         geon.checkpoint(lambda x: loop)(geon.placeholder([N]))
 
 
+def test_what_is_no_function_has_no_checkpoint():
+    with pytest.raises(geon.ArgumentError, match=r"3 is no function; give one, and call what"):
+        geon.checkpoint(3)
+
+
 def test_effects_of_a_function_are_run_and_their_targets_are_held_to_storage(make):
     x = geon.placeholder([H])
     v = geon.Variable([H], initial_value=0)

@@ -1,4 +1,4 @@
-"""Loops"""
+"""Loops and branches"""
 
 from .begin import *
 
@@ -13,3 +13,14 @@ last, squares = geon.scan(step, geon.constant(0.0), geon.cast(n, "float32"), ove
 show(last)
 show(squares)
 refused(lambda: geon.scan(step, geon.constant(0.0), x, over="Z"))
+
+# %% case_of
+branches = [lambda: geon.cast(n, "float32"), lambda: geon.cast(n, "float32") * 10]
+show(geon.case_of(1, branches))
+show(geon.case_of(7, branches, default=lambda: geon.constant(0.0, [B])))
+refused(lambda: geon.case_of(0, [branches[0], lambda: geon.constant(1)]))
+
+# %% cond
+total = geon.cast(geon.sum(n), "float32")
+show(geon.cond(total > 2.0, lambda: total / 2, lambda: total))
+refused(lambda: geon.cond(n > 1, lambda: n, lambda: -n))

@@ -20,7 +20,7 @@ from .windows import unwindow
 simpler = Rules("simpler windows")
 
 
-@simpler.on("windows", "padded_windows", "unwindow")
+@simpler.on("window", "padded_windows", "unwindow")
 def windows_of_broadcast(op: Op) -> Op | None:
     """Windows of what is repeated or reordered are those of what it is made of."""
     inner = op.args[0]

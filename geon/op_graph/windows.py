@@ -296,7 +296,7 @@ def _unwindow_samples() -> list[tuple[str, Any, Any]]:
 _NAMES = ("axis", "window", "stride", "dilation", "before", "length")
 _FITS = (is_name, is_axis, is_step, is_step, is_length, is_length)
 WINDOWS = Primitive(
-    "windows",
+    "window",
     "movement",
     "The windows of x along an axis, all inside it.",
     transpose=_windows_transpose,

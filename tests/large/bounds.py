@@ -32,7 +32,7 @@ ROUNDED_ONCE = frozenset(
 )
 MOVES = frozenset(
     "broadcast reorder rename flip flatten unflatten slice update concat pad gather checked "
-    "windows padded_windows unwindow diagonal".split()
+    "window padded_windows unwindow diagonal".split()
 )
 WIDE = np.dtype(np.float64)
 HALF_RANGE = 65504.0

@@ -325,3 +325,16 @@ def test_a_softmax_takes_the_place_of_what_it_is_of():
     out, placeholders = attention(mask=False)
     (work,) = chains(compiled([out], placeholders))
     assert len(work.cut.memory) == 1
+
+
+def test_what_is_longer_than_a_product_is_no_step_of_its_blocks():
+    """A product laid twice along its own rows has other rows than the blocks of it."""
+    c, m, n = geon.Axis("C", 4), geon.Axis("M"), geon.Axis("N")
+    x, y = geon.placeholder([c, m], "float64"), geon.placeholder([c, n], "float64")
+    product = geon.dot(x, y)
+    made = geon.sinh(geon.concat([product, product], m))
+    f = geon.make_transformer("native", threads=1).computation(made, x, y)
+    random = np.random.default_rng(0)
+    left, right = random.normal(size=(4, 200)), random.normal(size=(4, 90))
+    whole = np.sinh(left.T @ right)
+    np.testing.assert_allclose(f(left, right), np.concatenate([whole, whole]), rtol=1e-12)

@@ -116,7 +116,7 @@ class _Chains:
             value = waiting.pop(0)
             readers = self.readers.get(value, [])
             new = [group for group in readers if group not in growing.members]
-            kept = growing.kept.intersection(*[kept_by(group) for group in new])
+            kept = growing.kept.intersection(*[kept_along(value, group) for group in new])
             square = value.axes.same_set(seed.results[0].axes)
             fits = (
                 square
@@ -265,6 +265,15 @@ def kept_by(group: Group) -> frozenset[str]:
         return frozenset()
     renamed = {name for pair in fused.names for name in pair}
     return common - renamed - frozenset(product_of(group).attrs[0])
+
+
+def kept_along(value: Op, group: Group) -> frozenset[str]:
+    """The axes over which a group could run block by block of ``value``: those as long in both."""
+    lengths = {axis.name: axis.expression for axis in value.axes}
+    found = kept_by(group)
+    for op in group.results:
+        found -= {a.name for a in op.axes if lengths.get(a.name, a.expression) != a.expression}
+    return found
 
 
 def reduces(group: Group, kept: Set[str]) -> bool:

@@ -26,7 +26,7 @@ def shows(op: Op) -> bool:
     row = op.primitive
     if row.kind != "movement" or row.cost != "cheap" or row.index_map is None:
         return False
-    return not row.view or row.name == "windows"
+    return not row.view or row.name == "window"
 
 
 def reduces(op: Op) -> bool:

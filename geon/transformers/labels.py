@@ -96,7 +96,8 @@ class LabelledComputation(Computation):
                 if same.issuperset(coord.dims) and name not in made.coords
             ]
             if names:
-                made = made.assign_coords(coordinates_of(data)[names].coords)
+                kept = coordinates_of(data)[names].transpose(*made.dims, missing_dims="ignore")
+                made = made.assign_coords(kept.coords)
         return made
 
     def _joined(self, layout: Layout, found: list[Any]) -> Any:

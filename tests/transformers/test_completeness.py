@@ -10,7 +10,7 @@ from geon.op_graph.axes import Axes
 from geon.op_graph.build import Elementwise
 from geon.op_graph.dtypes import BOOL
 from geon.op_graph.index_map import viewed
-from geon.op_graph.op_graph import ComputationOp, intern, post_order
+from geon.op_graph.op_graph import ComputationOp, deep_order, intern
 from geon.op_graph.reducers import ANY_NAN
 from geon.op_graph.registry import PRIMITIVES, Primitive
 from geon.testing.samples import SAMPLES
@@ -200,9 +200,14 @@ def test_every_row_has_all_that_its_kind_needs(transformer):
     ]
     x, v = geon.placeholder(geon.Axis("N")), geon.Variable(A, initial_value=0)
     graphs.append(([geon.Random(1).uniform(A) + v * geon.tensor_size(x), x], {x: None}))
+    last, stacked = geon.scan(
+        lambda c, each: (geon.sin(c) + each, c), geon.constant(0.0), x, over="N"
+    )
+    chosen = geon.case_of(geon.cast(last, "int64"), [lambda: geon.sin(x), lambda: geon.cos(x)])
+    graphs.append(([last, stacked, chosen], {x: None}))
     for results, feeds in graphs:
         f = transformer.computation(results, *feeds)
-        seen |= {op.primitive.name for op in post_order(f.program.roots)}
+        seen |= {op.primitive.name for op in deep_order(f.program.roots)}
     kinds = {name: row.kind for name, row in PRIMITIVES.items()}
     wanted = {name for name, kind in kinds.items() if kind not in ("effect", "elementwise", "call")}
     assert wanted <= seen, sorted(wanted - seen)

@@ -189,6 +189,13 @@ def test_what_was_made_of_labelled_data_has_its_coordinates(enter, transformer):
         f(DATA.assign_coords(lat=[3.0, 2.0, 1.0]))
 
 
+def test_coordinates_over_several_axes_have_the_order_of_the_result(transformer):
+    turned = geon.constant((LIKE + 1.25).T, [LAT, LON])
+    found = transformer.computation(turned * 2, labels=True)()
+    assert found.area.dims == ("lat", "lon")
+    xarray.testing.assert_allclose(found, (LIKE + 1.25) * 2)
+
+
 def test_the_last_value_of_a_variable_counts(transformer, make):
     v = geon.Variable(initial_value=LIKE, name="v")
     f = transformer.computation(v * 1, labels=True)

@@ -11,6 +11,7 @@ from geon.op_graph.reduced import CODE
 from geon.transformers.kernels.blocked import Blocked, Extremes
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.costs import is_apart
+from geon.transformers.kernels.ordered import ROW, TURN, OrderedLoop
 from geon.transformers.kernels.scalar import (
     Apply,
     Clamped,
@@ -22,6 +23,7 @@ from geon.transformers.kernels.scalar import (
     Number,
     RandomBits,
     Reduced,
+    Running,
     Select,
     Wrapped,
 )
@@ -43,6 +45,9 @@ def run(work, memory, lengths):
             return
         if isinstance(work, Contraction):
             _Contraction(work, memory, lengths).run()
+            return
+        if isinstance(work, OrderedLoop):
+            run_ordered(work, memory, lengths)
             return
         _Nest(work, memory, lengths).run()
         if is_apart(work, lengths):
@@ -86,6 +91,27 @@ def run_extremes(step, held, lengths):
     held[1][start : start + shape[0]] = find(held[0][: math.prod(shape)].reshape(shape), axis=1)
 
 
+def run_ordered(work, memory, lengths):
+    """Turn after turn of all rows at once."""
+    rows = np.arange(evaluate(work.rows, lengths))
+    turns = range(evaluate(work.turns, lengths))
+    axes = max([op.axes for op in work.op.bodies[0].results], key=len)
+    names = (ROW, *axes.names) if len(axes) == 1 else (ROW,)
+    known = dict.fromkeys(names, rows)
+    before = _Grid(memory, lengths, {**known, TURN: np.zeros((), np.int64)})
+    running = [np.broadcast_to(before.value(c.first), rows.shape) for c in work.carries]
+    for turn in reversed(turns) if work.reverse else turns:
+        grid = _Grid(memory, lengths, {**known, TURN: np.asarray(turn)})
+        grid.running = running
+        for store in work.stores:
+            grid.put(store)
+        running = [np.broadcast_to(grid.value(c.value), rows.shape) for c in work.carries]
+    after = _Grid(memory, lengths, {**known, TURN: np.zeros((), np.int64)})
+    after.running = running
+    for store in (c.store for c in work.carries if c.store is not None):
+        after.put(store)
+
+
 class _Grid:
     """Scalar code at all turns of some loops at once; values are arrays of one number per turn."""
 
@@ -93,6 +119,7 @@ class _Grid:
         self.memory, self.lengths, self.variables = memory, lengths, variables
         self.known = {}
         self.reduced, self.kept, self.contracted = {}, {}, None
+        self.running = ()
 
     def size(self, length):
         return evaluate(length, self.lengths)
@@ -144,6 +171,8 @@ class _Grid:
             return self.drawn(node)
         if isinstance(node, Reduced):
             return self.reduced[node.number, node.part]
+        if isinstance(node, Running):
+            return self.running[node.part]
         if isinstance(node, Kept):
             return self.kept[node.number][..., self.index(node.offset)]
         if isinstance(node, Contracted):
@@ -192,8 +221,9 @@ class _Nest:
         return grid, count
 
     def run(self):
-        if self.nest.fill is not None:
-            self.memory[self.nest.fill.operand][:] = self.memory[self.nest.fill.source]
+        fill = self.nest.fill
+        if fill is not None and len(self.memory[fill.operand]):  # a view of nothing lies anywhere
+            self.memory[fill.operand][:] = self.memory[fill.source]
         for step in (*self.nest.steps, *self.nest.ending):
             if isinstance(step, Store):
                 self.grid([])[0].put(step)

@@ -10,7 +10,7 @@ from geon.op_graph.bound import is_bound
 from geon.op_graph.interpret import interpret
 from geon.op_graph.lengths import evaluate
 from geon.op_graph.op_graph import Leaf, post_order
-from geon.transformers.kernels.types import Call
+from geon.transformers.kernels.types import Call, Region
 from geon.transformers.native.transformer import TARGET
 
 from .running import run
@@ -55,7 +55,7 @@ class _Call:
 
     def results(self, program, stored):
         for kernel in self.schedule.kernels:
-            if isinstance(kernel.work, Call):
+            if isinstance(kernel.work, Call | Region):
                 self.call(kernel)
             else:
                 for op in kernel.results:
@@ -91,9 +91,9 @@ class _Call:
     def call(self, kernel):
         """An op by what its row means, and those below it that are no kernels."""
         computed = {op: self.value(op) for op in self.flat}
-        values = interpret([kernel.op], {**self.given, **computed}, self.lengths)
-        if not kernel.acts:
-            order = self.schedule.layouts[kernel.op].order
-            where = [kernel.op.axes.index(n) for n in order]
-            value = np.asarray(values[kernel.op]).transpose(where)
-            self.flat[kernel.op] = np.ascontiguousarray(value).reshape(-1)
+        found = kernel.results or (kernel.op,)
+        values = interpret(found, {**self.given, **computed}, self.lengths)
+        for op in kernel.results:
+            where = [op.axes.index(n) for n in self.schedule.layouts[op].order]
+            value = np.asarray(values[op]).transpose(where)
+            self.flat[op] = np.ascontiguousarray(value).reshape(-1)

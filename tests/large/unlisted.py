@@ -28,6 +28,7 @@ FILES = {
     "op_graph/normal.py": FORMULA,
     "op_graph/special.py": FORMULA,
     "op_graph/elementwise.py": "domains of generated tests",
+    "op_graph/familiar.py": "examples in messages",
     "op_graph/logic.py": BITS,
     "op_graph/dtypes.py": BITS,
     "op_graph/random.py": BITS,

@@ -82,11 +82,11 @@ def text_of(plan, linking, width):
 class Part(emit._Module):
     """A module without its kernels, which all parts share."""
 
-    def called(self, made, number):
+    def called(self, made, number, scope):
         known = self.together.functions
         if made.text in known:
             self.functions[made.text] = known[made.text]
-        line = super().called(made, number)
+        line = super().called(made, number, scope)
         known[made.text] = self.functions[made.text]
         self.together.made[made.text] = made
         return line

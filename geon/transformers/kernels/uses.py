@@ -90,7 +90,7 @@ class Uses:
 def joined(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str, str]]:
     """The pairs of loops, by name, of which the inner one may run on instead of the outer one.
 
-    All that is used then lies where it would: one turn of the outer loop moves every offset as far
+    All that is used then is where it would be: one turn of the outer loop moves every index as far
     as all turns of the inner one do, and neither is used for its own value.
     """
     return frozenset(
@@ -101,7 +101,7 @@ def joined(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str, str]]:
         and uses.values.isdisjoint((outer.name, inner.name))
         and all(
             offset.terms.get(outer.name, 0) == offset.terms.get(inner.name, 0) * inner.extent
-            for offset in uses.offsets
+            for offset in (*uses.offsets, *uses.numbers)
         )
     )
 

@@ -93,3 +93,18 @@ def test_narrow_products_of_shallow_rows_are_right(depth):
             a, b = whole(generator, *x.axes.lengths), whole(generator, depth, columns)
             letters = "rk,kc->rc" if axes[0] is rows else "kr,kc->rc"
             checked(x, y, a, b, lambda p, q, of=letters: np.einsum(of, p, q), [deep])
+
+
+@pytest.mark.parametrize("rows", [1, 5, 70])
+def test_an_operand_of_its_own_indices_is_no_run(rows):
+    """What is computed of indices, as of a unit matrix, changes with each of them."""
+    batch, summed, column = geon.Axis("N"), geon.Axis("B", 3), geon.Axis("C", 4)
+    x = geon.placeholder([batch, summed])
+    same = geon.onehot(geon.iota(summed), summed.prime)
+    other = geon.onehot(geon.iota(column), column.prime)
+    y = geon.dot(x, geon.outer(geon.multiply, same, other), over=summed)
+    data = np.random.default_rng(rows).normal(size=(rows, 3)).astype("float32")
+    found = geon.make_transformer("native").computation(y, x)(data)
+    want = np.einsum("nb,bc,hk->nchk", data, np.eye(3), np.eye(4))
+    order = [y.axes.names.index(n) for n in ("N", "B'", "C", "C'")]
+    np.testing.assert_allclose(found.transpose(order), want, rtol=1e-6)

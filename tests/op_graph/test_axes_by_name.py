@@ -12,6 +12,8 @@ y = geon.placeholder([B, C], name="y")
 z = geon.placeholder([C], name="z")
 whole = geon.placeholder([A], "int64", name="whole")
 new = geon.Axis("new", 4)
+D, R = geon.Axis("D", 2), geon.Axis("R", 2)
+SQUARE, FILTER = [[1.0, 2.0], [3.0, 4.0]], geon.constant([1.0, -1.0], [R])
 parts = [geon.Axis("left", 2), geon.Axis("right", 3)]
 
 # For each function that takes axes of a tensor: a call, given axes or their names.
@@ -53,6 +55,11 @@ CALLS = {
     "argsort": [lambda a, b: geon.argsort(x, b)],
     "top_k": [lambda a, b: geon.top_k(x, 2, b)[1]],
     "scan": [lambda a, b: geon.scan(lambda c, each: (c + geon.sum(each), c), 0.0, x, over=a)[1]],
+    "diagonal": [lambda a, b: geon.diagonal(geon.constant(SQUARE, [A, D]), [a, "D"])],
+    "convolution": [lambda a, b: geon.convolution(x, FILTER, {b: geon.Window(R)}, over=[])],
+    "transposed_convolution": [
+        lambda a, b: geon.transposed_convolution(x, FILTER, {b: geon.Window(R)}, over=[])
+    ],
     "concat": [lambda a, b: geon.concat([x, x], b)],
     "gather": [lambda a, b: geon.gather(y, whole, b)],
     "take_along": [lambda a, b: geon.take_along(y, whole, b)],

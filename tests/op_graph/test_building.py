@@ -17,9 +17,15 @@ DRIVERS = {
     "op_graph/functional.py",
     "op_graph/further.py",
     "op_graph/loads.py",
+    "op_graph/regions/case.py",
+    "op_graph/regions/scan.py",
+    "op_graph/regions/tidy.py",
     "op_graph/rewrite.py",
     "op_graph/sweeps.py",
+    "transformers/lowering/budget.py",
     "transformers/lowering/layout.py",
+    "transformers/lowering/program.py",
+    "transformers/lowering/recompute.py",
     "transformers/lowering/schedule.py",
     "transformers/storage.py",
 }
@@ -28,6 +34,7 @@ MAKERS = {
     "op_graph/constants.py",
     "op_graph/op_graph.py",
     "op_graph/operators.py",
+    "op_graph/random.py",  # a draw in a loop counts its step
     "op_graph/sites.py",
 }
 # NumPy's warnings are silenced in a context of each arena.

@@ -19,6 +19,7 @@ from ..dtypes import DType, kind
 from ..elementwise import cast, where
 from ..functional import substitute
 from ..interning import OwnTable
+from ..keywords import explained
 from ..leaves import placeholder
 from ..logic import logical_or
 from ..movement import broadcast
@@ -211,6 +212,7 @@ def make_case(
 # What users call ----------------------------------------------------------------------------------
 
 
+@explained
 def case_of(
     index: TensorLike,
     branches: Sequence[Callable[[], Any]],
@@ -265,6 +267,7 @@ def _chosen(
     return structure.filled(iter(made))
 
 
+@explained
 def cond(
     condition: TensorLike,
     then: Callable[[], Any],

@@ -21,7 +21,7 @@ from .structures import mapped
 from .unrun import take
 
 if TYPE_CHECKING:
-    from .accepted import TensorLike
+    from .accepted import Follows, Tags, TensorLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -142,7 +142,14 @@ def _captures(order: Iterable[Op], inside: set[Op]) -> list[Op]:
 
 
 @explained
-def remat(op: TensorLike, policy: str | Callable[[Op], bool] = "products") -> Tensor:
+def remat(
+    op: TensorLike,
+    policy: str | Callable[[Op], bool] = "products",
+    *,
+    name: str | None = None,
+    tags: Tags = (),
+    follows: Follows = (),
+) -> Tensor:
     """``op`` itself, of what lies below it only what ``policy`` says is kept for later uses.
 
     All else between variables, placeholders and ``op`` is computed again where it is used after
@@ -158,7 +165,8 @@ def remat(op: TensorLike, policy: str | Callable[[Op], bool] = "products") -> Te
             f"{', '.join(map(repr, POLICIES))}, and no function of an op; give one of these"
         )
     if keep is POLICIES["all"]:
-        return made
+        return annotate(made, name, tags, follows)
     order = post_order([made])
     kept = [below for below in order if isinstance(below, Tensor) and not is_bound(below)]
-    return marked(made, [below for below in kept if keep(below)], True)
+    found = marked(made, [below for below in kept if keep(below)], True)
+    return annotate(found, name, tags, follows)

@@ -48,3 +48,13 @@ def test_every_column_of_a_product_is_stored(columns, rows, dtype):
     f = geon.make_transformer("native").computation(geon.dot(x, w) * 2 + b, x, w, b)
     a, m, v = (RNG.integers(-4, 5, [s.length for s in t.axes]).astype(dtype) for t in (x, w, b))
     np.testing.assert_array_equal(f(a, m, v), np.tensordot(a, m, 1) * 2 + v)
+
+
+@pytest.mark.parametrize("length", [0, 1, 5000])
+def test_few_rows_of_any_open_length_are_divided(length):
+    """Rows that are divided along themselves may have no elements."""
+    rows, open_axis = geon.Axis("M", 5), geon.Axis("N")
+    x, y = geon.placeholder([rows, open_axis]), geon.placeholder([rows])
+    f = geon.NativeTransformer(threads=2).computation(geon.tanh(x) + y, x, y)
+    data = np.ones((5, length), "float32")
+    np.testing.assert_allclose(f(data, np.zeros(5)), np.tanh(data), rtol=1e-6)

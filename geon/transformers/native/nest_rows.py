@@ -38,7 +38,7 @@ class NestByRows(DividedNest):
             counts.append(f"(({self.passes.extent(nest.lanes)} + block - 1) / block)")
         if cut is not None:
             counts.append(f"(({self.passes.extent(cut)} + stretch - 1) / stretch)")
-            inner = f"({inner} / {counts[-1]})"
+            inner = f"({inner} / ({counts[-1]} > 0 ? {counts[-1]} : 1))"  # of none there is no row
         body = [
             "const int64_t begin = task * grain;",
             "const int64_t end = begin + grain < rows ? begin + grain : rows;",

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..kernels.types import Loop
-from .product_packing import Operand
 from .product_shape import Shape, shape
 from .product_task import Product, ProductText
+from .product_views import Operand
 from .product_walk import size
 
 __all__ = ["Operand", "Product", "product_text"]

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from ...op_graph.affine import Size
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
-from .product_packing import Operand, Packing, View, view
+from .product_packing import Packing
 from .product_shape import FEW, Shape
+from .product_views import Operand, View, view
 from .product_walk import Walker, at, indent, size
 from .whole import whole
 

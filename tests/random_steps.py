@@ -180,9 +180,10 @@ def with_number(b):
         name = b.choice(["add", "subtract", "multiply"])
         pair = (x.op, number) if b.flag() else (number, x.op)
         size = max(1, abs(number))
+        wraps = name == "subtract" and x.op.dtype.kind == "u"
         b.rounded(
             getattr(geon, name)(*pair),
-            (x.bound + size) * size,
+            np.inf if wraps else (x.bound + size) * size,
             x.error * size,
             0.0 if x.exact else 1.0,
             x.smooth,

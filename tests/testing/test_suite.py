@@ -15,11 +15,11 @@ from geon.testing.samples import SAMPLES
 from tests.testing import wrong
 from tests.transformers import apart_memory
 
-# Rows that the suite tests otherwise than by samples: leaves and effects have files of their own,
-# and the rest is inserted by geon between rows that have samples.
+# Rows that the suite tests otherwise than by samples: leaves, effects and regions have files of
+# their own, and the rest is inserted by geon between rows that have samples.
 ELSEWHERE = set(
     "placeholder variable length random_bits assign doall sequential print cast copy checked"
-    " custom".split()
+    " custom after scan case region_result parameter".split()
 )
 
 

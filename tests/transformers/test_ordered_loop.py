@@ -76,6 +76,15 @@ def test_rows_of_several_axes(transformer, rows):
     agree(transformer, results, feeds, [OrderedLoop, OrderedLoop])
 
 
+@pytest.mark.parametrize("count", [0, 5])
+def test_renamed_arguments_of_rows_of_several_axes(transformer, count):
+    y, z = geon.placeholder([T, N, M], name="y"), geon.placeholder([N, M], name="z")
+    of, to = {N: "B", M: "C"}, {"T": slice(None, None, 2)}
+    renamed = geon.rename(y, of)[to]  # where it is empty, it lies nowhere
+    last, seen = geon.scan(lambda c, e: (c * 0.5 + e, c), geon.rename(z, of), renamed, over=T)
+    agree(transformer, [last, seen], {y: floats(count, 7, 3), z: floats(7, 3)}, [OrderedLoop])
+
+
 def test_stacks_that_lie_otherwise(transformer):
     y = geon.placeholder([N, T], name="y")  # the axis of the loop lies innermost
     first = geon.placeholder([geon.Axis("K", 5), N], name="first")

@@ -149,8 +149,12 @@ def _along(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]
 
 
 def _one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
-    """The axis with the length that all agree on: an integer where one has it."""
-    for x in tensors:
+    """The axis with the length that all agree on: an integer where one has it, else the first's.
+
+    An open axis that is given is but a name: the tensor may be a part of what is over it.
+    """
+    named = along.open_name is not None
+    for number, x in enumerate(tensors):
         own = x.axes[along.name]
         both = own.expression - along.expression
         if isinstance(both, int) and both != 0:
@@ -158,7 +162,7 @@ def _one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
                 f"{what}: the axis {own.name!r} of the loop has length {along.expression} and, in "
                 f"{x} (made at {x.file_info}), {own.expression}; give all the same length"
             )
-        if isinstance(own.expression, int):
+        if isinstance(own.expression, int) or (named and number == 0):
             along = own
     return along
 

@@ -178,8 +178,9 @@ class _Maker:
         return self.elements.value(arg, index)
 
     def load(self, arg: Op, offset: Affine) -> Scalar:
-        """An element of memory."""
-        return self.elements.code(Load, self.operands.number(arg), offset, arg.dtype)
+        """An element of memory, of an argument that lies in the order of its axes."""
+        held = self.operands.base.get(arg, arg)  # a view of all, such as a rename, shows another's
+        return self.elements.code(Load, self.operands.number(held), offset, arg.dtype)
 
     def store(self, op: Op, like: Op, value: Scalar, stacked: bool) -> Store:
         """What puts a value into a result."""

@@ -243,7 +243,8 @@ class ProductScratch:
     def _thin(self, rows: int, columns: int, depth: int) -> int:
         """Elements where few rows and few columns are packed as lines."""
         of, sides = self.of, rows + columns
-        deep = min(of.vector * CHAIN, THIN_BYTES // of.bytes // sides, _up(depth, 8)) + 8
+        most = THIN_BYTES // of.bytes // max(sides, 1)
+        deep = min(of.vector * CHAIN, most, _up(depth, 8)) + 8
         packed = _up(rows * (deep + of.vector), 64) + _up(columns * (deep + of.vector), 64)
         width = _up(columns, of.panel)
         sums = self._sums(_up(rows, 12), width, depth > of.long_depth)

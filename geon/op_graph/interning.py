@@ -38,6 +38,7 @@ class OwnTable:
     """
 
     __slots__ = ("__weakref__", "entries", "open")
+    lock = lock  # found when Python ends, and the module has no more names
 
     def __init__(self, open: bool = False) -> None:
         self.entries: dict[tuple[Any, ...], Entry] = {}
@@ -54,13 +55,18 @@ class OwnTable:
 
     def forget(self, entry: Entry) -> None:
         """Remove the entry of an op that died, unless another took its place."""
-        with lock:
+        with self.lock:
             if self.entries.get(entry.key) is entry:
                 del self.entries[entry.key]
 
 
-def forget(entry: Entry) -> None:
-    """Remove the entry of an op that died, unless another took its place."""
+def forget(
+    entry: Entry, entries: dict[tuple[Any, ...], Entry] = table, lock: threading.RLock = lock
+) -> None:
+    """Remove the entry of an op that died, unless another took its place.
+
+    Ops die until Python ends, when modules have no more names: the defaults are still there.
+    """
     with lock:
-        if table.get(entry.key) is entry:
-            del table[entry.key]
+        if entries.get(entry.key) is entry:
+            del entries[entry.key]

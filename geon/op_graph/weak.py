@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from threading import RLock
 from typing import Any
 
 from ..errors import DTypeError
@@ -131,10 +132,12 @@ def _keep(op: Op, dtype: DType, made: Op) -> None:
         _built[entry.key] = entry
 
 
-def _forget(entry: Entry) -> None:
-    with _lock:
-        if _built.get(entry.key) is entry:
-            del _built[entry.key]
+def _forget(
+    entry: Entry, built: dict[tuple[Same, DType], Entry] = _built, lock: RLock = _lock
+) -> None:
+    with lock:  # the defaults are there when Python ends, and the module has no more names
+        if built.get(entry.key) is entry:
+            del built[entry.key]
 
 
 def named_error(error: DTypeError, what: str, operands: Sequence[Any]) -> DTypeError:

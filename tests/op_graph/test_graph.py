@@ -5,6 +5,7 @@ import gc
 import itertools
 import math
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -514,3 +515,18 @@ def test_a_wide_graph_shares_what_is_equal():
         y = y + y
     assert len(post_order([y])) == 61
     assert compute(y, {x: np.asarray(1.0)}) == 2.0**60
+
+
+def test_ops_that_live_until_python_ends_die_in_silence():
+    source = (
+        "import geon\n"
+        "from geon.op_graph import interning, weak\n"
+        "x = geon.placeholder([geon.Axis('N')])\n"
+        "ops = [geon.tanh(x) + k for k in range(3)]\n"
+        "made = geon.NumPyTransformer().computation(ops, x)\n"
+        "for module in (interning, weak):  # as when Python ends\n"
+        "    vars(module).update({n: None for n in vars(module) if n[:2] != '__'})\n"
+        "del x, ops, made\n"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -19,7 +19,7 @@ FACTOR = 8  # between the two sizes that are compared
 SLOPE = (
     1.15  # log time over log size: 1 for linear time, 2 for quadratic; caches and sorts take some
 )
-TRIES = 3
+TRIES = 8  # beside others, few calls have the caches to themselves
 
 
 def added(values):

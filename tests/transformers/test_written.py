@@ -348,7 +348,6 @@ WILD = [
     "# no comment\nimport os; os.abort()",
     "')]; raise SystemExit(9) #",
     "übergröße 漢字 \u2028 \u202e \x00 \x1b[31m",
-    "\ud800 alone",
 ]
 
 

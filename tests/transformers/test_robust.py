@@ -121,6 +121,15 @@ def test_sizes_beyond_63_bits(transformer):
             transformer.computation(wide, x, lengths=lengths)(np.ones(3))
 
 
+def test_parts_of_an_axis_are_no_loops_of_their_own(transformer):
+    x = geon.placeholder([N])
+    pair = geon.concat([x, x], N)
+    joined = geon.concat([x, pair, pair], N)
+    array = np.arange(2**20, dtype=np.float32)  # N, 2 N and 5 N are 10 N ** 3 together
+    found, _ = transformer.computation([joined, pair], x)(array)
+    np.testing.assert_array_equal(found, np.tile(array, 5))
+
+
 def test_odd_options(transformer):
     x = geon.placeholder()
     f = transformer.computation(x + 1, x)

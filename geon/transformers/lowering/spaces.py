@@ -42,6 +42,13 @@ def spaces_of(plan: Plan) -> Iterator[Space]:
 
 def beyond_counting(spaces: Iterable[Space], lengths: Mapping[str, int]) -> int:
     """Bytes that stand for loops that cannot be counted in 64 bits, so that these are refused."""
-    walks = [math.prod([evaluate(n, lengths) for _, n in space]) for space in spaces]
-    walked = 4 * max(walks, default=0)
+    walked = 4 * max([walks(space, lengths) for space in spaces], default=0)
     return walked if walked >= 2**63 else 0
+
+
+def walks(space: Space, lengths: Mapping[str, int]) -> int:
+    """The indices that a kernel goes over; of an axis in parts and as a whole, the whole's."""
+    longest: dict[str, int] = {}
+    for name, length in space:
+        longest[name] = max(longest.get(name, 0), evaluate(length, lengths))
+    return math.prod(longest.values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import evaluate
-from ..lowering.spaces import beyond_counting
+from ..lowering.spaces import beyond_counting, walks
 from ..runtime.memory import HOST
 from .entry import Entry, extension
 from .machine import past_bytes
@@ -193,10 +192,7 @@ class Bound:
 
     def tables(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """What ``Tables`` of ``entry.c`` takes: the function, and what a call gives it."""
-        work = sum(
-            count * math.prod([evaluate(n, self.lengths) for _, n in space])
-            for space, count in self.program.record.work
-        )
+        work = sum(count * walks(space, self.lengths) for space, count in self.program.record.work)
         return (
             self.program.run_address,
             inputs,

@@ -21,6 +21,11 @@ class Frozen:
         self.array = array
 
 
+def as_int(value: Any) -> Any:
+    """An integer of NumPy's as Python's; anything else as it is."""
+    return int(value) if isinstance(value, np.integer) else value
+
+
 def is_name(value: Any) -> bool:
     """Whether ``value`` is the name of an axis."""
     return type(value) is str and value != ""

@@ -12,7 +12,7 @@ from ..errors import AxisError
 from .default_lengths import default_lengths, set_default
 from .keywords import explained
 from .lengths import Length, may_equal, product
-from .names import check_name
+from .names import checked_name
 from .sites import describe, user_site
 
 # What is meant as an expression or a number, given as a string.
@@ -39,8 +39,8 @@ class Axis:
     def __init__(self, name: str, length: int | Length | str | None = None) -> None:
         if not isinstance(name, str) or not name:
             raise AxisError(f"an axis needs a name that is a non-empty string, not {name!r}")
-        if not name.isascii():
-            check_name(name)
+        if not (type(name) is str and name.isascii()):
+            name = checked_name(name)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "expression", _expression(name, length))
         object.__setattr__(self, "_hash", hash((name, self.expression)))

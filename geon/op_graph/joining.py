@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ArgumentError, AxisError
 from .affine import Size
-from .attributes import is_name, is_widths, whole_further
+from .attributes import as_int, is_name, is_widths, whole_further
 from .axes import Axes, Axis, axes_of, new_axis
 from .build import meet
 from .constants import as_tensor, number
@@ -288,6 +288,7 @@ def pad(
         raise ArgumentError(f"pad takes a dict of widths, such as {{H: (1, 2)}}, not {widths!r}")
     for along, width in by_own_axis(x, widths, "pad").items():
         both = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
+        both = tuple([as_int(each) for each in both])
         if len(both) != 2 or any(not isinstance(w, int) or w < 0 for w in both):
             raise AxisError(
                 f"pad of {_shown(x)}: the width of {along!r} must be one count >= 0 or two, before "

@@ -7,8 +7,8 @@ from typing import Any
 from ..errors import ArgumentError
 
 
-def check_name(name: Any) -> None:
-    """Raise ``ArgumentError`` for what is no name: one is a text that files can hold."""
+def checked_name(name: Any) -> str:
+    """The name as Python's own string; ``ArgumentError`` for what no file can hold as a text."""
     if not isinstance(name, str):
         raise ArgumentError(f"a name is a string or None, not {name!r}")
     try:
@@ -18,6 +18,7 @@ def check_name(name: Any) -> None:
             f"the name {name!r} has half of a surrogate pair, which no file can hold; take it out, "
             "for example with name.encode(errors='replace').decode()"
         ) from None
+    return name if type(name) is str else str.__str__(name)
 
 
 class NameableValue:

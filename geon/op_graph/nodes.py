@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ArgumentError
-from .names import NameableValue, check_name
+from .names import NameableValue, checked_name
 from .sites import Site, describe, resolve
 
 SITES_KEPT = 8
@@ -83,8 +83,8 @@ class Node(NameableValue, DebugInfo):
         return None if self._notes is None else self._notes.name
 
     def _set_name(self, name: str | None) -> None:
-        if name is not None and not (isinstance(name, str) and name.isascii()):
-            check_name(name)
+        if name is not None and not (type(name) is str and name.isascii()):
+            name = checked_name(name)
         notes = self.notes()
         notes.name = name
         if name is not None and notes.names[-1:] != [name]:

@@ -25,7 +25,7 @@ from .keywords import explained
 from .leaves import variable
 from .logic import bitwise_and, left_shift
 from .movement import broadcast
-from .names import check_name
+from .names import checked_name
 from .namespace import GEON_OPS
 from .normal import normal_from_bits, uniform_from_bits
 from .op_graph import NO_AXES, Guard, Leaf, Op, Tensor, annotate, make
@@ -104,7 +104,7 @@ class Random:
                 "its lowest 64 bits, or another"
             )
         if name is not None:
-            check_name(name)
+            name = checked_name(name)
         self.name = name
         self._drawn = 0
         self._counter: Leaf | None = None

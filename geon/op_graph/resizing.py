@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, AxisError
-from .attributes import is_axis, is_names
+from .attributes import as_int, is_axis, is_names
 from .axes import Axes, Axis, axes_of, new_axis
 from .build import meet
 from .composites import _floating
@@ -58,7 +58,7 @@ def resize(
     if mode == "linear":
         made = _floating(made)
     for along, length in by_own_axis(made, lengths, "resize").items():
-        length = length.expression if isinstance(length, Axis) else length
+        length = length.expression if isinstance(length, Axis) else as_int(length)
         if not isinstance(length, Length) and (type(length) is not int or length < 1):
             raise AxisError(
                 f"resize at {describe(user_site())}: {along!r} of {made} (made at "
@@ -113,6 +113,7 @@ def roll(
     """
     made = as_tensor(x)
     for along, shift in by_own_axis(made, shifts, "roll").items():
+        shift = as_int(shift)
         if type(shift) is not int:
             raise ArgumentError(
                 f"roll at {describe(user_site())}: the shift along {along!r} must be an integer, "

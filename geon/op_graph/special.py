@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DerivativeError
-from .attributes import is_count
+from .attributes import as_int, is_count
 from .build import elementwise
 from .constants import as_tensor
 from .dtypes import FLOAT32, kind
@@ -243,7 +243,7 @@ def polygamma(
 
     ``x`` is a float tensor. Raises ``DerivativeError`` for a negative order.
     """
-    x = as_tensor(x)
+    x, n = as_tensor(x), as_int(n)
     if not isinstance(n, int) or isinstance(n, bool) or n < 0:
         raise DerivativeError(
             f"polygamma of {x} (made at {x.file_info}): the order must be an integer of at "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, AxisError
 from .affine import Affine, Size, divided
-from .attributes import is_axis, is_length, is_name, is_step
+from .attributes import as_int, is_axis, is_length, is_name, is_step
 from .axes import Axes, Axis, axes_of
 from .constants import as_tensor, number
 from .dtypes import is_number
@@ -60,6 +60,7 @@ class Window:
         ceil: bool = False,
     ) -> None:
         here = f"Window at {describe(user_site())}"
+        axis, stride, dilation = as_int(axis), as_int(stride), as_int(dilation)
         for what, value in (("stride", stride), ("dilation", dilation)):
             if type(value) is not int or value < 1:
                 raise ArgumentError(
@@ -80,6 +81,7 @@ def _widths(pad: Any, here: str) -> tuple[int, int] | str:
         fits, both = pad in ("valid", "same"), (0, 0)
     else:
         both = tuple(pad) if isinstance(pad, (tuple, list)) else (pad, pad)
+        both = tuple([as_int(each) for each in both])
         fits = len(both) == 2 and all(type(each) is int and each >= 0 for each in both)
     if not fits:
         raise ArgumentError(

@@ -184,3 +184,12 @@ def test_three_operands_share_in_a_chain():
     assert op.axes is geon.Axes(a, b)
     with pytest.raises(geon.AxisError):
         geon.where(geon.placeholder([a], "bool"), geon.placeholder([b]), 0.0)
+
+
+def test_a_string_of_another_type_is_taken_as_pythons():
+    axis = geon.Axis(np.str_("M"))
+    x = geon.placeholder([axis], name=np.str_("x"))
+    stream = geon.Random(0, name=np.str_("r"))
+    assert [type(each) for each in (axis.name, x.name, stream.name)] == [str, str, str]
+    (loaded,) = geon.loads(geon.dumps([geon.sum(x)]))
+    assert loaded.args[0].axes is x.axes

@@ -1,5 +1,6 @@
 """What is given as an axis, a length, a name or tags, and is none."""
 
+import numpy as np
 import pytest
 
 import geon
@@ -63,3 +64,22 @@ def test_a_length_that_is_no_name(length):
 def test_names_and_tags_that_are_no_strings(notes):
     with pytest.raises(geon.ArgumentError, match="string"):
         geon.exp(geon.placeholder(A), **notes)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x, of: geon.roll(x, {K: of(1)}),
+        lambda x, of: geon.pad(x, {K: of(1)}),
+        lambda x, of: geon.pad(x, {K: (of(0), of(2))}),
+        lambda x, of: geon.resize(x, {K: of(5)}),
+        lambda x, of: geon.window(x, {K: geon.Window(of(2), of(2), of(1), of(1))}),
+        lambda x, of: geon.max_pool(x, {K: of(2)}),
+        lambda x, of: geon.polygamma(of(2), x),
+        lambda x, of: geon.top_k(x, of(1), K)[0],
+        lambda x, of: x[{K: of(1)}],
+    ],
+)
+def test_integers_of_numpy_are_integers(build):
+    x = geon.placeholder([A, K])
+    assert build(x, np.int64) is build(x, int)

@@ -63,6 +63,13 @@ def test_inputs_are_read_only(transformer):
         np.testing.assert_array_equal(transformer.get(v), before * 2 + 1)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int64", "uint8", "float32"])
+def test_a_list_of_nothing_has_no_dtype_of_its_own(transformer, dtype):
+    x = geon.placeholder([geon.Axis("N")], dtype)
+    found = transformer.computation(x, x)([])
+    assert (found.shape, found.dtype) == ((0,), x.dtype)
+
+
 def test_a_variable_is_not_the_array_it_was_assigned(transformer):
     x, v = geon.placeholder(axes=C3), geon.Variable(axes=C3, initial_value=0)
     given = np.array([1, 2, 3], np.float32)

@@ -121,6 +121,8 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
     given = array_of(value, label)
     if given.dtype == dtype:
         return given
+    if not given.size and isinstance(value, (list, tuple)):
+        return given.astype(dtype)  # with no elements, it has no dtype of its own
     refuse_kind(given, label, dtype, FeedError)
     if _kind(given.dtype) > _kind(dtype):
         cure = "compare them with something" if _kind(dtype) == 0 else "round and convert them"

@@ -326,6 +326,14 @@ CASES |= {
             strong=(0,),
         )
     ],
+    "fixed_point": [
+        Case(
+            lambda x: geon.fixed_point(lambda y: y / 2 + x, x, 0),
+            lambda x: 2 * x,
+            (X2,),
+            strong=(0,),
+        )
+    ],
     "while_loop": [
         Case(
             lambda x: geon.while_loop(

@@ -32,3 +32,10 @@ kept = geon.while_loop(lambda c: c > 1, lambda c: c // 2, geon.sum(n) + 35, coun
 show(kept[0])
 show(kept[1])
 refused(lambda: geon.while_loop(lambda c: c > 1, lambda c: c / 2, 9))
+
+# %% fixed_point
+k = geon.cast(n, "float32") / 10
+angle = geon.fixed_point(lambda e: k * geon.sin(e) + 0.5, geon.broadcast(0.0, [B]))
+show(angle)
+show(geon.deriv(geon.sum(angle), k))
+refused(lambda: geon.fixed_point(lambda e: e + 1, 1))

@@ -324,6 +324,14 @@ def _loops():
 
         return build
 
+    def stays(x, y):
+        def f(c):
+            a, b = c
+            return 0.3 * geon.sin(a) + geon.tanh(x) * y, geon.tanh(geon.mean(a, A)) * 0.4 + y
+
+        a, b = geon.fixed_point(f, (geon.broadcast(geon.cast(0.0, x.dtype), [A, B]), y), 1e-9)
+        return a * b
+
     def until(limit, largest=9.0):
         def build(x, y):
             def body(c):
@@ -344,6 +352,11 @@ def _loops():
             sample("ended by its limit", axes, until(2)),
             sample("in segments", axes, until(None)),
             sample("no step", axes, until(None, -1.0)),
+        ],
+        "fixed_point": [
+            sample("of two values", axes, stays),
+            sample("of a scalar", [[]], lambda x: geon.fixed_point(
+                lambda y: 0.3 * geon.sin(y) + x, 0 * x, 1e-9)),
         ],
         "case": [sample(f"branch {k}", axes, branch(k)) for k in (0, 1, 5)],
         "scan": [

@@ -159,7 +159,9 @@ from .op_graph.pooling import average_pool, lp_pool, max_pool
 from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
 from .op_graph.regions.case import case_of, cond
+from .op_graph.regions.fixed_point import fixed_point
 from .op_graph.regions.scan import scan
+from .op_graph.regions.while_loop import while_loop
 from .op_graph.resizing import diagonal, resize, roll
 from .op_graph.slicing import update
 from .op_graph.special import (
@@ -213,21 +215,21 @@ if _TYPE_CHECKING:
         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "case_of", "cast",
         "cast_axes", "ceil", "checkpoint", "clip", "concat", "cond", "constant", "contract",
         "convolution", "cos", "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod",
-        "cumsum", "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot",
-        "dumps", "elu", "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1",
-        "find", "flatten", "flip", "floor", "floordivide", "gather", "gelu", "greater",
+        "cumsum", "custom_deriv", "deriv", "diagonal", "digamma", "divide", "doall", "dot", "dumps",
+        "elu", "equal", "erf", "erfc", "erfcx", "erfinv", "exp", "expand", "expm1", "find",
+        "fixed_point", "flatten", "flip", "floor", "floordivide", "gather", "gelu", "greater",
         "greater_equal", "hessian", "hvp", "interpolation", "iota", "isfinite", "isinf", "isnan",
         "jacobian", "jvp", "leaky_relu", "left_shift", "lengths", "less", "less_equal", "lgamma",
         "loads", "log", "log1p", "log_ndtr", "log_softmax", "logical_and", "logical_not",
-        "logical_or", "logical_xor", "logsumexp", "lp_pool", "make_transformer", "max",
-        "max_pool", "maximum", "mean", "min", "minimum", "mod", "multiply", "ndtr", "negative",
-        "not_equal", "onehot", "outer", "pad", "persistent_tensor", "placeholder", "polygamma",
-        "power", "print", "prod", "reciprocal", "relu", "remat", "rename", "reorder", "resize",
-        "right_shift", "roll", "round", "rsqrt", "scan", "scatter", "sequential", "sigmoid",
-        "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "sqrt", "square",
-        "squared_L2", "stack", "std", "stop_gradient", "subtract", "sum", "take_along", "tan",
-        "tanh", "temporary_tensor", "tensor_size", "text", "top_k", "transposed_convolution",
-        "trunc", "unflatten", "update", "variable", "variance", "vjp", "where", "window",
+        "logical_or", "logical_xor", "logsumexp", "lp_pool", "make_transformer", "max", "max_pool",
+        "maximum", "mean", "min", "minimum", "mod", "multiply", "ndtr", "negative", "not_equal",
+        "onehot", "outer", "pad", "persistent_tensor", "placeholder", "polygamma", "power", "print",
+        "prod", "reciprocal", "relu", "remat", "rename", "reorder", "resize", "right_shift", "roll",
+        "round", "rsqrt", "scan", "scatter", "sequential", "sigmoid", "sign", "silu", "sin", "sinh",
+        "softmax", "softplus", "sort", "sqrt", "square", "squared_L2", "stack", "std",
+        "stop_gradient", "subtract", "sum", "take_along", "tan", "tanh", "temporary_tensor",
+        "tensor_size", "text", "top_k", "transposed_convolution", "trunc", "unflatten", "update",
+        "variable", "variance", "vjp", "where", "while_loop", "window",
     ]  # fmt: skip
 
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())

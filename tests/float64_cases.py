@@ -326,6 +326,24 @@ CASES |= {
             strong=(0,),
         )
     ],
+    "fixed_point": [
+        Case(
+            lambda x: geon.fixed_point(lambda y: y / 2 + x, x, 0),
+            lambda x: 2 * x,
+            (X2,),
+            strong=(0,),
+        )
+    ],
+    "while_loop": [
+        Case(
+            lambda x: geon.while_loop(
+                lambda c: c[1] < 3, lambda c: (c[0] / 3 + x, c[1] + 1), (x, 0)
+            )[0],
+            lambda x: ((x / 3 + x) / 3 + x) / 3 + x,
+            (X2,),
+            strong=(0,),
+        )
+    ],
     "case_of": [
         Case(
             lambda x: geon.case_of(1, [lambda: x, lambda: x + x]),

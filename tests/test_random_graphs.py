@@ -53,7 +53,7 @@ THEMES = {
     "positions": [*POSITIONS * 2, moves.reorder, moves.flip, moves.constant, steps.with_number],
     "draws": [moves.draw, *ARITHMETIC, *SUMS, *MOVEMENT],
     "regions": [
-        *[regions.delayed, regions.branch] * 3,
+        *[regions.delayed, regions.branch, regions.turned] * 3,
         *ARITHMETIC,
         *MOVEMENT,
         steps.reduction,

@@ -24,3 +24,18 @@ refused(lambda: geon.case_of(0, [branches[0], lambda: geon.constant(1)]))
 total = geon.cast(geon.sum(n), "float32")
 show(geon.cond(total > 2.0, lambda: total / 2, lambda: total))
 refused(lambda: geon.cond(n > 1, lambda: n, lambda: -n))
+
+# %% while_loop
+root = geon.while_loop(lambda r: abs(r * r - 2) > 1e-6, lambda r: (r + 2 / r) / 2, 1.0)
+show(root)
+kept = geon.while_loop(lambda c: c > 1, lambda c: c // 2, geon.sum(n) + 35, count=True)
+show(kept[0])
+show(kept[1])
+refused(lambda: geon.while_loop(lambda c: c > 1, lambda c: c / 2, 9))
+
+# %% fixed_point
+k = geon.cast(n, "float32") / 10
+angle = geon.fixed_point(lambda e: k * geon.sin(e) + 0.5, geon.broadcast(0.0, [B]))
+show(angle)
+show(geon.deriv(geon.sum(angle), k))
+refused(lambda: geon.fixed_point(lambda e: e + 1, 1))

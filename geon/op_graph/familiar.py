@@ -134,7 +134,6 @@ FUNCTIONS = {
     "var": "geon.variance(x, A)",
     "vmap": "nothing: give a tensor one more axis, and all that is made of it has that axis",
     "vstack": "geon.concat([x, y], A)",
-    "while_loop": "geon.scan where the number of steps is an axis",
     "xlogy": "geon.where(x == 0, 0, x * geon.log(y))",
     "zeros": "geon.constant(0.0, axes=[...])",
     "zeros_like": "geon.constant(0.0, axes=x.axes)",

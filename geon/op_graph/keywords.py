@@ -70,6 +70,12 @@ ALIASES = {
     "inputs": ("placeholders",),
     "outputs": ("results",),
     "feeds": ("placeholders",),
+    "cond_fun": ("condition",),
+    "cond": ("condition",),
+    "body_fun": ("body",),
+    "init_val": ("init",),
+    "loop_vars": ("init",),
+    "maximum_iterations": ("max_steps",),
     "filename": ("path",),
     "file": ("path",),
 }

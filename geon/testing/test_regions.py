@@ -42,3 +42,27 @@ def test_a_case_and_its_derivative(transformer: geon.Transformer, number: int) -
     y = geon.case_of(which, [lambda: geon.sin(x), lambda: geon.cumsum(x, N)], default=lambda: x * x)
     feeds = {x: np.array([0.5, -1.0, 2.0], np.float32), which: np.asarray(number)}
     assert_agrees(transformer, [y, geon.deriv(geon.sum(y), x)], feeds)
+
+
+@pytest.mark.parametrize("limit", [5, None])
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_while_loop_and_its_derivative(
+    transformer: geon.Transformer, count: int, limit: int | None
+) -> None:
+    x, steps = geon.placeholder([N]), geon.placeholder([], "int64")
+
+    def body(carry: tuple[geon.Tensor, geon.Tensor]) -> tuple[geon.Tensor, geon.Tensor]:
+        return geon.tanh(geon.flip(carry[0], N) * x + 0.5), carry[1] - 1
+
+    (last, _), taken = geon.while_loop(lambda c: c[1] > 0, body, (x, steps), limit, count=True)
+    feeds = {x: np.array([0.5, -1.0, 2.0], np.float32), steps: np.asarray(count)}
+    assert_agrees(transformer, [last, taken, geon.deriv(geon.sum(last), x)], feeds)
+
+
+def test_a_fixed_point_and_its_derivative(transformer: geon.Transformer) -> None:
+    x, k = geon.placeholder([T, N]), geon.placeholder([N])
+    y = geon.fixed_point(lambda y: k * geon.sin(geon.flip(y, N)) + x, geon.broadcast(0.0, x.axes))
+    values = np.array([0.5, -0.25, 0.125], np.float32)
+    for count in (0, 2):
+        feeds = {x: np.ones((count, 3), np.float32), k: values}
+        assert_agrees(transformer, [y, *geon.deriv(geon.sum(y), [x, k])], feeds)

@@ -20,6 +20,7 @@ ADDRESS = "the largest size in bytes that an address can say"
 CHECKS = "what is read back is checked to be as it was written"
 ORDER = "only the order of independent work depends on it"
 ROUNDING = "half or one less of a number that is listed, as it rounds up to it"
+STEPS = "steps of a loop, no length of data: tests/transformers/test_while.py goes around it"
 
 FILES = {
     "transformers/native/c/sort_pairs.h": "rows that registers hold: what sorts them has how many",
@@ -228,6 +229,13 @@ PLACES = {
     ("transformers/native/c/random_words.h", "geon_words_at", 63): ROUNDING,
     ("transformers/native/c/random_words.h", "geon_words_at", 64): "random_words.c has them",
     ("transformers/kernels/counting.py", "words_of_counter"): PREDICTS,
+    ("transformers/kernels/costs.py", "LIKELY_TURNS"): PREDICTS,
+    ("op_graph/regions/while_loop.py", "STEPS_OF_DRAWS"): "a number of a draw",
+    ("op_graph/regions/fixed_point.py", "", 1994): "the year of a publication",
+    ("op_graph/regions/fixed_point.py", "fixed_point"): "how often a call may repeat",
+    ("op_graph/regions/while_deriv.py", "RECORDED"): STEPS,
+    ("op_graph/regions/while_deriv.py", "SEGMENTS"): STEPS,
+    ("op_graph/regions/while_deriv.py", "PARTS"): STEPS,
     ("transformers/printing/nests.py", "_NestPrinter.window"): BITS,
     (
         "transformers/native/ordered.py",

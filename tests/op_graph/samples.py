@@ -324,8 +324,40 @@ def _loops():
 
         return build
 
+    def stays(x, y):
+        def f(c):
+            a, b = c
+            return 0.3 * geon.sin(a) + geon.tanh(x) * y, geon.tanh(geon.mean(a, A)) * 0.4 + y
+
+        a, b = geon.fixed_point(f, (geon.broadcast(geon.cast(0.0, x.dtype), [A, B]), y), 1e-9)
+        return a * b
+
+    def until(limit, largest=9.0):
+        def build(x, y):
+            def body(c):
+                h, steps = c
+                return geon.sin(h * y) + 0.1 * h, steps + 1
+
+            last, _ = geon.while_loop(
+                lambda c: (c[1] < 3) & (geon.sum(abs(c[0])) < largest), body, (x, 0), limit
+            )
+            return last
+
+        return build
+
     axes = [[A, B], [B]]
     return {
+        "while": [
+            sample("all carries kept", axes, until(7)),
+            sample("ended by its limit", axes, until(2)),
+            sample("in segments", axes, until(None)),
+            sample("no step", axes, until(None, -1.0)),
+        ],
+        "fixed_point": [
+            sample("of two values", axes, stays),
+            sample("of a scalar", [[]], lambda x: geon.fixed_point(
+                lambda y: 0.3 * geon.sin(y) + x, 0 * x, 1e-9)),
+        ],
         "case": [sample(f"branch {k}", axes, branch(k)) for k in (0, 1, 5)],
         "scan": [
             sample("several carries", axes, carried),

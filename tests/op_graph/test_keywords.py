@@ -26,6 +26,10 @@ WRONG = {
     "exp dtype": (lambda: geon.exp(X, dtype="float64"), "write geon.cast(x, dtype)"),
     "maximum axis": (lambda: geon.maximum(X, X, axis=0), "this goes by element; geon.sum"),
     "onehot": (lambda: geon.onehot(N, num_classes=3), "write axis= for num_classes=: a geon.Axis"),
+    "while_loop": (
+        lambda: geon.while_loop(cond_fun=None, body_fun=None, init_val=0),
+        "write condition= for cond_fun=",
+    ),
     "Axis": (lambda: geon.Axis("A", size=3), "write length= for size="),
     "computation": (lambda: TRANSFORMER.computation(X, inputs=[X]), "give the placeholders one"),
     "restore": (lambda: TRANSFORMER.restore(file="a"), "write path= for file="),

@@ -109,7 +109,8 @@ def _with_stacks(scan: Scan, found: Mapping[Op, Tensor]) -> Scan:
     known: dict[Op, Op] = dict(zip(wanted, parameters, strict=True))
     results: tuple[Tensor, ...] = tuple([substitute(op, known) for op in scan.body.results])  # type: ignore[misc]  # tensors
     body = Body(parameters, results)
-    a = ScanAttributes((scan.a.axis, scan.a.carries, scan.a.xs + len(found), scan.a.reverse, body))
+    a = scan.a
+    a = ScanAttributes((a.axis, a.carries, a.xs + len(found), a.reverse, a.counted, body))
     return Scan(a, (*scan.args[:first], *found.values(), *scan.args[first:]), body)
 
 
@@ -159,7 +160,7 @@ def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
     if not found:
         return scan, {}
     body = Body(given, (*results, *values))  # type: ignore[arg-type]  # tensors
-    attrs = (a.axis, a.carries, a.xs, a.reverse, body)
+    attrs = (a.axis, a.carries, a.xs, a.reverse, a.counted, body)
     return Scan(ScanAttributes(attrs), scan.args, body), found
 
 
@@ -200,7 +201,7 @@ def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]
     if not found:
         return scan, {}
     body = Body(given, (*results, *values))  # type: ignore[arg-type]  # tensors
-    attrs = (a.axis, a.carries, a.xs, a.reverse, body)
+    attrs = (a.axis, a.carries, a.xs, a.reverse, a.counted, body)
     return Scan(ScanAttributes(attrs), scan.args, body), found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ArgumentError, AxisError, DTypeError
+from ...errors import ArgumentError, AxisError
 from ..attributes import is_axis, is_count, is_flag
 from ..axes import Axes, Axis
 from ..body import Body
@@ -15,10 +15,10 @@ from ..dtypes import INT64
 from ..keywords import explained
 from ..leaves import length_value, placeholder
 from ..movement import broadcast
-from ..op_graph import NO_AXES, Op, Tensor
+from ..op_graph import Tensor
 from ..registry import Primitive
 from ..sites import describe, user_site
-from ..weak import strengthen
+from .carries import first_carry, settled, shown, strong
 from .closing import refuse_effects
 from .scan_deriv import scan_jvp, scan_vjp
 from .scan_facts import make_scan, scan_infer, scan_outcomes, scan_reference
@@ -41,8 +41,8 @@ SCAN = Primitive(
     "region",
     "A loop along an axis: carries after the last step, and values of all steps stacked.",
     reference=scan_reference,
-    attributes=("axis", "carries", "xs", "reverse", "body"),
-    fits=(is_axis, is_count, is_count, is_flag, is_body),
+    attributes=("axis", "carries", "xs", "reverse", "counted", "body"),
+    fits=(is_axis, is_count, is_count, is_flag, is_flag, is_body),
     infer=scan_infer,
     outcomes=scan_outcomes,
     carriers=(),
@@ -77,11 +77,11 @@ def scan(
     """
     what = f"scan at {describe(user_site())}"
     stacks, x_structure = flat(xs, "xs")
-    tensors = [_strong(as_tensor(x)) for _, x in stacks]
+    tensors = [strong(as_tensor(x)) for _, x in stacks]
     along = _along(what, over, tensors, [where for where, _ in stacks])
     axis = _one_length(what, along, tensors)
     first, structure = flat(init, "init")
-    carries = [_carry(value) for _, value in first]
+    carries = [first_carry(value) for _, value in first]
     rows = [x.axes.without([axis.name]) for x in tensors]
     leaves = [placeholder(c.axes, c.dtype) for c in carries]
     parts = [placeholder(row, x.dtype) for row, x in zip(rows, tensors, strict=True)]
@@ -96,7 +96,7 @@ def scan(
         current.step = around
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ArgumentError(
-            f"{what}: step returned {_shown(returned)}; it returns a pair, the new carries and the "
+            f"{what}: step returned {shown(returned)}; it returns a pair, the new carries and the "
             "values of the step, which are None where there are none"
         )
     new, new_structure = flat(returned[0], "carries")
@@ -107,10 +107,10 @@ def scan(
         )
     values, value_structure = flat(returned[1], "values")
     results = [
-        _settled(what, where, carry, as_tensor(value, near=carry))
+        settled(what, where, carry, as_tensor(value, near=carry))
         for (where, value), carry in zip(new, carries, strict=True)
     ]
-    results += [_strong(as_tensor(value)) for _, value in values]
+    results += [strong(as_tensor(value)) for _, value in values]
     refuse_effects(what, results)
     stacked = [
         broadcast(x, Axes(axis, row))
@@ -124,10 +124,6 @@ def scan(
         made[0].args[0].name = name
     both = iter(made)
     return structure.filled(both), value_structure.filled(both)
-
-
-def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, Op) else f"{value!r} of type {type(value).__name__}"
 
 
 def _along(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]) -> Axis:
@@ -170,36 +166,6 @@ def _one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
 def _counts(x: Tensor, axis: Axis) -> bool:
     """Whether ``x`` is the number of the step."""
     return x.primitive.name == "iota" and x.dtype is INT64
-
-
-def _carry(value: Any) -> Tensor:
-    """A first carry in a dtype of its own."""
-    tensor = as_tensor(value)
-    return _strong(tensor)
-
-
-def _strong(tensor: Tensor) -> Tensor:
-    return strengthen(tensor, tensor.dtype) if tensor.weak else tensor
-
-
-def _settled(what: str, where: str, carry: Tensor, new: Tensor) -> Tensor:
-    """A new carry over the axes of the first one, in their order, and in its dtype."""
-    if new.weak:
-        new = strengthen(new, carry.dtype)
-        if new.axes is NO_AXES:
-            new = broadcast(new, carry.axes)
-    both = (
-        f"{what}: {where} begins as {carry} {carry.dtype.name} (made at {carry.file_info}) and "
-        f"step returns {new} {new.dtype.name} (made at {new.file_info})"
-    )
-    if not new.axes.same_set(carry.axes):
-        cure = "geon.broadcast init over the axes that it gets"
-        raise AxisError(f"{both}: its axes must stay {carry.axes}, not become {new.axes}; {cure}")
-    if new.dtype is not carry.dtype:
-        raise DTypeError(
-            f"{both}: its dtype must stay; geon.cast init, or what step returns, to the other"
-        )
-    return broadcast(new, carry.axes)
 
 
 def _refuse_axis(what: str, axis: Axis, results: Sequence[Tensor]) -> None:

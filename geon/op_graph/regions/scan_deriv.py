@@ -26,10 +26,10 @@ Given = Sequence[Tensor | None]
 
 def scan_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
     """The cotangents of a scan's arguments that are ``wanted`` from those of its results."""
-    return _Reverse(op, given, wanted).made()
+    return Reverse(op, given, wanted).made()
 
 
-class _Reverse:
+class Reverse:
     """The reverse scan of one scan."""
 
     def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
@@ -72,7 +72,8 @@ class _Reverse:
         init += [zeros(total) for total in totals.values()]
         leaves = [*moving.values(), *totals.values(), *(self.arguments[k] for k in read),
                   *values.values(), self.step]  # fmt: skip
-        named: dict[Op, Op] = dict(zip(self.arguments[first:], self.op.args[first:], strict=True))
+        every = self.a.captures
+        named: dict[Op, Op] = dict(zip(self.arguments[every], self.op.args[every], strict=True))
         made = make_scan(
             self.op.primitive,
             self.a.axis,
@@ -82,10 +83,11 @@ class _Reverse:
             leaves,
             roots,
             named,
+            self.a.count(self.op.args),
         )
         places = [*moving, *totals, *stacked]
         cotangent = dict(zip(places, made, strict=True))
-        return [cotangent.get(k) for k in range(len(self.arguments))]
+        return [cotangent.get(k) for k in range(len(self.op.args))]
 
     def over(self, g: Tensor | None, leaf: Tensor) -> Tensor | None:
         """A cotangent over the axes of what it is of, in their order."""
@@ -93,13 +95,16 @@ class _Reverse:
 
     def histories(self, read: Sequence[int]) -> list[Tensor]:
         """The stacks that the reverse reads: of carries as each step found them, and of ``xs``."""
-        body, count = self.a.body, self.a.carries
-        carried = [k for k in read if k < count]
+        made = self.recorded([k for k in read if k < self.a.carries])
+        return [made[k] if k in made else self.op.args[k] for k in read]  # type: ignore[misc]  # tensors
+
+    def recorded(self, carried: Sequence[int]) -> dict[int, Tensor]:
+        """The stacks of carries as each step found them, by the numbers of these carries."""
+        body = self.a.body
         extended = Body(body.parameters, (*body.results, *(body.parameters[k] for k in carried)))  # type: ignore[arg-type]  # parameters are tensors
         before = with_bodies(self.op, [extended])
         first = len(body.results)
-        made = {k: result_of(before, first + i) for i, k in enumerate(carried)}
-        return [made[k] if k in made else self.op.args[k] for k in read]  # type: ignore[misc]  # tensors
+        return {k: result_of(before, first + i) for i, k in enumerate(carried)}
 
 
 def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
@@ -133,11 +138,12 @@ def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     xs = [*op.args[carries:first], *(tangents[k] for k in stacks)]
     leaves = [*arguments[:carries], *(moving[k] for k in carried), *arguments[carries:first],
               *(moving[k] for k in stacks), step]  # fmt: skip
-    named: dict[Op, Any] = dict(zip(arguments[first:], op.args[first:], strict=True))
+    named: dict[Op, Any] = dict(zip(arguments[a.captures], op.args[a.captures], strict=True))
     named.update({moving[k]: tangents[k] for k in moving if k >= first})
     made = make_scan(
-        op.primitive, a.axis, a.reverse, tensors(init), tensors(xs), leaves, results, named
-    )
+        op.primitive, a.axis, a.reverse, tensors(init), tensors(xs), leaves, results, named,
+        a.count(op.args),
+    )  # fmt: skip
     places = dict(zip(pushed, made[carries:], strict=True))
     return [places.get(k) for k in range(len(opened.results))]
 

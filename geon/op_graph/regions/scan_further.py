@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from ...errors import DerivativeError
 from ..axes import Axes
 from ..build import over
 from ..leaves import placeholder
@@ -24,8 +25,10 @@ def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[
     opened = Opened(a.body)
     leaves, count = opened.leaves, a.carries
     moving = {k for k, arg in enumerate(args) if arg is not op.args[k]}
+    if a.counted and args[-1] is not op.args[-1]:
+        refuse_counts(op, axes)
     while True:
-        wide = {k: placeholder(_both(leaves[k].axes, axes), leaves[k].dtype) for k in moving}
+        wide = {k: placeholder(both_axes(leaves[k].axes, axes), leaves[k].dtype) for k in moving}
         found = images(opened.results, {leaves[k]: leaf for k, leaf in wide.items()})
         more = {k for k in range(count) if opened.results[k] in found} - moving
         if not more:
@@ -38,24 +41,32 @@ def scan_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[
         if k < count:
             results[k] = over(results[k], inner[k].axes)
     results = [
-        result if result.axes is old.axes else over(result, _both(old.axes, axes))
+        result if result.axes is old.axes else over(result, both_axes(old.axes, axes))
         for result, old in zip(results, opened.results, strict=True)
     ]
     first = a.before_captures
-    named: dict[Op, Any] = dict(zip(inner[first:-1], given[first:], strict=True))
+    named: dict[Op, Any] = dict(zip(inner[a.captures], given[a.captures], strict=True))
     walked: list[Any] = given[:first]
     return make_scan(
         op.primitive, a.axis, a.reverse, walked[:count], walked[count:],
-        [*inner[:first], inner[-1]], results, named,
+        [*inner[:first], inner[-1]], results, named, a.count(args),
     )  # fmt: skip
+
+
+def refuse_counts(op: Op, axes: Axes) -> NoReturn:
+    """Raise ``DerivativeError`` for a loop that would take other numbers of steps along axes."""
+    raise DerivativeError(
+        f"{op} (made at {op.file_info}) would end after another number of steps for each place "
+        f"along {', '.join(axes.names)}; take derivatives one after another, with seeds"
+    )
 
 
 def _wide(arg: Op, old: Op, axes: Axes) -> Tensor:
     """An argument over its own axes and further ones."""
     made: Any = arg
-    return over(made, _both(old.axes, axes))
+    return over(made, both_axes(old.axes, axes))
 
 
-def _both(own: Axes, axes: Axes) -> Axes:
+def both_axes(own: Axes, axes: Axes) -> Axes:
     """Axes of its own, then those of the further ones that are others."""
     return Axes(own, [axis for axis in axes if axis not in own])

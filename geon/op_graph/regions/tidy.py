@@ -15,6 +15,8 @@ from ..op_graph import Op, RegionOp, Tensor, make, post_order
 from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
 from .parts import parameter, result_of
 from .scan_facts import ScanAttributes
+from .tidy_while import smaller_while, while_key
+from .while_facts import WhileAttributes
 
 
 def tidied(roots: Sequence[Op], own: OwnTable) -> list[Op]:
@@ -80,8 +82,11 @@ class _Pass:
         """Make the one region that stands for a group."""
         args = tuple([self.new[arg] for arg in op.args])
         bodies = [Body(body.parameters, _tensors(_tidied(body.results))) for body in op.bodies]
-        if op.primitive.name != "scan":
+        if op.primitive.name == "case":
             self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
+            return
+        if op.primitive.name == "while":
+            self.loops(op, group, args, bodies)
             return
         count = op.attrs[1]
         carries = bodies[0].results[:count]
@@ -102,6 +107,30 @@ class _Pass:
         for each in group:
             self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
 
+    def loops(
+        self, op: RegionOp, group: Sequence[RegionOp], args: tuple[Op, ...], bodies: Sequence[Body]
+    ) -> None:
+        """Make the one while loop that stands for a group."""
+        a = WhileAttributes(op.attrs)
+        values: dict[Op, int] = {}
+        numbers: dict[Op, dict[int, int]] = {}
+        for each in group:
+            inner = bodies[1] if each is op else Body(
+                each.bodies[1].parameters, _tensors(_tidied(each.bodies[1].results))
+            )  # fmt: skip
+            found = {k: k for k in range(a.carries + 1)}
+            for k, value in enumerate(inner.results[a.carries :], a.carries + 1):
+                found[k] = a.carries + 1 + values.setdefault(value, len(values))
+            numbers[each] = found
+        carries = bodies[1].results[: a.carries]
+        body = Body(bodies[1].parameters, (*carries, *values))  # type: ignore[arg-type]  # tensors
+        along = [each.attrs[0] for each in group if each.attrs[0] is not None]
+        needed = {numbers[each][k] for each in group for k in self.used[each]}
+        attrs = (along[0] if along else None, a.limit, a.carries, bodies[0], body)
+        results = smaller_while(op, WhileAttributes(attrs), args, needed)
+        for each in group:
+            self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
+
 
 def _without_products(
     op: RegionOp, args: tuple[Op, ...], body: Body, needed: set[int]
@@ -111,7 +140,10 @@ def _without_products(
     Products that it need not compute step by step are before and after it.
     """
     attrs = (*op.attrs[:-1], body)
-    scan = products_before(Scan(ScanAttributes(attrs), args, body))
+    whole = Scan(ScanAttributes(attrs), args, body)
+    if whole.a.counted:  # a product of all places may be far larger than those that are reached
+        return _smaller(op, whole.a, args, body, needed)
+    scan = products_before(whole)
     scan, later = products_after(scan, needed)
     scan, sums = sums_after(scan, needed - later.keys())
     places = {place for total in sums.values() for _, _, both in total.products for place in both}
@@ -127,12 +159,14 @@ def _without_products(
 
 
 def _key(op: RegionOp) -> object:
-    """What is equal for scans that can be one."""
+    """What is equal for loops that can be one."""
+    if op.primitive.name == "while":
+        return while_key(op)
     if op.primitive.name != "scan":
         return id(op)
     a = ScanAttributes(op.attrs)
     same = tuple(map(id, a.body.results[: a.carries]))
-    return (op.primitive, a.axis, a.carries, a.xs, a.reverse, same, *map(id, op.args))
+    return (op.primitive, a.axis, a.carries, a.xs, a.reverse, a.counted, same, *map(id, op.args))
 
 
 def _smaller(
@@ -155,7 +189,7 @@ def _smaller(
         kept |= more
     carried = [k for k in range(count) if k in kept]
     stacks = [k for k in range(count, a.before_captures) if given[k] in reached]
-    captures = [k for k in range(a.before_captures, len(args)) if given[k] in reached]
+    captures = [k for k in range(len(args))[a.captures] if given[k] in reached]
     xs: list[Op] = [args[k] for k in stacks]
     read: list[Op] = [given[k] for k in (*carried, *stacks)]
     if given[-1] in reached:
@@ -168,8 +202,10 @@ def _smaller(
     parameters = [parameter(k, each.axes, each.dtype) for k, each in enumerate(read)]
     known: dict[Op, Op] = dict(zip(read, parameters, strict=True))
     made = _tensors([substitute(body.results[k], known) for k in results])
-    attrs = (a.axis, len(carried), len(xs), a.reverse, Body(tuple(parameters), made))
-    arguments = (*(args[k] for k in carried), *xs, *(args[k] for k in captures))
+    smaller = Body(tuple(parameters), made)
+    attrs = (a.axis, len(carried), len(xs), a.reverse, a.counted, smaller)
+    steps = args[-1:] if a.counted else ()
+    arguments = (*(args[k] for k in carried), *xs, *(args[k] for k in captures), *steps)
     one: RegionOp = make(op.primitive, arguments, attrs, guards=op.guards, site=op._site)
     carry_lines(op, one)
     carry_notes(op, one)

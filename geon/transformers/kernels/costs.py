@@ -14,6 +14,7 @@ from ...op_graph.affine import Affine
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate
 from ...op_graph.op_graph import Op
+from ...op_graph.regions.while_facts import WhileAttributes
 from .blocked import Blocked, Place
 from .call_costs import Counted, call_counted
 from .contraction import Contraction, unit_of
@@ -25,6 +26,8 @@ from .ordered import OrderedLoop
 from .reach import Reach, Reaches
 from .scalar import Kept, Load, Scalar, walk
 from .types import Call, Loop, Nest, Pass, Region, Store
+
+LIKELY_TURNS = 64  # of a while loop, of which nothing is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +162,15 @@ def cost_of(
 
 
 def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
-    """The cost of a loop, that of its body in each turn; of a case, that of its largest branch."""
-    is_loop = work.op.primitive.name == "scan"
-    turns = evaluate(work.op.attrs[0].expression, lengths) if is_loop else 1
+    """The cost of a loop, its bodies in each turn; of a case, that of its largest branch."""
+    turns = _turns(work.op, lengths)
     each = [
         tuple([cost_of(kernel.work, lengths) for kernel in body.schedule.kernels])
         for body in work.bodies
     ]
     inner = max(each, key=lambda costs: sum(cost.read + cost.written for cost in costs))
+    if work.op.primitive.name == "while":  # its condition and its body run in each turn
+        inner = tuple([cost for costs in each for cost in costs])
     rows: Rows = {}
     for cost in inner:
         for row, times in cost.rows.items():
@@ -182,6 +186,16 @@ def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
         inner=inner,
         turns=turns,
     )
+
+
+def _turns(op: Op, lengths: Mapping[str, int]) -> int:
+    """How often a region runs its body; where only a call shows that, a number that is likely."""
+    if op.primitive.name == "scan":
+        return evaluate(op.attrs[0].expression, lengths)
+    if op.primitive.name == "while":
+        limit = WhileAttributes(op.attrs).limit
+        return LIKELY_TURNS if limit is None else min(limit, LIKELY_TURNS)
+    return 1
 
 
 def _ordered_cost(work: OrderedLoop, lengths: Mapping[str, int]) -> Cost:

@@ -58,7 +58,7 @@ class _Other(Exception):
 
 def is_ordered(region: Op) -> bool:
     """Whether a region can be one kernel, however its arguments lie."""
-    found = region.primitive.name == "scan"
+    found = region.primitive.name == "scan" and not ScanAttributes(region.attrs).counted
     return found and make_ordered(region, results_of(region), _Anywhere(region)) is not None
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among
+from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.types import Region
 from ..runtime.place import place
 from .schedule import Kernel, Schedule, bytes_of
@@ -60,13 +62,21 @@ class Inside:
 
     ``first`` is the number of the buffer there that each plan's first one is, and ``steps`` the
     number of the step that its first kernel is. ``spare`` has by number the buffers beside its
-    result, if it has one, in which a carry lies: one to read while the other is written.
+    result, if it has one, in which a carry lies: one to read while the other is written. ``truth``
+    is the number of the buffer in which a condition lies.
     """
 
     plans: tuple[Plan, ...]
     first: tuple[int, ...]
     steps: tuple[int, ...]
     spare: dict[int, tuple[int, ...]]
+    truth: int | None = None
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """The buffers of the region that are of none of its bodies."""
+        found = [each for spare in self.spare.values() for each in spare]
+        return tuple(found) if self.truth is None else (*found, self.truth)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -210,20 +220,26 @@ def _add_bodies(
                 buffers.append(Buffer(buffer.size, *span, buffer.scratch))
             at += plan.length
         spare: dict[int, tuple[int, ...]] = {}
+        span = (begins, ends) if reuse else (0, end)
         for number, size in carried(kernel.work):
             count = 1 if number in kernel.work.numbers else 2
             spare[number] = tuple(range(len(buffers), len(buffers) + count))
-            span = (begins, ends) if reuse else (0, end)
             buffers += [Buffer(size, *span)] * count
-        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare)
+        truth = None
+        if kernel.work.op.primitive.name == "while":
+            truth = len(buffers)
+            buffers.append(Buffer(1, *span))
+        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare, truth)
     return found
 
 
 def carried(work: Region) -> list[tuple[int, int | Length]]:
     """The numbers and bytes of the values that a loop hands from step to step."""
-    if work.op.primitive.name != "scan":
+    name, attrs = work.op.primitive.name, work.op.attrs
+    if name == "case":
         return []
-    return [(k, bytes_of(work.op.bodies[0].results[k])) for k in range(work.op.attrs[1])]
+    count = ScanAttributes(attrs).carries if name == "scan" else WhileAttributes(attrs).carries
+    return [(k, bytes_of(work.op.bodies[-1].results[k])) for k in range(count)]
 
 
 def _add_scratch(

@@ -17,6 +17,7 @@ from ...op_graph.movement import _flatten, _unflatten, broadcast, flatten, reord
 from ...op_graph.namespace import GEON_OPS
 from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
 from ...op_graph.reductions import ARGMAX, ARGMIN
+from ...op_graph.regions.fixed_point import as_while
 from ...op_graph.registry import PRIMITIVES
 from ...op_graph.rewrite import Rules, RuleSet
 from ...op_graph.slicing import SLICE, UPDATE
@@ -103,6 +104,12 @@ def index_of_case(op: Op) -> Op | None:
     )
     made: Op = make(op.primitive, (index, *op.args[1:]), (bodies, True), guards=op.guards)
     return made
+
+
+@lower.on("fixed_point")
+def fixed_point(op: Op) -> Op:
+    """A fixed point is found by a while loop."""
+    return as_while(op)
 
 
 @lower.on("gather")

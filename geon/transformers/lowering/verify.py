@@ -173,7 +173,7 @@ class _Play:
         if inside is not None:
             for first, inner in zip(inside.first, inside.plans, strict=True):
                 numbers += range(first, first + len(inner.buffers))
-            numbers += [each for spare in inside.spare.values() for each in spare]
+            numbers += inside.own
         for each in numbers:
             self.work_in(kernel, each)
 

@@ -38,7 +38,7 @@ from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
-from .loop_text import PASSED, CaseText, LoopText
+from .loop_text import PASSED, TEXTS
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
 from .ordered import ordered_function
@@ -273,8 +273,7 @@ class _Module:
     def loop(self, scope: Scope, kernel: Kernel) -> list[str]:
         """The statements that run a region, whose function is written here."""
         assert isinstance(kernel.work, Region)
-        text_of = LoopText if kernel.work.op.primitive.name == "scan" else CaseText
-        made = text_of(kernel, scope.plan.inside[kernel.op], scope)
+        made = TEXTS[kernel.work.op.primitive.name](kernel, scope.plan.inside[kernel.op], scope)
         text = made.text(NAME, self.length_text, self.calls_of)
         name = f"loop{self.suffix}_{len(self.loops)}"
         self.loops.append("\n".join(text).replace(NAME, name))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Op, Same
 from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.types import Region
 from ..lowering.memory import Inside
 from ..lowering.schedule import Kernel, bytes_of
@@ -78,7 +79,7 @@ class LoopText:
         turns = "steps - 1 - k" if self.a.reverse else "k"
         lines = [HEAD.format(name), "{"]
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
-        lines.append(f"    const int64_t steps = {length(self.a.axis.expression)};")
+        lines += self.steps(length)
         for k in range(self.a.carries):
             lines.append(f"    void *h{k} = a[{k}];")
         lines += [
@@ -104,13 +105,119 @@ class LoopText:
             if k in self.results:
                 size, at = length(bytes_of(outputs[k])), self.results[k]
                 lines.append(f"    if (steps == 0) __builtin_memcpy(a[{at}], h{k}, {size});")
+        for k in range(self.a.carries, len(outputs)) if self.a.counted else ():
+            stride = length(bytes_of(outputs[k]))
+            lines.append(unreached(self.results[k], stride, "steps", "most"))
         return [*lines, "    return 0;", "}", ""]
+
+    def steps(self, length: LengthText) -> list[str]:
+        """The number of steps: all of the axis, or as many of them as is given."""
+        most = length(self.a.axis.expression)
+        if not self.a.counted:
+            return [f"    const int64_t steps = {most};"]
+        given = f"*(const int64_t *)a[{len(self.kernel_args) - 1}]"
+        return [
+            f"    const int64_t most = {most}, given = {given};",
+            "    const int64_t steps = given < 0 ? 0 : given < most ? given : most;",
+        ]
 
     def ways(self, carry: int) -> tuple[int, int]:
         """Where in the table a carry is put by the last step, and by the one before."""
         if carry in self.results:
             return self.results[carry], self.spares[carry][0]
         one, other = self.spares[carry]
+        return one, other
+
+
+def unreached(at: int, stride: str, steps: str, most: str) -> str:
+    """The statement that clears the places of a stack behind the last step."""
+    start = f"(char *)a[{at}] + {steps} * ({stride})"
+    return f"    __builtin_memset({start}, 0, ({most} - {steps}) * ({stride}));"
+
+
+class WhileText:
+    """The function of one while loop.
+
+    It takes the table ``a``: the arguments, then the results, then the buffers between which
+    carries go to and fro, then that of the condition.
+    """
+
+    def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
+        assert isinstance(kernel.work, Region)
+        self.kernel, self.inside, self.work = kernel, inside, kernel.work
+        self.kernel_args = lying(kernel.work.op, around)
+        self.a = WhileAttributes(kernel.work.op.attrs)
+        first = len(kernel.work.op.args)
+        self.results = {number: first + k for k, number in enumerate(kernel.work.numbers)}
+        self.spares: dict[int, list[int]] = {}
+        at = first + len(self.results)
+        for number, buffers in inside.spare.items():
+            self.spares[number] = list(range(at, at + len(buffers)))
+            at += len(buffers)
+        self.truth = at
+        self.test, self.step = [
+            Scope(
+                inside.plans[k],
+                self.names(k),
+                around.first_buffer + inside.first[k],
+                around.first_step + inside.steps[k],
+            )
+            for k in (0, 1)
+        ]
+
+    def names(self, body: int) -> dict[tuple[str, object], str]:
+        """What a body's parameters and results are called in the loop."""
+        found: dict[tuple[str, object], str] = {}
+        for k, leaf in enumerate(self.work.bodies[body].leaves[:-1]):
+            found["leaf", Same(leaf)] = f"h{k}" if k < self.a.carries else f"a[{k}]"
+        if body == 0:
+            found["result", 0] = f"a[{self.truth}]"
+            return found
+        for k in range(len(self.inside.plans[1].schedule.program.outputs)):
+            found["result", k] = f"w{k}" if k < self.a.carries else f"y{k}"
+        return found
+
+    def given(self) -> list[Op]:
+        """What the loop is given, as far as these are values of the plan around it."""
+        return [*self.kernel_args, *self.kernel.results]
+
+    def buffers(self) -> list[int]:
+        """The numbers of the buffers that the loop is given besides, in the plan around it."""
+        return list(self.inside.own)
+
+    def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
+        """The lines of the function."""
+        outputs, count = self.inside.plans[1].schedule.program.outputs, self.a.carries
+        most = "" if self.a.limit is None else f"k < INT64_C({self.a.limit})"
+        lines = [HEAD.format(name), "{"]
+        lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
+        lines += [f"    void *h{k} = a[{k}];" for k in range(count)]
+        lines += ["    int64_t k = 0;", f"    for (; {most}; k++) {{"]
+        lines += [f"        {line}" for line in calls(self.test)]
+        lines.append(f"        if (!*(const uint8_t *)a[{self.truth}]) break;")
+        for k, op in enumerate(outputs):
+            if k < count:
+                one, other = self.ways(k)
+                lines.append(f"        void *const w{k} = k % 2 == 0 ? a[{one}] : a[{other}];")
+            else:
+                stride, at = length(bytes_of(op)), self.results[k + 1]
+                lines.append(f"        void *const y{k} = (char *)a[{at}] + k * ({stride});")
+        lines += [f"        {line}" for line in calls(self.step)]
+        lines += [f"        h{k} = w{k};" for k in range(count)]
+        lines.append("    }")
+        for k, op in enumerate(outputs):
+            size = length(bytes_of(op))
+            if k >= count:
+                lines.append(unreached(self.results[k + 1], size, "k", str(self.a.limit)))
+            elif k in self.results:
+                at = self.results[k]
+                lines.append(f"    if (h{k} != a[{at}]) __builtin_memcpy(a[{at}], h{k}, {size});")
+        return [*lines, "    return 0;", "}", ""]
+
+    def ways(self, carry: int) -> tuple[int, int]:
+        """Where in the table a carry is put by turns."""
+        both = [self.results[carry]] if carry in self.results else []
+        one, other = [*both, *self.spares[carry]]
         return one, other
 
 
@@ -149,3 +256,10 @@ class CaseText:
             lines += [f"    case {k}:", *(f"        {line}" for line in calls(scope))]
             lines.append("        break;")
         return [*lines, "    default:", "        break;", "    }", "    return 0;", "}", ""]
+
+
+TEXTS: dict[str, type[LoopText] | type[WhileText] | type[CaseText]] = {
+    "scan": LoopText,
+    "while": WhileText,
+    "case": CaseText,
+}

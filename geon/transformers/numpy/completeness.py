@@ -9,7 +9,7 @@ from ...op_graph.op_graph import Op
 from . import kernels, operands, table
 
 # What statements of loops are written for.
-REGIONS = frozenset({"scan", "case", "region_result", "parameter"})
+REGIONS = frozenset({"scan", "while", "case", "region_result", "parameter"})
 
 
 def lacks(op: Op) -> list[str]:

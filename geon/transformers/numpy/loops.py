@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...op_graph.op_graph import Leaf
 from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.types import Region
 from ..lowering.memory import Inside, Plan
 from ..lowering.schedule import Kernel
@@ -43,17 +44,24 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     a = ScanAttributes(region.op.attrs)
     number, bound = body_functions(work, inside, 0, region.bodies[0].leaves[:-1], write)
     count, turn = work.length(a.axis.expression), f"t{number}"
+    before: list[str] = []
     made = dict(zip(region.numbers, kernel.results, strict=True))
     results = {k: work.array(op) for k, op in made.items()}
     given = [work.operand(arg) for arg in region.op.args]
     stacks = [f"{name}[{turn}, ...]" for name in given[a.carries : a.before_captures]]
-    stacks += given[a.before_captures :]
+    stacks += given[a.captures]
+    after: list[str] = []
+    if a.counted:
+        before.append(f"n{number} = rt.steps_of({given[-1]}, {count})")
+        count = f"n{number}"
+        after += [f"{results[k]}[{count}:] = 0" for k in sorted(results) if k >= a.carries]
     stored = [f"{results[k]}[{turn}, ...]" for k in sorted(results) if k >= a.carries]
     order = f"range({count})" + ("[::-1]" if a.reverse else "")
     note = f"  # along {a.axis.name}{', backwards' if a.reverse else ''}"
     if not a.carries:
         call = ", ".join([bound, *stacks, *stored])
-        return [f"for {turn} in {order}:{note}\n    step_{number}({call})"]
+        loop = [f"for {turn} in {order}:{note}", f"    step_{number}({call})"]
+        return ["\n".join([*before, *loop, *after])]
     pairs = []
     for k in range(a.carries):
         both = [results[k]] if k in results else []
@@ -63,8 +71,46 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     h, w = f"h{number}", f"w{number}"
     call = ", ".join([bound, f"*{h}", *stacks, f"*{w}", *stored])
     lines = [
+        *before,
         f"{h} = {names_text(given[: a.carries])}",
         f"for {w}, {turn} in zip(rt.to_and_fro({names_text(pairs)}, {count}), {order}):{note}",
+        f"    step_{number}({call})",
+        f"    {h} = {w}",
+    ]
+    finals = [results.get(k, "None") for k in range(a.carries)]
+    if results.keys() & set(range(a.carries)):
+        lines.append(f"rt.put_carries({h}, {names_text(finals)})")
+    return ["\n".join([*lines, *after])]
+
+
+def while_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
+    """The statements that run a while loop."""
+    assert isinstance(kernel.work, Region)
+    region, inside = kernel.work, work.plan.inside[kernel.op]
+    a = WhileAttributes(region.op.attrs)
+    assert inside.truth is not None
+    test, test_bound = body_functions(work, inside, 0, region.bodies[0].leaves[:-1], write)
+    number, bound = body_functions(work, inside, 1, region.bodies[1].leaves[:-1], write)
+    results = {k: work.array(op) for k, op in zip(region.numbers, kernel.results, strict=True)}
+    given = [work.operand(arg) for arg in region.op.args]
+    truth = work.carry_buffer(inside.truth, region.op.bodies[0].results[0])
+    pairs = []
+    for k in range(a.carries):
+        both = [results[k]] if k in results else []
+        both += [work.carry_buffer(each, region.op.bodies[1].results[k])
+                 for each in inside.spare[k]]  # fmt: skip
+        pairs.append(names_text(both))
+    h, w, turn = f"h{number}", f"w{number}", f"t{number}"
+    stacks = [results[k] for k in sorted(results) if k > a.carries]
+    read = ", ".join([f"*{h}", *given[a.carries :]])
+    call = ", ".join([bound, read, f"*{w}", *(f"{stack}[{turn}, ...]" for stack in stacks)])
+    lines = [
+        f"{h} = {names_text(given[: a.carries])}",
+        f"for {turn}, {w} in enumerate(rt.turns({names_text(pairs)}, {a.limit})):",
+        f"    step_{test}({test_bound}, {read}, {truth})",
+        f"    if not {truth}:",
+        *(f"        {stack}[{turn}:] = 0" for stack in stacks),
+        "        break",
         f"    step_{number}({call})",
         f"    {h} = {w}",
     ]
@@ -74,7 +120,7 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     return ["\n".join(lines)]
 
 
-REGIONS = {"scan": loop_statements, "case": case_statements}
+REGIONS = {"scan": loop_statements, "while": while_statements, "case": case_statements}
 
 
 def body_functions(

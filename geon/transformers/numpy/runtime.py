@@ -54,8 +54,24 @@ def to_and_fro(pairs: Sequence[tuple[Array, Array]], count: int) -> Iterator[tup
         yield ways[(count - 1 - step) % 2]
 
 
+def turns(pairs: Sequence[tuple[Array, Array]], limit: int | None) -> Iterator[tuple[Array, ...]]:
+    """For each step the arrays that carries are put into, by turns those of each pair; without a
+    limit there are always more steps.
+    """
+    ways = [tuple([pair[k] for pair in pairs]) for k in (0, 1)]
+    step = 0
+    while limit is None or step < limit:
+        yield ways[step % 2]
+        step += 1
+
+
+def steps_of(count: Array, most: int) -> int:
+    """How many steps a loop takes of those that there are at most."""
+    return min(max(int(count), 0), most)
+
+
 def put_carries(carries: Sequence[Array], results: Sequence[Array | None]) -> None:
-    """Let results, where there are any, have the carries: they have, unless no step was run."""
+    """Let results, where there are any, have the carries, unless these were put there."""
     for carry, result in zip(carries, results, strict=True):
         if result is not None and carry is not result:
             np.copyto(result, carry)

@@ -13,7 +13,7 @@ from . import c_expressions
 # What the text of kernels, of scalars or of constants has branches of its own for.
 BRANCHES = frozenset({"iota", "dot", "print", "checked", "random_bits"})
 # Regions, what they give, and what their bodies are given: targets say that they run bodies.
-REGIONS = frozenset({"scan", "case", "region_result", "parameter"})
+REGIONS = frozenset({"scan", "while", "case", "region_result", "parameter"})
 
 
 def lacks(op: Op, library: Container[str], where: str) -> list[str]:

@@ -7,9 +7,11 @@ those that leave a part of the device idle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
@@ -25,8 +27,10 @@ from .launches import (
     Multiply,
     Parts,
     Show,
+    Stack,
     Step,
     Turns,
+    Until,
 )
 from .products import WORKSPACE
 
@@ -56,7 +60,29 @@ class Multiplying(NamedTuple):
     origin: int
 
 
-Bare = Begun | Multiplying | Copy | Show  # what is left of a step under given lengths
+class Clear(NamedTuple):
+    """Bytes that are set to zero: ``size`` of them, so many bytes behind a pointer."""
+
+    target: int
+    target_at: int
+    size: int
+
+
+class Waiting(NamedTuple):
+    """A loop of which only a call shows how many turns it takes, of the kernel ``origin``.
+
+    ``inside`` says of numbers that stand for others which these are where it begins.
+    """
+
+    loop: Turns | Until
+    inside: Mapping[int, tuple[int, int]]
+    origin: int
+
+
+# What is left of a step under given lengths.
+Bare = Begun | Multiplying | Copy | Show | Clear | Waiting
+# What lies at a pointer, so many bytes behind it, of a dtype, once all that was begun is done.
+Read = Callable[[int, int, type], int]
 Lanes = list[list[Bare]]
 
 
@@ -89,9 +115,28 @@ def lanes_of(chains: Lanes) -> Lanes:
 def fills(chain: Sequence[Bare]) -> bool:
     """Whether one of some steps has work for the whole device, or is nothing to be moved."""
     return any(
-        step.blocks >= FILLING if isinstance(step, Begun) else not isinstance(step, Copy)
+        step.blocks >= FILLING if isinstance(step, Begun) else not isinstance(step, (Copy, Clear))
         for step in chain
     )
+
+
+def turns_of(
+    waiting: Waiting, loaded: Mapping[str, Any], lengths: Mapping[str, int], read: Read
+) -> Iterator[Bare]:
+    """The steps of a loop, turn after turn: each is to be begun before the next is asked for."""
+    made = _Bare(loaded, lengths)
+    made.inside = dict(waiting.inside)
+    loop = waiting.loop
+    if any(read(*made.at(index), np.int64) != branch for index, branch in loop.chosen):
+        return
+    if isinstance(loop, Until):
+        yield from made.until(loop, read)
+        return
+    assert loop.given is not None
+    most = evaluate(loop.count, lengths)
+    count = min(max(read(*made.at(loop.given), np.int64), 0), most)
+    yield from made.turns(loop, count)
+    yield from made.unreached(loop.stacks, count, most)
 
 
 class _Bare:
@@ -115,8 +160,10 @@ class _Bare:
             elif isinstance(step, Choice):
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 yield from self.bare(step.steps if holds else step.others, origin)
+            elif isinstance(step, Until) or (isinstance(step, Turns) and step.given is not None):
+                yield Waiting(step, dict(self.inside), origin)
             elif isinstance(step, Turns):
-                yield from self.turns(step)
+                yield from self.turns(step, evaluate(step.count, self.lengths))
             elif isinstance(step, Multiply):
                 yield Multiplying(self.multiplication(step), step, origin)
             elif isinstance(step, Show):
@@ -129,27 +176,63 @@ class _Bare:
         (to, to_at), (of, of_at) = self.at(target), self.at(source)
         return Copy(to, of, size, to_at, of_at)
 
-    def turns(self, loop: Turns) -> Iterator[Bare]:
-        """The steps of all turns, one turn after another."""
-        count = evaluate(loop.count, self.lengths)
+    def turns(self, loop: Turns, count: int) -> Iterator[Bare]:
+        """The steps of so many turns, one turn after another."""
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
         for turn in range(count):
-            part = count - 1 - turn if loop.reverse else turn
-            for stack in loop.stacks:
-                number, start = self.at(stack.pointer)
-                behind = start + part * evaluate(stack.stride, self.lengths)
-                self.inside[stack.inside] = number, behind
+            self.parts_of(loop.stacks, count - 1 - turn if loop.reverse else turn)
             for carry in loop.carries:
                 there = carry.last if (count - turn) % 2 else carry.other
                 self.inside[carry.writes] = self.at(there)
-            for step, origin in zip(loop.steps, loop.origins, strict=True):
-                yield from self.bare([step], origin)
+            yield from self.each(loop.steps, loop.origins)
             for carry in loop.carries:
                 self.inside[carry.reads] = self.inside[carry.writes]
         for carry in loop.carries:
             if carry.stays and not count and evaluate(carry.size, self.lengths):
                 yield self.copy(carry.last, carry.first, carry.size)
+
+    def until(self, loop: Until, read: Read) -> Iterator[Bare]:
+        """The steps of turns until the condition is false."""
+        for carry in loop.carries:
+            self.inside[carry.reads] = self.at(carry.first)
+        turn = 0
+        while loop.limit is None or turn < loop.limit:
+            yield from self.each(loop.test, loop.test_origins)
+            if not read(*self.at(loop.truth), np.bool_):
+                break
+            self.parts_of(loop.stacks, turn)
+            for carry in loop.carries:
+                self.inside[carry.writes] = self.at(carry.other if turn % 2 else carry.last)
+            yield from self.each(loop.steps, loop.origins)
+            for carry in loop.carries:
+                self.inside[carry.reads] = self.inside[carry.writes]
+            turn += 1
+        for carry in loop.carries:
+            moved = carry.stays and self.inside[carry.reads] != self.at(carry.last)
+            if moved and evaluate(carry.size, self.lengths):
+                yield self.copy(carry.last, carry.reads, carry.size)
+        if loop.limit is not None:
+            yield from self.unreached(loop.stacks, turn, loop.limit)
+
+    def each(self, steps: Iterable[Step], origins: Iterable[int]) -> Iterator[Bare]:
+        """Steps of the kernels ``origins``."""
+        for step, origin in zip(steps, origins, strict=True):
+            yield from self.bare([step], origin)
+
+    def parts_of(self, stacks: Iterable[Stack], part: int) -> None:
+        """Let steps find the part of this number of each stack."""
+        for stack in stacks:
+            number, start = self.at(stack.pointer)
+            self.inside[stack.inside] = number, start + part * evaluate(stack.stride, self.lengths)
+
+    def unreached(self, stacks: Iterable[Stack], turns: int, most: int) -> Iterator[Bare]:
+        """What clears the parts behind those of all turns."""
+        for stack in stacks:
+            stride = evaluate(stack.stride, self.lengths)
+            number, start = self.at(stack.pointer)
+            if stack.written and turns < most and stride:
+                yield Clear(number, start + turns * stride, (most - turns) * stride)
 
     def begun(self, launch: Launch, origin: int) -> Begun:
         """A launch with the words that are known."""

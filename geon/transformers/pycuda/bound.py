@@ -18,7 +18,7 @@ from ...errors import DeviceError, GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..environment import debugging
-from .bare import Bare, Begun, Lanes, Multiplying, bare_waves
+from .bare import Bare, Begun, Clear, Lanes, Multiplying, Read, Waiting, bare_waves, turns_of
 from .device import Array, Device
 from .emit import REPORT, Module
 from .launches import Copy, Show
@@ -103,7 +103,7 @@ class Bound:
         self.waves = bare_waves(module, program.loaded, lengths)
         self.steps = [step for wave in self.waves for lane in wave for step in lane]
         self.prepare()
-        self.shows = any(isinstance(step, Show) for step in self.steps)
+        self.waits = any(isinstance(step, (Show, Waiting)) for step in self.steps)
         self.steady: Steady | None = None
         self.marked: Any = None
         self.graphs: OrderedDict[tuple[int, ...], Callable[[], None] | None] = OrderedDict()
@@ -160,7 +160,7 @@ class Bound:
             self.begin(inputs, results, table)
 
         graph = None
-        if self.shows or debugging("launches"):
+        if self.waits or debugging("launches"):
             self.at_once(begin)
         else:
             graph = self.again(key, begin)
@@ -256,8 +256,9 @@ class Bound:
         return self.staging.pinned("report", (WORDS,), np.int64)
 
     def run_wave(self, wave: Lanes, table: Sequence[int]) -> None:
-        """Begin what may run at one time: side by side, unless each step is waited for."""
-        if len(wave) == 1 or debugging("launches"):
+        """Begin what may run at one time: side by side, unless steps are waited for."""
+        waits = any(isinstance(step, Waiting) for lane in wave for step in lane)
+        if len(wave) == 1 or waits or debugging("launches"):
             for lane in wave:
                 for step in lane:
                     self.take(step, table)
@@ -282,8 +283,32 @@ class Bound:
             size = evaluate(step.size, self.lengths)
             target, source = table[step.target], table[step.source]
             self.device.copy(target + step.target_at, source + step.source_at, size)
+        elif isinstance(step, Clear):
+            self.device.clear(table[step.target] + step.target_at, step.size)
+        elif isinstance(step, Waiting):
+            for each in turns_of(step, self.program.loaded, self.lengths, self.reader(table)):
+                self.take(each, table)
         else:
             self.show(step, table)
+
+    def reader(self, table: Sequence[int]) -> Read:
+        """What waits for all that was begun and gives a number that lies on the device.
+
+        It raises what a kernel has reported.
+        """
+
+        def read(pointer: int, behind: int, dtype: type) -> int:
+            found: Any = np.empty((), dtype)
+            raises = self.program.module.raises
+            self.device.copy_out(found, table[pointer] + behind)
+            if raises:
+                self.device.copy_out(self.report(), table[REPORT])
+            self.device.synchronise()
+            if raises:
+                self.look(self.report())
+            return int(found)
+
+        return read
 
     def launch(self, step: Begun | Multiplying, table: Sequence[int]) -> None:
         """Begin a kernel, or a product by a library."""

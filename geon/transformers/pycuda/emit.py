@@ -59,7 +59,7 @@ from .naming import (
 from .nests import nest_parts
 from .ordered import ordered_function
 from .products import product_of, product_parts
-from .turning import Scope, Turning, branches
+from .turning import Repeating, Scope, Turning, branches
 
 PRELUDE = "prelude.cuh"
 REPORT = -1  # the number of the pointer to the report
@@ -182,8 +182,9 @@ class _Module:
         self.note(kernel)
         self.scope = scope
         if isinstance(kernel.work, Region):
-            if kernel.work.op.primitive.name == "scan":
-                return self.turns(scope, kernel)
+            name = kernel.work.op.primitive.name
+            if name != "case":
+                return self.turns(scope, kernel) if name == "scan" else [self.until(scope, kernel)]
             inner = branches(kernel, scope, self.pointer)
             return [step for each in inner for step in self.inside(each)[0]]
         if kernel.op.primitive.name == "print":
@@ -228,6 +229,12 @@ class _Module:
         before = self.steps(made.before)
         steps, origins = self.inside(made.scope)
         return [*before, made.turns(tuple(steps), tuple(origins))]
+
+    def until(self, scope: Scope, kernel: Kernel) -> Step:
+        """The step of a while loop, whose bodies' kernels are written here."""
+        made = Repeating(kernel, scope, self.pointer, self.virtual)
+        test, step = map(self.inside, made.scopes)
+        return made.until(test, step)
 
     def inside(self, scope: Scope) -> tuple[list[Step], list[int]]:
         """The steps of a body, and the numbers of their kernels."""

@@ -181,11 +181,12 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class Stack:
     """The part of each turn of what lies at ``pointer``, ``stride`` bytes from part to part; steps
-    know it by the number ``inside``."""
+    know it by the number ``inside``, and write it where it is ``written``."""
 
     inside: int
     pointer: int
     stride: Size
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,9 @@ class Carry:
 class Turns:
     """Steps that are taken ``count`` times, from the last part of stacks on where ``reverse``.
 
-    ``origins`` has the number of each step's kernel in the plan.
+    ``origins`` has the number of each step's kernel in the plan. Where ``given`` is the number of a
+    pointer, an int64 there says how many of the turns are taken, of the branches ``chosen`` alone:
+    pairs of the pointer of an index and of what it must be.
     """
 
     count: Size
@@ -218,9 +221,30 @@ class Turns:
     carries: tuple[Carry, ...]
     steps: tuple[Step, ...]
     origins: tuple[int, ...]
+    given: int | None = None
+    chosen: tuple[tuple[int, int], ...] = ()
 
 
-Step = Launch | Copy | Show | Choice | Multiply | Turns
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Turns that end where the bool at ``truth``, which the steps ``test`` put there, is false.
+
+    There are no more than ``limit``, if that is given. Carries go to and fro between ``last`` and
+    ``other``; those that stay are at ``last`` in the end. Else as ``Turns``.
+    """
+
+    limit: int | None
+    stacks: tuple[Stack, ...]
+    carries: tuple[Carry, ...]
+    truth: int
+    test: tuple[Step, ...]
+    test_origins: tuple[int, ...]
+    steps: tuple[Step, ...]
+    origins: tuple[int, ...]
+    chosen: tuple[tuple[int, int], ...] = ()
+
+
+Step = Launch | Copy | Show | Choice | Multiply | Turns | Until
 
 
 Names = Sequence[str] | dict[int, str]  # of pointers, by number
@@ -244,9 +268,17 @@ def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str
             into = names[step.works if step.product.apart else step.out]
             factors = f"{names[step.left]} times {names[step.right]}"
             found.append(f"{indent}{into} = {factors}{bias}, by a library")
+        elif isinstance(step, Until):
+            most = "" if step.limit is None else f", {step.limit} turns at most"
+            inner = turning(step, names)
+            found.append(f"{indent}while {names[step.truth]}{most}, which is found by:")
+            found += described(step.test, inner, f"{indent}    ")
+            found.append(f"{indent}do:")
+            found += described(step.steps, inner, f"{indent}    ")
         elif isinstance(step, Turns):
             way = ", backwards" if step.reverse else ""
-            found.append(f"{indent}for {step.count} turns{way}:")
+            count = "" if step.given is None else f", as many as {names[step.given]} says"
+            found.append(f"{indent}for {step.count} turns{way}{count}:")
             found += described(step.steps, turning(step, names), f"{indent}    ")
         else:
             holds = " and ".join([f"{size} >= 0" for size in step.holds])
@@ -257,7 +289,7 @@ def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str
     return found
 
 
-def turning(step: Turns, names: Names) -> dict[int, str]:
+def turning(step: Turns | Until, names: Names) -> dict[int, str]:
     """The names of pointers inside of turns."""
     found = dict(enumerate(names)) if not isinstance(names, dict) else dict(names)
     found[-1] = found.get(-1, "the report")

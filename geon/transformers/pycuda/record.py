@@ -84,7 +84,7 @@ PARTS: tuple[type, ...] = (
     Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
     scratch.Columns, scratch.PartSums, scratch.RowParts, launches.Parts,
     launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
-    launches.Show, launches.Choice, launches.Turns, launches.Stack, launches.Carry,
+    launches.Show, launches.Choice, launches.Turns, launches.Until, launches.Stack, launches.Carry,
     launches.Multiply, launches.Product, launches.Strides, sorting.SortMemory,
 )  # fmt: skip
 

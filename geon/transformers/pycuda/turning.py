@@ -1,18 +1,20 @@
-"""Scans on a device: the kernels of the body launched turn after turn."""
+"""Loops and branches on a device: the kernels of bodies launched turn after turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+from ...op_graph.affine import Size
 from ...op_graph.op_graph import Op, Same
 from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.types import Region
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..lowering.schedule import Kernel, bytes_of
 from ..printing.parameters import Place
-from .launches import Carry, Stack, Step, Turns
+from .launches import Carry, Stack, Step, Turns, Until
 from .naming import Chosen, Moved
 
 
@@ -57,12 +59,13 @@ class Turning:
         a = self.a = ScanAttributes(self.work.op.attrs)
         plan = inside.plans[0]
         outputs, leaves = plan.schedule.program.outputs, self.work.bodies[0].leaves
-        given = [pointer(place_of(around.plan, op)) for op in lying(self.work.op, around)]
+        lies = lying(self.work.op, around)
+        given = [pointer(place_of(around.plan, op)) for op in lies]
         made = [pointer(place_of(around.plan, op)) for op in kernel.results]
         results = dict(zip(self.work.numbers, made, strict=True))
         self.alignment = plan.schedule.target.alignment
         known: dict[Place, int] = {}
-        apart: set[Place] = set()
+        apart = anywhere(lies, leaves, kernel, self.work.numbers, around)
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
         self.before: list[Moved] = []
@@ -75,21 +78,27 @@ class Turning:
             place = ("result", k)
             known[place] = next(virtual)
             if k >= a.carries:
-                self.stack(place, known, apart, results[k], bytes_of(op))
+                self.stack(place, known, apart, results[k], bytes_of(op), True)
                 continue
             ways = [pointer(("arena", each)) for each in inside.spare[k]]
             last = results.get(k, ways[0])
             reads = known["leaf", Same(leaves[k])]
             size, stays = bytes_of(op), k in results
-            if stays and around.chosen:  # where there is no turn, it is as it was before
+            if (
+                stays and around.chosen and not a.counted
+            ):  # where there is no turn, it is as it was before
                 self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
             both = given[k], last, ways[-1]
             self.carries.append(
-                Carry(reads, known[place], *both, size, stays and not around.chosen)
+                Carry(reads, known[place], *both, size, stays and (a.counted or not around.chosen))
             )
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
-        self.scope = Scope(plan, known, first_buffer, first_step, apart, around.chosen)
+        self.given = given[-1] if a.counted else None
+        # A turn that is counted is taken in the branch alone, so that its kernels need not look.
+        self.chosen = pairs_of(around) if a.counted else ()
+        inner = () if a.counted else around.chosen
+        self.scope = Scope(plan, known, first_buffer, first_step, apart, inner)
 
     def stack(
         self,
@@ -97,10 +106,11 @@ class Turning:
         known: Mapping[Place, int],
         apart: set[Place],
         pointer: int,
-        stride: object,
+        stride: Size,
+        written: bool = False,
     ) -> None:
         """Note that a place is part of a stack."""
-        self.stacks.append(Stack(known[place], pointer, stride))  # type: ignore[arg-type]  # a size
+        self.stacks.append(Stack(known[place], pointer, stride, written))
         aligned = self.alignment
         if not isinstance(stride, int) or stride % aligned:
             apart.add(place)
@@ -109,8 +119,97 @@ class Turning:
         """The step of the scan, whose turns take these steps."""
         a = self.a
         return Turns(
-            a.axis.expression, a.reverse, tuple(self.stacks), tuple(self.carries), steps, origins
-        )
+            a.axis.expression, a.reverse, tuple(self.stacks), tuple(self.carries), steps, origins,
+            self.given, self.chosen,
+        )  # fmt: skip
+
+
+def anywhere(
+    lies: Sequence[Op], leaves: Sequence[Op], kernel: Kernel, numbers: Sequence[int], around: Scope
+) -> set[Place]:
+    """The places of a body that may begin at any element, since they are in parts of stacks.
+
+    ``numbers`` are those that the body has for the results of the kernel.
+    """
+    found: set[Place] = set()
+    for leaf, arg in zip(leaves, lies, strict=False):
+        if place_of(around.plan, arg) in around.apart:
+            found.add(("leaf", Same(leaf)))
+    for number, op in zip(numbers, kernel.results, strict=False):
+        if place_of(around.plan, op) in around.apart:
+            found.add(("result", number))
+    return found
+
+
+def pairs_of(around: Scope) -> tuple[tuple[int, int], ...]:
+    """The branches that are chosen where a scope is run: pointers of indices, and these."""
+    return tuple([(each.number, each.branch) for each in around.chosen])
+
+
+class Repeating:
+    """What the turns of a while loop read and write; see ``Turning``."""
+
+    def __init__(
+        self, kernel: Kernel, around: Scope, pointer: Callable[[Place], int], virtual: Iterator[int]
+    ) -> None:
+        assert isinstance(kernel.work, Region)
+        work, inside = kernel.work, around.plan.inside[kernel.op]
+        a = self.a = WhileAttributes(work.op.attrs)
+        lies = lying(work.op, around)
+        given = [pointer(place_of(around.plan, op)) for op in lies]
+        made = [pointer(place_of(around.plan, op)) for op in kernel.results]
+        results = dict(zip(work.numbers, made, strict=True))
+        assert inside.truth is not None
+        self.truth = pointer(("arena", inside.truth))
+        carried = [next(virtual) if k < a.carries else number for k, number in enumerate(given)]
+        known: list[dict[Place, int]] = [
+            {("leaf", Same(leaf)): number
+             for leaf, number in zip(body.leaves[:-1], carried, strict=True)}
+            for body in work.bodies
+        ]  # fmt: skip
+        known[0]["result", 0] = self.truth
+        numbers = [k - (k > a.carries) for k in work.numbers]  # no body gives the number of steps
+        apart = anywhere(lies, work.bodies[1].leaves, kernel, numbers, around)
+        apart |= anywhere(lies, work.bodies[0].leaves, kernel, (), around)
+        self.carries: list[Carry] = []
+        self.stacks: list[Stack] = []
+        plan = inside.plans[1]
+        for k, op in enumerate(plan.schedule.program.outputs):
+            place: Place = ("result", k)
+            written = known[1][place] = next(virtual)
+            size = bytes_of(op)
+            if k >= a.carries:
+                self.stacks.append(Stack(written, results[k + 1], size, True))
+                if not isinstance(size, int) or size % plan.schedule.target.alignment:
+                    apart.add(place)
+                continue
+            ways = [results[k]] if k in results else []
+            ways += [pointer(("arena", each)) for each in inside.spare[k]]
+            last, other = ways
+            self.carries.append(
+                Carry(carried[k], written, given[k], last, other, size, k in results)
+            )
+        self.chosen = pairs_of(around)
+        self.scopes = [
+            Scope(
+                inside.plans[k],
+                known[k],
+                around.first_buffer + inside.first[k],
+                around.first_step + inside.steps[k],
+                apart,
+            )
+            for k in (0, 1)
+        ]
+
+    def until(
+        self, test: tuple[list[Step], list[int]], step: tuple[list[Step], list[int]]
+    ) -> Until:
+        """The step of the loop, of the steps of both bodies with their kernels."""
+        (tests, test_origins), (steps, origins) = test, step
+        return Until(
+            self.a.limit, tuple(self.stacks), tuple(self.carries), self.truth,
+            tuple(tests), tuple(test_origins), tuple(steps), tuple(origins), self.chosen,
+        )  # fmt: skip
 
 
 def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> list[Scope]:

@@ -1,0 +1,342 @@
+"""``fixed_point``: what a function leaves as it is, with derivatives by what it fulfils.
+
+Where x = f(x, c), small changes fulfil dx = f_x dx + f_c dc, whatever the way to x was. So the
+tangent of x is a fixed point itself, of t = f_x t + f_c dc, and with the cotangent v of x the
+cotangent of c is f_c^T u of the fixed point of u = f_x^T u + v: B. Christianson, Reverse
+accumulation and attractive fixed points, Optimization Methods and Software 3 (1994). Both converge
+as fast as x itself does near the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, DTypeError
+from ..attributes import is_count
+from ..axes import Axes
+from ..build import over
+from ..constants import as_tensor
+from ..dtypes import DType, kind
+from ..elementwise import absolute, add, cast, greater, maximum, subtract
+from ..functional import substitute
+from ..joining import pad
+from ..keywords import explained
+from ..leaves import placeholder
+from ..logic import logical_or
+from ..movement import broadcast
+from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
+from ..reductions import any as any_of
+from ..reductions import max as largest_of
+from ..reductions import min as smallest_of
+from ..registry import PRIMITIVES, Inferred, Primitive, need
+from ..sites import describe, user_site
+from ..sweeps import cotangents, forward_mode, zeros
+from ..weak import strengthen
+from .carries import first_carry, settled
+from .closing import closed, refuse_effects
+from .opened import Opened, like
+from .parts import outcome, results_of
+from .scan import is_body
+from .scan_facts import guards_of
+from .scan_further import Images, both_axes
+from .structures import flat
+from .while_facts import make_while
+
+Array = np.ndarray[Any, Any]
+Given = Sequence[Tensor | None]
+NOTHING: dict[Op, Any] = {}
+
+
+# The row ------------------------------------------------------------------------------------------
+
+
+class _Attributes:
+    """The attributes by name: arguments are the first values, captures, and the tolerance."""
+
+    def __init__(self, attrs: tuple[Any, ...]) -> None:
+        self.limit, self.carries, self.body = attrs
+
+    @property
+    def captures(self) -> slice:
+        """Which arguments all steps read."""
+        return slice(self.carries, -1)
+
+
+def _infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    a = _Attributes(attrs)
+    given, results = a.body.parameters, a.body.results
+    need(len(args) == len(given) + 1, "{} arguments for {} parameters", len(args), len(given))
+    for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
+        need(arg.axes is parameter.axes, "argument {} over {}", k, arg.axes)
+        need(arg.dtype is parameter.dtype, "argument {} of {}", k, arg.dtype)
+    need(args[-1].axes is NO_AXES and kind(args[-1].dtype) == "f", "a tolerance that is no float")
+    need(len(results) == a.carries, "{} results of {} values", len(results), a.carries)
+    for parameter, result in zip(given, results, strict=False):
+        need(parameter.axes is result.axes, "a value over {}, then {}", parameter.axes, result.axes)
+        need(parameter.dtype is result.dtype, "a value of {}", parameter.dtype)
+        need(kind(parameter.dtype) == "f", "a value of {}", parameter.dtype)
+    return NO_AXES, VOID_DTYPE, guards_of(a.body)
+
+
+def _outcomes(attrs: tuple[Any, ...]) -> list[tuple[Axes, DType]]:
+    return [outcome(op) for op in _Attributes(attrs).body.results]
+
+
+def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[Array]:
+    a = _Attributes(op.attrs)
+    values, captures, tolerance = list(args[: a.carries]), args[a.captures], args[-1]
+    for _ in range(a.limit):
+        new = run(a.body, [*values, *captures])
+        with np.errstate(all="ignore"):
+            moves = [abs(one - other) > tolerance for one, other in zip(new, values, strict=True)]
+        values = new
+        if not any(bool(np.any(each)) for each in moves):
+            break
+    return values
+
+
+def _vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The cotangents of what all steps read; there is none of where the loop begins."""
+    a = _Attributes(op.attrs)
+    opened = Opened(a.body)
+    here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
+    sought = [leaf for leaf, asked in zip(read, wanted[a.captures], strict=True) if asked]
+    if not sought or all(v is None for v in given):
+        return [None] * len(op.args)
+    bars, turning = [like(leaf) for leaf in here], [like(leaf) for leaf in here]
+    seeds: dict[Op, Tensor] = {}
+    for result, u in zip(opened.results, turning, strict=True):
+        known = seeds.get(result)
+        seeds[result] = u if known is None else add.apply(known, u)
+    found = cotangents(seeds, [*here, *sought])
+    results = [
+        add.apply(broadcast(found[leaf], leaf.axes), v) if leaf in found else v
+        for leaf, v in zip(here, bars, strict=True)
+    ]
+    begun = [_or_zeros(v, leaf) for v, leaf in zip(given, here, strict=True)]
+    named = _values(op, a, opened)
+    named.update(zip(bars, begun, strict=True))
+    made = _make(op.primitive, a.limit, begun, turning, results, _scaled(op, begun), named)
+    named.update(zip(turning, made, strict=True))
+    totals: dict[Op, Any] = {
+        leaf: substitute(broadcast(found[leaf], leaf.axes), dict(named))
+        for leaf in sought
+        if leaf in found
+    }
+    return [*[None] * a.carries, *(totals.get(leaf) for leaf in read), None]
+
+
+def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
+    """The tangents of the values from those of what all steps read."""
+    a = _Attributes(op.attrs)
+    opened = Opened(a.body)
+    here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
+    along = {leaf: like(leaf) for leaf, t in zip(read, tangents[a.captures], strict=True)
+             if t is not None}  # fmt: skip
+    named = _values(op, a, opened)
+    named.update(
+        zip(along.values(), [t for t in tangents[a.captures] if t is not None], strict=True)
+    )
+    first = forward_mode(opened.results, along)  # type: ignore[arg-type]  # tensors are ops
+    if not first:
+        return [None] * a.carries
+    turning = [like(leaf) for leaf in here]
+    known = {**dict(zip(here, turning, strict=True)), **along}
+    pushed = forward_mode(opened.results, known)  # type: ignore[arg-type]  # tensors are ops
+    results = [_or_zeros(pushed.get(op), op) for op in opened.results]
+    begun: list[Any] = [
+        substitute(_or_zeros(first.get(op), op), dict(named)) for op in opened.results
+    ]
+    made = _make(op.primitive, a.limit, begun, turning, results, _scaled(op, begun), named)
+    return list(made)
+
+
+def _spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list[Tensor]:
+    """The values on arguments some of which have ``axes`` besides their own: all until all stay."""
+    a = _Attributes(op.attrs)
+    opened = Opened(a.body)
+    leaves = opened.leaves
+    moving = {k for k, arg in enumerate(args[:-1]) if arg is not op.args[k]}
+    while True:
+        wide = {k: placeholder(both_axes(leaves[k].axes, axes), leaves[k].dtype) for k in moving}
+        found = images(opened.results, {leaves[k]: leaf for k, leaf in wide.items()})
+        more = {k for k in range(a.carries) if opened.results[k] in found} - moving
+        if not more:
+            break
+        moving |= more
+    given: list[Any] = list(args[:-1])
+    for k in moving:
+        given[k] = over(given[k], both_axes(op.args[k].axes, axes))
+    inner = [wide.get(k, leaf) for k, leaf in enumerate(leaves)]
+    results: list[Any] = [
+        over(found.get(result, result), inner[k].axes)  # type: ignore[arg-type]  # tensors
+        for k, result in enumerate(opened.results)
+    ]
+    named: dict[Op, Any] = dict(zip(inner[a.carries :], given[a.carries :], strict=True))
+    tolerance: Any = args[-1]
+    if tolerance.axes is not NO_AXES:
+        tolerance = smallest_of(_bordered(tolerance, math.inf))
+    return _make(
+        op.primitive, a.limit, given[: a.carries], inner[: a.carries], results, tolerance, named
+    )
+
+
+FIXED_POINT = Primitive(
+    "fixed_point",
+    "region",
+    "What a function leaves as it is, up to a tolerance.",
+    reference=_reference,
+    attributes=("limit", "carries", "body"),
+    fits=(is_count, is_count, is_body),
+    infer=_infer,
+    outcomes=_outcomes,
+    carriers=(),
+    vjp=_vjp,
+    jvp=_jvp,
+    spread=_spread,
+    cost="kernel",
+)
+
+
+def _make(
+    row: Primitive,
+    limit: int,
+    begun: Sequence[Tensor],
+    leaves: Sequence[Tensor],
+    results: Sequence[Tensor],
+    tolerance: Tensor,
+    named: Mapping[Op, Any] = NOTHING,
+) -> list[Tensor]:
+    """The fixed point of ``results`` of ``leaves``; keys of ``named`` stand for values outside."""
+    stands = dict(named)
+    roots: list[Tensor] = [substitute(op, stands) for op in results]  # type: ignore[misc]  # tensors
+    body, captures = closed(leaves, roots, outside=set(named.values()))
+    region: Op = make(row, (*begun, *captures, tolerance), (limit, len(begun), body))
+    return results_of(region)
+
+
+def _values(op: Op, a: _Attributes, opened: Opened) -> dict[Op, Any]:
+    """What the placeholders of a body stand for where the fixed point is found."""
+    values = [*results_of(op), *op.args[a.captures]]
+    return dict(zip(opened.leaves, values, strict=True))
+
+
+def _or_zeros(value: Tensor | None, of: Op) -> Tensor:
+    return zeros(of) if value is None else broadcast(value, of.axes)
+
+
+def _scaled(op: Op, values: Sequence[Tensor]) -> Tensor:
+    """The tolerance of a loop that is linear in these values: as much of their largest."""
+    tolerance: Any = op.args[-1]
+    largest: Any = None
+    for value in values:
+        each = cast(largest_of(_bordered(absolute(value), 0.0)), tolerance.dtype)
+        largest = each if largest is None else maximum.apply(largest, each)
+    return tolerance * largest  # type: ignore[no-any-return]  # a tensor
+
+
+def _bordered(x: Tensor, value: float) -> Tensor:
+    """``x`` with one more place along each axis, so that there is a largest where it is empty."""
+    return pad(x, dict.fromkeys(x.axes, (0, 1)), value=value) if len(x.axes) else x
+
+
+# On targets ---------------------------------------------------------------------------------------
+
+
+def as_while(op: Op) -> Op:
+    """The while loop whose first results are those of a fixed point.
+
+    It carries besides whether a value still moves; what is not a number does not.
+    """
+    a = _Attributes(op.attrs)
+    opened = Opened(a.body)
+    here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
+    moves, at, tolerance = placeholder((), "bool"), placeholder((), "int64"), like(op.args[-1])
+    still: Any = None
+    for new, old in zip(opened.results, here, strict=True):
+        change = absolute(subtract.apply(new, old))
+        each = any_of(greater.apply(cast(change, tolerance.dtype), tolerance))
+        still = each if still is None else logical_or(still, each)
+    named: dict[Op, Any] = dict(zip(read, op.args[a.captures], strict=True))
+    named[tolerance] = op.args[-1]
+    begun: Any = [*op.args[: a.carries], strengthen(as_tensor(True), moves.dtype)]
+    leaves = [*here, moves, at]
+    results = [*opened.results, still]
+    made = make_while(PRIMITIVES["while"], None, a.limit, begun, leaves, moves, results, named)
+    return made[0].args[0]
+
+
+# What users call ----------------------------------------------------------------------------------
+
+
+@explained
+def fixed_point(
+    f: Callable[[Any], Any],
+    x0: Any,
+    tolerance: Any = 1e-6,
+    max_steps: int = 1000,
+    *,
+    name: str | None = None,
+) -> Any:
+    """x with x = f(x): from ``x0`` on ``f`` is repeated until it stays as it is.
+
+    ``x0`` is a tensor of a float dtype, or any dictionary, list, tuple or dataclass of them;
+    ``f`` gives the same structure, axes and dtypes. It is called once, with tensors that stand for
+    any x, and may just name what it reads besides. ``tolerance``, a number or a float scalar, is
+    the largest change of an element that counts as none. After ``max_steps`` the last x is the
+    result, whether it still changes or not; an element that is not a number does not change.
+    ``name`` is that of the loop.
+
+    The derivative is that of the equation, by the implicit function theorem, and keeps nothing of
+    the steps: it is found by another loop, of no more steps, within ``tolerance`` times what is
+    largest in its right-hand side. With respect to ``x0`` it is zero. ``f`` must be a contraction
+    near x, as it is where the loop itself converges. Raises ``AxisError`` where x comes back over
+    other axes, ``DTypeError`` where it is of no float dtype or comes back in another one, and
+    ``ArgumentError`` for another structure, for effects inside of ``f``, and for other
+    ``max_steps``.
+    """
+    what = f"fixed_point at {describe(user_site())}"
+    if not is_count(max_steps):
+        raise ArgumentError(f"{what}: max_steps={max_steps!r} is no integer of at least 0")
+    first, structure = flat(x0, "x0")
+    begun = [first_carry(value) for _, value in first]
+    if not begun:
+        raise ArgumentError(f"{what}: x0 is {structure}, which has no tensor")
+    for (where, _), value in zip(first, begun, strict=True):
+        if kind(value.dtype) != "f":
+            raise DTypeError(
+                f"{what}: {where} is {value} {value.dtype.name} (made at {value.file_info}), of no "
+                "float dtype; geon.cast it"
+            )
+    leaves = [placeholder(x.axes, x.dtype) for x in begun]
+    new, new_structure = flat(f(structure.filled(iter(leaves))), "x")
+    if new_structure != structure:
+        raise ArgumentError(
+            f"{what}: x0 is {structure}, and f returned {new_structure}; return its structure"
+        )
+    results = [
+        settled(what, where, x, as_tensor(value, near=x), "f")
+        for (where, value), x in zip(new, begun, strict=True)
+    ]
+    refuse_effects(what, results)
+    within = _tolerance(what, tolerance, begun)
+    made = _make(FIXED_POINT, max_steps, begun, leaves, results, within)
+    if name is not None:
+        made[0].args[0].name = name
+    return structure.filled(iter(made))
+
+
+def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:
+    """The tolerance as a scalar, in the widest dtype of the values."""
+    found = as_tensor(tolerance)
+    if found.axes is not NO_AXES or kind(found.dtype) not in "fi":
+        raise DTypeError(
+            f"{what}: tolerance {found} {found.dtype.name} (made at {found.file_info}) is no "
+            "float scalar"
+        )
+    widest = max((x.dtype for x in begun), key=lambda dtype: dtype.itemsize)
+    return cast(found, widest)

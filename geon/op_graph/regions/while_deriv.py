@@ -1,0 +1,241 @@
+"""Derivatives of while loops.
+
+Forward mode carries the tangents with the values. Reverse mode is a scan of as many steps as the
+loop took, the other way round. Where the loop has a small limit, it stacks its carries as each step
+found them. Else it is run once more in segments, of which each keeps what it began with; then each
+segment, from the last one on, is run again with the carries of a part of its steps stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..axes import Axes, Axis
+from ..body import Body
+from ..constants import as_tensor
+from ..dtypes import INT64, kind
+from ..elementwise import add, cast, equal, less, maximum, minimum, where
+from ..functional import substitute
+from ..further import fresh_axes, names_below
+from ..leaves import placeholder
+from ..movement import broadcast
+from ..op_graph import Op, Tensor, make
+from ..registry import PRIMITIVES
+from ..sweeps import cotangents, forward_mode, zeros
+from .carries import strong
+from .opened import Opened, like
+from .parts import result_of
+from .scan_deriv import Reverse, tensors
+from .scan_facts import make_scan
+from .while_facts import WhileAttributes, make_while
+
+Given = Sequence[Tensor | None]
+
+RECORDED = 512  # the most steps of a loop whose carries are all kept
+SEGMENTS = 256  # else how many segments there are, of which each keeps the carries it began with
+PARTS = 256  # and how many steps of one are stacked at a time
+
+
+def while_vjp(given: Given, op: Op, wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The cotangents of a loop's arguments that are ``wanted`` from those of its results."""
+    a = WhileAttributes(op.attrs)
+    if a.limit is not None and a.limit <= RECORDED:
+        return _Recorded(op, given, wanted).made()[:-1]
+    return _Segmented(op, given, wanted).made()
+
+
+class _Recorded(Reverse):
+    """The reverse of a loop as that of a counted scan, whose stacks the loop itself makes."""
+
+    def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
+        a = self.loop = WhileAttributes(op.attrs)
+        self.original = op
+        assert a.limit is not None
+        self.along = a.axis or _fresh_axis("step", a.limit, a)
+        attrs = (self.along, a.carries, 0, False, True, a.body)
+        count = result_of(op, a.carries)
+        scan = make(PRIMITIVES["scan"], (*op.args, count), attrs)
+        super().__init__(scan, [*given[: a.carries], *given[a.carries + 1 :]], [*wanted, False])
+
+    def recorded(self, carried: Sequence[int]) -> dict[int, Tensor]:
+        """The stacks of carries as each step found them, by the numbers of these carries."""
+        a, body = self.loop, self.loop.body
+        extended = Body(body.parameters, (*body.results, *(body.parameters[k] for k in carried)))  # type: ignore[arg-type]  # parameters are tensors
+        attrs = (self.along, a.limit, a.carries, a.condition, extended)
+        before: Op = make(self.original.primitive, self.original.args, attrs)
+        first = len(body.results) + 1
+        return {k: result_of(before, first + i) for i, k in enumerate(carried)}
+
+
+class _Segmented:
+    """The reverse of a loop without a small limit.
+
+    ``count`` and ``captures`` are placeholders for the number of steps and for what all steps read,
+    whose values come in where the scans over segments are made.
+    """
+
+    def __init__(self, op: Op, given: Given, wanted: Sequence[bool]) -> None:
+        a = self.a = WhileAttributes(op.attrs)
+        self.op, self.given = op, given
+        self.parameters = a.body.parameters
+        self.count = placeholder((), "int64")
+        self.captures = [like(op) for op in self.parameters[a.carries : -1]]
+        self.moving = [k for k in range(a.carries) if kind(self.parameters[k].dtype) == "f"]
+        self.sought = [k for k in range(len(self.captures)) if wanted[a.carries + k]]
+        self.named: dict[Op, Any] = {self.count: result_of(op, a.carries)}
+        self.named.update(zip(self.captures, op.args[a.carries :], strict=True))
+        self.in_one = a.limit is not None and a.limit <= SEGMENTS * PARTS
+        number = -(-a.limit // PARTS) if self.in_one and a.limit is not None else SEGMENTS
+        self.outer = _fresh_axis("segment", number, a)
+        self.inner = _fresh_axis("step", PARTS, a)
+
+    def made(self) -> list[Tensor | None]:
+        """The cotangent of each argument, None for zero."""
+        if all(self.given[k] is None for k in self.moving):
+            return [None] * len(self.op.args)
+        length: Any = PARTS
+        if not self.in_one:  # as many parts as it takes to have no more segments than there may be
+            length = maximum(_ceiling(self.count, SEGMENTS * PARTS), 1) * PARTS
+        segments = _integer(_ceiling(self.count, length))
+        starts = self.starts(length, segments)
+        bars = [self.given[k] for k in self.moving]
+        init = [zeros(self.op.args[k]) if bar is None else bar
+                for k, bar in zip(self.moving, bars, strict=True)]  # fmt: skip
+        init += [zeros(self.captures[k]) for k in self.sought]
+        state, passing, at = self.state(), [like(bar) for bar in init], placeholder((), "int64")
+        steps = minimum(length, self.count - at * length)
+        results = self.reversed(state, at * length, steps, passing)
+        leaves = [*passing, *state, at]
+        made = self.scanned(True, init, starts, leaves, results, segments)
+        places = [*self.moving, *(self.a.carries + k for k in self.sought)]
+        found = dict(zip(places, made, strict=True))
+        return [found.get(k) for k in range(len(self.op.args))]
+
+    def starts(self, length: Any, segments: Tensor) -> list[Tensor]:
+        """The carries as each segment finds them, stacked."""
+        state, at = self.state(), placeholder((), "int64")
+        steps = where(equal(at + 1, segments), 0, length)  # what the last one gives is not needed
+        after = self.run(state, at * length, steps)
+        init: list[Any] = list(self.op.args[: self.a.carries])
+        made = self.scanned(False, init, [], [*state, at], [*after, *state], segments)
+        return made[self.a.carries :]
+
+    def scanned(
+        self,
+        reverse: bool,
+        init: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        leaves: Sequence[Tensor],
+        results: Sequence[Tensor],
+        segments: Tensor,
+    ) -> list[Tensor]:
+        """The results of a scan over segments."""
+        count: Any = substitute(segments, dict(self.named))
+        row = PRIMITIVES["scan"]
+        return make_scan(row, self.outer, reverse, init, xs, leaves, results, self.named, count)
+
+    def state(self) -> list[Tensor]:
+        """New placeholders for the carries."""
+        return [like(op) for op in self.parameters[: self.a.carries]]
+
+    def step(self, state: Sequence[Tensor], at: Tensor) -> list[Tensor]:
+        """The carries after a step."""
+        return Opened(self.a.body, [*state, *self.captures, at]).results[: self.a.carries]
+
+    def run(self, begun: Sequence[Tensor], start: Tensor, steps: Any) -> list[Tensor]:
+        """The carries after so many steps from ``start`` on."""
+        state, at = self.state(), placeholder((), "int64")
+        results = self.step(state, start + at)
+        row = self.op.primitive
+        return make_while(row, None, None, begun, [*state, at], less(at, steps), results)[:-1]
+
+    def reversed(
+        self, begun: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """The cotangents before a segment and the totals, from those after it."""
+        if self.in_one:
+            return self.part(begun, start, steps, passing)
+        inner, at = [like(bar) for bar in passing], placeholder((), "int64")
+        number = _ceiling(steps, PARTS)
+        first = (number - 1 - at) * PARTS
+        there = self.run(begun, start, first)
+        results = self.part(there, start + first, minimum(PARTS, steps - first), inner)
+        row = self.op.primitive
+        return make_while(row, None, None, passing, [*inner, at], less(at, number), results)[:-1]
+
+    def part(
+        self, begun: Sequence[Tensor], start: Tensor, steps: Tensor, passing: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """The same of at most ``PARTS`` steps, by the derivative of a scan over these."""
+        first, state, at = self.state(), self.state(), placeholder((), "int64")
+        results, count = self.step(state, start + at), _integer(steps)
+        row = PRIMITIVES["scan"]
+        last = make_scan(row, self.inner, False, first, [], [*state, at], results, count=count)
+        seeds: dict[Op, Tensor] = {}
+        for k, bar in zip(self.moving, passing, strict=False):
+            seeds[last[k]] = bar
+        targets = [*(first[k] for k in self.moving), *(self.captures[k] for k in self.sought)]
+        found = cotangents(seeds, targets)
+        made = [broadcast(found[t], t.axes) if t in found else zeros(t) for t in targets]
+        totals = passing[len(self.moving) :]
+        made[len(self.moving) :] = [
+            add.apply(total, each)
+            for total, each in zip(totals, made[len(self.moving) :], strict=True)
+        ]
+        known: dict[Op, Op] = dict(zip(first, begun, strict=True))
+        return [substitute(op, known) for op in made]  # type: ignore[misc]  # tensors
+
+
+def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
+    """The tangents of a loop's results from those of its arguments.
+
+    One loop carries both the values and their tangents.
+    """
+    a = WhileAttributes(op.attrs)
+    opened = Opened(a.body)
+    arguments, step, results = opened.leaves[:-1], opened.leaves[-1], opened.results
+    (condition,) = Opened(a.condition, opened.leaves).results
+    moving = {k: like(arguments[k]) for k, t in enumerate(tangents) if t is not None}
+    while True:
+        along = {arguments[k]: leaf for k, leaf in moving.items()}
+        found = forward_mode(results, along)  # type: ignore[arg-type]  # tensors are ops
+        new = [k for k in range(a.carries) if results[k] in found and k not in moving]
+        if not new:
+            break
+        moving.update({k: like(arguments[k]) for k in new})
+    carried = [k for k in moving if k < a.carries]
+    values = [k for k in range(a.carries, len(results)) if results[k] in found]
+    pushed = [
+        broadcast(found[results[k]], results[k].axes) if results[k] in found else zeros(results[k])
+        for k in (*carried, *values)
+    ]
+    init = [*op.args[: a.carries]]
+    for k in carried:
+        tangent = tangents[k]
+        init.append(zeros(arguments[k]) if tangent is None else tangent)
+    leaves = [*arguments[: a.carries], *(moving[k] for k in carried), step]
+    named: dict[Op, Any] = dict(zip(arguments[a.carries :], op.args[a.carries :], strict=True))
+    named.update({moving[k]: tangents[k] for k in moving if k >= a.carries})
+    every = [*results[: a.carries], *pushed]
+    made = make_while(op.primitive, a.axis, a.limit, tensors(init), leaves, condition, every, named)
+    places: dict[int, Tensor] = dict(zip(carried, made[a.carries :], strict=False))
+    first = a.carries + len(carried) + 1
+    places.update(zip((k + 1 for k in values), made[first:], strict=True))
+    return [places.get(k) for k in range(len(results) + 1)]
+
+
+def _fresh_axis(name: str, length: int, a: WhileAttributes) -> Axis:
+    """An axis of a name that nothing in a loop has; values of steps are over axes of carries."""
+    taken = names_below([*a.body.results[: a.carries], *a.condition.results])
+    return fresh_axes(Axes(Axis(name, length)), taken)[0]
+
+
+def _ceiling(count: Any, by: Any) -> Tensor:
+    """How many times ``by`` is a count, rounded up."""
+    return (count + (by - 1)) // by  # type: ignore[no-any-return]  # a tensor
+
+
+def _integer(value: Any) -> Tensor:
+    """A number of steps, of the dtype that those have."""
+    return cast(strong(as_tensor(value)), INT64)

@@ -1,0 +1,73 @@
+"""``fixed_point`` on each transformer: values, derivatives, lengths and plans."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.lowering.verify import verify_plan
+from tests.transformers.test_scan import agree, floats
+
+N, H = geon.Axis("N"), geon.Axis("H", 3)
+x = geon.placeholder([N, H], name="x")
+w = geon.placeholder([H.prime, H], name="w")
+
+
+def layer(tolerance=1e-6, **options):
+    """h with h = tanh(0.3 h w + x)."""
+    return geon.fixed_point(
+        lambda h: geon.tanh(0.3 * geon.cast_axes(geon.dot(h, w), [N, H]) + x),
+        geon.broadcast(0.0, [N, H]),
+        tolerance,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 17])
+def test_values_and_derivatives(transformer, rows):
+    h = layer()
+    gx, gw = geon.deriv(geon.sum(geon.square(h)), [x, w])
+    results = [h, gx, gw, geon.jvp(h, w, geon.sin(w)), geon.deriv(geon.sum(geon.sin(gw)), x)]
+    f = agree(transformer, results, {x: floats(rows, 3), w: floats(3, 3)})
+    verify_plan(f.plan)
+
+
+def test_a_limit_that_ends_it(transformer):
+    for limit in (0, 1, 2):
+        h = layer(max_steps=limit)
+        agree(transformer, [h, geon.deriv(geon.sum(h), w)], {x: floats(2, 3), w: floats(3, 3)})
+
+
+def test_a_structure_of_other_axes_and_dtypes(transformer):
+    n = geon.placeholder([N], "float64", name="n")
+
+    def f(c):
+        a, b = c
+        return 0.5 * geon.sin(a) + geon.cast(geon.mean(b), "float32"), 0.25 * b + n
+
+    a, b = geon.fixed_point(f, (geon.constant(0.0), n), 1e-6)
+    agree(transformer, [a, b, geon.deriv(geon.cast(a, "float64"), n)], {n: floats(5) * 1.0})
+
+
+def test_a_variable_that_is_solved_for(transformer):
+    v = geon.Variable([H], initial_value=1.0, name="v")
+    b = geon.placeholder([H], name="b")
+    h = geon.fixed_point(lambda h: geon.cos(h) * 0.5 + b, v)
+    f = transformer.computation(geon.assign(v, h), b)
+    given = np.array([0.0, 1.0, -1.0], np.float32)
+    f(given)
+    found = transformer.get(v)
+    np.testing.assert_allclose(found, np.cos(found) * 0.5 + given, atol=2e-6)
+
+
+def test_peak_bytes_do_not_depend_on_steps(transformer):
+    def sizes(h):
+        f = transformer.computation([geon.deriv(geon.sum(h), w)], x, w)
+        return f.peak_bytes({N: 4})
+
+    assert sizes(layer(max_steps=10)) == sizes(layer(max_steps=100000))
+
+
+def test_what_explain_says(transformer):
+    f = transformer.computation(layer(), x, w)
+    assert "= fixed_point(" in f.explain("build")
+    assert "= while(" in f.explain("simplify")

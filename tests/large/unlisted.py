@@ -32,6 +32,7 @@ FILES = {
     "op_graph/logic.py": BITS,
     "op_graph/dtypes.py": BITS,
     "op_graph/random.py": BITS,
+    "op_graph/regions/kept.py": CHOOSES,
     "op_graph/dump_values.py": CHECKS,
     "op_graph/dumps.py": TEXT,
     "op_graph/loads.py": CHECKS,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among
+from ...op_graph.regions.scan_facts import ScanAttributes
 from ..kernels.types import Region
 from ..runtime.place import place
 from .schedule import Kernel, Schedule, bytes_of
@@ -60,22 +61,24 @@ class Inside:
 
     ``first`` is the number of the buffer there that each plan's first one is, and ``steps`` the
     number of the step that its first kernel is. ``spare`` has by number the buffers beside its
-    result, if it has one, in which a carry lies: one to read while the other is written.
+    result, if it has one, in which a carry lies: one to read while the other is written. ``kept``
+    are the buffers of the copies that kernels of a loop's body keep from step to step, in order.
     """
 
     plans: tuple[Plan, ...]
     first: tuple[int, ...]
     steps: tuple[int, ...]
     spare: dict[int, tuple[int, ...]]
+    kept: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
     """Kernels in order and the home of every value they compute.
 
-    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call, ``scratch``
-    the number of the buffer that they work in, ``inside`` the plans of their bodies; ``steps`` are
-    the first and the last step of each kernel.
+    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call, in the body
+    of a loop from step to step, ``scratch`` the number of the buffer that they work in, ``inside``
+    the plans of their bodies; ``steps`` are the first and the last step of each kernel.
     """
 
     schedule: Schedule
@@ -108,11 +111,11 @@ class Plan:
         return next(kernel for at, kernel in kernels_of(self) if at == step)
 
 
-def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
+def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] = ()) -> Plan:
     """Homes for all values: in place where the input dies, else arena buffers that share memory.
 
     With ``reuse=False`` each value has a buffer of its own that lives throughout: the plan that
-    others are compared with.
+    others are compared with. ``steady`` are the leaves that are the same in all steps, of a body.
     """
     timed = list(zip(schedule.times, schedule.kernels, strict=True))
     positions = {op: time for time, kernel in timed for op in kernel.results}
@@ -143,7 +146,7 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
         for op, home in homes.items()
     }
     target = schedule.target
-    kept = {} if target.packed is None else target.packed(schedule)
+    kept = {} if target.packed is None else target.packed(schedule, steady)
     hidden = _hidden(schedule, planned)
     return Plan(
         schedule, homes, tuple(buffers), last_use, hidden, kept, scratch, inside, tuple(steps)
@@ -168,7 +171,13 @@ def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
     """The plans of a kernel's bodies."""
     if not isinstance(kernel.work, Region):
         return ()
-    return tuple([plan_memory(inner.schedule, reuse) for inner in kernel.work.bodies])
+    op = kernel.work.op
+    loop = op.primitive.name == "scan"
+    first = ScanAttributes(op.attrs).before_captures if loop else None
+    return tuple([
+        plan_memory(inner.schedule, reuse, () if first is None else inner.leaves[first:-1])
+        for inner in kernel.work.bodies
+    ])  # fmt: skip
 
 
 def _steps(planned: Sequence[Sequence[Plan]]) -> list[tuple[int, int]]:
@@ -196,7 +205,8 @@ def _add_bodies(
     end: int,
     reuse: bool,
 ) -> dict[Op, Inside]:
-    """The buffers of bodies, and those between which carries go to and fro, added to the others."""
+    """The buffers of bodies, those between which carries go to and fro, and those of copies that
+    are kept from step to step, added to the others."""
     found: dict[Op, Inside] = {}
     for kernel, (begins, ends), plans in zip(schedule.kernels, steps, planned, strict=True):
         if not isinstance(kernel.work, Region):
@@ -210,12 +220,15 @@ def _add_bodies(
                 buffers.append(Buffer(buffer.size, *span, buffer.scratch))
             at += plan.length
         spare: dict[int, tuple[int, ...]] = {}
+        throughout = (begins, ends) if reuse else (0, end)
         for number, size in carried(kernel.work):
             count = 1 if number in kernel.work.numbers else 2
             spare[number] = tuple(range(len(buffers), len(buffers) + count))
-            span = (begins, ends) if reuse else (0, end)
-            buffers += [Buffer(size, *span)] * count
-        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare)
+            buffers += [Buffer(size, *throughout)] * count
+        copies = [Buffer(0, *throughout, (copy,)) for plan in plans for copy in plan.kept.values()]
+        kept = tuple(range(len(buffers), len(buffers) + len(copies)))
+        buffers += copies
+        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare, kept)
     return found
 
 

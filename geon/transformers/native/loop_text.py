@@ -10,6 +10,7 @@ from ...op_graph.regions.scan_facts import ScanAttributes
 from ..kernels.types import Region
 from ..lowering.memory import Inside
 from ..lowering.schedule import Kernel, bytes_of
+from .packed_copies import pays_text
 from .scopes import Scope
 
 # The parameters of what runs a program, with a table of what the loop is given before them.
@@ -31,7 +32,7 @@ class LoopText:
     """The function of one scan.
 
     It takes the table ``a``: the arguments, then the results, then the buffers between which
-    carries go to and fro.
+    carries go to and fro, then those of copies that are kept from step to step.
     """
 
     def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
@@ -47,6 +48,7 @@ class LoopText:
         for number, buffers in inside.spare.items():
             self.spares[number] = list(range(at, at + len(buffers)))
             at += len(buffers)
+        self.first_copy = at
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
         self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step)
@@ -61,6 +63,8 @@ class LoopText:
             found["leaf", Same(leaf)] = name
         for k in range(len(self.inside.plans[0].schedule.program.outputs)):
             found["result", k] = f"w{k}" if k < self.a.carries else f"y{k}"
+        for k in range(len(self.inside.kept)):
+            found["kept", k] = f"&kept[{k}]"
         return found
 
     def given(self) -> list[Op]:
@@ -69,7 +73,8 @@ class LoopText:
 
     def buffers(self) -> list[int]:
         """The numbers of the buffers that the loop is given besides, in the plan around it."""
-        return [each for spare in self.inside.spare.values() for each in spare]
+        spares = [each for spare in self.inside.spare.values() for each in spare]
+        return [*spares, *self.inside.kept]
 
     def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
         """The lines of the function."""
@@ -79,6 +84,7 @@ class LoopText:
         lines = [HEAD.format(name), "{"]
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
         lines.append(f"    const int64_t steps = {length(self.a.axis.expression)};")
+        lines += self.copies(length)
         for k in range(self.a.carries):
             lines.append(f"    void *h{k} = a[{k}];")
         lines += [
@@ -105,6 +111,17 @@ class LoopText:
                 size, at = length(bytes_of(outputs[k])), self.results[k]
                 lines.append(f"    if (steps == 0) __builtin_memcpy(a[{at}], h{k}, {size});")
         return [*lines, "    return 0;", "}", ""]
+
+    def copies(self, length: LengthText) -> list[str]:
+        """The table of the copies that the first step makes for all others."""
+        found = list(self.inside.plans[0].kept.values())
+        if not found:
+            return []
+        lines = ["    int64_t version = 1;", "    struct geon_kept kept[] = {"]
+        for k, copy in enumerate(found):
+            memory = f"{pays_text(length(copy.rows))} ? a[{self.first_copy + k}] : 0"
+            lines.append(f"        {{&version, 0, {memory}}},")
+        return [*lines, "    };"]
 
     def ways(self, carry: int) -> tuple[int, int]:
         """Where in the table a carry is put by the last step, and by the one before."""

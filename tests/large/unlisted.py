@@ -340,6 +340,13 @@ PLACES = {
     ("transformers/native/scratch.py", "ProductScratch._sums"): ALIGNED,
     ("transformers/lowering/scratch.py", "lines"): ALIGNED,
     ("transformers/kernels/blocked.py", "LINE"): ALIGNED,
+    **dict.fromkeys(
+        [
+            ("transformers/kernels/unrolled.py", name)
+            for name in ("SMALL", "MOST_CARRIED", "MOST_TERMS")
+        ],
+        "tests/transformers/test_unrolled_loop.py is at and above it",
+    ),
     ("transformers/lowering/blocks.py", "NOMINAL"): "stands for an open length",
     ("transformers/lowering/blocks.py", "MEMBERS"): "kernels, not lengths: how many become one",
     ("transformers/native/product_shape.py", "Shape.line"): "gaps of packed rows, for caches",

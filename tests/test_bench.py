@@ -83,6 +83,32 @@ def test_peers_compute_the_same(contender):
         assert same is None, (workload.name, same)
 
 
+def test_loops(tmp_path):
+    names = [workload.name for workload in workloads.LOOPS]
+    run = bench(tmp_path, "--only", ",".join(names))
+    assert [row["name"] for row in run["workloads"]] == names and len(names) >= 8
+    for row in run["workloads"]:
+        assert "median" in row["contenders"]["geon"], (row["name"], row["contenders"]["geon"])
+
+
+@pytest.mark.parametrize("contender", ["jax", "torch"])
+def test_peers_compute_the_same_loops(contender):
+    """The small sizes, in this process."""
+    pytest.importorskip(contender)
+    module = importlib.import_module(f"benchmarks.peers.{contender}_work")
+    module.start(1)
+    from benchmarks.peers import geon_work
+
+    for workload in workloads.LOOPS:
+        if workload.kind in module.BUILDERS:
+            found = [
+                each.BUILDERS[workload.kind](workload.small, workload.inputs(True)).results()
+                for each in (module, geon_work)
+            ]
+            same = contest.differs(*map(digest, found), workload.rtol)
+            assert same is None, (workload.name, same)
+
+
 def test_compile_time_and_import(tmp_path):
     run = bench(tmp_path, "--only", "compile-chain-gradient,import")
     (row,) = run["compile"]

@@ -154,3 +154,31 @@ def top_k(rows: int, columns: int, k: int) -> Cost:
 def sort(rows: int, columns: int) -> Cost:
     """One array to another."""
     return _floats(rows * columns, rows * columns, rows * columns * math.ceil(math.log2(columns)))
+
+
+def layer(gates: int, steps: int, batch: int, inputs: int, hidden: int, products: int) -> Cost:
+    """A recurrent layer: for each of ``products`` one by the inputs and one by the state."""
+    wide = gates * hidden
+    weights, stacks = (inputs + hidden + 1) * wide, steps * batch * (inputs + hidden)
+    flops = 2 * products * steps * batch * (inputs + hidden) * wide
+    return _floats(weights + stacks, weights + stacks, flops)
+
+
+def lstm_forward(**sizes: int) -> Cost:
+    """Products forward alone."""
+    return layer(4, products=1, **sizes)
+
+
+def lstm_gradient(**sizes: int) -> Cost:
+    """Products forward, for weights, and for inputs and states."""
+    return layer(4, products=3, **sizes)
+
+
+def gru_gradient(**sizes: int) -> Cost:
+    """The same with three gates."""
+    return layer(3, products=3, **sizes)
+
+
+def lorenz(count: int, steps: int) -> Cost:
+    """71 operations for each system and step."""
+    return _floats(3 * count, 3 * count, 71 * count * steps)

@@ -198,3 +198,46 @@ def top_k(rng: Generator, rows: int, columns: int, k: int) -> Data:
 
 
 sort = prefix_sums
+
+
+def layer(rng: Generator, gates: int, steps: int, batch: int, inputs: int, hidden: int) -> Data:
+    """Inputs and weights of a recurrent layer with so many gates."""
+    return {
+        "x": normal(rng, steps, batch, inputs),
+        "w": normal(rng, inputs, gates * hidden, scale=inputs**-0.5),
+        "u": normal(rng, hidden, gates * hidden, scale=hidden**-0.5),
+        "b": normal(rng, gates * hidden, scale=0.1),
+    }
+
+
+def lstm_forward(rng: Generator, **sizes: int) -> Data:
+    """Those of four gates."""
+    return layer(rng, 4, **sizes)
+
+
+lstm_gradient = lstm_forward
+
+
+def gru_gradient(rng: Generator, **sizes: int) -> Data:
+    """Those of three."""
+    return layer(rng, 3, **sizes)
+
+
+def lorenz(rng: Generator, count: int, steps: int) -> Data:
+    """Where systems of three values start."""
+    del steps
+    return {name: normal(rng, count) for name in "xyz"}
+
+
+def products_gradient(rng: Generator, steps: int, n: int) -> Data:
+    """Orthogonal matrices: products of others overflow, or nothing is left of them."""
+    found = np.linalg.qr(rng.standard_normal((steps, n, n)))[0].astype(np.float32)
+    return {"m": found, "start": normal(rng, n, n)}
+
+
+def ring(rng: Generator, steps: int, count: int) -> Data:
+    """What drives values on a ring, and where they start."""
+    return {"force": 1 + normal(rng, steps, scale=0.1), "start": normal(rng, count)}
+
+
+ring_gradient = ring

@@ -14,6 +14,7 @@ import geon
 from geon import Axis, Variable, assign, dot, placeholder
 
 from .data import WEIGHTS
+from .geon_loops import LOOPS
 from .geon_moves import MOVES
 from .prepared import (
     ADAM_EPSILON,
@@ -349,9 +350,9 @@ BUILDERS["block_gradient"] = partial(prepared_block, gradient=True)
 
 
 def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
-    """A workload of ``geon_moves``."""
-    results, inputs, lengths = MOVES[kind](sizes)
+    """A workload of ``geon_moves`` or ``geon_loops``."""
+    results, inputs, lengths = {**MOVES, **LOOPS}[kind](sizes)
     return computed(results, {leaf: data[name] for name, leaf in inputs.items()}, lengths)
 
 
-BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES}
+BUILDERS |= {kind: partial(prepared_move, kind) for kind in (*MOVES, *LOOPS)}

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from .data import WEIGHTS
+from .jax_loops import LOOPS
 from .jax_moves import MOVES
 from .prepared import (
     ADAM_EPSILON,
@@ -301,9 +302,9 @@ BUILDERS |= dict.fromkeys(("matmul", "matvec", "batch_matmul"), product)
 
 
 def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
-    """A workload of ``jax_moves``."""
-    function, names = MOVES[kind](sizes)
+    """A workload of ``jax_moves`` or ``jax_loops``."""
+    function, names = {**MOVES, **LOOPS}[kind](sizes)
     return computed(function, *(data[name] for name in names))
 
 
-BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES}
+BUILDERS |= {kind: partial(prepared_move, kind) for kind in (*MOVES, *LOOPS)}

@@ -24,6 +24,7 @@ from .prepared import (
     plain,
     stepping,
 )
+from .torch_loops import LOOPS
 from .torch_moves import MOVES
 from .workloads import Sizes
 
@@ -299,3 +300,11 @@ def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
 
 
 BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES}
+
+
+def prepared_loop(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A workload of ``torch_loops``."""
+    return plain(LOOPS[kind](sizes, data))
+
+
+BUILDERS |= {kind: partial(prepared_loop, kind) for kind in LOOPS}

@@ -97,6 +97,30 @@ MOVES = [
     Workload("sort", "each row of 4096×1024 sorted", "sort", TABLE, SMALL_TABLE),
 ]  # fmt: skip
 
+LSTM = {"steps": 32, "batch": 64, "inputs": 128, "hidden": 256}
+SMALL_LSTM = {"steps": 3, "batch": 4, "inputs": 5, "hidden": 6}
+RING, SMALL_RING = {"steps": 614, "count": 60}, {"steps": 10, "count": 5}
+
+# What goes on from step to step.
+LOOPS = [
+    Workload("lstm", "LSTM, 32 steps of a batch of 64, 128 to 256, forward and gradient",
+             "lstm_gradient", LSTM, SMALL_LSTM, rtol=5e-3),
+    Workload("lstm-forward", "the same, forward", "lstm_forward", LSTM, SMALL_LSTM),
+    Workload("gru", "GRU, 32 steps of a batch of 64, 128 to 256, forward and gradient",
+             "gru_gradient", LSTM, SMALL_LSTM, rtol=5e-3),
+    Workload("lstm-one", "LSTM, 1,000 steps of one example, 128 to 256, forward", "lstm_forward",
+             {**LSTM, "steps": 1000, "batch": 1}, {**SMALL_LSTM, "batch": 1}),
+    Workload("lstm-one-gradient", "the same, with gradient", "lstm_gradient",
+             {**LSTM, "steps": 1000, "batch": 1}, {**SMALL_LSTM, "batch": 1}, rtol=5e-3),
+    Workload("lorenz", "1,000 Runge-Kutta steps of 100,000 Lorenz systems", "lorenz",
+             {"count": 100_000, "steps": 1000}, {"count": 100, "steps": 10}, rtol=0.1),
+    Workload("products", "10,000 products of 4×4 matrices, one after the other, with gradient",
+             "products_gradient", {"steps": 10_000, "n": 4}, {"steps": 10, "n": 4}, rtol=5e-3),
+    Workload("scalars", "60 scalars carried over 614 steps", "ring", RING, SMALL_RING),
+    Workload("scalars-gradient", "the same, gradient", "ring_gradient", RING, SMALL_RING,
+             rtol=5e-3),
+]  # fmt: skip
+
 WORKLOADS = [
     Workload("mlp-step", "784-512-512-10 MLP training step, batch 128, momentum SGD", "mlp_step",
              MLP, SMALL_MLP),
@@ -134,6 +158,7 @@ WORKLOADS = [
              rtol=1e-2),
     *SWEEP,
     *MOVES,
+    *LOOPS,
 ]  # fmt: skip
 
 # What is compiled in a fresh process, from the first op written to the first result.

@@ -33,6 +33,7 @@ FILES = {
     "op_graph/logic.py": BITS,
     "op_graph/dtypes.py": BITS,
     "op_graph/random.py": BITS,
+    "op_graph/regions/kept.py": CHOOSES,
     "op_graph/dump_values.py": CHECKS,
     "op_graph/dumps.py": TEXT,
     "op_graph/loads.py": CHECKS,
@@ -347,6 +348,13 @@ PLACES = {
     ("transformers/native/scratch.py", "ProductScratch._sums"): ALIGNED,
     ("transformers/lowering/scratch.py", "lines"): ALIGNED,
     ("transformers/kernels/blocked.py", "LINE"): ALIGNED,
+    **dict.fromkeys(
+        [
+            ("transformers/kernels/unrolled.py", name)
+            for name in ("SMALL", "MOST_CARRIED", "MOST_TERMS")
+        ],
+        "tests/transformers/test_unrolled_loop.py is at and above it",
+    ),
     ("transformers/lowering/blocks.py", "NOMINAL"): "stands for an open length",
     ("transformers/lowering/blocks.py", "MEMBERS"): "kernels, not lengths: how many become one",
     ("transformers/native/product_shape.py", "Shape.line"): "gaps of packed rows, for caches",

@@ -263,9 +263,10 @@ def test_peak_bytes_are_exact(transformer):
 
 
 def test_a_plan_whose_loop_works_in_what_lives_is_refused(transformer):
-    rows = geon.placeholder([T, H], name="rows")
+    wide = geon.Axis("W", 17)  # no tensor that is taken apart
+    rows = geon.placeholder([T, wide], name="rows")
     last, seen = geon.scan(
-        lambda c, e: (geon.sin(geon.flip(c, H)) + e, c), geon.sin(rows[{T: 0}]), rows, over=T
+        lambda c, e: (geon.sin(geon.flip(c, wide)) + e, c), geon.sin(rows[{T: 0}]), rows, over=T
     )
     f = transformer.computation([geon.sum(seen * geon.sum(last))], rows)
     plan = f.plan

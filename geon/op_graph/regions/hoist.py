@@ -258,9 +258,9 @@ def _below_views(op: Op) -> tuple[Op, list[Op]]:
 def _place(arg: Op, scan: Scan, values: dict[Op, int], first: int) -> object:
     """Where the stack of an operand is: an argument, or the number of a result."""
     given = scan.body.parameters
-    for k in scan.stacks:
-        if given[k] is arg:
-            return scan.args[k]
+    whole = _whole(arg, {given[k]: scan.args[k] for k in scan.stacks}, scan.a.axis)
+    if whole is not None:
+        return whole
     for k, result in enumerate(scan.body.results):
         if k >= scan.a.carries and result is arg:
             return k

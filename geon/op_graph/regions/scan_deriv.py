@@ -14,9 +14,11 @@ from ..body import Body
 from ..copies import with_bodies
 from ..dtypes import kind
 from ..elementwise import add
+from ..functional import substitute
 from ..movement import broadcast
-from ..op_graph import Op, Tensor, post_order
+from ..op_graph import Op, RegionOp, Tensor, post_order
 from ..sweeps import cotangents, forward_mode, zeros
+from .kept import kept_of
 from .opened import Opened, like
 from .parts import result_of
 from .scan_facts import ScanAttributes, make_scan
@@ -64,14 +66,17 @@ class Reverse:
         stacked = [k for k in range(count, first) if bars[k] is not None]
         out += [bars[k] for k in stacked]
         roots: list[Tensor] = [value for value in out if value is not None]
+        kept = {op: like(op) for op in self.kept(roots)}
+        stand: dict[Op, Op] = dict(kept)
+        roots = tensors(substitute(op, stand) for op in roots)
         used = set(post_order(roots))
         read = [k for k in range(first) if self.arguments[k] in used]
-        xs = [*self.histories(read), *(self.given[k] for k in values)]
+        xs = [*self.histories(read, list(kept)), *(self.given[k] for k in values)]
         init = [self.given[k] if self.given[k] is not None else zeros(self.arguments[k])
                 for k in moving]  # fmt: skip
         init += [zeros(total) for total in totals.values()]
         leaves = [*moving.values(), *totals.values(), *(self.arguments[k] for k in read),
-                  *values.values(), self.step]  # fmt: skip
+                  *kept.values(), *values.values(), self.step]  # fmt: skip
         every = self.a.captures
         named: dict[Op, Op] = dict(zip(self.arguments[every], self.op.args[every], strict=True))
         made = make_scan(
@@ -93,18 +98,38 @@ class Reverse:
         """A cotangent over the axes of what it is of, in their order."""
         return None if g is None else broadcast(g, leaf.axes)
 
-    def histories(self, read: Sequence[int]) -> list[Tensor]:
-        """The stacks that the reverse reads: of carries as each step found them, and of ``xs``."""
-        made = self.recorded([k for k in read if k < self.a.carries])
-        return [made[k] if k in made else self.op.args[k] for k in read]  # type: ignore[misc]  # tensors
+    def kept(self, roots: Sequence[Tensor]) -> list[Op]:
+        """The values of the steps that are kept for a reverse that computes ``roots``."""
+        forward = set(post_order(self.opened.results))
+        read: set[Op] = {op for op in roots if op in forward}
+        for op in post_order(roots):
+            if op not in forward:
+                read.update([arg for arg in op.args if arg in forward])
+        regions = [op for op in read if isinstance(op, RegionOp)]  # without a value: run again
+        read -= {*regions}
+        read |= {arg for op in regions for arg in op.args if arg in forward}
+        moving = self.arguments[: self.a.before_captures]
+        return kept_of(self.opened.results, [*moving, self.step], read)
 
-    def recorded(self, carried: Sequence[int]) -> dict[int, Tensor]:
-        """The stacks of carries as each step found them, by the numbers of these carries."""
+    def histories(self, read: Sequence[int], kept: Sequence[Op]) -> list[Tensor]:
+        """The stacks that the reverse reads: of carries as each step found them, and of ``xs``,
+        then of what is ``kept`` of the steps.
+        """
+        carried = [k for k in read if k < self.a.carries]
+        known: dict[Op, Op] = dict(zip(self.opened.leaves, self.a.body.parameters, strict=True))
+        before = [self.a.body.parameters[k] for k in carried]
+        stacks = self.recorded([*before, *(substitute(op, known) for op in kept)])
+        made = dict(zip(carried, stacks, strict=False))
+        found: list[Op] = [made[k] if k in made else self.op.args[k] for k in read]
+        return tensors([*found, *stacks[len(carried) :]])
+
+    def recorded(self, values: Sequence[Op]) -> list[Tensor]:
+        """The stacks of these values of the body, one of each step."""
         body = self.a.body
-        extended = Body(body.parameters, (*body.results, *(body.parameters[k] for k in carried)))  # type: ignore[arg-type]  # parameters are tensors
+        extended = Body(body.parameters, tuple(tensors([*body.results, *values])))
         before = with_bodies(self.op, [extended])
         first = len(body.results)
-        return {k: result_of(before, first + i) for i, k in enumerate(carried)}
+        return [result_of(before, first + k) for k in range(len(values))]
 
 
 def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:

@@ -16,15 +16,16 @@ from .hoist import Scan, added, multiplied, products_after, products_before, sum
 from .parts import parameter, result_of
 from .scan_facts import ScanAttributes
 from .tidy_while import smaller_while, while_key
+from .together import together
 from .while_facts import WhileAttributes
 
 
 def tidied(roots: Sequence[Op], own: OwnTable) -> list[Op]:
     """The roots with fewer and smaller regions below; new ops are in ``own``.
 
-    Scans of the same arguments whose carries are the same become one, which gives what all of them
-    do. Carries, stacks, captures and results that nothing needs are left out. The number of the
-    step, where a body reads it, becomes a stack like others.
+    Scans that share carries become one, which gives what all of them do. Carries, stacks, captures
+    and results that nothing needs are left out. The number of the step, where a body reads it,
+    becomes a stack like others.
     """
     with building(own):
         return _tidied(roots)
@@ -32,6 +33,7 @@ def tidied(roots: Sequence[Op], own: OwnTable) -> list[Op]:
 
 def _tidied(roots: Sequence[Op]) -> list[Op]:
     while True:
+        roots = together(roots)
         order = post_order(roots)
         if not any(isinstance(op, RegionOp) for op in order):
             return list(roots)
@@ -49,11 +51,12 @@ class _Pass:
         self.new: dict[Op, Op] = {}
         self.results: dict[Op, dict[int, Op]] = {}  # of each old region, the new ones by number
         self.used: dict[Op, set[int]] = {}
-        self.alike: dict[object, list[RegionOp]] = {}
+        self.whiles: dict[object, list[RegionOp]] = {}  # those that do the same
         for op in order:
             if isinstance(op, RegionOp):
-                self.alike.setdefault(_key(op), []).append(op)
                 self.used.setdefault(op, set())
+                if op.primitive.name == "while":
+                    self.whiles.setdefault(while_key(op), []).append(op)
             elif op.args and isinstance(op.args[0], RegionOp):
                 self.used[op.args[0]].add(op.attrs[0])
 
@@ -62,9 +65,7 @@ class _Pass:
         for op in self.order:
             current.site = op._site
             if isinstance(op, RegionOp):
-                group = self.alike[_key(op)]
-                if op is group[0]:
-                    self.region(op, group)
+                self.region(op)
             elif op.args and isinstance(op.args[0], RegionOp):
                 made = self.results[op.args[0]][op.attrs[0]]
                 carry_lines(op, made)
@@ -78,34 +79,26 @@ class _Pass:
                 self.new[op] = made
         return [self.new[root] for root in self.roots]
 
-    def region(self, op: RegionOp, group: Sequence[RegionOp]) -> None:
-        """Make the one region that stands for a group."""
+    def region(self, op: RegionOp) -> None:
+        """Make the region that stands for a region."""
         args = tuple([self.new[arg] for arg in op.args])
         bodies = [Body(body.parameters, _tensors(_tidied(body.results))) for body in op.bodies]
         if op.primitive.name == "case":
             self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
             return
         if op.primitive.name == "while":
-            self.loops(op, group, args, bodies)
+            group = self.whiles[while_key(op)]
+            if op is group[0]:
+                self.loops(op, group, args, bodies)
             return
-        count = op.attrs[1]
-        carries = bodies[0].results[:count]
-        # Which number of the one scan each result of each member has.
-        numbers: dict[Op, dict[int, int]] = {}
+        count, made = op.attrs[1], bodies[0].results
         values: dict[Op, int] = {}
-        for each in group:
-            inner = bodies[0] if each is op else Body(
-                each.bodies[0].parameters, _tensors(_tidied(each.bodies[0].results))
-            )  # fmt: skip
-            found = {k: k for k in range(count)}
-            for k, value in enumerate(inner.results[count:], count):
-                found[k] = count + values.setdefault(value, len(values))
-            numbers[each] = found
-        body = Body(bodies[0].parameters, (*carries, *values))  # type: ignore[arg-type]  # tensors
-        needed = {numbers[each][k] for each in group for k in self.used[each]}
-        results = _without_products(op, args, body, needed)
-        for each in group:
-            self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
+        numbers = {k: k for k in range(count)}
+        for k, value in enumerate(made[count:], count):
+            numbers[k] = count + values.setdefault(value, len(values))
+        body = Body(bodies[0].parameters, (*made[:count], *values))  # type: ignore[arg-type]  # tensors
+        results = _without_products(op, args, body, {numbers[k] for k in self.used[op]})
+        self.results[op] = {k: results[numbers[k]] for k in self.used[op]}
 
     def loops(
         self, op: RegionOp, group: Sequence[RegionOp], args: tuple[Op, ...], bodies: Sequence[Body]
@@ -156,17 +149,6 @@ def _without_products(
     for k, each in later.items():
         found[k] = multiplied(each, scan, found)
     return found
-
-
-def _key(op: RegionOp) -> object:
-    """What is equal for loops that can be one."""
-    if op.primitive.name == "while":
-        return while_key(op)
-    if op.primitive.name != "scan":
-        return id(op)
-    a = ScanAttributes(op.attrs)
-    same = tuple(map(id, a.body.results[: a.carries]))
-    return (op.primitive, a.axis, a.carries, a.xs, a.reverse, a.counted, same, *map(id, op.args))
 
 
 def _smaller(

@@ -58,14 +58,14 @@ class _Recorded(Reverse):
         scan = make(PRIMITIVES["scan"], (*op.args, count), attrs)
         super().__init__(scan, [*given[: a.carries], *given[a.carries + 1 :]], [*wanted, False])
 
-    def recorded(self, carried: Sequence[int]) -> dict[int, Tensor]:
-        """The stacks of carries as each step found them, by the numbers of these carries."""
+    def recorded(self, values: Sequence[Op]) -> list[Tensor]:
+        """The stacks of these values of the body, one of each step."""
         a, body = self.loop, self.loop.body
-        extended = Body(body.parameters, (*body.results, *(body.parameters[k] for k in carried)))  # type: ignore[arg-type]  # parameters are tensors
+        extended = Body(body.parameters, tuple(tensors([*body.results, *values])))
         attrs = (self.along, a.limit, a.carries, a.condition, extended)
         before: Op = make(self.original.primitive, self.original.args, attrs)
         first = len(body.results) + 1
-        return {k: result_of(before, first + i) for i, k in enumerate(carried)}
+        return [result_of(before, first + k) for k in range(len(values))]
 
 
 class _Segmented:

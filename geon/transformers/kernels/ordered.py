@@ -14,8 +14,7 @@ from ...op_graph.axes import Axes
 from ...op_graph.bound import is_bound
 from ...op_graph.dtypes import DType
 from ...op_graph.index_map import Index
-from ...op_graph.op_graph import NO_AXES, Op, among, post_order
-from ...op_graph.regions.parts import results_of
+from ...op_graph.op_graph import NO_AXES, Op, post_order
 from ...op_graph.regions.scan_facts import ScanAttributes
 from .elements import Elements, Operands
 from .scalar import Load, Running, Scalar, indices, walk
@@ -52,34 +51,14 @@ class OrderedLoop:
     operands: tuple[Op, ...]
 
 
-class _Other(Exception):
+class OtherPlaces(Exception):
     """A body that reads other places than its own."""
 
 
-def is_ordered(region: Op) -> bool:
-    """Whether a region can be one kernel, however its arguments lie."""
-    found = region.primitive.name == "scan" and not ScanAttributes(region.attrs).counted
-    return found and make_ordered(region, results_of(region), _Anywhere(region)) is not None
-
-
-def reads_views(region: Op) -> bool:
-    """Whether it can be one kernel that reads views of values as they lie."""
-    rows = max([op.axes for op in region.bodies[0].results], key=len, default=NO_AXES)
-    return len(rows) <= 1 and is_ordered(region)
-
-
-class _Anywhere(Operands):
-    """Arguments of a region that lie in the order of their axes."""
-
-    def __init__(self, region: Op) -> None:
-        super().__init__({}, {}, (), lambda op: among(op, region.args))
-
-    def order(self, op: Op) -> tuple[str, ...]:
-        return op.axes.names
-
-
-def make_ordered(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
-    """The scan with these results as one kernel; None where its body is more than elements."""
+def of_rows(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
+    """The scan as one kernel whose rows are all elements of a carry; None where its body is more
+    than elements of one place.
+    """
     a = ScanAttributes(region.attrs)
     roots = a.body.results
     rows = max([op.axes for op in roots], key=len, default=NO_AXES)
@@ -87,15 +66,15 @@ def make_ordered(region: Op, results: Sequence[Op], operands: Operands) -> Order
         return None
     if rows.size != 1 and any(op.axes is NO_AXES for op in roots):
         return None  # what is not of a row is computed once
-    if not all(_is_element(op) for op in post_order(roots)):
+    if not all(is_element(op) for op in post_order(roots)):
         return None
     try:
         return _Maker(region, a, rows, results, operands).made()
-    except _Other:
+    except OtherPlaces:
         return None
 
 
-def _is_element(op: Op) -> bool:
+def is_element(op: Op) -> bool:
     """Whether an element of an op is made of elements alone."""
     row = op.primitive
     if row.name in ("parameter", "iota") or is_bound(op):
@@ -143,7 +122,7 @@ class _Maker:
             values += [carry.first for carry in loop.carries]
             found = [index for value in walk(*values) for index in indices(value)]
             if any(name in index.terms for index in found for name in self.rows.names):
-                raise _Other
+                raise OtherPlaces
         return loop
 
     def parameter(self, number: int, parameter: Op) -> Callable[[Index], Scalar]:
@@ -152,7 +131,7 @@ class _Maker:
         def element(index: Index) -> Scalar:
             if number < self.a.carries:
                 if any(index[name] != self.index[name] for name in parameter.axes.names):
-                    raise _Other
+                    raise OtherPlaces
                 return self.elements.code(Running, number, False, parameter.dtype)
             arg = self.region.args[number]
             if number >= self.a.before_captures:

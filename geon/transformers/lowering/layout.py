@@ -12,7 +12,7 @@ from ...op_graph.elementwise import copy
 from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_lines, carry_notes
 from ...op_graph.op_graph import NO_AXES, Leaf, Op, RegionOp, Tensor, post_order, same_ops
-from ..kernels.ordered import reads_views
+from ..kernels.ordering import reads_views
 from .program import Program
 from .target import Layout, Target
 from .view_layout import view_layout

@@ -63,7 +63,8 @@ class Inside:
     ``first`` is the number of the buffer there that each plan's first one is, and ``steps`` the
     number of the step that its first kernel is. ``spare`` has by number the buffers beside its
     result, if it has one, in which a carry lies: one to read while the other is written. ``truth``
-    is the number of the buffer in which a condition lies.
+    is the number of the buffer in which a condition lies. ``kept`` are the buffers of the copies
+    that kernels of a loop's body keep from step to step, in order.
     """
 
     plans: tuple[Plan, ...]
@@ -71,21 +72,23 @@ class Inside:
     steps: tuple[int, ...]
     spare: dict[int, tuple[int, ...]]
     truth: int | None = None
+    kept: tuple[int, ...] = ()
 
     @property
     def own(self) -> tuple[int, ...]:
         """The buffers of the region that are of none of its bodies."""
         found = [each for spare in self.spare.values() for each in spare]
-        return tuple(found) if self.truth is None else (*found, self.truth)
+        found += [] if self.truth is None else [self.truth]
+        return (*found, *self.kept)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
     """Kernels in order and the home of every value they compute.
 
-    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call, ``scratch``
-    the number of the buffer that they work in, ``inside`` the plans of their bodies; ``steps`` are
-    the first and the last step of each kernel.
+    ``kept`` has for some kernels, by ``op``, the copy that they keep from call to call, in the body
+    of a loop from step to step, ``scratch`` the number of the buffer that they work in, ``inside``
+    the plans of their bodies; ``steps`` are the first and the last step of each kernel.
     """
 
     schedule: Schedule
@@ -118,11 +121,11 @@ class Plan:
         return next(kernel for at, kernel in kernels_of(self) if at == step)
 
 
-def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
+def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] = ()) -> Plan:
     """Homes for all values: in place where the input dies, else arena buffers that share memory.
 
     With ``reuse=False`` each value has a buffer of its own that lives throughout: the plan that
-    others are compared with.
+    others are compared with. ``steady`` are the leaves that are the same in all steps, of a body.
     """
     timed = list(zip(schedule.times, schedule.kernels, strict=True))
     positions = {op: time for time, kernel in timed for op in kernel.results}
@@ -153,7 +156,7 @@ def plan_memory(schedule: Schedule, reuse: bool = True) -> Plan:
         for op, home in homes.items()
     }
     target = schedule.target
-    kept = {} if target.packed is None else target.packed(schedule)
+    kept = {} if target.packed is None else target.packed(schedule, steady)
     hidden = _hidden(schedule, planned)
     return Plan(
         schedule, homes, tuple(buffers), last_use, hidden, kept, scratch, inside, tuple(steps)
@@ -178,7 +181,13 @@ def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
     """The plans of a kernel's bodies."""
     if not isinstance(kernel.work, Region):
         return ()
-    return tuple([plan_memory(inner.schedule, reuse) for inner in kernel.work.bodies])
+    op = kernel.work.op
+    loop = op.primitive.name == "scan"
+    first = ScanAttributes(op.attrs).before_captures if loop else None
+    return tuple([
+        plan_memory(inner.schedule, reuse, () if first is None else inner.leaves[first:-1])
+        for inner in kernel.work.bodies
+    ])  # fmt: skip
 
 
 def _steps(planned: Sequence[Sequence[Plan]]) -> list[tuple[int, int]]:
@@ -206,7 +215,8 @@ def _add_bodies(
     end: int,
     reuse: bool,
 ) -> dict[Op, Inside]:
-    """The buffers of bodies, and those between which carries go to and fro, added to the others."""
+    """The buffers of bodies, those between which carries go to and fro, and those of copies that
+    are kept from step to step, added to the others."""
     found: dict[Op, Inside] = {}
     for kernel, (begins, ends), plans in zip(schedule.kernels, steps, planned, strict=True):
         if not isinstance(kernel.work, Region):
@@ -220,16 +230,19 @@ def _add_bodies(
                 buffers.append(Buffer(buffer.size, *span, buffer.scratch))
             at += plan.length
         spare: dict[int, tuple[int, ...]] = {}
-        span = (begins, ends) if reuse else (0, end)
+        throughout = (begins, ends) if reuse else (0, end)
         for number, size in carried(kernel.work):
             count = 1 if number in kernel.work.numbers else 2
             spare[number] = tuple(range(len(buffers), len(buffers) + count))
-            buffers += [Buffer(size, *span)] * count
+            buffers += [Buffer(size, *throughout)] * count
+        copies = [Buffer(0, *throughout, (copy,)) for plan in plans for copy in plan.kept.values()]
+        kept = tuple(range(len(buffers), len(buffers) + len(copies)))
+        buffers += copies
         truth = None
         if kernel.work.op.primitive.name == "while":
             truth = len(buffers)
-            buffers.append(Buffer(1, *span))
-        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare, truth)
+            buffers.append(Buffer(1, *throughout))
+        found[kernel.op] = Inside(plans, tuple(first), tuple(starts), spare, truth, kept)
     return found
 
 

@@ -19,7 +19,8 @@ from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, Tensor, among, deep_order, post_order
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
-from ..kernels.ordered import OrderedLoop, is_ordered, make_ordered
+from ..kernels.ordered import OrderedLoop
+from ..kernels.ordering import is_ordered, make_ordered
 from ..kernels.types import Inner, Region
 from .beside import side_by_side
 from .groups import Group, is_region_result, one_each

@@ -44,7 +44,8 @@ class Target:
     itself while a row runs (work by blocks of bounded size is not counted). ``contiguous`` names
     the operands that a row reads only in the order of their axes. ``group`` says which ops become
     one kernel (``groups.Group``), one each where it is None; ``packed`` which copies kernels of a
-    schedule keep from call to call, by their ``op`` (objects with ``size`` and ``bytes(lengths)``),
+    schedule keep from call to call, or of a loop's body, whose leaves that are the same in all
+    steps it is told, from step to step, by their ``op`` (``Scratch`` with a ``size``),
     ``scratch`` the memory that they work in; ``lacks`` which entries of its tables an op of a
     lowered program needs and they have not. ``machine`` gives the machine that calls on so many
     threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is

@@ -6,7 +6,7 @@ each result and of each variable holds, kernel by kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
@@ -15,7 +15,7 @@ from ...op_graph.lengths import evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among, deep_order
 from ..kernels.elements import examined, passed
 from .kernel import Kernel
-from .memory import Home, Placement, Plan, place_plan
+from .memory import Home, Inside, Placement, Plan, place_plan
 from .schedule import bytes_of
 from .target import Layout
 
@@ -133,9 +133,7 @@ class _Play:
                 found.append(_Touched(ARENA if home.kind == "arena" else place, *extent, write))
         number = self.plan.scratch.get(kernel.op)
         if number is not None:
-            start = self.placed.offsets[number]
-            size = self.plan.buffers[number].bytes(self.lengths, THREADS)
-            found.append(_Touched(ARENA, start, start + size, True))
+            found.append(_Touched(ARENA, *self.bytes_of(number), True))
         return found
 
     def values(self, kernel: Kernel) -> list[Op]:
@@ -171,17 +169,36 @@ class _Play:
         numbers = [] if number is None else [number]
         inside = self.plan.inside.get(kernel.op)
         if inside is not None:
+            lasting = inside.own
+            self.lasts(kernel, inside, lasting)
             for first, inner in zip(inside.first, inside.plans, strict=True):
                 numbers += range(first, first + len(inner.buffers))
-            numbers += inside.own
+            numbers += lasting
         for each in numbers:
             self.work_in(kernel, each)
 
+    def lasts(self, kernel: Kernel, inside: Inside, lasting: Sequence[int]) -> None:
+        """Raise where what a loop hands from step to step lies in what else a step works in."""
+        others = [
+            number
+            for first, inner in zip(inside.first, inside.plans, strict=True)
+            for number in range(first, first + len(inner.buffers))
+        ]
+        for k, number in enumerate(lasting):
+            start, end = self.bytes_of(number)
+            for other in (*lasting[k + 1 :], *others):
+                first, last = self.bytes_of(other)
+                if max(first, start) < min(last, end):
+                    self.fail(kernel, f"works in buffer {other}, which shares bytes with {number}")
+
+    def bytes_of(self, number: int) -> tuple[int, int]:
+        """The bytes from which and to which a buffer lies in the arena."""
+        start = self.placed.offsets[number]
+        return start, start + self.plan.buffers[number].bytes(self.lengths, THREADS)
+
     def work_in(self, kernel: Kernel, number: int) -> None:
         """Let one of the buffers that a kernel works in hold nothing else."""
-        buffer = self.plan.buffers[number]
-        start = self.placed.offsets[number]
-        end = start + buffer.bytes(self.lengths, THREADS)
+        start, end = self.bytes_of(number)
         if start % self.plan.schedule.target.alignment or end > self.placed.arena_bytes:
             self.fail(kernel, f"works at {start} to {end}, outside the arena")
         for value in (*self.values(kernel), *kernel.results):

@@ -341,7 +341,7 @@ class _Module:
             if not isinstance(value, Frozen):
                 return self.static(op)
             place = ("frozen", value)
-        if place[0] == "kept":
+        if place[0] == "kept" and place not in scope.known:
             return f"geon_kept_of(p[{self.where[KEPT]}], {cast(int, place[1]) + 1})"
         if place[0] == "show":
             return str(place[1])

@@ -11,6 +11,7 @@ from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.types import Region
 from ..lowering.memory import Inside
 from ..lowering.schedule import Kernel, bytes_of
+from .packed_copies import pays_text
 from .scopes import Scope
 
 # The parameters of what runs a program, with a table of what the loop is given before them.
@@ -32,7 +33,7 @@ class LoopText:
     """The function of one scan.
 
     It takes the table ``a``: the arguments, then the results, then the buffers between which
-    carries go to and fro.
+    carries go to and fro, then those of copies that are kept from step to step.
     """
 
     def __init__(self, kernel: Kernel, inside: Inside, around: Scope) -> None:
@@ -48,6 +49,7 @@ class LoopText:
         for number, buffers in inside.spare.items():
             self.spares[number] = list(range(at, at + len(buffers)))
             at += len(buffers)
+        self.first_copy = at
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
         self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step)
@@ -62,6 +64,8 @@ class LoopText:
             found["leaf", Same(leaf)] = name
         for k in range(len(self.inside.plans[0].schedule.program.outputs)):
             found["result", k] = f"w{k}" if k < self.a.carries else f"y{k}"
+        for k in range(len(self.inside.kept)):
+            found["kept", k] = f"&kept[{k}]"
         return found
 
     def given(self) -> list[Op]:
@@ -70,7 +74,7 @@ class LoopText:
 
     def buffers(self) -> list[int]:
         """The numbers of the buffers that the loop is given besides, in the plan around it."""
-        return [each for spare in self.inside.spare.values() for each in spare]
+        return list(self.inside.own)
 
     def text(self, name: str, length: LengthText, calls: Calls) -> list[str]:
         """The lines of the function."""
@@ -80,6 +84,7 @@ class LoopText:
         lines = [HEAD.format(name), "{"]
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
         lines += self.steps(length)
+        lines += self.copies(length)
         for k in range(self.a.carries):
             lines.append(f"    void *h{k} = a[{k}];")
         lines += [
@@ -120,6 +125,17 @@ class LoopText:
             f"    const int64_t most = {most}, given = {given};",
             "    const int64_t steps = given < 0 ? 0 : given < most ? given : most;",
         ]
+
+    def copies(self, length: LengthText) -> list[str]:
+        """The table of the copies that the first step makes for all others."""
+        found = list(self.inside.plans[0].kept.values())
+        if not found:
+            return []
+        lines = ["    int64_t version = 1;", "    struct geon_kept kept[] = {"]
+        for k, copy in enumerate(found):
+            memory = f"{pays_text(length(copy.rows))} ? a[{self.first_copy + k}] : 0"
+            lines.append(f"        {{&version, 0, {memory}}},")
+        return [*lines, "    };"]
 
     def ways(self, carry: int) -> tuple[int, int]:
         """Where in the table a carry is put by the last step, and by the one before."""

@@ -1,13 +1,14 @@
-"""Which right operands of products are kept as packed copies from call to call.
+"""Which right operands of products are kept as packed copies, from call to call or step to step.
 
 Packing weights takes 5 to 20 % of a product of 40 to 128 rows. What depends on nothing but
 constants and variables that the computation does not write is packed once, and again when a
-variable of the transformer was written since.
+variable of the transformer was written since. What all steps of a loop read is packed by the first
+one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
 from ...op_graph.bound import is_bound
@@ -32,9 +33,15 @@ class PackedCopy:
     rows: Size
     constant: bool
 
-    def bytes(self, lengths: Mapping[str, int]) -> int:
+    lasting: bool = True
+
+    def bytes(self, lengths: Mapping[str, int], threads: int = 1) -> int:
         """The bytes of the copy under ``lengths``: none where packing costs little, or nothing."""
         return evaluate(self.size, lengths) if pays(evaluate(self.rows, lengths)) else 0
+
+    def most(self, threads: int) -> Size:
+        """An expression over open lengths that is never less than ``bytes``."""
+        return self.size
 
 
 def pays(rows: int) -> bool:
@@ -45,9 +52,17 @@ def pays(rows: int) -> bool:
     return max(FEW.values()) < rows <= KEPT_ROWS
 
 
-def packed_copies(schedule: Schedule) -> dict[Op, PackedCopy]:
-    """The copies that kernels of a schedule keep, by their op."""
-    stays = _Stays(schedule)
+def pays_text(rows: str) -> str:
+    """The same as C."""
+    return f"({rows}) > {max(FEW.values())} && ({rows}) <= {KEPT_ROWS}"
+
+
+def packed_copies(schedule: Schedule, steady: Collection[Op] = ()) -> dict[Op, PackedCopy]:
+    """The copies that kernels of a schedule keep, by their op.
+
+    ``steady`` are the leaves of a loop's body that are the same in all steps.
+    """
+    stays = _Stays(schedule, set(steady))
     found = ((kernel.op, _copy(schedule, kernel, stays)) for kernel in schedule.kernels)
     return {op: kept for op, kept in found if kept is not None}
 
@@ -83,7 +98,8 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | Non
 class _Stays:
     """Which values are the same in each call, until a variable is written that enters them."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, steady: Set[Op]) -> None:
+        self.steady = steady
         self.written = {leaf for leaf, _ in schedule.program.updates}
         self.computed = {made for kernel in schedule.kernels for made in kernel.results}
 
@@ -95,6 +111,8 @@ class _Stays:
             if op in seen:
                 continue
             seen.add(op)
+            if op in self.steady:
+                continue
             if isinstance(op, Leaf):
                 if not op.info.stored or op in self.written:
                     return None

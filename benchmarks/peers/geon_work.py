@@ -15,6 +15,7 @@ from geon import Axis, Variable, assign, dot, placeholder
 
 from .data import WEIGHTS
 from .geon_moves import MOVES
+from .geon_windows import WINDOWS, network
 from .prepared import (
     ADAM_EPSILON,
     ADAM_RATE,
@@ -336,12 +337,20 @@ def chain_gradient(sizes: Sizes, data: Data) -> Prepared:
     return computed(slopes, {x: data["x"], w: data["w"]}, {n: sizes["count"]})
 
 
+def convolution_step(sizes: Sizes, data: Data) -> Prepared:
+    """A small network for images, SGD."""
+    loss, updates, inputs, parameters, batch = network(sizes, RATE)
+    given = {leaf: data[name] for leaf, name in zip(inputs, "xy", strict=True)}
+    values = dict(zip(parameters, data["parameters"], strict=True))
+    return trained(loss, updates, given, values, {batch: sizes["batch"]})
+
+
 BUILDERS: dict[str, Builder] = {
     f.__name__: f
     for f in (
         mlp_step, deep_mlp, logistic, adam, matmul, matvec, batch_matmul, gelu, plus_one,
         stencil_forward, stencil_gradient, softmax_forward, softmax_backward, layernorm_forward,
-        layernorm_backward, logsumexp, chain, chain_gradient,
+        layernorm_backward, logsumexp, chain, chain_gradient, convolution_step,
     )
 }  # fmt: skip
 BUILDERS["block_forward"] = partial(prepared_block, gradient=False)
@@ -349,9 +358,9 @@ BUILDERS["block_gradient"] = partial(prepared_block, gradient=True)
 
 
 def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
-    """A workload of ``geon_moves``."""
-    results, inputs, lengths = MOVES[kind](sizes)
+    """A workload of ``geon_moves`` or ``geon_windows``."""
+    results, inputs, lengths = (MOVES | WINDOWS)[kind](sizes)
     return computed(results, {leaf: data[name] for name, leaf in inputs.items()}, lengths)
 
 
-BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES}
+BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES | WINDOWS}

@@ -16,6 +16,7 @@ BUILDERS: dict[str, Builder] = {
     for kind in (
         "mlp_step gelu block_forward block_gradient stencil_forward stencil_gradient "
         "softmax_forward softmax_backward layernorm_forward layernorm_backward logsumexp "
-        "prefix_sums join scatter_add long_chain attention nearest transposed_sum"
+        "prefix_sums join scatter_add long_chain attention nearest transposed_sum "
+        "depthwise depthwise_gradient pooling convolution_step"
     ).split()
 }

@@ -182,3 +182,54 @@ def gru_gradient(**sizes: int) -> Cost:
 def lorenz(count: int, steps: int) -> Cost:
     """71 operations for each system and step."""
     return _floats(3 * count, 3 * count, 71 * count * steps)
+
+
+# Windows ------------------------------------------------------------------------------------------
+
+
+def convolution(batch: int, side: int, channels: int, filters: int) -> Cost:
+    """Nine products of a matrix for each place of an image."""
+    places = batch * side * side
+    return _floats(
+        places * channels + 9 * channels * filters,
+        places * filters,
+        18 * places * channels * filters,
+    )
+
+
+def convolution_gradient(batch: int, side: int, channels: int, filters: int, stride: int) -> Cost:
+    """Forward, and for images and filters, each at every place of the result."""
+    places, results = batch * side**2, batch * ((side - 1) // stride + 1) ** 2
+    w = 9 * channels * filters
+    read = places * channels + results * filters + w
+    return _floats(read, read, 3 * 2 * results * w)
+
+
+def depthwise(batch: int, side: int, channels: int, stride: int) -> Cost:
+    """Nine products for each element of the result."""
+    places, results = batch * side**2, batch * ((side - 1) // stride + 1) ** 2
+    return _floats(channels * (places + 9), channels * results, 18 * channels * results)
+
+
+def depthwise_gradient(batch: int, side: int, channels: int, stride: int) -> Cost:
+    """Forward, and for images and filters."""
+    places, results = batch * side**2, batch * ((side - 1) // stride + 1) ** 2
+    read = channels * (places + results + 9)
+    return _floats(read, read, 3 * 18 * channels * results)
+
+
+def pooling(batch: int, side: int, channels: int, window: int, stride: int) -> Cost:
+    """A comparison for each element of each window, and a sum for each window."""
+    count = (side + (window - 1) // 2 * 2 - window) // stride + 1
+    places, results = batch * side**2 * channels, batch * count**2 * channels
+    return _floats(places + results, places + results, (window**2 + 1) * results)
+
+
+def convolution_step(batch: int, side: int, first: int, second: int, classes: int) -> Cost:
+    """Products forward, for filters, and for all inputs but the first; the parameters."""
+    one, other = side - 4, (side - 4) // 2 - 4
+    deep = (other // 2) ** 2 * second
+    outer = 25 * first * one**2 * batch
+    rest = (25 * first * second * other**2 + deep * classes) * batch
+    state = 25 * first * (1 + second) + deep * classes + first + second + classes
+    return _floats(state + batch * (side**2 + classes), state, 2 * (2 * outer + 3 * rest), True)

@@ -241,3 +241,66 @@ def ring(rng: Generator, steps: int, count: int) -> Data:
 
 
 ring_gradient = ring
+
+
+# Windows ------------------------------------------------------------------------------------------
+
+
+def _images(rng: Generator, batch: int, side: int, channels: int) -> Array:
+    return normal(rng, batch, side, side, channels)
+
+
+def _filters(rng: Generator, *axes: int) -> Array:
+    """Filters of 3×3 positions."""
+    return normal(rng, 3, 3, *axes, scale=0.3 * axes[0] ** -0.5)
+
+
+def convolution(rng: Generator, batch: int, side: int, channels: int, filters: int) -> Data:
+    """Images and filters."""
+    return {"x": _images(rng, batch, side, channels), "w": _filters(rng, channels, filters)}
+
+
+def convolution_gradient(
+    rng: Generator, batch: int, side: int, channels: int, filters: int, stride: int
+) -> Data:
+    """Images, filters, and the cotangent of a convolution with a border of 1."""
+    found = convolution(rng, batch, side, channels, filters)
+    return found | {"g": _images(rng, batch, (side - 1) // stride + 1, filters)}
+
+
+def depthwise(rng: Generator, batch: int, side: int, channels: int, stride: int) -> Data:
+    """Images, and filters of single channels."""
+    return {"x": _images(rng, batch, side, channels), "w": _filters(rng, channels)}
+
+
+def depthwise_gradient(rng: Generator, batch: int, side: int, channels: int, stride: int) -> Data:
+    """The same with a cotangent."""
+    found = depthwise(rng, batch, side, channels, stride)
+    return found | {"g": _images(rng, batch, (side - 1) // stride + 1, channels)}
+
+
+def pooling(rng: Generator, batch: int, side: int, channels: int, window: int, stride: int) -> Data:
+    """Images, and the cotangent of what is largest with a border of half a window."""
+    count = (side + (window - 1) // 2 * 2 - window) // stride + 1
+    return {
+        "x": _images(rng, batch, side, channels),
+        "g": _images(rng, batch, count, channels),
+    }
+
+
+def convolution_step(
+    rng: Generator, batch: int, side: int, first: int, second: int, classes: int
+) -> Data:
+    """Images of one channel, one-hot classes, filters and biases."""
+    last = ((side - 4) // 2 - 4) // 2
+    deep = last * last * second
+    return {
+        "x": _images(rng, batch, side, 1),
+        "y": np.eye(classes, dtype=np.float32)[rng.integers(0, classes, batch)],
+        "parameters": [
+            normal(rng, 5, 5, 1, first, scale=0.2),
+            normal(rng, 5, 5, first, second, scale=0.2 * first**-0.5),
+            normal(rng, last, last, second, classes, scale=deep**-0.5),
+            *(np.zeros(n, np.float32) for n in (first, second, classes)),
+        ],
+    }

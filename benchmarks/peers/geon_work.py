@@ -16,6 +16,7 @@ from geon import Axis, Variable, assign, dot, placeholder
 from .data import WEIGHTS
 from .geon_loops import LOOPS
 from .geon_moves import MOVES
+from .geon_windows import WINDOWS, network
 from .prepared import (
     ADAM_EPSILON,
     ADAM_RATE,
@@ -337,12 +338,20 @@ def chain_gradient(sizes: Sizes, data: Data) -> Prepared:
     return computed(slopes, {x: data["x"], w: data["w"]}, {n: sizes["count"]})
 
 
+def convolution_step(sizes: Sizes, data: Data) -> Prepared:
+    """A small network for images, SGD."""
+    loss, updates, inputs, parameters, batch = network(sizes, RATE)
+    given = {leaf: data[name] for leaf, name in zip(inputs, "xy", strict=True)}
+    values = dict(zip(parameters, data["parameters"], strict=True))
+    return trained(loss, updates, given, values, {batch: sizes["batch"]})
+
+
 BUILDERS: dict[str, Builder] = {
     f.__name__: f
     for f in (
         mlp_step, deep_mlp, logistic, adam, matmul, matvec, batch_matmul, gelu, plus_one,
         stencil_forward, stencil_gradient, softmax_forward, softmax_backward, layernorm_forward,
-        layernorm_backward, logsumexp, chain, chain_gradient,
+        layernorm_backward, logsumexp, chain, chain_gradient, convolution_step,
     )
 }  # fmt: skip
 BUILDERS["block_forward"] = partial(prepared_block, gradient=False)
@@ -350,9 +359,9 @@ BUILDERS["block_gradient"] = partial(prepared_block, gradient=True)
 
 
 def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
-    """A workload of ``geon_moves`` or ``geon_loops``."""
-    results, inputs, lengths = {**MOVES, **LOOPS}[kind](sizes)
+    """A workload of ``geon_moves``, ``geon_loops`` or ``geon_windows``."""
+    results, inputs, lengths = (MOVES | LOOPS | WINDOWS)[kind](sizes)
     return computed(results, {leaf: data[name] for name, leaf in inputs.items()}, lengths)
 
 
-BUILDERS |= {kind: partial(prepared_move, kind) for kind in (*MOVES, *LOOPS)}
+BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES | LOOPS | WINDOWS}

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from .data import WEIGHTS
 from .jax_loops import LOOPS
 from .jax_moves import MOVES
+from .jax_windows import WINDOWS, network
 from .prepared import (
     ADAM_EPSILON,
     ADAM_RATE,
@@ -290,12 +291,22 @@ def chain_gradient(sizes: Sizes, data: Data) -> Prepared:
     return computed(jax.grad(loss, (0, 1)), data["x"], data["w"])
 
 
+def convolution_step(sizes: Sizes, data: Data) -> Prepared:
+    """A small network for images, SGD."""
+
+    def step(parameters: Any, x: Any, y: Any) -> Any:
+        loss, slopes = jax.value_and_grad(network)(parameters, x, y)
+        return loss, jax.tree.map(lambda p, s: p - RATE * s, parameters, slopes)
+
+    return trained(step, data["parameters"], lambda s: s, data["x"], data["y"])
+
+
 BUILDERS: dict[str, Builder] = {
     f.__name__: f
     for f in (
         mlp_step, deep_mlp, logistic, adam, block_forward, block_gradient, gelu, plus_one,
         stencil_forward, stencil_gradient, softmax_forward, softmax_backward, layernorm_forward,
-        layernorm_backward, logsumexp, chain, chain_gradient,
+        layernorm_backward, logsumexp, chain, chain_gradient, convolution_step,
     )
 }  # fmt: skip
 BUILDERS |= dict.fromkeys(("matmul", "matvec", "batch_matmul"), product)
@@ -308,3 +319,20 @@ def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
 
 
 BUILDERS |= {kind: partial(prepared_move, kind) for kind in (*MOVES, *LOOPS)}
+
+
+def prepared_window(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A workload of ``jax_windows``."""
+    function, names, slopes = WINDOWS[kind](sizes)
+    inputs = [data[name] for name in names]
+    if not slopes:
+        return computed(function, *inputs)
+
+    def differentiated(seed: Any, *args: Any) -> Any:
+        y, back = jax.vjp(function, *args)
+        return y, *back(seed)
+
+    return computed(differentiated, data["g"], *inputs)
+
+
+BUILDERS |= {kind: partial(prepared_window, kind) for kind in WINDOWS}

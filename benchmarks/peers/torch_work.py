@@ -26,6 +26,7 @@ from .prepared import (
 )
 from .torch_loops import LOOPS
 from .torch_moves import MOVES
+from .torch_windows import WINDOWS, network
 from .workloads import Sizes
 
 Data = dict[str, Any]
@@ -282,12 +283,17 @@ def chain_gradient(sizes: Sizes, data: Data) -> Prepared:
     return differentiated(loss, data["x"], data["w"])
 
 
+def convolution_step(sizes: Sizes, data: Data) -> Prepared:
+    """A small network for images, SGD."""
+    return trained(network, data["parameters"], 0.0, data["x"], data["y"])
+
+
 BUILDERS: dict[str, Builder] = {
     f.__name__: f
     for f in (
         mlp_step, deep_mlp, logistic, adam, block_forward, block_gradient, gelu, plus_one,
         stencil_forward, stencil_gradient, softmax_forward, softmax_backward, layernorm_forward,
-        layernorm_backward, logsumexp, chain, chain_gradient,
+        layernorm_backward, logsumexp, chain, chain_gradient, convolution_step,
     )
 }  # fmt: skip
 BUILDERS |= dict.fromkeys(("matmul", "matvec", "batch_matmul"), product)
@@ -308,3 +314,20 @@ def prepared_loop(kind: str, sizes: Sizes, data: Data) -> Prepared:
 
 
 BUILDERS |= {kind: partial(prepared_loop, kind) for kind in LOOPS}
+
+
+def prepared_window(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A workload of ``torch_windows``."""
+    function, names, slopes = WINDOWS[kind](sizes)
+    if not slopes:
+        return computed(function, *(data[name] for name in names))
+    f, args, seed = made(function), [tensor(data[name], True) for name in names], tensor(data["g"])
+
+    def call() -> Any:
+        y = f(*args)
+        return [y.detach(), *torch.autograd.grad(y, args, seed)]
+
+    return plain(call)
+
+
+BUILDERS |= {kind: partial(prepared_window, kind) for kind in WINDOWS}

@@ -121,6 +121,45 @@ LOOPS = [
              rtol=5e-3),
 ]  # fmt: skip
 
+
+def images(name: str, title: str, kind: str, batch: int, side: int, channels: int,
+           **further: int) -> Workload:  # fmt: skip
+    """Work on square images."""
+    sizes = {"batch": batch, "side": side, "channels": channels, **further}
+    small = {"batch": 2, "side": 9, "channels": 3, **further}
+    return Workload(
+        name, title, kind, sizes, small | ({"filters": 4} if "filters" in sizes else {})
+    )
+
+
+SHAPES = [
+    (3, 16, 64), (3, 64, 64), (8, 8, 64), (8, 16, 64), (16, 16, 64),
+    (32, 32, 32), (64, 64, 32), (128, 128, 16), (256, 256, 8), (512, 512, 8),
+]  # fmt: skip
+
+# Windows: channels are the innermost axis of images.
+WINDOWS = [
+    *(images(f"convolution-{c}-{k}", f"3×3 convolution of {c} to {k} channels, 16 of {n}×{n}",
+             "convolution", 16, n, c, filters=k) for c, k, n in SHAPES),
+    images("strided-gradient", "3×3 convolution in steps of 2 with slopes, 64 to 64, 16 of 32×32",
+           "convolution_gradient", 16, 32, 64, filters=64, stride=2),
+    images("depthwise", "3×3 depthwise convolution, 128 channels, 16 of 32×32", "depthwise", 16,
+           32, 128, stride=1),
+    images("depthwise-gradient", "the same with slopes", "depthwise_gradient", 16, 32, 128,
+           stride=1),
+    images("depthwise-strided", "the same with slopes, in steps of 2", "depthwise_gradient", 16,
+           32, 128, stride=2),
+    images("pooling", "largest of 3×3 in steps of 2 with its slope, 64 channels, 16 of 56×56",
+           "pooling", 16, 56, 64, window=3, stride=2),
+    images("pooling-close", "the same in steps of 1", "pooling", 16, 56, 64, window=3, stride=1),
+    images("pooling-apart", "largest of 2×2 in steps of 2 with its slope", "pooling", 16, 56, 64,
+           window=2, stride=2),
+    Workload("convolution-step", "training step of two convolutions and pools on 64 28×28 images",
+             "convolution_step",
+             {"batch": 64, "side": 28, "first": 16, "second": 32, "classes": 10},
+             {"batch": 3, "side": 16, "first": 3, "second": 4, "classes": 5}, rtol=5e-3),
+]  # fmt: skip
+
 WORKLOADS = [
     Workload("mlp-step", "784-512-512-10 MLP training step, batch 128, momentum SGD", "mlp_step",
              MLP, SMALL_MLP),
@@ -159,6 +198,7 @@ WORKLOADS = [
     *SWEEP,
     *MOVES,
     *LOOPS,
+    *WINDOWS,
 ]  # fmt: skip
 
 # What is compiled in a fresh process, from the first op written to the first result.

@@ -10,7 +10,7 @@ them, are given with the elements.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,8 +21,10 @@ from .elementwise import (
     divide,
     equal,
     exp,
+    greater_equal,
     isnan,
     less,
+    less_equal,
     log,
     maximum,
     minimum,
@@ -64,6 +66,10 @@ class Reducer:
     or above all: where they are few, loops hold that part, and positions, in int32. ``empty`` tells
     whether nothing has a value. ``folds`` is the elementwise row that both step and combine are,
     where one is.
+
+    Where ``first`` is given, ``first(code, element, position)`` is the state of one element, and
+    ``further``, which takes what ``step`` does, a shorter step for an element whose position is
+    behind those of all before.
     """
 
     states: Callable[[DType, DType], tuple[DType, ...]]
@@ -75,6 +81,8 @@ class Reducer:
     place: int | None = None
     empty: bool = True
     folds: Any = None  # the elementwise row that is both step and combine, where one is
+    first: Callable[[Code, Scalar, Scalar], State] | None = None
+    further: Callable[[Code, State, Scalar, Scalar], State] | None = None
 
 
 def lowest(dtype: DType) -> Any:
@@ -119,6 +127,27 @@ SUM = folding(add, lambda dtype: 0)
 PROD = folding(multiply, lambda dtype: 1)
 MAX = folding(maximum, lowest, empty=False)
 MIN = folding(minimum, highest, empty=False)
+
+
+def _takes(code: Code, element: Scalar, value: Scalar, before: Any) -> Scalar:
+    """Whether a later element comes before the value found so far; NaN is before all others."""
+    takes = code.apply(logical_not, code.apply(before, element, value))
+    if kind(value.dtype) != "f":
+        return takes
+    return code.apply(logical_and, takes, code.apply(equal, value, value))
+
+
+def _first_max(code: Code, element: Scalar, position: Scalar) -> State:
+    return (element,)
+
+
+def _further_max(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+    takes = _takes(code, element, state[0], less_equal)
+    return (code.apply(where, takes, element, state[0]),)
+
+
+# The largest element, chosen by the same comparisons as its position.
+FIRST_MAX = replace(MAX, first=_first_max, further=_further_max)
 ANY = folding(logical_or, lambda dtype: False)
 ALL = folding(logical_and, lambda dtype: True)
 
@@ -126,10 +155,11 @@ ALL = folding(logical_and, lambda dtype: True)
 # The position of an extreme -----------------------------------------------------------------------
 
 
-def _extreme(first: Any, identity: Callable[[DType], Any]) -> Reducer:
+def _extreme(first: Any, no_later: Any, identity: Callable[[DType], Any]) -> Reducer:
     """The position of the first element that ``first`` puts before all others; NaN is before all.
 
-    Where elements tie, the lowest position wins, so the order of elements is free.
+    Where elements tie, the lowest position wins, so the order of elements is free. ``no_later`` is
+    the row that says of two elements that the second comes no later than the first.
     """
 
     def chosen(code: Code, state: State, other: State) -> State:
@@ -155,6 +185,13 @@ def _extreme(first: Any, identity: Callable[[DType], Any]) -> Reducer:
     def step(code: Code, state: State, element: Scalar, position: Scalar) -> State:
         return chosen(code, state, (element, position))
 
+    def further(code: Code, state: State, element: Scalar, position: Scalar) -> State:
+        takes = _takes(code, element, state[0], no_later)
+        return (
+            code.apply(where, takes, element, state[0]),
+            code.apply(where, takes, position, state[1]),
+        )
+
     return Reducer(
         lambda element, result: (element, INT64),
         lambda dtypes: (identity(dtypes[0]), np.iinfo(dtypes[1]).max),
@@ -164,11 +201,13 @@ def _extreme(first: Any, identity: Callable[[DType], Any]) -> Reducer:
         positions=True,
         place=1,
         empty=False,
+        first=lambda code, element, position: (element, position),
+        further=further,
     )
 
 
-ARGMAX = _extreme(lambda code, x, y: code.apply(less, y, x), lowest)
-ARGMIN = _extreme(lambda code, x, y: code.apply(less, x, y), highest)
+ARGMAX = _extreme(lambda code, x, y: code.apply(less, y, x), less_equal, lowest)
+ARGMIN = _extreme(lambda code, x, y: code.apply(less, x, y), greater_equal, highest)
 
 
 # Several scalars at once --------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from . import reducers
 from .attributes import is_names
 from .axes import Axis
 from .constants import as_tensor, number
-from .dtypes import BOOL, INT64, DType, kind, sum_dtype
+from .dtypes import BOOL, INT32, INT64, DType, kind, sum_dtype
 from .elementwise import add, cast, equal, multiply, where
 from .keywords import explained
 from .leaves import iota, length_value
@@ -82,7 +82,10 @@ def _first_linearise(op: Op, i: int, t: Tensor) -> Tensor:
     place: Any = 0
     for name in names:
         place = add.apply(place * length_value(x.axes[name].expression), iota(x.axes[name]))
-    hit = equal.apply(broadcast(_reduce(ARGMAX, x, names), x.axes), place)
+    count = product(x.axes[name].expression for name in names)
+    held = INT32 if isinstance(count, int) and count < np.iinfo(INT32).max else INT64
+    found = broadcast(cast(_reduce(ARGMAX, x, names), held), x.axes)
+    hit = equal.apply(found, cast(place, held))
     return _reduce(SUM, where.apply(hit, t, number(0, t.dtype)), names)
 
 
@@ -193,7 +196,7 @@ FIRST_MAX = Primitive(
     fits=(is_names,),
     arity=1,
     infer=reducing("first_max", own_dtype, empty=False),
-    reducer=reducers.MAX,
+    reducer=reducers.FIRST_MAX,
 )
 MIN = Primitive(
     "min",

@@ -11,13 +11,18 @@ from collections.abc import Sequence
 
 from .contraction import contract_two
 from .joining import pad
+from .lengths import product
 from .movement import flatten, sum_over
 from .op_graph import Op, Tensor, make
 from .patterns import is_of, over_axes, tensor
 from .rewrite import Rules
 from .windows import unwindow
 
+POSITIONS = 64  # positions in windows that sums are taken over without a loop,
+STEPS = 8  # where windows begin no further apart
+
 simpler = Rules("simpler windows")
+stored = Rules("windows that are stored")
 
 
 @simpler.on("window", "padded_windows", "unwindow")
@@ -34,7 +39,24 @@ def windows_of_broadcast(op: Op) -> Op | None:
 
 @simpler.on("sum")
 def sum_of_windows_side_by_side(op: Op) -> Op | None:
-    """Where windows follow each other without a gap, each element is in one: they are flattened."""
+    """Where windows follow each other without a gap, each element is in one: they are flattened.
+
+    Sums over few positions of what is no product are left to targets that do not store windows.
+    """
+    undone, names = _beneath(op.args[0]), op.attrs[0]
+    if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
+        return None
+    count = product(op.args[0].axes[each].expression for each in names)
+    few = isinstance(count, int) and count <= POSITIONS and undone.attrs[2] <= STEPS
+    y = _beneath(undone.args[0])
+    if few and not (is_of(y, "dot") or is_of(y, "multiply")):
+        return None
+    return flattened_windows(op)
+
+
+@stored.on("sum")
+def flattened_windows(op: Op) -> Op | None:
+    """The same, whatever they show and how many positions there are."""
     undone, names = _beneath(op.args[0]), op.attrs[0]
     if not is_of(undone, "unwindow") or undone.attrs[1].name not in names:
         return None
@@ -92,3 +114,4 @@ def _beneath(op: Op) -> Op:
 
 
 WINDOW_RULES = simpler.done()
+STORED_WINDOW_RULES = stored.done()

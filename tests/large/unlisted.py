@@ -119,6 +119,10 @@ FILES = {
     "transformers/pycuda/joining.py": ON_DEVICES,
     "transformers/lowering/beside.py": ON_DEVICES,
     "transformers/pycuda/host.py": "flags, an alignment, and how much of a message is shown",
+    "transformers/kernels/classes.py": "tests/kernels/test_straight.py goes at and above them",
+    "transformers/kernels/straight.py": "tests/kernels/test_straight.py goes below, at and above "
+    "them",
+    "op_graph/window_rules.py": "tests/kernels/test_straight.py goes at and above them",
     "transformers/pycuda/nvrtc.py": "flags, and how much of a message is shown",
     "transformers/pycuda/bound.py": "numbers of a report, graphs that are kept, and the bytes from "
     "which on none are pinned, at which tests/cuda/test_failing.py goes below, at and above it",
@@ -162,6 +166,11 @@ PLACES = {
     ("transformers/native/stages.py", "UNROLLED"): "how a compiler writes a loop of known length",
     ("transformers/native/emit.py", "transposes", 32): BITS,
     ("transformers/kernels/pieces.py", "TIMES"): "how much text a kernel may be",
+    ("transformers/kernels/pieces.py", "WINDOWS"): "how much text a kernel may be",
+    (
+        "transformers/kernels/pieces.py",
+        "BROAD",
+    ): "tests/kernels/test_straight.py goes below, at and above it",
     (
         "transformers/kernels/regions.py",
         "ASSUMED",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Affine, Size, variable
 from ...op_graph.dtypes import DType
 from ...op_graph.index_map import Guard, Index
 from ...op_graph.op_graph import Op
+from .classes import Class, classes_of
 from .elements import Elements, Operands
+from .regions import Facts
 from .scalar import Clamped, Contracted, Load, Number, Scalar, Select, walk
 from .types import Fused, Loop, Store
 
@@ -21,7 +23,8 @@ class Contraction:
 
     It is what ``Contracted`` is in the values of ``stores``. ``unit`` is the loop along which
     neighbouring stores adjoin; None for a single element. ``operands`` are the values in memory,
-    by the numbers of loads and stores.
+    by the numbers of loads and stores. ``pieces`` are contractions that together store the same,
+    without the terms that are known to be of nothing.
     """
 
     batch: tuple[Loop, ...]
@@ -34,6 +37,7 @@ class Contraction:
     stores: tuple[Store, ...]
     unit: str | None
     operands: tuple[Op, ...]
+    pieces: tuple[Contraction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +55,46 @@ class Access:
 
 def make_contraction(fused: Fused, operands: Operands) -> Contraction:
     """The contraction of a kernel, with what is done to its sums."""
+    assert fused.dot is not None
+    for op in operands.results:
+        operands.number(op)
+    whole = _part(fused, operands, {})
+    if any(operands.extent(axis) != axis.expression for arg in fused.dot.args for axis in arg.axes):
+        return whole  # a part of an axis begins anywhere
+    kept = (*whole.batch, *whole.rows, *whole.columns)
+    found = classes_of((whole.left, whole.right), kept, whole.summed)
+    pieces = [_part(fused, operands, each) for each in found]
+    return replace(whole, pieces=tuple(pieces), operands=tuple(operands.numbers))
+
+
+def _part(fused: Fused, operands: Operands, taken: Mapping[str, Class]) -> Contraction:
+    """The contraction over no more than the classes of indices that are ``taken`` of axes."""
     dot = fused.dot
     assert dot is not None
     x, y = dot.args
-    for op in operands.results:
-        operands.number(op)
     axes = {axis.name: axis for arg in dot.args for axis in arg.axes}
+    of = {n: taken.get(n, Class()) for n in axes}
     loops = {
-        n: Loop(f"d{k}", (n,), operands.extent(axis)) for k, (n, axis) in enumerate(axes.items())
+        n: Loop(f"d{k}", (n,), of[n].turns(operands.extent(axis)))
+        for k, (n, axis) in enumerate(axes.items())
     }
     summed: tuple[str, ...] = dot.attrs[0]
     loops = _needed(loops, summed)
-    index = {n: operands.at(n, variable(loops[n].name) if n in loops else Affine()) for n in axes}
-    elements = Elements(operands)
+    index = {
+        n: operands.at(n, of[n].index(variable(loops[n].name) if n in loops else Affine()))
+        for n in axes
+    }
+    decide = Facts().decide
+    elements = Elements(operands, lambda guard: decide(guard, {}))
     left, right = (elements.value(op, _of(index, op)) for op in (x, y))
     turned = _backwards((left, right), loops, summed)
     if turned:
         last = {
-            n: operands.at(n, variable(f.name) * -1 + (f.extent - 1)) for n, f in turned.items()
+            n: operands.at(n, of[n].index(variable(f.name) * -1 + (f.extent - 1)))
+            for n, f in turned.items()
         }
         index.update(last)
-        elements = Elements(operands)
+        elements = Elements(operands, lambda guard: decide(guard, {}))
         left, right = (elements.value(op, _of(index, op)) for op in (x, y))
 
     def only(names: Iterable[str]) -> tuple[Loop, ...]:

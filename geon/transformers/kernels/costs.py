@@ -6,6 +6,7 @@ Nothing here is of one machine: ``predict`` says how long it takes on one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -412,11 +413,19 @@ class _ContractionCost:
         for each, size in ((left, sizes[0]), (right, sizes[1])):
             for (row, dtype), times in each.items():
                 note(total, row, dtype, times * size)
+        if made.pieces:  # each has its part of the terms
+            terms = sum(self.terms(piece) for piece in made.pieces)
+            depth = terms // max(batch * rows * columns, 1)
         note(total, MULTIPLY_ADD, name_of(made.dtype), batch * rows * columns * depth)
         along = tuple([self.is_along_sum(value) for value in (made.left, made.right)])
         itemsize = made.dtype.itemsize
         product = Product(batch, rows, columns, depth, itemsize, left, right, along, store)
         return _made(self.counts.moves(), places, total, product=product)
+
+    def terms(self, piece: Contraction) -> int:
+        """The products that a piece adds up."""
+        loops = (*piece.batch, *piece.rows, *piece.columns, *piece.summed)
+        return math.prod(self.reaches.number(loop.extent) for loop in loops)
 
     def is_along_sum(self, value: Scalar) -> bool:
         """Whether an operand's elements adjoin along a summed index."""

@@ -271,7 +271,8 @@ class Elements:
             free = each == index.get(name) and limited.isdisjoint(each.terms)
             safe[name] = each if free else variable(Clamped(each, guards))
         value = self.value(arg, safe)
-        return self.code(Select, guards, value, self.chosen(op, index, tuple(others), False))
+        other = self.chosen(op, index, tuple(others), False)
+        return value if other is value else self.code(Select, guards, value, other)
 
     def within(self, arg: Op, at: Index, index: Index) -> Index:
         """Indices that may lie outside ``arg`` held at 0 there: those that are not the result's."""

@@ -8,8 +8,10 @@ along its outermost loop; its reductions end in partial values that are combined
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from ...op_graph.affine import (
     Affine,
@@ -26,8 +28,9 @@ from ...op_graph.op_graph import Op, among
 from .elements import Elements, Operands
 from .nest_items import Item, Levels, loop_order, reducer_of, states_of
 from .nest_space import Groups, Space
-from .regions import Facts, Region
+from .regions import Facts, Interval, Region
 from .scalar import IndexNumber, Kept, Reduced, Scalar
+from .straight import reduced
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from .uses import Uses, computes, depends_on, divides_rows
 
@@ -59,15 +62,15 @@ class NestMaker:
         self.operands, self.wants_across = operands, across
         self.region, self.facts = region, facts
         self.results = operands.results
-        self.reductions = fused.reductions
+        self.reductions, self.straight = fused.reductions, fused.straight
         extents: dict[str, Size] = {}
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
                 extents.setdefault(axis.name, operands.extent(axis))
         self.space = Space(extents)
-        self.phases = 1
+        self.phases: dict[str, int] = {}
         for name, interval in region.spans:
-            self.space.narrow(name, interval)
+            self.narrow(name, interval)
         self.single = self.of_one_turn()
         self.rows = None if fused.rows is None else fused.rows - self.single
         self.levels = Levels(fused, operands)
@@ -86,6 +89,11 @@ class NestMaker:
         if self.region.cuts:
             found.discard(self.operands.order(self.results[0])[-1])
         return frozenset(found)
+
+    def narrow(self, name: str, interval: Interval) -> None:
+        """Walk no more than an interval of an axis, as many indices in each turn as it says."""
+        self.space.narrow(name, interval)
+        self.phases[name] = interval.phases
 
     def several(self, names: Iterable[str]) -> tuple[str, ...]:
         """The axes that have loops."""
@@ -216,6 +224,8 @@ class NestMaker:
         self.elements = Elements(
             self.operands, lambda guard: decide(guard, self.ranges), self.ranges
         )
+        for op in self.straight:
+            self.elements.known[op] = partial(self.short, op)
         self.index = {n: self.operands.at(n, Affine((), low.get(n, 0))) for n in self.single}
         self.arrays: list[RowArray] = []
         self.kept: list[tuple[Op, tuple[Affine, ...], Kept]] = []
@@ -294,15 +304,8 @@ class NestMaker:
             return [self.make_pass(level, inner, items, groups)]
         found = []
         for interval in self.region.cuts:
-            if interval.phases > 1:
-                self.space.narrow(inner[-1], interval)
-                self.phases = interval.phases
-                found.append(self.make_pass(level, inner, items, groups))
-                self.phases = 1
-                interval = interval.rest
-            if interval.extent != 0:
-                self.space.narrow(inner[-1], interval)
-                found.append(self.make_pass(level, inner, items, groups))
+            self.narrow(inner[-1], interval)
+            found.append(self.make_pass(level, inner, items, groups))
         return found
 
     def make_pass(
@@ -320,20 +323,23 @@ class NestMaker:
         return Pass(loops, tuple(reductions), tuple(stores), tuple(keeps))
 
     def unrolled(self, items: list[Item]) -> list[Store]:
-        """Stores at each index of the innermost axis that one turn takes, or at all of them."""
+        """Stores at each of the indices that one turn takes, along every axis of several."""
+        places: dict[str, list[Affine]] = {}
+        for name, phases in self.phases.items():
+            single = self.space.extents[name] == 1
+            if phases > 1 or (single and self.straight):
+                low = self.space.low[name]
+                turn = Affine() if single else self.index[name] - low
+                first = turn * phases + low
+                places[name] = [first + k for k in range(phases)]
         if self.region.unrolled:
-            places = [Affine((), interval.low) for interval in self.region.cuts]
-        elif self.phases > 1:
             last = self.operands.order(self.results[0])[-1]
-            turn = self.index[last] - self.space.low[last]
-            places = [turn * self.phases + self.space.low[last] + k for k in range(self.phases)]
-        else:
-            return self.stores(items)
-        last = self.operands.order(self.results[0])[-1]
-        found = []
-        for place in places:
-            self.index[last] = place
+            places[last] = [Affine((), interval.low) for interval in self.region.cuts]
+        found, before = [], dict(self.index)
+        for at in itertools.product(*places.values()):
+            self.index.update(zip(places, at, strict=True))
             found += self.stores(items)
+        self.index = before
         return found
 
     def index_of(self, op: Op) -> dict[str, Affine]:
@@ -360,6 +366,13 @@ class NestMaker:
             narrow = INT64 if reducer.place is None else states[reducer.place]
             position = self.elements.code(IndexNumber, place, narrow)
         return Reduction(self.levels.reduced[op], reducer, states, elements, position)
+
+    def short(self, op: Op, index: Index) -> Scalar:
+        """What a reduction without a loop finds."""
+        key = self.elements.key(op, index)
+        if key not in self.elements.found:
+            self.elements.found[key] = op, reduced(self.elements, op, index)
+        return self.elements.found[key][1]
 
     def widened(self, element: Scalar) -> Scalar:
         """An element that can be computed with: a half as float32."""

@@ -16,6 +16,7 @@ from .elements import Operands
 from .nests import NestMaker, nest_over
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
 from .scalar import Scalar, walk
+from .straight import is_straight
 from .types import Fused, Nest
 
 SMALL = 256  # elements of a result below which a choice costs less than another loop
@@ -25,10 +26,14 @@ LONG = 64  # elements of an interval beside which others are a border
 MOST = 64  # loops that a nest is taken apart into
 TEXT = 512  # nodes of scalar code that pieces may have together,
 TIMES = 4  # or how many times those of the whole
+WINDOWS = 1024  # the same where all of a window is in one element
+BROAD = 10  # elements of an interval beside which what windows reach beyond it is a border
 
 
 def make_nest(fused: Fused, operands: Operands) -> Nest:
     """The loops of a fused kernel, taken apart where it joins values."""
+    if is_straight(fused, operands):
+        fused = replace(fused, rows=None, reductions=(), straight=fused.reductions)
     nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
     if fused.rows is None and not fused.reductions and any(guards_of(*stored(nest))):
         nest = _Splitter(fused, operands).apart(nest)
@@ -45,6 +50,7 @@ class _Splitter:
         self.fused, self.operands = fused, operands
         self.result = operands.results[0]
         self.order = operands.order(self.result)
+        self.long: float = LONG
 
     def apart(self, nest: Nest) -> Nest:
         """The nest with its pieces, where they are worth their text."""
@@ -52,17 +58,32 @@ class _Splitter:
         if isinstance(size, int) and size < SMALL:
             return nest
         enough = max(TEXT, TIMES * count([nest]))
-        for first in range(len(self.order)):  # with as many outer axes cut as there is room for
+        if not self.fused.straight:
+            return self.pieces(nest, enough, LONG) or nest
+        return (
+            self.pieces(nest, max(WINDOWS, enough), math.inf)
+            or self.pieces(nest, max(WINDOWS, enough), BROAD)
+            or nest
+        )
+
+    def pieces(self, nest: Nest, enough: int, long: float) -> Nest | None:
+        """The nest with pieces of no more text than ``enough``; None where there is no such.
+
+        Beside ``long`` intervals thin ones are borders, in which elements choose.
+        """
+        self.long = long
+        # With as many outer axes cut as there is room for: with all, where there are no borders.
+        for first in range(len(self.order) if long < math.inf else 1):
             facts = Facts(known=list(self.operands.known))
             regions = self.regions(self.order[first:], facts)
             if regions == [Region()]:
-                break
+                return None
             if sum(max(len(region.cuts), 1) for region in regions) > MOST:
                 continue
             pieces = [nest_over(each, facts, self.fused, self.operands) for each in regions]
             if count(pieces) <= enough:
                 return replace(nest, pieces=tuple(pieces), holds=tuple(facts.assumed))
-        return nest
+        return None
 
     def regions(self, names: tuple[str, ...], facts: Facts) -> list[Region]:
         """The regions that cutting these axes makes, outer ones first.
@@ -73,16 +94,17 @@ class _Splitter:
         for name in names[:-1]:
             parts = [part for region in found for part in self.cut(region, name, facts)]
             spans = [span for span in (part.of(name) for part in parts) if span is not None]
-            found = [p for p in parts if not is_border(p.of(name), spans)]
-            borders += [p for p in parts if is_border(p.of(name), spans)]
+            found = [p for p in parts if not is_border(p.of(name), spans, self.long)]
+            borders += [p for p in parts if is_border(p.of(name), spans, self.long)]
             if len(found) > MOST:
                 return found
         return [self.cut_rows(region, names[-1], facts) for region in (*found, *borders)]
 
     def cut(self, region: Region, name: str, facts: Facts) -> list[Region]:
         """A region as those in which choices along an axis are decided."""
-        found, _ = self.intervals(region, name, facts)
-        if len(found) < 2:
+        intervals, phases = self.intervals(region, name, facts)
+        found = with_borders(in_turns(intervals, phases, facts), self.long)
+        if found == [Interval(0, self.result.axes[name].expression)]:
             return [region]
         return [Region((*region.spans, (name, interval))) for interval in found]
 
@@ -95,7 +117,7 @@ class _Splitter:
         if isinstance(length, int) and length <= UNROLLED:
             singles = tuple([Interval(k, 1) for k in range(length)])
             return replace(region, cuts=singles, unrolled=True)
-        return replace(region, cuts=tuple([with_phases(each, phases, facts) for each in found]))
+        return replace(region, cuts=tuple(in_turns(found, phases, facts)))
 
     def intervals(self, region: Region, name: str, facts: Facts) -> tuple[list[Interval], int]:
         """The intervals of an axis on which what is chosen along it is decided, and after how many
@@ -113,14 +135,30 @@ class _Splitter:
         for guard in guards_of(*stored(nest)):
             points += points_of(guard, variable) or ()
             phases = math.lcm(phases, phases_of(guard, variable))
-        found = with_borders(facts.intervals(axis.expression, points)) if points else whole
+        found = whole
+        if points:
+            found = with_borders(facts.intervals(axis.expression, points), self.long)
         return found, phases if phases <= UNROLLED else 1
 
 
+def in_turns(intervals: list[Interval], phases: int, facts: Facts) -> list[Interval]:
+    """Intervals whose loops take so many indices in each turn, with what is left of each."""
+    found = []
+    for interval in intervals:
+        taken = with_phases(interval, phases, facts)
+        rest = taken.rest
+        if isinstance(rest.extent, int):
+            rest = with_phases(rest, phases, facts)
+        found += [taken] if rest.extent == 0 else [taken, rest]
+    return found
+
+
 def with_phases(interval: Interval, phases: int, facts: Facts) -> Interval:
-    """An interval whose loop takes so many indices in each turn, where it is long enough."""
-    if phases == 1 or (isinstance(interval.extent, int) and interval.extent < phases):
+    """An interval whose loop takes so many indices in each turn, or all where there are fewer."""
+    if phases == 1 or interval.extent == 0:
         return interval
+    if isinstance(interval.extent, int) and interval.extent < phases:
+        return replace(interval, phases=interval.extent)
     found = replace(interval, phases=phases)
     facts.note(found.rest.extent)  # a remainder is not negative
     return found
@@ -131,17 +169,17 @@ def is_thin(interval: Interval) -> bool:
     return isinstance(interval.extent, int) and interval.extent <= THIN
 
 
-def is_border(interval: Interval | None, intervals: list[Interval]) -> bool:
-    """Whether an interval is thin, and one of these is long."""
-    long = any(not isinstance(each.extent, int) or each.extent >= LONG for each in intervals)
+def is_border(interval: Interval | None, intervals: list[Interval], least: float) -> bool:
+    """Whether an interval is thin, and one of these is long: of at least so many elements."""
+    long = any(not isinstance(each.extent, int) or each.extent >= least for each in intervals)
     return long and interval is not None and is_thin(interval)
 
 
-def with_borders(intervals: list[Interval]) -> list[Interval]:
+def with_borders(intervals: list[Interval], least: float) -> list[Interval]:
     """Intervals of which neighbours in one border are one."""
     found: list[Interval] = []
     for each in intervals:
-        if found and is_border(each, intervals) and is_thin(found[-1]):
+        if found and is_border(each, intervals, least) and is_thin(found[-1]):
             both = Interval(found[-1].low, found[-1].extent + each.extent)
             if is_thin(both):
                 found[-1] = both

@@ -67,16 +67,21 @@ class _Structure:
         elif isinstance(work, OrderedLoop):
             body = self.ordered(work)
         else:
-            groups = (work.batch, work.rows, work.columns, work.summed)
-            body = (
-                tuple([self.loops(loops) for loops in groups]),
-                self.value(work.left),
-                self.value(work.right),
-                work.dtype,
-                tuple([self.step(store) for store in work.stores]),
-                work.unit,
-            )
+            body = self.contraction(work)
         return type(work), body, tuple(self.nodes), tuple([op.dtype for op in work.operands])
+
+    def contraction(self, work: Contraction) -> Hashable:
+        """A contraction with its pieces."""
+        groups = (work.batch, work.rows, work.columns, work.summed)
+        return (
+            tuple([self.loops(loops) for loops in groups]),
+            self.value(work.left),
+            self.value(work.right),
+            work.dtype,
+            tuple([self.step(store) for store in work.stores]),
+            work.unit,
+            tuple([self.contraction(piece) for piece in work.pieces]),
+        )
 
     def ordered(self, work: OrderedLoop) -> Hashable:
         """An ordered loop."""

@@ -21,7 +21,8 @@ class Fused:
     ``chain`` of these) or ``call``.
 
     ``rows`` are the axes that its passes share, outermost; None for one pass over all axes.
-    ``names`` are what the results call the axes of ``dot``, where that differs.
+    ``names`` are what the results call the axes of ``dot``, where that differs. ``straight`` are
+    reductions that need no loop of their own.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Fused:
     reductions: tuple[Op, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
     chain: Chain | None = None
+    straight: tuple[Op, ...] = ()
 
     def __str__(self) -> str:
         if self.chain is not None:

@@ -27,10 +27,23 @@ def contraction_function(
     """The C function of a contraction; ``whole`` are the sizes of what it is a block of."""
     for size in whole:
         names.length(size)  # a parameter before the product is told of them
-    made = replace(_Printer(work, names).product(name), whole=whole)
-    text, header = product_text(made, vector_bytes), product_header(made.type)
-    units = (product_unit(made.type, vector_bytes),)
-    return Function(text, tuple(names.parameters), (header,), units=units)
+    parts = work.pieces or (work,)
+    for part in work.pieces:
+        _Printer(part, names).product(name)  # all are parameters now
+    called = [name] if not work.pieces else [f"{name}_{k}" for k in range(len(parts))]
+    products = [
+        replace(_Printer(part, names).product(each), whole=whole)
+        for part, each in zip(parts, called, strict=True)
+    ]
+    text = "".join([product_text(made, vector_bytes) for made in products])
+    if work.pieces:
+        given = ", ".join(["threads", *(p.name for p in names.parameters)])
+        lines = [f"    {each}({given});" for each in called]
+        head = f"static void {name}(int32_t threads, {names.declared()})"
+        text += "\n".join([head, "{", *lines, "}"]) + "\n"
+    type = products[0].type
+    units = (product_unit(type, vector_bytes),)
+    return Function(text, tuple(names.parameters), (product_header(type),), units=units)
 
 
 class _Printer(ContractionPrinter):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ...op_graph.bound import is_bound
 from ...op_graph.lengths import Length, evaluate
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.contraction import Contraction
 from ..kernels.elements import passed
 from ..lowering.kernel import Kernel
 from ..lowering.schedule import Schedule
@@ -72,6 +73,8 @@ def _copy(schedule: Schedule, kernel: Kernel, stays: _Stays) -> PackedCopy | Non
     fused = kernel.fused
     if fused is None or fused.dot is None or fused.kind != "contraction":
         return None
+    if isinstance(kernel.work, Contraction) and kernel.work.pieces:
+        return None  # each reads another part of it
     x, y = fused.dot.args
     named = {new: old for old, new in fused.names}
     order = schedule.layouts[kernel.results[0]].order

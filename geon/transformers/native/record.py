@@ -25,7 +25,7 @@ from .packed_copies import PackedCopy
 from .prefix import PartTotals
 from .product_shape import Shape
 from .scattering import Copies
-from .scratch import BlockedScratch, ProductScratch
+from .scratch import BlockedScratch, OneOf, ProductScratch
 from .sorting import SortScratch
 from .toolchain import Toolchain
 
@@ -127,7 +127,7 @@ def made(value: Any) -> Any:
 
 PARTS: tuple[type, ...] = (
     Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, SortScratch,
-    BlockedScratch, Cut, Shape,
+    OneOf, BlockedScratch, Cut, Shape,
 )  # fmt: skip
 
 

@@ -50,7 +50,8 @@ def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
 
 def _of(work: Work) -> Scratch | None:
     if isinstance(work, Contraction):
-        return product_scratch(work)
+        parts = tuple([product_scratch(piece) for piece in work.pieces])
+        return OneOf(parts) if parts else product_scratch(work)
     if isinstance(work, Blocked):
         return blocked_scratch(work)
     if isinstance(work, Nest):
@@ -254,6 +255,23 @@ class ProductScratch:
         """Sums of a block, and where sums are long their totals in double."""
         one = _up(rows * (width + self.of.vector), 64)
         return one * (1 + 8 // self.of.bytes) if is_long else one
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """What products that run one after another work in: as much as the largest takes."""
+
+    parts: tuple[ProductScratch, ...]
+    lasting: bool = True
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all parts for a call on so many threads."""
+        return max(part.bytes(lengths, threads) for part in self.parts)
+
+    def most(self, threads: int) -> Size:
+        """Never less than ``bytes``."""
+        known = [part.most(threads) for part in self.parts]
+        return max(size for size in known if isinstance(size, int))
 
 
 def _up(number: int, step: int) -> int:

@@ -20,8 +20,11 @@ def from_starts(made: Contraction, places: Sequence[Place]) -> tuple[Contraction
     """The contraction with operands that begin where it reads them, and by place what lies before.
 
     ``places`` are those of the operands; starts are in elements. Only an operand that is read in
-    one way, is not written, and has a place of its own can begin elsewhere.
+    one way, is not written, and has a place of its own can begin elsewhere, and none where pieces
+    begin at different places.
     """
+    if made.pieces:
+        return made, {}
     roots = (made.left, made.right, *[store.value for store in made.stores])
     uses = Counter(places[node.operand] for node in walk(*roots) if isinstance(node, Load))
     uses.update(places[store.operand] for store in made.stores)

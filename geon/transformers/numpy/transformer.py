@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...op_graph.window_rules import STORED_WINDOW_RULES
 from ..base import Transformer
 from ..linking import Linking
 from ..lowering.memory import Plan
@@ -21,7 +22,7 @@ from .table import HIDDEN, IN_PLACE
 
 TARGET = Target(
     name="numpy",
-    rules=RULES,
+    rules=RULES | STORED_WINDOW_RULES,
     arrange=arrange,
     in_place=IN_PLACE,
     hidden=HIDDEN,

@@ -73,7 +73,12 @@ def loop_axes(op: Op) -> list[Axis]:
 
 
 def repeats(op: Op) -> bool:
-    """Whether the arithmetic of ``op`` is cheap."""
+    """Whether the arithmetic of ``op`` is cheap, and what it takes no larger than what it gives.
+
+    What is reduced and then narrowed is stored as it is narrowed.
+    """
     row = op.primitive
+    if row.name == "cast" and op.dtype.itemsize < op.args[0].dtype.itemsize and reduces(op.args[0]):
+        return False
     heavy = row.cost in ("expensive", "kernel") or reduces(op) or row.acts
     return not (heavy or row.name == "dot" or isinstance(op, Leaf) or is_bound(op))

@@ -20,7 +20,7 @@ def reference(case):
     return found
 
 
-def computed(transformer, y, order, inputs, values, training=None):
+def computed(transformer, y, order, inputs, values, training=None, beside=()):
     """The result over ``order``, and the derivative by each leaf, seeded with ``g``."""
     y = geon.reorder(y, order)
     g = geon.placeholder(y.axes, name="g")
@@ -28,19 +28,24 @@ def computed(transformer, y, order, inputs, values, training=None):
     slopes = geon.deriv(y, floats, seed=g)
     updates = [] if training is None else training.updates
     placeholders = [leaf for leaf in inputs if leaf.primitive.name == "placeholder"]
+    placeholders += beside
     f = transformer.computation([y, *slopes, *updates], *placeholders, g)
     found = f(*[values[leaf] for leaf in placeholders], values["g"])
     return found[0], dict(zip(floats, found[1:], strict=False))
 
 
-def agrees(transformer, case, y, order, leaves, training=None, turned=None):
+def agrees(transformer, case, y, order, leaves, training=None, turned=None, beside=None):
     """Value and derivatives are the reference's; ``leaves`` are those of its arrays, by name.
 
-    ``turned`` are functions from an array of the reference to that of geon's leaf.
+    ``turned`` are functions from an array of the reference to that of geon's leaf. ``beside`` are
+    placeholders by which there is no derivative.
     """
-    arrays, turned = reference(case), turned or {}
-    values = {leaf: arrays[name] for name, leaf in leaves.items()} | {"g": arrays["g"]}
-    found, slopes = computed(transformer, y, order, list(leaves.values()), values, training)
+    arrays, turned, beside = reference(case), turned or {}, beside or {}
+    values = {leaf: arrays[name] for name, leaf in (leaves | beside).items()}
+    inputs = list(leaves.values())
+    found, slopes = computed(
+        transformer, y, order, inputs, values | {"g": arrays["g"]}, training, list(beside.values())
+    )
     close(found, arrays["y"])
     for name, leaf in leaves.items():
         if leaf in slopes:

@@ -17,13 +17,17 @@ from .initialisers import (
     Xavier,
 )
 from .layers import (
+    GRU,
+    LSTM,
     Activation,
     Affine,
     BatchNorm,
     Bias,
+    BiRNN,
     Convolution,
     Deconvolution,
     Dropout,
+    ForgetBias,
     GroupNorm,
     Highway,
     Layer,
@@ -33,6 +37,7 @@ from .layers import (
     Parallel,
     Pooling,
     Preprocess,
+    Recurrent,
     Residual,
     RMSNorm,
     Sequential,
@@ -56,11 +61,11 @@ from .optimisers import (
 )
 
 __all__ = [
-    "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Affine", "BatchNorm", "Bias",
-    "ByGlobalNorm", "ByNorm", "ByValue", "Constant", "Convolution", "Deconvolution", "Dropout",
-    "Gaussian", "Glorot", "GroupNorm", "Groups", "Highway", "Identity", "Kaiming", "Layer",
-    "LayerNorm", "Linear", "Lion", "LookupTable", "Optimiser", "Orthogonal", "Parallel",
-    "Pooling", "Preprocess", "RMSNorm", "RMSProp", "Residual", "SGD", "Sequential", "Sparse",
-    "Tag", "Training", "Uniform", "Xavier", "activations", "axis", "costs", "metrics",
-    "schedules",
+    "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Affine", "BatchNorm", "BiRNN",
+    "Bias", "ByGlobalNorm", "ByNorm", "ByValue", "Constant", "Convolution", "Deconvolution",
+    "Dropout", "ForgetBias", "GRU", "Gaussian", "Glorot", "GroupNorm", "Groups", "Highway",
+    "Identity", "Kaiming", "LSTM", "Layer", "LayerNorm", "Linear", "Lion", "LookupTable",
+    "Optimiser", "Orthogonal", "Parallel", "Pooling", "Preprocess", "RMSNorm", "RMSProp",
+    "Recurrent", "Residual", "SGD", "Sequential", "Sparse", "Tag", "Training", "Uniform",
+    "Xavier", "activations", "axis", "costs", "metrics", "schedules",
 ]  # fmt: skip

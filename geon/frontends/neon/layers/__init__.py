@@ -6,9 +6,11 @@ from .functions import Activation, Dropout, Preprocess
 from .layer import Layer, Training
 from .linear import Affine, Bias, Linear, LookupTable
 from .normalisation import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from .recurrent import GRU, LSTM, BiRNN, ForgetBias, Recurrent
 
 __all__ = [
-    "Activation", "Affine", "BatchNorm", "Bias", "Convolution", "Deconvolution", "Dropout",
-    "GroupNorm", "Highway", "Layer", "LayerNorm", "Linear", "LookupTable", "Parallel", "Pooling",
-    "Preprocess", "RMSNorm", "Residual", "Sequential", "Training",
+    "Activation", "Affine", "BatchNorm", "BiRNN", "Bias", "Convolution", "Deconvolution",
+    "Dropout", "ForgetBias", "GRU", "GroupNorm", "Highway", "LSTM", "Layer", "LayerNorm",
+    "Linear", "LookupTable", "Parallel", "Pooling", "Preprocess", "RMSNorm", "Recurrent",
+    "Residual", "Sequential", "Training",
 ]  # fmt: skip

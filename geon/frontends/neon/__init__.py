@@ -59,13 +59,26 @@ from .optimisers import (
     Tag,
     schedules,
 )
+from .training import (
+    Batches,
+    Callback,
+    Checkpoints,
+    EarlyStopping,
+    History,
+    Model,
+    Progress,
+    Run,
+    StopOnNaN,
+    Stream,
+)
 
 __all__ = [
-    "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Affine", "BatchNorm", "BiRNN",
-    "Bias", "ByGlobalNorm", "ByNorm", "ByValue", "Constant", "Convolution", "Deconvolution",
-    "Dropout", "ForgetBias", "GRU", "Gaussian", "Glorot", "GroupNorm", "Groups", "Highway",
-    "Identity", "Kaiming", "LSTM", "Layer", "LayerNorm", "Linear", "Lion", "LookupTable",
-    "Optimiser", "Orthogonal", "Parallel", "Pooling", "Preprocess", "RMSNorm", "RMSProp",
-    "Recurrent", "Residual", "SGD", "Sequential", "Sparse", "Tag", "Training", "Uniform",
-    "Xavier", "activations", "axis", "costs", "metrics", "schedules",
+    "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Affine", "BatchNorm", "Batches",
+    "BiRNN", "Bias", "ByGlobalNorm", "ByNorm", "ByValue", "Callback", "Checkpoints", "Constant",
+    "Convolution", "Deconvolution", "Dropout", "EarlyStopping", "ForgetBias", "GRU", "Gaussian",
+    "Glorot", "GroupNorm", "Groups", "Highway", "History", "Identity", "Kaiming", "LSTM",
+    "Layer", "LayerNorm", "Linear", "Lion", "LookupTable", "Model", "Optimiser", "Orthogonal",
+    "Parallel", "Pooling", "Preprocess", "Progress", "RMSNorm", "RMSProp", "Recurrent",
+    "Residual", "Run", "SGD", "Sequential", "Sparse", "StopOnNaN", "Stream", "Tag", "Training",
+    "Uniform", "Xavier", "activations", "axis", "costs", "metrics", "schedules",
 ]  # fmt: skip

@@ -1,0 +1,177 @@
+"""Costs: how far results are from targets, for each example.
+
+Costs of classes take scores, before any softmax, and so are exact however far out. Their targets
+are class numbers, over the axes of the scores without that of the classes, or probabilities over
+all of them. The others take a target over the axes of the result, and are means over its features:
+all axes but N and T. What is trained is the mean of a cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import ArgumentError, AxisError
+from ...op_graph.axes import Axis
+from ...op_graph.composites import log_softmax, mean, onehot
+from ...op_graph.constants import as_tensor
+from ...op_graph.dtypes import kind
+from ...op_graph.elementwise import (
+    absolute,
+    cast,
+    expm1,
+    maximum,
+    power,
+    softplus,
+    square,
+    where,
+)
+from ...op_graph.op_graph import Tensor
+from ...op_graph.own_axes import own_axis
+from ...op_graph.reductions import sum
+from ...op_graph.sites import describe, user_site
+from .axis import channel_axes, feature_axes
+
+if TYPE_CHECKING:
+    from ...op_graph.accepted import AxisLike, TensorLike
+
+
+def cross_entropy(
+    scores: TensorLike, t: TensorLike, over: AxisLike | None = None, *, smoothing: float = 0.0
+) -> Tensor:
+    """-log of the probability of the right class, in nats, or that mean under probabilities ``t``.
+
+    The classes are ``over``, or the axis left without N, T, D, H and W. With ``smoothing`` that
+    share of the target is spread over all classes. A class number outside raises
+    ``IndexRangeError`` when it is computed.
+    """
+    if not 0 <= smoothing <= 1:
+        raise ArgumentError(
+            f"cross_entropy at {describe(user_site())}: smoothing={smoothing!r} is a share of the "
+            "target; give one from 0 to 1"
+        )
+    scores, axis = as_tensor(scores), class_axis(as_tensor(scores), over, "cross_entropy")
+    logs = log_softmax(scores, axis)
+    t = as_tensor(t, near=scores)
+    if numbers(t, axis):
+        right = sum(where(hits(scores, t, axis, "cross_entropy"), logs, 0), axis)
+    else:
+        _same_axes(scores, t, "cross_entropy")
+        right = sum(t * logs, axis)
+    if not smoothing:
+        return -right
+    return -((1 - smoothing) * right + smoothing * mean(logs, axis))
+
+
+def binary_cross_entropy(scores: TensorLike, t: TensorLike) -> Tensor:
+    """-log of the probability of each truth value, in nats; t are 0 and 1 or probabilities."""
+    x, t = _pair(scores, t, "binary_cross_entropy")
+    return _each(softplus(x) - x * t)
+
+
+def squared_error(y: TensorLike, t: TensorLike) -> Tensor:
+    """The square of the difference."""
+    y, t = _pair(y, t, "squared_error")
+    return _each(square(y - t))
+
+
+def absolute_error(y: TensorLike, t: TensorLike) -> Tensor:
+    """The size of the difference."""
+    y, t = _pair(y, t, "absolute_error")
+    return _each(absolute(y - t))
+
+
+def huber(y: TensorLike, t: TensorLike, delta: float = 1.0) -> Tensor:
+    """Half the square of the difference d; delta (|d| - delta / 2) where |d| is more than delta.
+
+    P. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics, 1964.
+    """
+    y, t = _pair(y, t, "huber")
+    far = absolute(y - t)
+    return _each(where(far <= delta, square(far) / 2, delta * (far - delta / 2)))
+
+
+def hinge(
+    scores: TensorLike, t: TensorLike, over: AxisLike | None = None, *, margin: float = 1.0
+) -> Tensor:
+    """By how much scores of other classes come nearer than ``margin`` to the right one's, summed.
+
+    ``t`` are class numbers; ``over`` is as in ``cross_entropy``.
+    """
+    scores = as_tensor(scores)
+    axis = class_axis(scores, over, "hinge")
+    hit = hits(scores, as_tensor(t), axis, "hinge")
+    right = sum(where(hit, scores, 0), axis)
+    return sum(where(hit, 0, maximum(scores - right + margin, 0)), axis)
+
+
+def binary_hinge(scores: TensorLike, t: TensorLike, *, margin: float = 1.0) -> Tensor:
+    """By how much each score times its target, 1 or -1, is below ``margin``."""
+    x, t = _pair(scores, t, "binary_hinge")
+    return _each(maximum(margin - x * t, 0))
+
+
+def focal(
+    scores: TensorLike, t: TensorLike, over: AxisLike | None = None, *, gamma: float = 2.0
+) -> Tensor:
+    """The cross entropy times (1 - p) ** gamma, where p is the probability of the right class.
+
+    ``t`` are class numbers; ``over`` is as in ``cross_entropy``. T.-Y. Lin, P. Goyal, R. Girshick,
+    K. He and P. Dollár, "Focal loss for dense object detection", ICCV 2017.
+    """
+    scores = as_tensor(scores)
+    axis = class_axis(scores, over, "focal")
+    hit = hits(scores, as_tensor(t), axis, "focal")
+    right = sum(where(hit, log_softmax(scores, axis), 0), axis)
+    return -power(-expm1(right), gamma) * right
+
+
+def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
+    """The axis of the classes: ``over``, or the one left without N, T, D, H and W."""
+    if over is not None:
+        return own_axis(scores, over, what)
+    found = channel_axes(scores.axes)
+    if len(found) != 1:
+        raise AxisError(
+            f"{what} at {describe(user_site())}: {scores} (made at {scores.file_info}) has classes "
+            f"along one axis, and {found} are left without N, T, D, H and W; say which with over="
+        )
+    return found[0]
+
+
+def numbers(t: Tensor, axis: Axis) -> bool:
+    """Whether targets are class numbers."""
+    return kind(t.dtype) == "i" and axis not in t.axes
+
+
+def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
+    """Where the right class is; ``AxisError`` where ``t`` are no class numbers for the scores."""
+    rest = scores.axes.without([axis])
+    if not numbers(t, axis) or not t.axes.same_set(rest):
+        raise AxisError(
+            f"{what} at {describe(user_site())}: {t} (made at {t.file_info}) of dtype "
+            f"{t.dtype.name} has no class number for each score of {scores} (made at "
+            f"{scores.file_info}); give integers over {rest}"
+        )
+    return onehot(t, axis, "bool", checked=True)
+
+
+def _pair(y: TensorLike, t: TensorLike, what: str) -> tuple[Tensor, Tensor]:
+    """A result and its target as floats over axes of one set."""
+    y = as_tensor(y)
+    t = as_tensor(t, near=y)
+    y, t = (x if kind(x.dtype) == "f" else cast(x, "float32") for x in (y, t))
+    _same_axes(y, t, what)
+    return y, t
+
+
+def _same_axes(y: Tensor, t: Tensor, what: str) -> None:
+    if not y.axes.same_set(t.axes):
+        raise AxisError(
+            f"{what} at {describe(user_site())}: the result {y} (made at {y.file_info}) and the "
+            f"target {t} (made at {t.file_info}) have other axes; give a target over {y.axes}"
+        )
+
+
+def _each(cost: Tensor) -> Tensor:
+    """The mean over the features."""
+    return mean(cost, feature_axes(cost.axes))

@@ -1,0 +1,16 @@
+"""Layers: callables on tensors that make their variables when they are first called."""
+
+from .containers import Highway, Parallel, Residual, Sequential
+from .convolution import Convolution, Deconvolution, Pooling
+from .functions import Activation, Dropout, Preprocess
+from .layer import Layer, Training
+from .linear import Affine, Bias, Linear, LookupTable
+from .normalisation import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from .recurrent import GRU, LSTM, BiRNN, ForgetBias, Recurrent
+
+__all__ = [
+    "Activation", "Affine", "BatchNorm", "BiRNN", "Bias", "Convolution", "Deconvolution",
+    "Dropout", "ForgetBias", "GRU", "GroupNorm", "Highway", "LSTM", "Layer", "LayerNorm",
+    "Linear", "LookupTable", "Parallel", "Pooling", "Preprocess", "RMSNorm", "Recurrent",
+    "Residual", "Sequential", "Training",
+]  # fmt: skip

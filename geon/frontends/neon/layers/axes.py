@@ -1,0 +1,54 @@
+"""Which axes a layer works on, and names for those that it makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ....errors import AxisError
+from ....op_graph.axes import Axes, Axis, as_axes
+from ....op_graph.movement import rename
+from ....op_graph.op_graph import Tensor
+from ....op_graph.own_axes import own_axis
+from ....op_graph.sites import describe, user_site
+
+if TYPE_CHECKING:
+    from ....op_graph.accepted import AxesLike, AxisLike
+
+
+def chosen(x: Tensor, over: AxesLike | None, default: Axes, what: str) -> Axes:
+    """The axes of ``x`` that ``over`` names, in x's order; those of ``default`` without it.
+
+    Raises ``AxisError`` where ``over`` names another axis, or there is no default.
+    """
+    if over is None:
+        if not len(default):
+            raise AxisError(
+                f"{what} at {describe(user_site())}: {x} (made at {x.file_info}) has no axis that "
+                "is one of features by its name; say which with over="
+            )
+        return x.axes.only(default)
+    listed: Any = [over] if isinstance(over, (str, Axis)) else over
+    return x.axes.only([own_axis(x, axis, what) for axis in listed])
+
+
+def made_apart(x: Tensor, inputs: Axes, outputs: Axes, what: str) -> tuple[Tensor, Axes]:
+    """``x`` and its ``inputs`` with primes where a name of ``outputs`` is the same.
+
+    Raises ``AxisError`` where an output has the name of an axis that stays.
+    """
+    kept = x.axes.without(inputs)
+    for axis in outputs:
+        if axis in kept:
+            raise AxisError(
+                f"{what} at {describe(user_site())}: makes the axis {axis}, which {x} (made at "
+                f"{x.file_info}) has and keeps; name another, or sum over this one with over="
+            )
+    names: dict[AxisLike, Axis | str] = {}
+    for axis in inputs:
+        new = axis.name
+        while new in outputs or (new != axis.name and (new in x.axes or new in names.values())):
+            new += "'"
+        if new != axis.name:
+            names[axis.name] = new
+    renamed = as_axes([axis.named(str(names.get(axis.name, axis.name))) for axis in inputs])
+    return (rename(x, names) if names else x), renamed

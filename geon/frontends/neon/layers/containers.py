@@ -1,0 +1,109 @@
+"""Layers of layers: ``Sequential``, ``Parallel``, ``Residual`` and ``Highway``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ....errors import ArgumentError, AxisError
+from ....op_graph.elementwise import sigmoid
+from ....op_graph.joining import concat
+from ....op_graph.op_graph import Tensor
+from ....op_graph.sites import describe, user_site
+from .functions import Activation
+from .layer import Layer, Training
+
+if TYPE_CHECKING:
+    from ....op_graph.accepted import AxisLike
+
+    Part = Layer | Callable[[Tensor], Tensor]
+
+
+class Several(Layer):
+    """Layers in a list, whose places are their numbers; a function is an ``Activation``."""
+
+    def __init__(self, parts: Sequence[Part], *, name: str | None = None) -> None:
+        super().__init__(name)
+        self.parts = [as_layer(part) for part in parts]
+
+    def layers(self) -> Iterator[tuple[str, Layer]]:
+        """The layers with their numbers."""
+        for number, layer in enumerate(self.parts):
+            yield str(number), layer
+
+
+class Sequential(Several):
+    """Layers one after another; a function among them is an ``Activation``."""
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The result of the last layer."""
+        for layer in self.parts:
+            x = layer(x, training=training)
+        return x
+
+
+class Parallel(Several):
+    """Layers beside each other on one tensor, their results joined along ``axis``."""
+
+    def __init__(self, parts: Sequence[Part], axis: AxisLike, *, name: str | None = None) -> None:
+        super().__init__(parts, name=name)
+        self.axis = axis
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The results one after another along the axis, in the order of axes of the first."""
+        return concat([layer(x, training=training) for layer in self.parts], self.axis)
+
+
+class Residual(Layer):
+    """``x`` plus a layer of ``x``; with ``shortcut`` a layer of ``x`` in the place of ``x``."""
+
+    def __init__(
+        self, layer: Part, shortcut: Part | None = None, *, name: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.layer = as_layer(layer)
+        self.shortcut = None if shortcut is None else as_layer(shortcut)
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The sum; ``AxisError`` where both have other axes."""
+        changed = self.layer(x, training=training)
+        kept = x if self.shortcut is None else self.shortcut(x, training=training)
+        return of_one_kind(self, kept, changed, "shortcut=") + changed
+
+
+class Highway(Layer):
+    """A layer of ``x`` where a gate is open, ``x`` where it is closed: g layer(x) + (1 - g) x.
+
+    g is the sigmoid of what the layer ``gate`` gives. R. Srivastava, K. Greff and J. Schmidhuber,
+    "Training very deep networks", NIPS 2015.
+    """
+
+    def __init__(self, layer: Part, gate: Part, *, name: str | None = None) -> None:
+        super().__init__(name)
+        self.layer, self.gate = as_layer(layer), as_layer(gate)
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The mixture; ``AxisError`` where the layer or the gate has other axes than ``x``."""
+        changed = of_one_kind(self, self.layer(x, training=training), x, "another layer")
+        gate = of_one_kind(self, self.gate(x, training=training), x, "another gate")
+        opened = sigmoid(gate)
+        return x + opened * (changed - x)
+
+
+def as_layer(part: Part) -> Layer:
+    """A layer, or a function as one."""
+    if isinstance(part, Layer):
+        return part
+    if not callable(part):
+        raise ArgumentError(f"{part!r} is neither a layer nor a function of a tensor; give one")
+    return Activation(part)
+
+
+def of_one_kind(layer: Layer, made: Tensor, other: Tensor, cure: str) -> Tensor:
+    """``made``, which has the axes of ``other``; ``AxisError`` where it has not."""
+    if not made.axes.same_set(other.axes):
+        raise AxisError(
+            f"{layer} at {describe(user_site())}: {made} (made at {made.file_info}) and {other} "
+            f"(made at {other.file_info}) have other axes, and are to be added; give {cure}"
+        )
+    return made

@@ -1,0 +1,159 @@
+"""Layers of windows: ``Convolution``, ``Deconvolution`` and ``Pooling``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ....errors import ArgumentError
+from ....op_graph.axes import Axes, Axis, as_axes, new_axis
+from ....op_graph.convolutions import convolution, transposed_convolution
+from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.own_axes import by_own_axis
+from ....op_graph.pooling import average_pool, lp_pool, max_pool
+from ....op_graph.windows import Window
+from ..activations import identity
+from ..axis import channel_axes
+from .axes import chosen, made_apart
+from .layer import Layer, Training, parameter_dtype
+from .linear import added
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ....op_graph.accepted import AxesLike, AxisLike, NewAxes
+    from ....op_graph.lengths import Length
+    from ..initialisers import First
+
+Windows = Mapping["AxisLike", Window | Axis | int]
+
+
+class Convolution(Layer):
+    """Windows times filters ``w``: ``Convolution({H: 3, W: Window(3, pad="same")}, K, init)``.
+
+    Sums over the positions in a window and over ``over``, or all axes without windows but N, T, D,
+    H and W. Axes ``apart``, such as groups, have filters of their own and stay; with ``axes=[]`` a
+    channel is filtered by itself. The filters are over positions, ``apart``, what is summed, then
+    ``axes``. With ``bias`` a bias ``b`` over ``apart`` and ``axes`` is added, then the activation.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        axes: NewAxes,
+        init: First,
+        bias: First | None = None,
+        activation: Callable[[Tensor], Tensor] = identity,
+        *,
+        over: AxesLike | None = None,
+        apart: AxesLike = (),
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.windows, self.axes, self.init = dict(windows), as_axes(axes), init
+        self.bias, self.activation, self.over, self.apart = bias, activation, over, apart
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The filtered windows of ``x``: its axes that are left, then the layer's."""
+        windows = {
+            name: _named(name, w) for name, w in by_own_axis(x, self.windows, repr(self)).items()
+        }
+        apart = chosen(x, self.apart, Axes(), repr(self))
+        channels = channel_axes(x.axes).without(windows).without(apart)
+        over = chosen(x, self.over, channels, repr(self)) if len(channels) or self.over else Axes()
+        x, over = made_apart(x, over, self.axes, repr(self))
+        positions = as_axes([_own(window) for window in windows.values()])
+        w = self.variable(
+            "w",
+            Axes(positions, apart, over, self.axes),
+            self.init,
+            inputs=Axes(positions, over),
+            outputs=Axes(positions, self.axes),
+            dtype=parameter_dtype(x),
+        )
+        y = self.result(x, w, windows, over)
+        if self.bias is not None:
+            y = y + added(self, y, Axes(apart, self.axes), self.bias)
+        return self.activation(y)
+
+    def result(self, x: Tensor, w: Leaf, windows: Mapping[Any, Window], over: Axes) -> Tensor:
+        """The windows of ``x`` times the filters."""
+        return convolution(x, w, windows, over)
+
+
+class Deconvolution(Convolution):
+    """What a convolution with these windows has for a derivative, as a layer: larger images.
+
+    Arguments are those of ``Convolution``. A stride leaves several lengths for which there are as
+    many windows; ``lengths`` say which of them is meant, the least is taken for others.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        axes: NewAxes,
+        init: First,
+        bias: First | None = None,
+        activation: Callable[[Tensor], Tensor] = identity,
+        *,
+        over: AxesLike | None = None,
+        apart: AxesLike = (),
+        lengths: Mapping[AxisLike, int | Length] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(windows, axes, init, bias, activation, over=over, apart=apart, name=name)
+        self.lengths = lengths
+
+    def result(self, x: Tensor, w: Leaf, windows: Mapping[Any, Window], over: Axes) -> Tensor:
+        """Each element of ``x`` spread by the filters."""
+        return transposed_convolution(x, w, windows, over, lengths=self.lengths)
+
+
+class Pooling(Layer):
+    """The largest, the mean or the ``p``-norm of each window: ``Pooling({H: 2, W: 2})``.
+
+    ``kind`` is "max", "average" or "norm". A number stands for windows that follow each other
+    without a gap. ``count_pad`` counts padding in a mean.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        kind: str = "max",
+        *,
+        count_pad: bool = False,
+        p: float = 2,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        if kind not in ("max", "average", "norm"):
+            raise ArgumentError(
+                f"Pooling: there is no kind={kind!r}; give 'max', 'average' or 'norm'"
+            )
+        self.windows = {
+            axis: Window(window, stride=window) if isinstance(window, int) else window
+            for axis, window in windows.items()
+        }
+        self.kind, self.count_pad, self.p = kind, count_pad, p
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """A value for each window of ``x``."""
+        if self.kind == "max":
+            return max_pool(x, self.windows)
+        if self.kind == "average":
+            return average_pool(x, self.windows, count_pad=self.count_pad)
+        return lp_pool(x, self.windows, self.p)
+
+
+def _named(axis: str, window: Any) -> Window:
+    """A window along an axis, with an axis of its own for the positions inside."""
+    given = window if isinstance(window, Window) else Window(window)
+    if not isinstance(given.axis, int):
+        return given
+    own = Axis(f"{axis}.window", given.axis)
+    return Window(own, given.stride, given.dilation, given.pad, given.ceil)
+
+
+def _own(window: Window) -> Axis:
+    """The axis of the positions inside a window."""
+    return new_axis(window.axis, "Convolution")

@@ -1,0 +1,73 @@
+"""Layers without variables: ``Activation``, ``Preprocess`` and ``Dropout``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ....errors import ArgumentError
+from ....op_graph.dtypes import kind
+from ....op_graph.elementwise import cast, where
+from ....op_graph.op_graph import Tensor
+from ....op_graph.random import Random
+from .axes import chosen
+from .layer import Layer, Training
+
+if TYPE_CHECKING:
+    from ....op_graph.accepted import AxesLike
+
+
+class Activation(Layer):
+    """A function of the tensor, such as ``geon.relu``."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor], *, name: str | None = None) -> None:
+        super().__init__(name)
+        if not callable(function):
+            raise ArgumentError(
+                f"{type(self).__name__} takes a function of a tensor, not {function!r}"
+            )
+        self.function = function
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The function of ``x``."""
+        return self.function(x)
+
+
+class Preprocess(Activation):
+    """A function of data as floats, such as ``lambda x: x / 255``: integers become float32."""
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The function of ``x``, or of ``x`` as float32."""
+        return self.function(x if kind(x.dtype) == "f" else cast(x, "float32"))
+
+
+class Dropout(Layer):
+    """While training, 0 for a share ``rate`` of the elements, and the rest larger by as much.
+
+    Elements are drawn each by itself, in each example, or with ``axes`` all together that are alike
+    in these. Otherwise, and with a rate of 0, ``x`` as it is.
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        random: Random,
+        axes: AxesLike | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        if not 0 <= rate < 1:
+            raise ArgumentError(
+                f"Dropout: rate={rate!r} is the share of elements that become 0; give one of at "
+                "least 0 and less than 1"
+            )
+        self.rate, self.random, self.axes = rate, random, axes
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """``x``, or with ``training`` what is kept of it."""
+        if training is None or self.rate == 0:
+            return x
+        axes = chosen(x, self.axes, x.axes, repr(self)) if len(x.axes) else x.axes
+        kept = self.random.bernoulli(axes, 1 - self.rate, "bool")
+        return where(kept, x / (1 - self.rate), 0)

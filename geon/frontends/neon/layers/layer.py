@@ -1,0 +1,140 @@
+"""``Layer``: a callable on tensors that makes its variables when it is first called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ....errors import ArgumentError, AxisError
+from ....op_graph.axes import Axes, axes_may_equal
+from ....op_graph.constants import as_tensor
+from ....op_graph.dtypes import kind
+from ....op_graph.effects import assign
+from ....op_graph.leaves import variable
+from ....op_graph.op_graph import NO_AXES, Leaf, Tensor, VoidOp
+from ....op_graph.sites import describe, user_site
+
+if TYPE_CHECKING:
+    from ....op_graph.accepted import DTypeLike
+    from ..initialisers import First
+
+
+class Training:
+    """Given to layers as ``training=``: they train, and what they keep of the batch gathers here.
+
+    ``updates`` are the effects to be run with the step, such as those of running statistics.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[Leaf, Tensor] = {}
+
+    def value(self, state: Leaf) -> Tensor:
+        """The value of a variable after the layers that were called so far."""
+        return self._values.get(state, state)
+
+    def keep(self, state: Leaf, value: Tensor) -> None:
+        """Let a variable have this value after the step."""
+        self._values[state] = value
+
+    @property
+    def updates(self) -> list[VoidOp]:
+        """An assignment for each variable that a layer has a new value for."""
+        return [assign(state, value) for state, value in self._values.items()]
+
+
+class Layer:
+    """A callable on tensors with variables of its own, which its first call makes.
+
+    A subclass has ``forward(*inputs, training)``, which asks ``variable`` for what it keeps, and
+    calls other layers, its attributes. Called again a layer shares its variables. ``name`` is what
+    their names begin with; layers inside of a layer with a name are named by their places in it.
+    """
+
+    forward: Callable[..., Tensor]
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+        self.variables: dict[str, Leaf] = {}
+
+    def __call__(self, *inputs: Any, training: Training | None = None, **options: Any) -> Tensor:
+        """The result for these tensors; with ``training`` as it is when the layer trains.
+
+        ``options`` are those of the layer's ``forward``. Raises ``ArgumentError`` for a
+        ``training`` that can hold no updates.
+        """
+        if training is not None and not isinstance(training, Training):
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: training={training!r} cannot hold what layers "
+                "keep of a batch; give training=neon.Training() and run its updates, or None"
+            )
+        for place, layer in self.layers():
+            if layer.name is None and self.name is not None:
+                layer.name = f"{self.name}.{place}"
+        return self.forward(*[as_tensor(x) for x in inputs], training=training, **options)
+
+    def layers(self) -> Iterator[tuple[str, Layer]]:
+        """The layers inside with their places: attributes, and elements of lists, ``all.0``."""
+        for place, value in vars(self).items():
+            if isinstance(value, Layer):
+                yield place, value
+            elif isinstance(value, (list, tuple)):
+                for number, each in enumerate(value):
+                    if isinstance(each, Layer):
+                        yield f"{place}.{number}", each
+
+    def all_variables(self) -> list[Leaf]:
+        """The variables made so far: the layer's own, then those of layers inside."""
+        found = dict.fromkeys(self.variables.values())
+        for _, layer in self.layers():
+            found |= dict.fromkeys(layer.all_variables())
+        return list(found)
+
+    def parameters(self) -> list[Leaf]:
+        """Of these variables those that are trained."""
+        return [leaf for leaf in self.all_variables() if leaf.trainable]
+
+    def variable(
+        self,
+        place: str,
+        axes: Axes,
+        first: First,
+        *,
+        inputs: Axes = NO_AXES,
+        outputs: Axes = NO_AXES,
+        dtype: DTypeLike = "float32",
+        tags: str = "",
+        trainable: bool = True,
+    ) -> Leaf:
+        """The variable of this place over ``axes``: made at the first call, found at others.
+
+        ``first`` is its first value or an initialiser, which is told the ``inputs`` that are summed
+        and the ``outputs`` that are made. Raises ``AxisError`` where it was made over other axes.
+        """
+        made = self.variables.get(place)
+        if made is None:
+            value = first(axes, inputs, outputs) if callable(first) else first
+            made = variable(
+                axes,
+                dtype,
+                initial_value=value,
+                trainable=trainable,
+                name=None if self.name is None else f"{self.name}.{place}",
+                tags=tags or place,
+            )
+            self.variables[place] = made
+        elif not axes_may_equal(made.axes, axes):
+            raise AxisError(
+                f"{self} at {describe(user_site())}: called on what needs {place} over {axes}, but "
+                f"it has {made} (made at {made.file_info}) from an earlier call; called again a "
+                "layer shares its variables, so make another layer"
+            )
+        return made
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return kind if self.name is None else f"{kind} {self.name!r}"
+
+
+def parameter_dtype(x: Tensor) -> str:
+    """The dtype of weights that meet ``x``: its own, or float32 beside integers."""
+    return x.dtype.name if kind(x.dtype) == "f" else "float32"

@@ -1,0 +1,136 @@
+"""Products with weights: ``Linear``, ``Affine``, ``Bias``, and ``LookupTable``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....errors import DTypeError
+from ....op_graph.axes import Axes, Axis, as_axes, new_axis
+from ....op_graph.contraction import dot
+from ....op_graph.dtypes import kind
+from ....op_graph.elementwise import not_equal, where
+from ....op_graph.indexing import gather
+from ....op_graph.movement import broadcast
+from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.sites import describe, user_site
+from ..activations import identity
+from ..axis import feature_axes
+from .axes import chosen, made_apart
+from .layer import Layer, Training, parameter_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ....op_graph.accepted import AxesLike, DTypeLike, NewAxes
+    from ..initialisers import First
+
+
+class Linear(Layer):
+    """A product with weights ``w``: features in, ``axes`` out.
+
+    Sums over ``over``, or all axes but N and T. The weights are over what is summed, then ``axes``;
+    where a name is in both, the summed one gets a prime.
+    """
+
+    def __init__(
+        self, axes: NewAxes, init: First, *, over: AxesLike | None = None, name: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.axes, self.init, self.over = as_axes(axes), init, over
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """``x`` times the weights: its axes that are left, then the layer's."""
+        inputs = chosen(x, self.over, feature_axes(x.axes), repr(self))
+        x, inputs = made_apart(x, inputs, self.axes, repr(self))
+        w = self.variable(
+            "w",
+            Axes(inputs, self.axes),
+            self.init,
+            inputs=inputs,
+            outputs=self.axes,
+            dtype=parameter_dtype(x),
+        )
+        return dot(x, w, over=inputs)
+
+
+class Affine(Linear):
+    """A product with weights ``w``, plus a bias ``b``, then an activation."""
+
+    def __init__(
+        self,
+        axes: NewAxes,
+        init: First,
+        bias: First = 0.0,
+        activation: Callable[[Tensor], Tensor] = identity,
+        *,
+        over: AxesLike | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(axes, init, over=over, name=name)
+        self.bias, self.activation = bias, activation
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The activation of ``x`` times the weights plus the bias."""
+        y = super().forward(x, training)
+        return self.activation(y + added(self, y, self.axes, self.bias))
+
+
+class Bias(Layer):
+    """Plus a bias ``b`` over ``axes``, or over the features: all axes but N and T."""
+
+    def __init__(
+        self, init: First = 0.0, axes: AxesLike | None = None, *, name: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.init, self.axes = init, axes
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """``x`` plus the bias."""
+        over = chosen(x, self.axes, feature_axes(x.axes), repr(self))
+        return x + added(self, x, over, self.init)
+
+
+def added(layer: Layer, x: Tensor, axes: Axes, first: First) -> Leaf:
+    """The bias ``b`` of a layer over ``axes``, which are those of ``x``."""
+    own = x.axes.only(axes)
+    return layer.variable("b", own, first, outputs=own, dtype=parameter_dtype(x))
+
+
+class LookupTable(Layer):
+    """A row ``w`` over ``axes`` for each number of ``words``: numbers in, rows out.
+
+    Where a number is ``pad`` the result is 0, and its row is not trained. Raises ``DTypeError`` for
+    what are no integers; numbers outside of ``words`` raise when they are looked up.
+    """
+
+    def __init__(
+        self,
+        words: Axis,
+        axes: NewAxes,
+        init: First,
+        *,
+        pad: int | None = None,
+        dtype: DTypeLike = "float32",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.words, self.axes = new_axis(words, "LookupTable"), as_axes(axes)
+        self.init, self.pad, self.dtype = init, pad, dtype
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """The rows at the numbers ``x``: over x's axes and the layer's."""
+        if kind(x.dtype) != "i":
+            raise DTypeError(
+                f"{self} at {describe(user_site())}: {x} (made at {x.file_info}) is "
+                f"{x.dtype.name}, and rows have integers for numbers; geon.cast it"
+            )
+        w = self.variable(
+            "w",
+            Axes(self.words, self.axes),
+            self.init,
+            inputs=Axes(self.words),
+            outputs=self.axes,
+            dtype=self.dtype,
+        )
+        rows = broadcast(gather(w, x, self.words), Axes(x.axes, self.axes))
+        return rows if self.pad is None else where(not_equal(x, self.pad), rows, 0)

@@ -1,0 +1,178 @@
+"""Layers that norm: ``BatchNorm``, ``LayerNorm``, ``RMSNorm`` and ``GroupNorm``.
+
+Half formats are normed in float32, in which the running statistics are too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....errors import ArgumentError, AxisError
+from ....op_graph.axes import Axes, Axis
+from ....op_graph.composites import HALVES, mean, variance
+from ....op_graph.elementwise import cast, maximum, rsqrt, square, where
+from ....op_graph.movement import flatten, reorder, unflatten
+from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.reductions import tensor_size
+from ....op_graph.sites import describe, user_site
+from ..axis import channel_axes, feature_axes
+from .axes import chosen
+from .layer import Layer, Training, parameter_dtype
+
+if TYPE_CHECKING:
+    from ....op_graph.accepted import AxesLike
+
+
+class Norm(Layer):
+    """What layers that norm have in common: a ``scale`` from 1, a ``shift`` from 0, an epsilon."""
+
+    def __init__(
+        self, over: AxesLike | None = None, epsilon: float = 1e-5, *, name: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.over, self.epsilon = over, epsilon
+
+    def scale(self, x: Tensor, axes: Axes) -> Leaf:
+        """The scale over ``axes``."""
+        return self.variable("scale", axes, 1.0, outputs=axes, dtype=parameter_dtype(x))
+
+    def shift(self, x: Tensor, axes: Axes) -> Leaf:
+        """The shift over ``axes``."""
+        return self.variable("shift", axes, 0.0, outputs=axes, dtype=parameter_dtype(x))
+
+    def normed(self, x: Tensor, middle: Tensor, spread: Tensor) -> Tensor:
+        """``x`` less its mean, divided by the root of its variance."""
+        return (x - middle) * rsqrt(spread + self.epsilon)
+
+
+class LayerNorm(Norm):
+    """Mean 0 and variance 1 over ``over``, or all axes but N and T; then a scale and a shift.
+
+    J. Ba, J. Kiros and G. Hinton, "Layer normalization", 2016.
+    """
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """``x`` normed."""
+        axes = chosen(x, self.over, feature_axes(x.axes), repr(self))
+        w = wide(x)
+        y = self.normed(w, mean(w, axes), variance(w, axes))
+        return cast(y * self.scale(x, axes) + self.shift(x, axes), parameter_dtype(x))
+
+
+class RMSNorm(Norm):
+    """A mean square of 1 over ``over``, or all axes but N and T; then a scale.
+
+    B. Zhang and R. Sennrich, "Root mean square layer normalization", NeurIPS 2019.
+    """
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """``x`` normed."""
+        axes = chosen(x, self.over, feature_axes(x.axes), repr(self))
+        w = wide(x)
+        y = w * rsqrt(mean(square(w), axes) + self.epsilon)
+        return cast(y * self.scale(x, axes), parameter_dtype(x))
+
+
+class GroupNorm(Norm):
+    """Mean 0 and variance 1 in each of ``groups`` of channels; then a scale and a shift for each.
+
+    The channels are the axis ``over``, or the one left without N, T, D, H and W. Statistics are
+    taken over a group and all axes but N and T. Y. Wu and K. He, "Group normalization", ECCV 2018.
+    """
+
+    def __init__(
+        self,
+        groups: int,
+        over: Axis | str | None = None,
+        epsilon: float = 1e-5,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(over, epsilon, name=name)
+        self.groups = groups
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """``x`` normed."""
+        axes = chosen(x, self.over, channel_axes(x.axes), repr(self))
+        if len(axes) != 1:
+            raise AxisError(
+                f"{self} at {describe(user_site())}: groups are parts of one axis, and {axes} are "
+                f"the channels of {x} (made at {x.file_info}); say which with over="
+            )
+        (channels,) = axes
+        length = channels.expression
+        if isinstance(length, int) and length % self.groups:
+            raise AxisError(
+                f"{self} at {describe(user_site())}: {channels} of {x} (made at {x.file_info}) is "
+                f"not divided by {self.groups} groups; give a number that divides it"
+            )
+        group = Axis(f"{channels.name}.group", self.groups)
+        inside = Axis(f"{channels.name}.inside", length // self.groups)
+        w = unflatten(wide(x), channels, [group, inside])
+        over = feature_axes(w.axes).without([group])
+        y = flatten(self.normed(w, mean(w, over), variance(w, over)), [group, inside], channels)
+        y = reorder(y, x.axes)
+        return cast(y * self.scale(x, axes) + self.shift(x, axes), parameter_dtype(x))
+
+
+class BatchNorm(Norm):
+    """Mean 0 and variance 1 of each channel, then a scale and a shift.
+
+    The channels are ``over``, or all axes but N, T, D, H and W. While training, statistics are
+    those of the batch, over the other axes, and the running ones, ``mean`` and ``variance``, move
+    to them: ``momentum`` is the share that stays, all for a batch of nothing. Otherwise the running
+    ones serve. They are persistent and not trained; the variance that is kept is that of a sample.
+    S. Ioffe and C. Szegedy, "Batch normalization", ICML 2015.
+    """
+
+    def __init__(
+        self,
+        over: AxesLike | None = None,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(over, epsilon, name=name)
+        if not 0 <= momentum <= 1:
+            raise ArgumentError(
+                f"BatchNorm: momentum={momentum!r} is the share of the running statistics that "
+                "stays in a step; give one from 0 to 1"
+            )
+        self.momentum = momentum
+
+    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+        """``x`` normed; what the running statistics become is kept in ``training``."""
+        axes = chosen(x, self.over, channel_axes(x.axes), repr(self))
+        w, others = wide(x), x.axes.without(axes)
+        middle, spread = self.running(w, axes)
+        if training is not None:
+            if not len(others):
+                raise AxisError(
+                    f"{self} at {describe(user_site())}: {x} (made at {x.file_info}) has no axis "
+                    f"beside the channels {axes} to take statistics over; give it a batch"
+                )
+            batch = mean(w, others), variance(w, others)
+            size = cast(tensor_size(w, others), w.dtype)
+            sample = batch[1] * (size / maximum(size - 1, 1))
+            for state, new in ((middle, batch[0]), (spread, sample)):
+                old = training.value(state)
+                moved = self.momentum * old + (1 - self.momentum) * new
+                training.keep(state, where(size > 0, moved, old))
+            y = self.normed(w, *batch)
+        else:
+            y = self.normed(w, middle, spread)
+        return cast(y * self.scale(x, axes) + self.shift(x, axes), parameter_dtype(x))
+
+    def running(self, x: Tensor, axes: Axes) -> tuple[Leaf, Leaf]:
+        """The running mean and variance, which are not trained."""
+        middle, spread = (
+            self.variable(place, axes, first, dtype=parameter_dtype(x), trainable=False)
+            for place, first in (("mean", 0.0), ("variance", 1.0))
+        )
+        return middle, spread
+
+
+def wide(x: Tensor) -> Tensor:
+    """``x``, or float32 for integers and the half formats."""
+    return cast(x, "float32") if x.dtype.name in HALVES or x.dtype.name[:5] != "float" else x

@@ -1,0 +1,277 @@
+"""Layers along time: ``Recurrent``, ``LSTM``, ``GRU`` and ``BiRNN``, each one ``geon.scan``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....errors import ArgumentError, AxisError
+from ....op_graph.axes import Axes, Axis, as_axes
+from ....op_graph.constants import as_tensor
+from ....op_graph.contraction import dot
+from ....op_graph.elementwise import cast, sigmoid, where
+from ....op_graph.joining import concat
+from ....op_graph.movement import broadcast, cast_axes, reorder
+from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.own_axes import axis_of
+from ....op_graph.regions.scan import scan
+from ....op_graph.sites import describe, user_site
+from ....op_graph.trigonometry import tanh
+from ..axis import T, feature_axes
+from .axes import chosen, made_apart
+from .layer import Layer, Training, parameter_dtype
+
+if TYPE_CHECKING:
+    from ....op_graph.accepted import AxesLike, AxisLike, NewAxes, TensorLike
+    from ..initialisers import First
+
+State = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class ForgetBias:
+    """For the bias of an ``LSTM``: a number for the gate that forgets, 0 for the others.
+
+    R. Jozefowicz, W. Zaremba and I. Sutskever, "An empirical exploration of recurrent network
+    architectures", ICML 2015.
+    """
+
+    value: float = 1.0
+
+    def __call__(self, axes: Axes, inputs: Axes, outputs: Axes) -> Callable[[Axes], Any]:
+        chosen = [self.value if gate == "forget" else 0.0 for gate in LSTM.gates]
+        along = [len(chosen) if axis.name == "gate" else 1 for axis in axes]
+        return lambda axes: np.broadcast_to(
+            np.reshape(chosen, along), [int(length) for length in axes.lengths]
+        )
+
+
+class Recurrence(Layer):
+    """A layer that goes along an axis with a state over ``axes``; a subclass says ``cell``.
+
+    ``x`` is multiplied with weights ``w``, the state with ``u``, and a bias ``b`` is added, of each
+    gate. It sums over ``over``, or all axes of ``x`` but N and T, and goes along ``along``, T where
+    not given, from its end with ``reverse``. The result is the state at all times, or with ``last``
+    that after the last step.
+    """
+
+    gates: tuple[str, ...]
+    carries = 1  # how many tensors the state is made of
+
+    def __init__(
+        self,
+        axes: NewAxes,
+        init: First,
+        recurrent: First | None = None,
+        bias: First = 0.0,
+        *,
+        over: AxesLike | None = None,
+        along: AxisLike = T,
+        reverse: bool = False,
+        last: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.axes, self.init, self.bias = as_axes(axes), init, bias
+        self.recurrent = init if recurrent is None else recurrent
+        self.over, self.along, self.reverse, self.last = over, along, reverse, last
+
+    def forward(
+        self,
+        x: Tensor,
+        training: Training | None = None,
+        state: Sequence[TensorLike] | None = None,
+        mask: TensorLike | None = None,
+    ) -> Tensor:
+        """The states at all times, or the last one; ``state`` and ``mask`` as in ``unrolled``."""
+        y, end = self.unrolled(x, state, mask)
+        return end[0] if self.last else y
+
+    def unrolled(
+        self,
+        x: Tensor,
+        state: Sequence[TensorLike] | None = None,
+        mask: TensorLike | None = None,
+    ) -> tuple[Tensor, State]:
+        """The states at all times, and the whole state after the last step.
+
+        ``state`` is what it begins with, zeros where not given: such a whole state. Where ``mask``,
+        over the time and axes of the batch, does not hold, the state stays as it was.
+        """
+        along = axis_of(x, self.along, repr(self))
+        inputs = chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
+        x, inputs = made_apart(x, inputs, self.axes, repr(self))
+        batch = x.axes.without(inputs).without([along])
+        dtype = parameter_dtype(x)
+        gates = self.gate_axes()
+        both = Axes(gates, self.axes)
+        w = self.variable(
+            "w", Axes(inputs, both), self.init, inputs=inputs, outputs=self.axes, dtype=dtype
+        )
+        old = self.old_axes(batch)
+        u = self.variable(
+            "u", Axes(old, both), self.recurrent, inputs=old, outputs=self.axes, dtype=dtype
+        )
+        b = self.variable("b", both, self.bias, outputs=both, dtype=dtype)
+        whole = Axes(batch, self.axes)
+        given = [0.0] * self.carries if state is None else list(state)
+        if len(given) != self.carries:
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: the state is {self.carries} tensors, and "
+                f"{len(given)} were given; give what unrolled returned"
+            )
+        first = tuple([start(value, whole, dtype) for value in given])
+        parts = [dot(x, w, over=inputs) + b]
+        if mask is not None:
+            parts.append(self.fitting_mask(as_tensor(mask), along, batch))
+
+        def step(state: State, parts: Sequence[Tensor]) -> tuple[State, Tensor]:
+            before = cast_axes(state[0], Axes(batch, old))
+            new = self.cell(state, parts[0], dot(before, u, over=old), dtype)
+            if len(parts) > 1:
+                new = tuple([where(parts[1], n, o) for n, o in zip(new, state, strict=True)])
+            return new, new[0]
+
+        end, y = scan(step, first, parts, over=along, reverse=self.reverse, name=self.name)
+        return reorder(y, Axes(x.axes.without(inputs), self.axes)), end
+
+    def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
+        """The next state: of the state, and what ``x`` and the state give to each gate."""
+        raise NotImplementedError
+
+    def gate_axes(self) -> Axes:
+        """The axis of the gates; no axis for a single gate."""
+        return Axes(Axis("gate", len(self.gates))) if len(self.gates) > 1 else Axes()
+
+    def old_axes(self, batch: Axes) -> Axes:
+        """The axes of the state under names that are new."""
+        found = []
+        for axis in self.axes:
+            axis = axis.prime
+            while axis in batch or axis in self.axes:
+                axis = axis.prime
+            found.append(axis)
+        return as_axes(found)
+
+    def fitting_mask(self, mask: Tensor, along: Axis, batch: Axes) -> Tensor:
+        """A mask over the time and axes of the batch; ``AxisError`` for another."""
+        if along not in mask.axes or len(mask.axes.without([along]).without(batch)):
+            raise AxisError(
+                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
+                f"not over {along} and axes of the batch {batch}; give one that is"
+            )
+        return mask
+
+
+class Recurrent(Recurrence):
+    """h = activation(x w + h u + b), where the activation is tanh unless another is given."""
+
+    gates = ("state",)
+
+    def __init__(
+        self,
+        axes: NewAxes,
+        init: First,
+        recurrent: First | None = None,
+        bias: First = 0.0,
+        activation: Callable[[Tensor], Tensor] = tanh,
+        *,
+        over: AxesLike | None = None,
+        along: AxisLike = T,
+        reverse: bool = False,
+        last: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            axes, init, recurrent, bias,
+            over=over, along=along, reverse=reverse, last=last, name=name,
+        )  # fmt: skip
+        self.activation = activation
+
+    def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
+        """The activation of the sum."""
+        return (self.activation(x + h),)
+
+
+class LSTM(Recurrence):
+    """Long short-term memory: its state is what it shows, h, and what it holds, c.
+
+    c = forget c + input cell and h = output tanh(c), where the gates are sigmoids of their sums and
+    cell is a tanh. S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation,
+    1997; F. Gers, J. Schmidhuber and F. Cummins, "Learning to forget", Neural Computation, 2000.
+    """
+
+    gates = ("input", "forget", "cell", "output")
+    carries = 2
+
+    def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
+        """The next h and c."""
+        enter, forget, cell, output = parts_of(x + h, 4)
+        held = sigmoid(forget) * state[1] + sigmoid(enter) * tanh(cell)
+        return sigmoid(output) * tanh(held), held
+
+
+class GRU(Recurrence):
+    """Gated recurrent units: h = (1 - update) new + update h.
+
+    new is the tanh of what x gives plus reset times what h gives, to which a bias ``bu`` was added;
+    update and reset are sigmoids of their sums. K. Cho and others, "Learning phrase representations
+    using RNN encoder-decoder for statistical machine translation", EMNLP 2014.
+    """
+
+    gates = ("reset", "update", "new")
+
+    def cell(self, state: State, x: Tensor, h: Tensor, dtype: str) -> State:
+        """The next h."""
+        reset_x, update_x, new_x = parts_of(x, 3)
+        reset_h, update_h, new_h = parts_of(h, 3)
+        bu: Leaf = self.variable("bu", self.axes, 0.0, outputs=self.axes, dtype=dtype)
+        update = sigmoid(update_x + update_h)
+        new = tanh(new_x + sigmoid(reset_x + reset_h) * (new_h + bu))
+        return ((1 - update) * new + update * state[0],)
+
+
+class BiRNN(Layer):
+    """Two layers along time, one from each end, their results joined along ``axis``.
+
+    The axis is that of the forward layer's state, where it has one.
+    """
+
+    def __init__(
+        self,
+        forward: Recurrence,
+        backward: Recurrence,
+        axis: AxisLike | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        if forward.reverse or not backward.reverse:
+            raise ArgumentError(
+                "BiRNN: the first layer goes forward and the second one back; give the second, "
+                "and it alone, reverse=True"
+            )
+        if axis is None and len(forward.axes) != 1:
+            raise AxisError(f"BiRNN: the states are over {forward.axes}; say which with axis=")
+        self.axis = forward.axes[0] if axis is None else axis
+        self.ahead, self.back = forward, backward
+
+    def forward(
+        self, x: Tensor, training: Training | None = None, mask: TensorLike | None = None
+    ) -> Tensor:
+        """The results of both, one after the other; ``mask`` as in the layers."""
+        both = [layer(x, training=training, mask=mask) for layer in (self.ahead, self.back)]
+        return concat(both, self.axis)
+
+
+def parts_of(x: Tensor, count: int) -> list[Tensor]:
+    """What each gate gets."""
+    return [x[{"gate": number}] for number in range(count)]
+
+
+def start(value: TensorLike, axes: Axes, dtype: str) -> Tensor:
+    """A first state over the axes of the batch and the state."""
+    return broadcast(cast(as_tensor(value), dtype), axes)

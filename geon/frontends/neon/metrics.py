@@ -1,0 +1,200 @@
+"""Metrics: figures of a data set, computed from what a network says of each example.
+
+``each`` gives tensors for a batch, and ``value`` a number from all batches' arrays of these, one
+after another; so batches may have any lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...op_graph.composites import softmax
+from ...op_graph.constants import as_tensor
+from ...op_graph.elementwise import cast, equal
+from ...op_graph.movement import broadcast
+from ...op_graph.op_graph import Tensor
+from ...op_graph.ordered import top_k
+from ...op_graph.reductions import any, argmax
+from .costs import class_axis, cross_entropy, hits
+
+if TYPE_CHECKING:
+    from ...op_graph.accepted import AxisLike
+
+Array = np.ndarray
+
+
+class Metric:
+    """A figure of results and targets; a subclass for each.
+
+    ``name`` is what reports call it.
+    """
+
+    name: str
+
+    def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
+        """What is needed of a batch: tensors over the same axes in the same order."""
+        raise NotImplementedError
+
+    def value(self, *arrays: Array[Any, Any]) -> float:
+        """The figure, from what ``each`` gave for all batches, flat."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Mean(Metric):
+    """The mean of a cost, such as ``neon.squared_error``."""
+
+    cost: Callable[[Tensor, Tensor], Tensor]
+    name: str = "cost"
+
+    def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
+        """The cost of each example."""
+        return [self.cost(y, t)]
+
+    def value(self, *arrays: Array[Any, Any]) -> float:
+        """The mean; NaN of nothing."""
+        (costs,) = arrays
+        return float(np.mean(costs, dtype=np.float64)) if costs.size else float("nan")
+
+
+@dataclass(frozen=True)
+class Accuracy(Metric):
+    """The share of examples whose highest score is that of the right class."""
+
+    over: AxisLike | None = None
+    name: str = "accuracy"
+
+    def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
+        """Whether each is right."""
+        axis = class_axis(y, self.over, self.name)
+        hits(y, t, axis, self.name)
+        return [equal(argmax(y, axis), t)]
+
+    def value(self, *arrays: Array[Any, Any]) -> float:
+        """The share."""
+        return _share(*arrays)
+
+
+@dataclass(frozen=True)
+class TopK(Metric):
+    """The share of examples whose right class is among those of the ``k`` highest scores."""
+
+    k: int
+    over: AxisLike | None = None
+    name: str = "top_k"
+
+    def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
+        """Whether each is among them."""
+        axis = class_axis(y, self.over, self.name)
+        hits(y, t, axis, self.name)
+        _, best = top_k(y, self.k, axis)
+        return [any(equal(best, t), axis.name)]
+
+    def value(self, *arrays: Array[Any, Any]) -> float:
+        """The share."""
+        return _share(*arrays)
+
+
+@dataclass(frozen=True)
+class F1(Metric):
+    """2 tp / (2 tp + fp + fn), from right (tp), wrong (fp) and missing (fn) answers of a class.
+
+    ``average`` is "macro", the mean over the classes that occur, or "micro", of the sums over
+    classes. With ``positive`` it is that of this class.
+    """
+
+    average: str = "macro"
+    positive: int | None = None
+    over: AxisLike | None = None
+    name: str = "F1"
+
+    def __post_init__(self) -> None:
+        if self.average not in ("macro", "micro"):
+            raise ArgumentError(
+                f"F1: there is no average={self.average!r}; give 'macro' or 'micro'"
+            )
+
+    def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
+        """The class of the highest score, and the right one."""
+        axis = class_axis(y, self.over, self.name)
+        hits(y, t, axis, self.name)
+        return [broadcast(argmax(y, axis), t.axes), t]
+
+    def value(self, *arrays: Array[Any, Any]) -> float:
+        """The figure; NaN where no class occurs."""
+        said, right = arrays
+        classes = [self.positive] if self.positive is not None else np.union1d(said, right)
+        counts = np.array(
+            [
+                (np.sum((said == c) & (right == c)), np.sum(said == c) + np.sum(right == c))
+                for c in classes
+            ],
+            np.float64,
+        ).reshape(-1, 2)
+        if self.average == "micro" and self.positive is None:
+            counts = counts.sum(axis=0, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            scores = 2 * counts[:, 0] / counts[:, 1]
+        return float(scores.mean()) if len(scores) else float("nan")
+
+
+@dataclass(frozen=True)
+class Perplexity(Metric):
+    """e to the power of the mean cross entropy."""
+
+    over: AxisLike | None = None
+    name: str = "perplexity"
+
+    def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
+        """The cross entropy of each."""
+        return [cross_entropy(y, t, self.over)]
+
+    def value(self, *arrays: Array[Any, Any]) -> float:
+        """The figure; NaN of nothing."""
+        (nats,) = arrays
+        return float(np.exp(np.mean(nats, dtype=np.float64))) if nats.size else float("nan")
+
+
+@dataclass(frozen=True)
+class RocArea(Metric):
+    """The chance that a positive example has a higher score than a negative one; ties count half.
+
+    It is the area below the curve of hits over false alarms. With ``positive`` results are scores
+    of classes and the probability of this one counts; else a score for each example, whose target
+    is 1 or 0.
+    """
+
+    positive: int | None = None
+    over: AxisLike | None = None
+    name: str = "ROC area"
+
+    def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
+        """The score of each, and whether it is positive."""
+        if self.positive is None:
+            return [broadcast(y, t.axes), cast(t, "bool")]
+        axis = class_axis(y, self.over, self.name)
+        hits(y, t, axis, self.name)
+        score = softmax(y, axis)[{axis: self.positive}]
+        return [broadcast(score, t.axes), equal(t, as_tensor(self.positive))]
+
+    def value(self, *arrays: Array[Any, Any]) -> float:
+        """The area; NaN where one of the kinds is missing."""
+        scores, positive = arrays
+        ups, downs = int(positive.sum()), int((~positive).sum())
+        if not ups or not downs:
+            return float("nan")
+        values, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+        ranks = np.cumsum(counts) - (counts - 1) / 2  # of ties their mean
+        above = ranks[place.reshape(-1)][positive].sum() - ups * (ups + 1) / 2
+        return float(above / (ups * downs))
+
+
+def _share(*arrays: Array[Any, Any]) -> float:
+    """The share of what holds; NaN of nothing."""
+    (right,) = arrays
+    return float(right.mean()) if right.size else float("nan")

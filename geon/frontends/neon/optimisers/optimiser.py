@@ -1,0 +1,128 @@
+"""``Optimiser``: from a cost to the effect of one training step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ....errors import ArgumentError
+from ....op_graph.composites import HALVES
+from ....op_graph.constants import as_tensor
+from ....op_graph.deriv import deriv
+from ....op_graph.dtypes import DType
+from ....op_graph.effects import assign, doall
+from ....op_graph.elementwise import cast
+from ....op_graph.leaves import persistent_tensor
+from ....op_graph.op_graph import Leaf, Tensor, VoidOp
+from ....op_graph.sites import describe, user_site
+
+if TYPE_CHECKING:
+    from .clipping import Clip
+    from .schedules import Schedule
+
+
+@dataclass
+class Step:
+    """What the rule of a step reads, and what it sets.
+
+    ``rate`` is the rate and ``count`` the number of the step from 1, both tensors.
+    """
+
+    optimiser: Optimiser
+    rate: Tensor
+    count: Tensor
+    effects: list[VoidOp] = field(default_factory=list)
+
+    def state(self, w: Leaf, what: str) -> Leaf:
+        """A variable that the rule keeps beside a weight, from 0 on."""
+        return self.optimiser.state(w, what)
+
+    def set(self, variable: Leaf, value: Tensor) -> None:
+        """Assign a value in this step."""
+        self.effects.append(assign(variable, cast(value, variable.dtype)))
+
+
+class Optimiser:
+    """A rule that moves weights down a slope; a subclass for each, which says ``moved``.
+
+    ``rate`` is a number, a tensor such as a placeholder, or a schedule. ``decay`` draws weights to
+    0. ``clip`` makes slopes smaller first. Weights of half formats are moved in float32. What is
+    kept beside weights are persistent variables, named after the weights below ``name``.
+    """
+
+    decoupled = False  # whether ``decay`` goes to the weights and not to their slopes
+
+    def __init__(
+        self,
+        rate: float | Tensor | Schedule,
+        *,
+        decay: float = 0.0,
+        clip: Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.rate, self.decay, self.clip, self.name = rate, decay, clip, name
+        self.variables: dict[tuple[Leaf | None, str], Leaf] = {}
+
+    def __call__(self, cost: Tensor, parameters: Sequence[Leaf] | None = None) -> VoidOp:
+        """The effect of one step down the slope of ``cost``, a scalar.
+
+        It moves ``parameters``, or all trained variables that the cost depends on. The slopes are
+        those at entry, as is what other results of the computation read.
+        """
+        cost = as_tensor(cost)
+        if len(cost.axes):
+            raise ArgumentError(
+                f"{type(self).__name__} at {describe(user_site())}: the cost {cost} (made at "
+                f"{cost.file_info}) is no scalar; take geon.mean of it"
+            )
+        weights = self.chosen(trained(cost) if parameters is None else list(parameters))
+        return self.update(weights, deriv(cost, weights) if weights else [])
+
+    def chosen(self, weights: Sequence[Leaf]) -> list[Leaf]:
+        """The weights of these that it moves."""
+        return list(weights)
+
+    def update(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> VoidOp:
+        """The effect of one step for weights with these slopes."""
+        count = self.state(None, "steps")
+        done = cast(count, "float32")
+        rate = self.rate(done) if callable(self.rate) else as_tensor(self.rate)
+        step = Step(self, rate, done + 1)
+        step.effects.append(assign(count, count + 1))
+        for w, slope in zip(weights, self.clip(slopes) if self.clip else slopes, strict=True):
+            value, slope = (cast(x, wide(x.dtype)) for x in (w, slope))
+            if self.decay and not self.decoupled:
+                slope = slope + self.decay * value
+            new = self.moved(w, value, slope, step)
+            if self.decay and self.decoupled:
+                new = new - rate * self.decay * value
+            step.set(w, new)
+        return doall(step.effects)
+
+    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+        """What a weight of this value becomes; the rule of a subclass."""
+        raise NotImplementedError
+
+    def state(self, w: Leaf | None, what: str) -> Leaf:
+        """The variable of this kind beside a weight, or beside none: made once, then found."""
+        found = self.variables.get((w, what))
+        if found is None:
+            name = self.name or "optimiser"
+            if w is None:
+                found = persistent_tensor((), "int64", initial_value=0, name=f"{name}.{what}")
+            else:
+                own = None if w.name is None else f"{name}.{w.name}.{what}"
+                found = persistent_tensor(w.axes, wide(w.dtype), initial_value=0, name=own)
+            self.variables[w, what] = found
+        return found
+
+
+def trained(cost: Tensor) -> list[Leaf]:
+    """The trained variables that a cost depends on."""
+    return [leaf for leaf in cost.variables() if isinstance(leaf, Leaf)]
+
+
+def wide(dtype: DType) -> DType | str:
+    """The dtype in which a weight is moved."""
+    return "float32" if dtype.name in HALVES else dtype

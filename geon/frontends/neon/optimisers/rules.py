@@ -1,0 +1,205 @@
+"""The rules by which weights are moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....errors import ArgumentError
+from ....op_graph.elementwise import power, sign, sqrt, square
+from ....op_graph.op_graph import Leaf, Tensor
+from .optimiser import Optimiser, Step
+
+if TYPE_CHECKING:
+    from .clipping import Clip
+    from .schedules import Schedule
+
+    Rate = float | Tensor | Schedule
+
+
+class SGD(Optimiser):
+    """Down the slope; with ``momentum`` along the sum of slopes, each older one by that less.
+
+    With ``nesterov`` from where momentum leads, as I. Sutskever, J. Martens, G. Dahl and G. Hinton,
+    "On the importance of initialization and momentum in deep learning", ICML 2013.
+    """
+
+    def __init__(
+        self,
+        rate: Rate,
+        momentum: float = 0.0,
+        *,
+        nesterov: bool = False,
+        decay: float = 0.0,
+        clip: Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(rate, decay=decay, clip=clip, name=name)
+        if nesterov and not momentum:
+            raise ArgumentError("SGD: nesterov=True looks ahead along a momentum; give momentum=")
+        self.momentum, self.nesterov = momentum, nesterov
+
+    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+        """The weight less rate times speed."""
+        if self.momentum:
+            kept = step.state(w, "momentum")
+            speed = self.momentum * kept + slope
+            step.set(kept, speed)
+            slope = slope + self.momentum * speed if self.nesterov else speed
+        return value - step.rate * slope
+
+
+class RMSProp(Optimiser):
+    """Slopes divided by the root of a running mean of their squares; then momentum.
+
+    T. Tieleman and G. Hinton, lecture 6.5 of "Neural networks for machine learning", 2012.
+    """
+
+    def __init__(
+        self,
+        rate: Rate = 0.01,
+        smoothing: float = 0.99,
+        momentum: float = 0.0,
+        epsilon: float = 1e-8,
+        *,
+        decay: float = 0.0,
+        clip: Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(rate, decay=decay, clip=clip, name=name)
+        self.smoothing, self.momentum, self.epsilon = smoothing, momentum, epsilon
+
+    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+        """The weight less rate times the divided slope, or its momentum."""
+        kept = step.state(w, "square")
+        size = self.smoothing * kept + (1 - self.smoothing) * square(slope)
+        step.set(kept, size)
+        change = slope / (sqrt(size) + self.epsilon)
+        if self.momentum:
+            speed = step.state(w, "momentum")
+            change = self.momentum * speed + change
+            step.set(speed, change)
+        return value - step.rate * change
+
+
+class Adagrad(Optimiser):
+    """Slopes divided by the root of the sum of all their squares.
+
+    J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods for online learning and
+    stochastic optimization", JMLR 2011.
+    """
+
+    def __init__(
+        self,
+        rate: Rate = 0.01,
+        epsilon: float = 1e-10,
+        *,
+        decay: float = 0.0,
+        clip: Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(rate, decay=decay, clip=clip, name=name)
+        self.epsilon = epsilon
+
+    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+        """The weight less rate times the divided slope."""
+        kept = step.state(w, "square")
+        size = kept + square(slope)
+        step.set(kept, size)
+        return value - step.rate * slope / (sqrt(size) + self.epsilon)
+
+
+class Adadelta(Optimiser):
+    """Slopes times the ratio of running sizes, of changes to slopes.
+
+    M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012.
+    """
+
+    def __init__(
+        self,
+        rate: Rate = 1.0,
+        smoothing: float = 0.9,
+        epsilon: float = 1e-6,
+        *,
+        decay: float = 0.0,
+        clip: Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(rate, decay=decay, clip=clip, name=name)
+        self.smoothing, self.epsilon = smoothing, epsilon
+
+    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+        """The weight less rate times the change."""
+        seen, made = step.state(w, "square"), step.state(w, "change")
+        size = self.smoothing * seen + (1 - self.smoothing) * square(slope)
+        change = sqrt(made + self.epsilon) / sqrt(size + self.epsilon) * slope
+        step.set(seen, size)
+        step.set(made, self.smoothing * made + (1 - self.smoothing) * square(change))
+        return value - step.rate * change
+
+
+class Adam(Optimiser):
+    """A running mean of slopes, divided by the root of one of their squares, both freed of bias.
+
+    D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+    """
+
+    def __init__(
+        self,
+        rate: Rate = 0.001,
+        first: float = 0.9,
+        second: float = 0.999,
+        epsilon: float = 1e-8,
+        *,
+        decay: float = 0.0,
+        clip: Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(rate, decay=decay, clip=clip, name=name)
+        self.first, self.second, self.epsilon = first, second, epsilon
+
+    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+        """The weight less rate times the divided mean."""
+        m, v = step.state(w, "m"), step.state(w, "v")
+        new_m = self.first * m + (1 - self.first) * slope
+        new_v = self.second * v + (1 - self.second) * square(slope)
+        step.set(m, new_m)
+        step.set(v, new_v)
+        size = sqrt(new_v / (1 - power(self.second, step.count))) + self.epsilon
+        return value - step.rate / (1 - power(self.first, step.count)) * (new_m / size)
+
+
+class AdamW(Adam):
+    """Adam, with ``decay`` that draws weights to 0 by the rate times it, apart from slopes.
+
+    I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019.
+    """
+
+    decoupled = True
+
+
+class Lion(Optimiser):
+    """By the rate along the sign of a running mean of slopes; ``decay`` is as in ``AdamW``.
+
+    X. Chen and others, "Symbolic discovery of optimization algorithms", NeurIPS 2023.
+    """
+
+    decoupled = True
+
+    def __init__(
+        self,
+        rate: Rate = 1e-4,
+        first: float = 0.9,
+        second: float = 0.99,
+        *,
+        decay: float = 0.0,
+        clip: Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(rate, decay=decay, clip=clip, name=name)
+        self.first, self.second = first, second
+
+    def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
+        """The weight less rate times the sign."""
+        m = step.state(w, "m")
+        step.set(m, self.second * m + (1 - self.second) * slope)
+        return value - step.rate * sign(self.first * m + (1 - self.first) * slope)

@@ -1,0 +1,190 @@
+"""Callbacks: progress, history, checkpoints, early stopping, and a stop at what is not finite."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ....errors import ArgumentError
+from .run import Callback, Run
+
+
+class Progress(Callback):
+    """A bar of tqdm for each epoch, with the cost; ``options`` are tqdm's."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+        self.bar: Any = None
+
+    def begin(self, run: Run) -> None:
+        """Open the bar of the first epoch."""
+        self._open(run)
+
+    def after_batch(self, run: Run) -> None:
+        """Go on by one, and show the cost."""
+        self.bar.update()
+        self.bar.set_postfix(cost=f"{run.cost:.4f}", refresh=False)
+
+    def after_epoch(self, run: Run) -> None:
+        """Show the figures, and open the bar of the next epoch."""
+        self.bar.set_postfix({name: f"{value:.4f}" for name, value in run.figures.items()})
+        self.bar.close()
+        self._open(run)
+
+    def end(self, run: Run) -> None:
+        """Close the bar."""
+        if self.bar is not None:
+            self.bar.close()
+
+    def _open(self, run: Run) -> None:
+        from tqdm import tqdm
+
+        if run.epoch < run.epochs and run.stop is None:
+            title = f"epoch {run.epoch + 1}/{run.epochs}"
+            options = {"unit": "batch", "disable": None, **self.options}
+            self.bar = tqdm(total=run.batches, initial=run.batch, desc=title, **options)
+
+
+class History(Callback):
+    """The figures of each epoch: ``records``, and with ``path`` a line of JSON for each.
+
+    A file that is there is gone on with; what it has of epochs that are done again is taken out.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        self.records: list[dict[str, Any]] = []
+
+    def begin(self, run: Run) -> None:
+        """Read what is there."""
+        if self.path is not None and self.path.exists():
+            lines = self.path.read_text().splitlines()
+            self.records = [json.loads(line) for line in lines]
+        self.records = [record for record in self.records if record["epoch"] <= run.epoch]
+        self._write("w", self.records)
+
+    def after_epoch(self, run: Run) -> None:
+        """Add the figures."""
+        finite = {k: v if math.isfinite(v) else str(v) for k, v in run.figures.items()}
+        self.records.append({"epoch": run.epoch, **finite})
+        self._write("a", self.records[-1:])
+
+    def _write(self, mode: str, records: list[dict[str, Any]]) -> None:
+        if self.path is not None:
+            with self.path.open(mode) as file:
+                file.writelines(json.dumps(record) + "\n" for record in records)
+
+
+class Watcher(Callback):
+    """A callback that watches a figure of the epochs, and keeps the best one."""
+
+    def __init__(self, figure: str, highest: bool, name: str) -> None:
+        self.figure, self.highest, self.key = figure, highest, f"{name}.best"
+        self.numbers: Mapping[str, float] = {self.key: -math.inf if highest else math.inf}
+
+    def better(self, run: Run) -> bool:
+        """Whether the last epoch's figure is the best so far; it is kept then."""
+        if self.figure not in run.figures:
+            known = ", ".join(repr(name) for name in run.figures)
+            raise ArgumentError(
+                f"there is no figure {self.figure!r} of an epoch; there are {known}"
+            )
+        value, best = run.figures[self.figure], run.model.number(self.key)
+        if not (value > best if self.highest else value < best):
+            return False
+        run.model.set_number(self.key, value)
+        return True
+
+
+class Checkpoints(Watcher):
+    """Checkpoints in a folder: ``epoch-3.safetensors`` and so on, and ``best.safetensors``.
+
+    One is written after each ``every`` epochs, and of these the last ``keep`` stay, or all.
+    ``best`` is a figure such as "validation cost"; the lowest counts, or with ``highest`` the
+    highest. A run that is interrupted writes ``interrupted.safetensors``.
+    """
+
+    saves = True
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        every: int = 1,
+        keep: int | None = None,
+        best: str | None = None,
+        highest: bool = False,
+    ) -> None:
+        super().__init__(best or "", highest, "checkpoints")
+        for what, value in (("every", every), ("keep", 1 if keep is None else keep)):
+            if type(value) is not int or value < 1:
+                raise ArgumentError(f"Checkpoints: {what}={value!r}; give an integer of at least 1")
+        self.folder, self.every, self.keep = Path(folder), every, keep
+
+    def begin(self, run: Run) -> None:
+        """Make the folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def after_epoch(self, run: Run) -> None:
+        """Write what is due."""
+        best = bool(self.figure) and self.better(run)
+        if run.epoch % self.every == 0:
+            run.model.save(self.path(run.epoch))
+            if self.keep is not None:
+                self.path(run.epoch - self.keep * self.every).unlink(missing_ok=True)
+        if best:
+            run.model.save(self.folder / "best.safetensors")
+
+    def end(self, run: Run) -> None:
+        """Write one where training was interrupted."""
+        if run.interrupted:
+            run.model.save(self.folder / "interrupted.safetensors")
+
+    def path(self, epoch: int) -> Path:
+        """The file of an epoch."""
+        return self.folder / f"epoch-{epoch}.safetensors"
+
+
+class EarlyStopping(Watcher):
+    """End training when a figure has not become better for ``patience`` epochs.
+
+    The lowest counts, or with ``highest`` the highest.
+    """
+
+    def __init__(
+        self, figure: str = "validation cost", patience: int = 5, *, highest: bool = False
+    ) -> None:
+        super().__init__(figure, highest, "early_stopping")
+        if type(patience) is not int or patience < 1:
+            raise ArgumentError(
+                f"EarlyStopping: patience={patience!r}; give an integer of at least 1"
+            )
+        self.patience, self.waited = patience, "early_stopping.waited"
+        self.numbers = {**self.numbers, self.waited: 0.0}
+
+    def begin(self, run: Run) -> None:
+        """Stop at once where the run that goes on was stopped."""
+        self._look(run)
+
+    def after_epoch(self, run: Run) -> None:
+        """Count, or begin to count anew."""
+        waited = 0.0 if self.better(run) else run.model.number(self.waited) + 1
+        run.model.set_number(self.waited, waited)
+        self._look(run)
+
+    def _look(self, run: Run) -> None:
+        if run.model.number(self.waited) >= self.patience:
+            run.stop = f"{self.figure} has not become better for {self.patience} epochs"
+
+
+class StopOnNaN(Callback):
+    """End training at the first value that is not finite: ``run.error`` names its op and line.
+
+    Variables are as they were before that step. Looking at each value takes time.
+    """
+
+    checked = True

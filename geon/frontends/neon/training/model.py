@@ -1,0 +1,232 @@
+"""``Model``: a layer with what it is given, a cost, an optimiser and metrics; trained and used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....errors import ArgumentError, NonFiniteError
+from ....op_graph.axes import Axes, Axis
+from ....op_graph.composites import mean
+from ....op_graph.effects import assign
+from ....op_graph.elementwise import cast
+from ....op_graph.joining import stack
+from ....op_graph.leaves import persistent_tensor
+from ....op_graph.movement import reorder
+from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.reductions import sum, tensor_size
+from ....transformers.base import Transformer, make_transformer
+from ..axis import N
+from ..layers import Layer, Training
+from ..metrics import Mean, Metric
+from ..optimisers import Optimiser
+from .data import Batches, Data
+from .run import Callback, Run, held_interrupts
+from .summary import summary
+
+if TYPE_CHECKING:
+    from ....transformers.base import Computation
+
+PLACE = Axis("place", 4)  # epochs done, batches done of the next one, sum of costs, their number
+
+
+class Model:
+    """A layer that is trained on inputs and a target, and used.
+
+    ``inputs`` is a placeholder or a list of them, ``cost`` a function of the result and the target.
+    Its mean is what is trained. Computations are made when they are first needed. All that training
+    has reached is in variables of ``transformer``: weights, what the optimiser keeps, calls of
+    random streams, and the place in the data.
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        inputs: Leaf | Sequence[Leaf],
+        target: Leaf,
+        cost: Callable[[Tensor, Tensor], Tensor],
+        optimiser: Optimiser | None = None,
+        metrics: Sequence[Metric] = (),
+        *,
+        transformer: Transformer | None = None,
+    ) -> None:
+        self.layer, self.target, self.cost = layer, target, cost
+        self.inputs = [inputs] if isinstance(inputs, Leaf) else list(inputs)
+        self.optimiser, self.metrics = optimiser, list(metrics)
+        self.transformer = make_transformer() if transformer is None else transformer
+        self.place = persistent_tensor(PLACE, "float64", initial_value=0, name="fit.place")
+        self.result = layer(*self.inputs)
+        self._numbers: dict[str, Leaf] = {}
+        self._made: dict[str, Computation] = {}
+
+    # Training -----------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        data: Data,
+        epochs: int,
+        *,
+        validation: Data | None = None,
+        callbacks: Sequence[Callback] = (),
+        resume: str | os.PathLike[str] | None = None,
+    ) -> Run:
+        """Train until ``epochs`` epochs are done, those of calls before among them.
+
+        After each one, figures of ``validation`` are taken. With ``resume`` it goes on from a
+        checkpoint, which callbacks with numbers of their own must have been part of; what follows
+        is bit for bit what would have followed. Ctrl-C ends training after a step, and is no error:
+        the run says ``interrupted``. Raises ``ArgumentError`` without an optimiser.
+        """
+        run = Run(self, epochs, len(data) if isinstance(data, Batches) else None)
+        callbacks = sorted(callbacks, key=lambda callback: callback.saves)
+        step = self.step(checked=any(callback.checked for callback in callbacks))
+        for callback in callbacks:
+            for name, first in callback.numbers.items():
+                self.add_number(name, first)
+        if resume is not None:
+            self.transformer.restore(resume)
+        with ending(run, callbacks):
+            run.epoch, run.batch = (int(number) for number in self.reached()[:2])
+            for callback in callbacks:
+                callback.begin(run)
+            while run.epoch < epochs and run.stop is None:
+                for batch in data.epoch(run.epoch, run.batch):
+                    run.cost = float(step(*batch)[0])
+                    run.batch += 1
+                    for callback in callbacks:
+                        callback.after_batch(run)
+                run.figures = self.figures(validation)
+                with held_interrupts():  # what callbacks count belongs to the place in the data
+                    run.epoch, run.batch = run.epoch + 1, 0
+                    self.transformer.set(self.place, [run.epoch, 0, 0, 0])
+                    for callback in callbacks:
+                        callback.after_epoch(run)
+        return run
+
+    def figures(self, validation: Data | None) -> dict[str, float]:
+        """The mean cost of the epoch, and the figures of the validation data."""
+        _, _, total, count = self.reached()
+        figures = {"cost": float(total / count) if count else float("nan")}
+        if validation is not None:
+            found = self.evaluate(validation)
+            figures |= {f"validation {name}": value for name, value in found.items()}
+        return figures
+
+    def reached(self) -> np.ndarray[Any, Any]:
+        """Epochs done, batches done of the next, and the sum and the number of its costs."""
+        return self.transformer.get(self.place)
+
+    def step(self, checked: bool = False) -> Computation:
+        """The computation of a training step: inputs and target to cost, and all has moved."""
+        key = "checked step" if checked else "step"
+        if key not in self._made:
+            if self.optimiser is None:
+                raise ArgumentError("this model has no optimiser to train with; give optimiser=")
+            training = Training()
+            each = self.cost(self.layer(*self.inputs, training=training), self.target)
+            cost = mean(each)
+            count = cast(tensor_size(each), "float64")
+            moved = [0.0 * count, 0.0 * count + 1, cast(sum(each), "float64"), count]
+            effects = [
+                self.optimiser(cost),
+                *training.updates,
+                assign(self.place, self.place + stack(moved, PLACE)),
+            ]
+            self._made[key] = self.transformer.computation(
+                [cost, *effects], *self.inputs, self.target, check="nan" if checked else None
+            )
+        return self._made[key]
+
+    # Use ----------------------------------------------------------------------------------------
+
+    def evaluate(self, data: Data) -> dict[str, float]:
+        """The mean cost and the metrics over data, by name; NaN where there is no batch."""
+        metrics = [Mean(self.cost), *self.metrics]
+        if "figures" not in self._made:
+            asked = [metric.each(self.result, self.target) for metric in metrics]
+            self._made["figures"] = self.transformer.computation(asked, *self.inputs, self.target)
+        batches = [self._made["figures"](*batch) for batch in data.epoch(0)]
+        figures = {}
+        for number, metric in enumerate(metrics):
+            columns = zip(*[batch[number] for batch in batches], strict=True)
+            arrays = [np.concatenate([part.reshape(-1) for part in column]) for column in columns]
+            figures[metric.name] = metric.value(*arrays) if arrays else float("nan")
+        return figures
+
+    def predict(self, *arrays: Any, size: int | None = None) -> np.ndarray[Any, Any]:
+        """The results for these inputs, with N first where they have it.
+
+        With ``size`` they are computed in batches of so many examples.
+        """
+        if "predict" not in self._made:
+            result = self.result
+            if N in result.axes:
+                result = reorder(result, Axes(N, result.axes.without([N])))
+            self._made["predict"] = self.transformer.computation(result, *self.inputs)
+        predict = self._made["predict"]
+        if size is None:
+            return np.asarray(predict(*arrays))
+        parts = [predict(*batch) for batch in Batches(*arrays, size=size).epoch(0)]
+        return np.concatenate(parts) if parts else np.asarray(predict(*arrays))
+
+    def summary(self) -> str:
+        """A table of layers and their variables: axes, elements, and bytes where they are known."""
+        return summary(self.layer)
+
+    # Checkpoints --------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that training has reached to a checkpoint."""
+        self.transformer.save(path)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Read a checkpoint of a model with this layer: what predicts, and no optimiser's state.
+
+        ``fit`` with ``resume`` reads all of it.
+        """
+        self.transformer.computation(self.result, *self.inputs)
+        names = [leaf.name for leaf in self.layer.all_variables()]
+        if None in names:
+            raise ArgumentError(
+                "restore takes the layer's variables by their names; give the layer a name="
+            )
+        self.transformer.restore(path, only=[name for name in names if name is not None])
+
+    # Numbers of callbacks -----------------------------------------------------------------------
+
+    def add_number(self, name: str, first: float) -> None:
+        """Keep a number in checkpoints; where there is one of this name it stays."""
+        if name not in self._numbers:
+            leaf = persistent_tensor((), "float64", initial_value=first, name=f"fit.{name}")
+            self._numbers[name] = leaf
+            self.transformer.get(leaf)
+
+    def number(self, name: str) -> float:
+        """The value of a number that a callback keeps."""
+        return float(self.transformer.get(self._numbers[name]))
+
+    def set_number(self, name: str, value: float) -> None:
+        """Give it another value."""
+        self.transformer.set(self._numbers[name], value)
+
+
+@contextmanager
+def ending(run: Run, callbacks: Sequence[Callback]) -> Iterator[None]:
+    """End a run: an interrupt and a value that is not finite end it cleanly, errors raise."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        run.interrupted = True
+        run.stop = "interrupted"
+    except NonFiniteError as error:
+        run.error, run.stop = error, str(error)
+    except BaseException as error:
+        run.error = error
+        raise
+    finally:
+        for callback in callbacks:
+            callback.end(run)

@@ -1,0 +1,74 @@
+"""``Run``: one training as callbacks see it, and what they may say."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .model import Model
+
+
+@dataclass
+class Run:
+    """A training that goes on: where it is, and its figures.
+
+    ``epoch`` counts epochs that were finished, ``batch`` batches of the one that goes on, ``cost``
+    is that of the last batch, ``figures`` are those of the last epoch. A callback sets ``stop``,
+    to the reason, to end training after the epoch.
+    """
+
+    model: Model
+    epochs: int
+    batches: int | None  # in an epoch, where that is known
+    epoch: int = 0
+    batch: int = 0
+    cost: float = float("nan")
+    figures: Mapping[str, float] = field(default_factory=dict)
+    stop: str | None = None
+    interrupted: bool = False
+    error: BaseException | None = None
+
+
+class Callback:
+    """What is called while a model is trained; a subclass does something at some of the times.
+
+    ``numbers`` are first values of numbers that it keeps in checkpoints, by name; it reads and
+    sets them with ``run.model.number`` and ``run.model.set_number``.
+    """
+
+    numbers: Mapping[str, float] = {}
+    checked = False  # whether training must look at each value, with ``check="nan"``
+    saves = False  # whether it writes what the others keep, and so comes after them
+
+    def begin(self, run: Run) -> None:
+        """Before the first batch."""
+
+    def after_batch(self, run: Run) -> None:
+        """After each batch."""
+
+    def after_epoch(self, run: Run) -> None:
+        """After each epoch, when its figures are known."""
+
+    def end(self, run: Run) -> None:
+        """After the last batch, however training ended."""
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Let Ctrl-C inside of the block be raised at its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread
+        return
+    caught: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *signal: caught.append(signal))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    if caught:
+        raise KeyboardInterrupt

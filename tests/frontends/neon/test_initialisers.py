@@ -1,0 +1,94 @@
+"""Initialisers have the spread that their formulas say, for any order of axes."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.frontends import neon
+
+L, J, K = geon.Axis("L", 30), geon.Axis("J", 20), geon.Axis("K", 50)
+
+
+def drawn(transformer, init, axes=(L, K, J), inputs=(L, J), outputs=(K,)):
+    """The first value of a variable, as a matrix of inputs by outputs."""
+    axes, inputs, outputs = geon.Axes(axes), geon.Axes(inputs), geon.Axes(outputs)
+    v = geon.Variable(axes, initial_value=init(axes, inputs, outputs), name="v")
+    value = transformer.get(v)
+    order = [axes.index(axis) for axis in (*inputs, *axes.without(inputs))]
+    return value.transpose(order).reshape(int(inputs.size), -1)
+
+
+def test_constant(transformer):
+    assert np.all(drawn(transformer, neon.Constant(0.5)) == 0.5)
+    assert np.all(drawn(transformer, neon.Constant()) == 0)
+
+
+@pytest.mark.parametrize(
+    ("init", "reach"),
+    [
+        (lambda r: neon.Uniform(r, -0.5, 0.5), 0.5),
+        (lambda r: neon.Glorot(r), (6 / 650) ** 0.5),
+        (lambda r: neon.Glorot(r, gain=2), 2 * (6 / 650) ** 0.5),
+        (lambda r: neon.Xavier(r), (3 / 600) ** 0.5),
+    ],
+    ids=["uniform", "glorot", "gain", "xavier"],
+)
+def test_even(transformer, init, reach):
+    value = drawn(transformer, init(geon.Random(0)))
+    assert 0.999 * reach < np.abs(value).max() <= reach
+    assert abs(value.std() / (reach / 3**0.5) - 1) < 0.01
+    assert abs(value.mean()) < 0.02 * reach
+
+
+@pytest.mark.parametrize(
+    ("init", "mean", "std"),
+    [
+        (lambda r: neon.Gaussian(r, 3, 0.1), 3, 0.1),
+        (lambda r: neon.Kaiming(r), 0, (2 / 600) ** 0.5),
+        (lambda r: neon.Kaiming(r, slope=0.5), 0, (2 / 1.25 / 600) ** 0.5),
+    ],
+    ids=["gaussian", "kaiming", "slope"],
+)
+def test_normal(transformer, init, mean, std):
+    value = drawn(transformer, init(geon.Random(0)))
+    assert abs(value.mean() - mean) < 0.02 * std
+    assert abs(value.std() / std - 1) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("axes", "inputs"), [((L, K, J), (L, J)), ((K, J), (J,)), ((J, K), (K,)), ((L,), ())]
+)
+def test_orthogonal(transformer, axes, inputs):
+    value = drawn(transformer, neon.Orthogonal(geon.Random(0), 2.0), axes, inputs)
+    product = value.T @ value if value.shape[0] >= value.shape[1] else value @ value.T
+    np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=2e-5)
+
+
+def test_identity(transformer):
+    value = drawn(transformer, neon.Identity(3.0))
+    np.testing.assert_array_equal(value, 3 * np.eye(600, 50))
+
+
+@pytest.mark.parametrize(("share", "zeros"), [(0, 0), (0.5, 300), (0.901, 541), (1, 600)])
+def test_sparse(transformer, share, zeros):
+    value = drawn(transformer, neon.Sparse(geon.Random(0), share, 0.1))
+    assert np.all((value == 0).sum(axis=0) == zeros)
+    if zeros < 600:
+        assert abs(value[value != 0].std() - 0.1) < 0.01
+        assert len(np.unique(value == 0, axis=1).T) > 1 or zeros == 0
+
+
+def test_a_share_that_is_none_is_refused():
+    with pytest.raises(geon.ArgumentError, match="from 0 to 1"):
+        neon.Sparse(geon.Random(0), 1.5)
+
+
+@pytest.mark.parametrize("kind", [neon.Glorot, neon.Kaiming, neon.Orthogonal, neon.Sparse])
+def test_no_two_draws_of_a_stream_are_alike_and_a_seed_gives_them_again(make, kind):
+    def both():
+        init, transformer = kind(geon.Random(7)), make()
+        return drawn(transformer, init), drawn(transformer, init)
+
+    (one, two), (again, _) = both(), both()
+    assert not np.array_equal(one, two)
+    np.testing.assert_array_equal(one, again)

@@ -1,0 +1,408 @@
+"""Models: training, figures, callbacks, and runs that go on from checkpoints."""
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import geon
+from geon.frontends import neon
+from geon.frontends.neon import axis as ax
+from geon.frontends.neon.training.summary import summary
+
+N = ax.N
+C, H, Y = geon.Axis("C", 4), geon.Axis("H", 8), geon.Axis("Y", 3)
+
+
+def examples(count=50, seed=0):
+    """Points and their classes, which a network can learn."""
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(count, 4)).astype("float32")
+    return points, (points[:, 0] > 0).astype(int) + (points[:, 1] > 0)
+
+
+def model(transformer, rate=0.05, **options):
+    """A small network with all that a checkpoint must hold: draws, statistics, a schedule."""
+    random = geon.Random(0, name="random")
+    net = neon.Sequential(
+        [
+            neon.Affine(H, neon.Glorot(random)),
+            neon.BatchNorm(over=H),
+            geon.relu,
+            neon.Dropout(0.2, random),
+            neon.Affine(Y, neon.Glorot(random)),
+        ],
+        name="net",
+    )
+    x = geon.placeholder([N, C], name="x")
+    t = geon.placeholder([N], "int64", name="t")
+    optimiser = neon.Adam(neon.schedules.Cosine(rate, 60)) if isinstance(rate, float) else rate
+    metrics = [neon.metrics.Accuracy()]
+    return neon.Model(
+        net, x, t, neon.costs.cross_entropy, optimiser, metrics, transformer=transformer, **options
+    )
+
+
+def batches(**options):
+    return neon.Batches(*examples(), size=16, seed=3, **options)
+
+
+VALIDATION = neon.Batches(*examples(30, 1), size=16)
+
+
+def same(one, other):
+    """All variables of two transformers are equal bit for bit."""
+    first, second = one.values(), other.values()
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        np.testing.assert_array_equal(value, second[name], err_msg=name)
+
+
+def test_fit_learns_and_evaluate_says_so(transformer):
+    made = model(transformer, neon.Adam(0.02))
+    before = made.evaluate(VALIDATION)
+    run = made.fit(neon.Batches(*examples(400), size=16, seed=3), 8, validation=VALIDATION)
+    assert run.epoch == 8 and run.stop is None
+    assert run.figures.keys() == {"cost", "validation cost", "validation accuracy"}
+    after = made.evaluate(VALIDATION)
+    assert after["cost"] == run.figures["validation cost"] < 0.7 * before["cost"]
+    assert after["accuracy"] > 0.75
+
+
+def test_the_cost_of_an_epoch_is_the_mean_over_its_examples(transformer):
+    made = model(transformer, neon.SGD(0.0))
+    run = made.fit(neon.Batches(*examples(), size=50), 1)
+    alone = model(transformer, neon.SGD(0.0))
+    costs = []
+    for batch in neon.Batches(*examples(), size=16).epoch(0):
+        costs += [float(alone.step()(*batch)[0])] * len(batch[0])
+    assert run.figures["cost"] == pytest.approx(run.cost)
+    parts = alone.reached()
+    assert parts[1] == 4 and parts[3] == 50
+    assert parts[2] / 50 == pytest.approx(np.mean(costs))
+
+
+def test_predict(transformer):
+    made = model(transformer)
+    points = examples()[0]
+    whole = made.predict(points)
+    assert whole.shape == (50, 3)
+    np.testing.assert_allclose(made.predict(points, size=7), whole, rtol=1e-5, atol=1e-6)
+    assert made.predict(points[:0]).shape == made.predict(points[:0], size=7).shape == (0, 3)
+    result = made.evaluate(neon.Batches(*examples(), size=50))["accuracy"]
+    assert result == np.mean(whole.argmax(1) == examples()[1])
+
+
+def test_figures_of_no_batch_are_nan(transformer):
+    assert all(np.isnan(list(model(transformer).evaluate(neon.Stream(lambda epoch: [])).values())))
+
+
+def test_a_model_without_an_optimiser_is_not_trained(transformer):
+    with pytest.raises(geon.ArgumentError, match="give optimiser="):
+        model(transformer, None).fit(batches(), 1)
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_run_goes_on_bit_for_bit_after_an_epoch(make, tmp_path, epochs):
+    whole, part, rest = (model(make()) for _ in range(3))
+    unbroken = whole.fit(batches(), 4, validation=VALIDATION)
+    part.fit(batches(), epochs, callbacks=[neon.Checkpoints(tmp_path)])
+    path = tmp_path / f"epoch-{epochs}.safetensors"
+    resumed = rest.fit(
+        batches(), 4, validation=VALIDATION, resume=path, callbacks=[neon.Checkpoints(tmp_path)]
+    )
+    assert resumed.figures == unbroken.figures
+    values = rest.transformer.values()
+    for name, value in whole.transformer.values().items():
+        np.testing.assert_array_equal(value, values[name], err_msg=name)
+
+
+class Interrupt(neon.Callback):
+    """Ctrl-C after so many batches."""
+
+    def __init__(self, batches):
+        self.left = batches
+
+    def after_batch(self, run):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 6])
+def test_ctrl_c_ends_a_run_that_then_goes_on_bit_for_bit(make, tmp_path, count):
+    saved = [neon.Checkpoints(tmp_path, keep=1)]
+    whole, part, rest = (model(make()) for _ in range(3))
+    unbroken = whole.fit(batches(), 3, callbacks=saved)
+    run = part.fit(batches(), 3, callbacks=[Interrupt(count), *saved])
+    assert run.interrupted and run.stop == "interrupted"
+    resumed = rest.fit(batches(), 3, resume=tmp_path / "interrupted.safetensors", callbacks=saved)
+    assert resumed.figures == unbroken.figures
+    same(whole.transformer, rest.transformer)
+
+
+class Signal(neon.Callback):
+    """A real Ctrl-C, some time after the first batch; then a wait for it in the last epoch."""
+
+    def __init__(self, after):
+        self.after, self.timer = after, None
+
+    def after_batch(self, run):
+        if self.timer is None:
+            self.timer = threading.Timer(self.after, os.kill, [os.getpid(), signal.SIGINT])
+            self.timer.start()
+        if run.epoch == run.epochs - 1:
+            time.sleep(10)
+
+
+@pytest.mark.parametrize("after", [0, 0.001, 0.003, 0.007, 0.013])
+def test_a_signal_at_any_time_loses_nothing(make, tmp_path, after):
+    def callbacks(*more):
+        history = neon.History(tmp_path / "history")
+        stopping = neon.EarlyStopping(patience=50)
+        return [*more, history, stopping, neon.Checkpoints(tmp_path, keep=1)]
+
+    options = {"validation": VALIDATION, "callbacks": callbacks()}
+    whole, part, rest = (model(make()) for _ in range(3))
+    whole.fit(batches(), 8, **options)
+    wanted = (tmp_path / "history").read_text()
+    (tmp_path / "history").unlink()
+    part.step(), part.evaluate(VALIDATION)
+    run = part.fit(batches(), 8, **options | {"callbacks": callbacks(Signal(after))})
+    assert run.interrupted
+    rest.fit(
+        batches(), 8, resume=tmp_path / "interrupted.safetensors",
+        **options | {"callbacks": callbacks()},
+    )  # fmt: skip
+    same(whole.transformer, rest.transformer)
+    assert (tmp_path / "history").read_text() == wanted
+
+
+def test_fit_again_goes_on(make):
+    once, twice = model(make()), model(make())
+    once.fit(batches(), 3)
+    twice.fit(batches(), 1)
+    twice.fit(batches(), 3)
+    same(once.transformer, twice.transformer)
+
+
+def test_a_checkpoint_predicts_without_its_optimiser(make, tmp_path):
+    trained = model(make())
+    trained.fit(batches(), 2)
+    trained.save(tmp_path / "run")
+    other = model(make(), None)
+    other.restore(tmp_path / "run")
+    points = examples()[0]
+    np.testing.assert_array_equal(other.predict(points), trained.predict(points))
+    assert not [name for name in other.transformer.values() if name.startswith("optimiser")]
+
+
+def test_restore_goes_by_names(transformer, tmp_path):
+    x, t = geon.placeholder([N, C]), geon.placeholder([N], "int64")
+    nameless = neon.Model(
+        neon.Affine(Y, 0.0), x, t, neon.costs.cross_entropy, transformer=transformer
+    )
+    nameless.save(tmp_path / "file")
+    with pytest.raises(geon.ArgumentError, match="name="):
+        nameless.restore(tmp_path / "file")
+
+
+# Callbacks -----------------------------------------------------------------------------------
+
+
+def test_history(make, tmp_path):
+    path = tmp_path / "history.jsonl"
+    saved = neon.Checkpoints(tmp_path)
+    history = neon.History(path)
+    model(make()).fit(batches(), 3, validation=VALIDATION, callbacks=[history, saved])
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines == history.records
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert lines[0].keys() == {"epoch", "cost", "validation cost", "validation accuracy"}
+    resume = tmp_path / "epoch-1.safetensors"
+    again = neon.History(path)
+    options = {"validation": VALIDATION, "resume": resume, "callbacks": [again, saved]}
+    model(make()).fit(batches(), 3, **options)
+    assert [json.loads(line) for line in path.read_text().splitlines()] == lines == again.records
+
+
+def test_checkpoints_every_few_epochs_the_last_few_and_the_best(transformer, tmp_path):
+    made = model(transformer)
+    best = neon.Checkpoints(tmp_path / "a", every=2, keep=2, best="cost")
+    made.fit(batches(), 7, callbacks=[best])
+    found = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert found == ["best.safetensors", "epoch-4.safetensors", "epoch-6.safetensors"]
+    with pytest.raises(geon.ArgumentError, match="there are 'cost'"):
+        made.fit(batches(), 8, callbacks=[neon.Checkpoints(tmp_path / "b", best="accuracy")])
+
+
+class Figures(neon.Callback):
+    """Other figures in the place of those of the epochs."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def after_epoch(self, run):
+        run.figures = {"f": self.values[run.epoch - 1]}
+
+
+@pytest.mark.parametrize(
+    ("values", "highest", "epochs"),
+    [
+        ([3, 2, 2.5, 2.2, 1, 0], False, 4),
+        ([3, 2, 2.5, 1, 1, 1, 0], False, 6),
+        ([1, 2, 3, 4], True, 4),
+        ([4, float("nan"), 4, 5], True, 3),
+    ],
+)
+def test_early_stopping(transformer, values, highest, epochs):
+    stopping = neon.EarlyStopping("f", 2, highest=highest)
+    run = model(transformer).fit(batches(), len(values), callbacks=[Figures(values), stopping])
+    assert run.epoch == epochs
+    assert (run.stop is None) == (epochs == len(values))
+
+
+def test_what_early_stopping_has_counted_is_in_checkpoints(make, tmp_path):
+    values = [3, 2, 2.5, 2.2, 1]
+
+    def callbacks():
+        stopping = neon.EarlyStopping("f", 2)
+        return [neon.Checkpoints(tmp_path), Figures(values), stopping]
+
+    model(make()).fit(batches(), 3, callbacks=callbacks())
+    path = tmp_path / "epoch-3.safetensors"
+    run = model(make()).fit(batches(), 5, resume=path, callbacks=callbacks())
+    assert run.epoch == 4
+    again = model(make()).fit(
+        batches(), 5, resume=tmp_path / "epoch-4.safetensors", callbacks=callbacks()
+    )
+    assert again.epoch == 4 and again.stop is not None
+
+
+def test_the_best_of_a_run_that_goes_on_is_that_of_all(make, tmp_path):
+    def callbacks(values):
+        return [Figures(values), neon.Checkpoints(tmp_path, best="f")]
+
+    model(make()).fit(batches(), 1, callbacks=callbacks([1]))
+    before = (tmp_path / "best.safetensors").read_bytes()
+    path = tmp_path / "epoch-1.safetensors"
+    model(make()).fit(batches(), 2, resume=path, callbacks=callbacks([1, 2]))
+    assert (tmp_path / "best.safetensors").read_bytes() == before
+
+
+def test_a_stop_at_what_is_not_finite(transformer, tmp_path):
+    made = model(transformer)
+    points, classes = examples()
+    points[40, 2] = np.inf
+    run = made.fit(neon.Batches(points, classes, size=16), 2, callbacks=[neon.StopOnNaN()])
+    assert isinstance(run.error, geon.NonFiniteError)
+    assert "test_training.py" in run.stop
+    assert run.epoch == 0 and run.batch == 2
+    assert all(np.isfinite(value).all() for value in transformer.values().values())
+
+
+def test_an_error_raises_and_callbacks_are_told(transformer):
+    ended = []
+
+    class Ends(neon.Callback):
+        def end(self, run):
+            ended.append(run.error)
+
+    def broken(epoch):
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        model(transformer).fit(neon.Stream(broken), 1, callbacks=[Ends()])
+    assert isinstance(ended[0], OSError)
+
+
+def test_progress(transformer, capsys):
+    made = model(transformer)
+    made.fit(batches(), 2, callbacks=[neon.Progress(disable=False, ascii=True)])
+    shown = capsys.readouterr().err
+    assert "epoch 1/2" in shown and "epoch 2/2" in shown and "4/4" in shown and "cost=" in shown
+
+
+@pytest.mark.parametrize(
+    ("make_callback", "what"),
+    [
+        (lambda: neon.Checkpoints("x", every=0), "every=0"),
+        (lambda: neon.Checkpoints("x", keep=0), "keep=0"),
+        (lambda: neon.EarlyStopping(patience=0), "patience=0"),
+    ],
+    ids=["every", "keep", "patience"],
+)
+def test_counts_that_are_none_are_refused(make_callback, what):
+    with pytest.raises(geon.ArgumentError, match=what):
+        make_callback()
+
+
+# Data ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [None, 0, 5])
+@pytest.mark.parametrize(("size", "last"), [(7, "keep"), (7, "drop"), (10, "drop"), (100, "drop")])
+def test_batches(seed, size, last):
+    rows = np.arange(50)
+    data = neon.Batches(rows, rows * 2, size=size, seed=seed, last=last)
+    parts = list(data.epoch(3))
+    assert len(parts) == len(data) == (-(-50 // size) if last == "keep" else 50 // size)
+    assert all(np.array_equal(two, one * 2) for one, two in parts)
+    seen = np.concatenate([one for one, _ in parts] or [rows[:0]])
+    assert len(set(seen)) == len(seen) == (50 if last == "keep" else 50 // size * size)
+    assert (seed is None) == np.array_equal(seen, rows[: len(seen)]) or not len(seen)
+    for start in range(len(parts) + 1):
+        rest = list(data.epoch(3, start))
+        assert len(rest) == len(parts) - start
+        assert all(np.array_equal(a, b) for (a, _), (b, _) in zip(rest, parts[start:], strict=True))
+    if seed is not None and len(seen):
+        assert not np.array_equal(seen, np.concatenate([one for one, _ in data.epoch(4)]))
+
+
+def test_memory_mapped_files_and_streams(transformer, tmp_path: Path):
+    points, classes = examples()
+    np.save(tmp_path / "points.npy", points)
+    mapped = np.load(tmp_path / "points.npy", mmap_mode="r")
+    made = model(transformer)
+    made.fit(neon.Batches(mapped, classes, size=16, seed=3), 2)
+    other = model(transformer)
+    other.fit(neon.Stream(lambda epoch: batches().epoch(epoch)), 2)
+    for one, two in zip(made.layer.all_variables(), other.layer.all_variables(), strict=True):
+        np.testing.assert_array_equal(transformer.get(one), transformer.get(two))
+
+
+def test_data_that_are_none_are_refused():
+    rows = np.arange(5)
+    for arrays, options, what in (
+        ((rows, rows[1:]), {"size": 2}, "lengths"),
+        ((), {"size": 2}, "lengths"),
+        ((rows,), {"size": 0}, "size=0"),
+        ((rows,), {"size": 2, "last": "pad"}, "'keep' or 'drop'"),
+    ):
+        with pytest.raises(geon.ArgumentError, match=what):
+            neon.Batches(*arrays, **options)
+
+
+# Summary -------------------------------------------------------------------------------------
+
+
+def test_summary(transformer):
+    text = model(transformer).summary()
+    lines = text.splitlines()
+    assert lines[0].split() == ["layer", "variable", "elements", "bytes"]
+    assert lines[1] == "net: Sequential"
+    assert lines[2].split() == ["0:", "Affine", "w(C:4,", "H:8)", "32", "128"]
+    assert lines[-2].split() == ["trained", "83", "332"]
+    assert lines[-1].split() == ["not", "trained", "16", "64"]
+
+
+def test_a_summary_of_open_axes_has_expressions():
+    layer = neon.Linear(Y, 0.0)
+    layer(geon.placeholder([N, ax.C]))
+    lines = summary(layer).splitlines()
+    assert lines[1].split()[-2:] == ["3*C", "12*C"] and lines[-1].split()[-2:] == ["0", "0"]

@@ -17,23 +17,23 @@ from .parts import parameter, result_of
 from .scan_facts import ScanAttributes
 
 
-def tidied(roots: Sequence[Op], own: OwnTable) -> list[Op]:
+def tidied(roots: Sequence[Op], own: OwnTable, hoist: bool = True) -> list[Op]:
     """The roots with fewer and smaller regions below; new ops are in ``own``.
 
     Scans of the same arguments whose carries are the same become one, which gives what all of them
     do. Carries, stacks, captures and results that nothing needs are left out. The number of the
-    step, where a body reads it, becomes a stack like others.
+    step, where a body reads it, becomes a stack like others. Products leave loops, with ``hoist``.
     """
     with building(own):
-        return _tidied(roots)
+        return _tidied(roots, hoist)
 
 
-def _tidied(roots: Sequence[Op]) -> list[Op]:
+def _tidied(roots: Sequence[Op], hoist: bool) -> list[Op]:
     while True:
         order = post_order(roots)
         if not any(isinstance(op, RegionOp) for op in order):
             return list(roots)
-        made = _Pass(order, roots).run()
+        made = _Pass(order, roots, hoist).run()
         if all(new is old for new, old in zip(made, roots, strict=True)):
             return made
         roots = made
@@ -42,8 +42,8 @@ def _tidied(roots: Sequence[Op]) -> list[Op]:
 class _Pass:
     """One walk from arguments to users."""
 
-    def __init__(self, order: Sequence[Op], roots: Sequence[Op]) -> None:
-        self.order, self.roots = order, roots
+    def __init__(self, order: Sequence[Op], roots: Sequence[Op], hoist: bool) -> None:
+        self.order, self.roots, self.hoist = order, roots, hoist
         self.new: dict[Op, Op] = {}
         self.results: dict[Op, dict[int, Op]] = {}  # of each old region, the new ones by number
         self.used: dict[Op, set[int]] = {}
@@ -79,7 +79,7 @@ class _Pass:
     def region(self, op: RegionOp, group: Sequence[RegionOp]) -> None:
         """Make the one region that stands for a group."""
         args = tuple([self.new[arg] for arg in op.args])
-        bodies = [Body(body.parameters, _tensors(_tidied(body.results))) for body in op.bodies]
+        bodies = [self.body(body) for body in op.bodies]
         if op.primitive.name != "scan":
             self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
             return
@@ -89,18 +89,23 @@ class _Pass:
         numbers: dict[Op, dict[int, int]] = {}
         values: dict[Op, int] = {}
         for each in group:
-            inner = bodies[0] if each is op else Body(
-                each.bodies[0].parameters, _tensors(_tidied(each.bodies[0].results))
-            )  # fmt: skip
+            inner = bodies[0] if each is op else self.body(each.bodies[0])
             found = {k: k for k in range(count)}
             for k, value in enumerate(inner.results[count:], count):
                 found[k] = count + values.setdefault(value, len(values))
             numbers[each] = found
         body = Body(bodies[0].parameters, (*carries, *values))  # type: ignore[arg-type]  # tensors
         needed = {numbers[each][k] for each in group for k in self.used[each]}
-        results = _without_products(op, args, body, needed)
+        if self.hoist:
+            results = _without_products(op, args, body, needed)
+        else:
+            results = _smaller(op, ScanAttributes(op.attrs), args, body, needed)
         for each in group:
             self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
+
+    def body(self, body: Body) -> Body:
+        """A body whose own regions are tidy."""
+        return Body(body.parameters, _tensors(_tidied(body.results, self.hoist)))
 
 
 def _without_products(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...op_graph.affine import Affine, Size
+from ...op_graph.axes import Axis
 from ...op_graph.dtypes import DType
 from ...op_graph.op_graph import Leaf, Op
 from ...op_graph.reducers import Reducer
@@ -198,6 +199,12 @@ class Region:
     def numbers(self) -> tuple[int, ...]:
         """Which results of the region there are."""
         return tuple([op.attrs[0] for op in self.results])
+
+    @property
+    def loops(self) -> tuple[tuple[str, Size], ...]:
+        """The name and the length of the axis that its body is run along; none of a branch."""
+        axes = [value for value in self.op.attrs if isinstance(value, Axis)]
+        return tuple([(axis.name, axis.expression) for axis in axes])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

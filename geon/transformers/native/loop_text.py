@@ -17,6 +17,8 @@ HEAD = """\
 static int64_t {0}(void *const *a, void *const *p, const int64_t *n, int32_t threads,
                    int64_t *report, void (*show)(int64_t kernel, const void *data))"""
 PASSED = "p, n, threads, report, show"
+# In a report: the step of the loops at work, counted through their nest, where one can fail.
+STEP = "report[3]"
 
 LengthText = Callable[[int | Length], str]
 Calls = Callable[[Scope], list[str]]  # the statements that call all kernels of a scope
@@ -49,7 +51,8 @@ class LoopText:
             at += len(buffers)
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
-        self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step)
+        self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step, True)
+        self.within = around.looped
 
     def names(self) -> dict[tuple[str, object], str]:
         """What the body's parameters and results are called in the loop."""
@@ -81,10 +84,14 @@ class LoopText:
         lines.append(f"    const int64_t steps = {length(self.a.axis.expression)};")
         for k in range(self.a.carries):
             lines.append(f"    void *h{k} = a[{k}];")
+        if self.kernel.raises:
+            lines.append(f"    const int64_t before = {STEP if self.within else 0};")
         lines += [
             "    for (int64_t k = 0; k < steps; k++) {",
             f"        const int64_t t = {turns};",
         ]
+        if self.kernel.raises:
+            lines.append(f"        {STEP} = before * steps + t;")
         lines.append("        const int last = (steps - k) % 2 == 1;")
         lines.append("        (void)t; (void)last;")
         for k in range(self.a.carries, self.a.before_captures):
@@ -104,6 +111,8 @@ class LoopText:
             if k in self.results:
                 size, at = length(bytes_of(outputs[k])), self.results[k]
                 lines.append(f"    if (steps == 0) __builtin_memcpy(a[{at}], h{k}, {size});")
+        if self.kernel.raises and self.within:
+            lines.append(f"    {STEP} = before;")
         return [*lines, "    return 0;", "}", ""]
 
     def ways(self, carry: int) -> tuple[int, int]:
@@ -130,7 +139,8 @@ class CaseText:
                 names["result", n] = f"a[{len(body.leaves) + n}]"
             first_buffer = around.first_buffer + inside.first[k]
             first_step = around.first_step + inside.steps[k]
-            self.scopes.append(Scope(inside.plans[k], names, first_buffer, first_step))
+            plan = inside.plans[k]
+            self.scopes.append(Scope(plan, names, first_buffer, first_step, around.looped))
 
     def given(self) -> list[Op]:
         """What the case is given."""

@@ -17,6 +17,7 @@ from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import evaluate
 from ..lowering.spaces import beyond_counting
 from ..runtime.memory import HOST
+from ..runtime.steps import at_steps
 from .entry import Entry, extension
 from .machine import past_bytes
 from .record import Record
@@ -244,7 +245,9 @@ class Bound:
                 f"{size - 1}: check the data, or geon.clip them"
             )
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
-        return error
+        loops = self.program.record.loops.get(kernel, ())
+        lengths = [(axis, evaluate(length, self.lengths)) for axis, length in loops]
+        return at_steps(error, lengths, self.report[3])
 
 
 class Copies:

@@ -53,7 +53,8 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     note = f"  # along {a.axis.name}{', backwards' if a.reverse else ''}"
     if not a.carries:
         call = ", ".join([bound, *stacks, *stored])
-        return [f"for {turn} in {order}:{note}\n    step_{number}({call})"]
+        lines = [f"for {turn} in {order}:{note}", f"    step_{number}({call})"]
+        return ["\n".join(_told(kernel, a.axis.name, turn, lines))]
     pairs = []
     for k in range(a.carries):
         both = [results[k]] if k in results else []
@@ -68,10 +69,19 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
         f"    step_{number}({call})",
         f"    {h} = {w}",
     ]
+    lines[1:] = _told(kernel, a.axis.name, turn, lines[1:])
     finals = [results.get(k, "None") for k in range(a.carries)]
     if results.keys() & set(range(a.carries)):
         lines.append(f"rt.put_carries({h}, {names_text(finals)})")
     return ["\n".join(lines)]
+
+
+def _told(kernel: Kernel, axis: str, turn: str, loop: list[str]) -> list[str]:
+    """A loop whose errors know the step, where a step can raise."""
+    if not kernel.raises:
+        return loop
+    failed = f"    raise rt.at_step(error, {axis!r}, {turn}) from None"
+    return ["try:", *(f"    {line}" for line in loop), "except rt.GeonError as error:", failed]
 
 
 REGIONS = {"scan": loop_statements, "case": case_statements}

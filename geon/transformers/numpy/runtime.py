@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError, SizeError
 from ...op_graph.philox import random_bits as random_bits
+from ..runtime.steps import at_step as at_step
 from .long_sums import add_accumulate as add_accumulate
 from .long_sums import add_reduce as add_reduce
 from .long_sums import matmul as matmul

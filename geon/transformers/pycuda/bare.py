@@ -26,6 +26,7 @@ from .launches import (
     Parts,
     Show,
     Step,
+    Turn,
     Turns,
 )
 from .products import WORKSPACE
@@ -101,6 +102,7 @@ class _Bare:
     def __init__(self, loaded: Mapping[str, Any], lengths: Mapping[str, int]) -> None:
         self.loaded, self.lengths = loaded, lengths
         self.inside: dict[int, tuple[int, int]] = {}
+        self.turn = 0
 
     def at(self, pointer: int) -> tuple[int, int]:
         """The number of a pointer in the program's table, and how many bytes behind it."""
@@ -131,11 +133,12 @@ class _Bare:
 
     def turns(self, loop: Turns) -> Iterator[Bare]:
         """The steps of all turns, one turn after another."""
-        count = evaluate(loop.count, self.lengths)
+        count, before = evaluate(loop.count, self.lengths), self.turn
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
         for turn in range(count):
             part = count - 1 - turn if loop.reverse else turn
+            self.turn = before * count + part
             for stack in loop.stacks:
                 number, start = self.at(stack.pointer)
                 behind = start + part * evaluate(stack.stride, self.lengths)
@@ -147,6 +150,7 @@ class _Bare:
                 yield from self.bare([step], origin)
             for carry in loop.carries:
                 self.inside[carry.reads] = self.inside[carry.writes]
+        self.turn = before
         for carry in loop.carries:
             if carry.stays and not count and evaluate(carry.size, self.lengths):
                 yield self.copy(carry.last, carry.first, carry.size)
@@ -167,6 +171,8 @@ class _Bare:
             return argument.blocks(self.lengths)
         if isinstance(argument, Fixed):
             return argument.value
+        if isinstance(argument, Turn):
+            return self.turn
         return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]
 
     def multiplication(self, step: Multiply) -> Multiplication:

@@ -22,7 +22,7 @@ class Scope:
 
     Its buffers are those of the program from ``first_buffer`` on, its steps from ``first_step`` on;
     what is at places ``apart`` may begin at any element, and what is done is that of the branches
-    ``chosen``.
+    ``chosen``. What is ``looped`` is done in turns.
     """
 
     plan: Plan
@@ -31,6 +31,7 @@ class Scope:
     first_step: int = 0
     apart: Set[Place] = frozenset()
     chosen: tuple[Chosen, ...] = ()
+    looped: bool = False
 
     def step(self, position: int) -> int:
         """The step of the kernel at a position."""
@@ -89,7 +90,7 @@ class Turning:
             )
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
-        self.scope = Scope(plan, known, first_buffer, first_step, apart, around.chosen)
+        self.scope = Scope(plan, known, first_buffer, first_step, apart, around.chosen, True)
 
     def stack(
         self,
@@ -134,5 +135,5 @@ def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> 
                 apart.add(("result", n))
         buffer, step = around.first_buffer + inside.first[k], around.first_step + inside.steps[k]
         chosen = (*around.chosen, Chosen(given[0], k))
-        found.append(Scope(inside.plans[k], known, buffer, step, apart, chosen))
+        found.append(Scope(inside.plans[k], known, buffer, step, apart, chosen, around.looped))
     return found

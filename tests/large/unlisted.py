@@ -233,6 +233,12 @@ PLACES = {
         "transformers/native/ordered.py",
         "ROWS",
     ): "tests/transformers/test_ordered_loop.py is near it",
+    (
+        "transformers/native/ordered.py",
+        "LOOK",
+    ): "tests/transformers/test_ordered_loop.py is below, at and above it",
+    ("transformers/native/runtime.py", "NativeProgram.link"): "arguments of a function",
+    ("transformers/pycuda/naming.py", "KernelNames.noted_turn"): "numbers of a report",
     ("transformers/pycuda/naming.py", "COPIED"): "threads of a block: a byte for each",
     ("transformers/native/c/scan.h", "EACH"): "lanes of a vector: LANES has how many",
     ("transformers/native/c/scan.h", "PART"): "lanes of a vector, and four at a time of their sums",

@@ -38,7 +38,7 @@ from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
-from .loop_text import PASSED, CaseText, LoopText
+from .loop_text import PASSED, STOP, CaseText, LoopText
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
 from .ordered import ordered_function
@@ -52,13 +52,17 @@ LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
                       int32_t threads);
 int32_t (*geon_seat)(void);
+const int32_t *geon_interrupt;
+int32_t (*geon_is_watched)(void);
 int64_t geon_past_bytes;
 
-void geon_link(void *run, void *seat, int64_t past_bytes);
-void geon_link(void *run, void *seat, int64_t past_bytes)
+void geon_link(void *run, void *seat, void *interrupt, void *watched, int64_t past_bytes);
+void geon_link(void *run, void *seat, void *interrupt, void *watched, int64_t past_bytes)
 {
     __builtin_memcpy(&geon_pool_run, &run, sizeof run);
     __builtin_memcpy(&geon_seat, &seat, sizeof seat);
+    geon_interrupt = interrupt;
+    __builtin_memcpy(&geon_is_watched, &watched, sizeof watched);
     geon_past_bytes = past_bytes;
 }
 """
@@ -264,6 +268,8 @@ class _Module:
             return [*self.note(kernel), f"report[0] = 0; show({number}, {pointer}); {ended}"]
         lines = self.note(kernel)
         lines.append(self.called(self.function(plan, kernel), number, scope))
+        if kernel.stops:
+            lines.append(STOP)
         if plan.schedule.check and kernel.raises and not kernel.acts:
             op = kernel.results[0]
             check = finite_function(op, KernelNames(plan, kernel, {}))

@@ -17,6 +17,7 @@ HEAD = """\
 static int64_t {0}(void *const *a, void *const *p, const int64_t *n, int32_t threads,
                    int64_t *report, void (*show)(int64_t kernel, const void *data))"""
 PASSED = "p, n, threads, report, show"
+STOP = "if (geon_stopped()) return -1;"  # which no kernel's number is
 # In a report: the step of the loops at work, counted through their nest, where one can fail.
 STEP = "report[3]"
 
@@ -88,6 +89,7 @@ class LoopText:
             lines.append(f"    const int64_t before = {STEP if self.within else 0};")
         lines += [
             "    for (int64_t k = 0; k < steps; k++) {",
+            f"        {STOP}",
             f"        const int64_t t = {turns};",
         ]
         if self.kernel.raises:

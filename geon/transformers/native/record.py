@@ -51,7 +51,8 @@ class Record:
     ``keeps`` any, and the open ``lengths``. ``work`` has the axes over which kernels go, with how
     many do; ``beside`` the bytes of results; ``checks`` by kernel the length that positions must
     lie in and whether they may count from its end, None for a check that values are finite;
-    ``loops`` the loops around those that are in any.
+    ``loops`` the loops around those that are in any. It ``stops`` at an interrupt where it has
+    loops.
     """
 
     file: str
@@ -69,6 +70,7 @@ class Record:
     shown: dict[int, Shown]
     checks: dict[int, tuple[Size, bool] | None]
     loops: dict[int, Loops]
+    stops: bool
 
 
 def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
@@ -99,6 +101,7 @@ def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Recor
             if kernel.raises
         },
         {number: around for number, around in loops_of(plan).items() if number in raising},
+        any(kernel.stops for kernel in plan.schedule.kernels),
     )
 
 

@@ -53,7 +53,7 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     note = f"  # along {a.axis.name}{', backwards' if a.reverse else ''}"
     if not a.carries:
         call = ", ".join([bound, *stacks, *stored])
-        lines = [f"for {turn} in {order}:{note}", f"    step_{number}({call})"]
+        lines = [f"for {turn} in rt.each({order}):{note}", f"    step_{number}({call})"]
         return ["\n".join(_told(kernel, a.axis.name, turn, lines))]
     pairs = []
     for k in range(a.carries):

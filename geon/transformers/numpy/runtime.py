@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError, SizeError
 from ...op_graph.philox import random_bits as random_bits
+from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_step as at_step
 from .long_sums import add_accumulate as add_accumulate
 from .long_sums import add_reduce as add_reduce
@@ -52,7 +53,15 @@ def to_and_fro(pairs: Sequence[tuple[Array, Array]], count: int) -> Iterator[tup
     """
     ways = [tuple([pair[k] for pair in pairs]) for k in (0, 1)]
     for step in range(count):
+        stop_if_interrupted()
         yield ways[(count - 1 - step) % 2]
+
+
+def each(steps: range) -> Iterator[int]:
+    """These steps, up to an interrupt."""
+    for step in steps:
+        stop_if_interrupted()
+        yield step
 
 
 def put_carries(carries: Sequence[Array], results: Sequence[Array | None]) -> None:

@@ -130,7 +130,7 @@ FILES = {
     "transformers/messages.py": TEXT,
     "transformers/pycuda/transformer.py": ALIGNED,
     "transformers/native/objects.py": "how much memory a compiler may be asked for again",
-    "transformers/native/profile.py": TEXT,
+    "transformers/native/profile_table.py": TEXT,
     "transformers/native/sanitizing.py": "gaps that only this fuzz and its like have",
     "transformers/native/threads.py": "more threads than any machine here has",
     "transformers/native/toolchain.py": ATTEMPT,

@@ -1,4 +1,4 @@
-"""The loops in which kernels of a plan run."""
+"""The loops in which kernels of a plan run, and what is in them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...op_graph.affine import Size
 from ..kernels.types import Region
+from .kernel import Kernel
 from .memory import Plan
 
 Loops = tuple[tuple[str, Size], ...]  # axes and lengths, the outermost loop first
@@ -26,3 +27,15 @@ def _around(plan: Plan, first: int, loops: Loops) -> Iterator[tuple[int, Loops]]
         within = (*loops, *kernel.work.loops)
         for inner, at in zip(inside.plans, inside.steps, strict=True):
             yield from _around(inner, first + at, within)
+
+
+def kernels_inside(plan: Plan, kernel: Kernel) -> Iterator[tuple[Plan, int, Kernel]]:
+    """The kernels of a kernel's bodies, with their plans and their positions in these.
+
+    What is in one of them follows it.
+    """
+    inside = plan.inside.get(kernel.op)
+    for inner in () if inside is None else inside.plans:
+        for position, each in enumerate(inner.schedule.kernels):
+            yield inner, position, each
+            yield from kernels_inside(inner, each)

@@ -177,8 +177,9 @@ def make_module(
 
     ``suffix`` ends the names of all its functions, so that several can share a unit. Where it is
     ``timed``, a call puts the time in nanoseconds when it begins, and after each kernel, into its
-    report behind the first ``REPORTED`` numbers. There are units for so many ``cores`` to compile
-    side by side.
+    report behind the first ``REPORTED`` numbers; behind that it adds up, for each of the kernels in
+    ``kernels_inside``, the nanoseconds and how often it ran. There are units for so many ``cores``
+    to compile side by side.
     """
     work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores)
     return work.make()
@@ -210,6 +211,7 @@ class _Module:
         self.declarations: dict[str, str] = {}
         self.loops: list[str] = []
         self.divides = False
+        self.timer = REPORTED + len(plan.schedule.kernels) + 1
         self.top = Scope(plan, {})
 
     def make(self) -> Module:
@@ -294,8 +296,16 @@ class _Module:
 
     def calls_of(self, scope: Scope) -> list[str]:
         """The statements that call all kernels of the body of a loop."""
-        kernels = enumerate(scope.plan.schedule.kernels)
-        return [line for k, kernel in kernels for line in self.call(scope, k, kernel)]
+        kernels = list(enumerate(scope.plan.schedule.kernels))
+        if not self.timed:
+            return [line for k, kernel in kernels for line in self.call(scope, k, kernel)]
+        lines = ["{", "int64_t now = geon_now();"]
+        for k, kernel in kernels:
+            spent, runs = f"report[{self.timer}]", f"report[{self.timer + 1}]"
+            self.timer += 2
+            lines += self.call(scope, k, kernel)
+            lines.append(f"{spent} -= now; now = geon_now(); {spent} += now; {runs}++;")
+        return [*lines, "}"]
 
     def length_text(self, length: int | Length) -> str:
         """A length as C over the table of lengths."""

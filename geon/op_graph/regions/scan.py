@@ -77,9 +77,9 @@ def scan(
     """
     what = f"scan at {describe(user_site())}"
     stacks, x_structure = flat(xs, "xs")
-    tensors = [_strong(as_tensor(x)) for _, x in stacks]
-    along = _along(what, over, tensors, [where for where, _ in stacks])
-    axis = _one_length(what, along, tensors)
+    tensors = [strong(as_tensor(x)) for _, x in stacks]
+    along = along_axis(what, over, tensors, [where for where, _ in stacks])
+    axis = one_length(what, along, tensors)
     first, structure = flat(init, "init")
     carries = [_carry(value) for _, value in first]
     rows = [x.axes.without([axis.name]) for x in tensors]
@@ -110,7 +110,7 @@ def scan(
         _settled(what, where, carry, as_tensor(value, near=carry))
         for (where, value), carry in zip(new, carries, strict=True)
     ]
-    results += [_strong(as_tensor(value)) for _, value in values]
+    results += [strong(as_tensor(value)) for _, value in values]
     refuse_effects(what, results)
     stacked = [
         broadcast(x, Axes(axis, row))
@@ -130,7 +130,7 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, Op) else f"{value!r} of type {type(value).__name__}"
 
 
-def _along(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]) -> Axis:
+def along_axis(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]) -> Axis:
     """The axis of the loop."""
     if over is None and len(tensors) == 1 and len(tensors[0].axes) == 1:
         over = tensors[0].axes[0]
@@ -148,7 +148,7 @@ def _along(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]
     return over
 
 
-def _one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
+def one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
     """The axis with the length that all agree on: an integer where one has it, else the first's.
 
     An open axis that is given is but a name: the tensor may be a part of what is over it.
@@ -175,10 +175,11 @@ def _counts(x: Tensor, axis: Axis) -> bool:
 def _carry(value: Any) -> Tensor:
     """A first carry in a dtype of its own."""
     tensor = as_tensor(value)
-    return _strong(tensor)
+    return strong(tensor)
 
 
-def _strong(tensor: Tensor) -> Tensor:
+def strong(tensor: Tensor) -> Tensor:
+    """A tensor of a dtype of its own."""
     return strengthen(tensor, tensor.dtype) if tensor.weak else tensor
 
 

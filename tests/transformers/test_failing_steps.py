@@ -89,6 +89,18 @@ def test_products_that_leave_loops_stay_where_each_value_is_checked(transformer)
     assert "dot(" in text and "at step 3 along T" in text
 
 
+def test_a_named_op_of_a_step_is_called_by_its_name(transformer):
+    w = geon.placeholder([H, H.prime], name="w")
+
+    def body(c, e):
+        both = geon.sum(geon.dot(e, w))
+        return geon.cond(c > 0, lambda: geon.log(both, name="depth"), lambda: both + c), None
+
+    last, _ = geon.scan(body, 1.0, rows, over=T)
+    f = checked(transformer, last, rows, w)
+    assert told(f, np.full((3, 3), -1), np.ones((3, 3))).startswith("depth() (log) made at")
+
+
 def test_a_derivative_names_its_step(transformer):
     last, _ = geon.scan(lambda c, e: (c + geon.sum(geon.sqrt(e)), None), 0.0, rows, over=T)
     gradient = geon.deriv(last, rows)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from ..body import Body
 from ..building import building, current
 from ..copies import with_args
-from ..functional import substitute
 from ..interning import OwnTable
 from ..leaves import iota
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, RegionOp, Tensor, make, post_order
+from .closing import rebuilt
 from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
 from .parts import parameter, result_of
 from .scan_facts import ScanAttributes
@@ -172,7 +172,7 @@ def _smaller(
     read += [given[k] for k in captures] + last
     parameters = [parameter(k, each.axes, each.dtype) for k, each in enumerate(read)]
     known: dict[Op, Op] = dict(zip(read, parameters, strict=True))
-    made = _tensors([substitute(body.results[k], known) for k in results])
+    made = rebuilt([body.results[k] for k in results], known)
     attrs = (a.axis, len(carried), len(xs), a.reverse, Body(tuple(parameters), made))
     arguments = (*(args[k] for k in carried), *xs, *(args[k] for k in captures))
     one: RegionOp = make(op.primitive, arguments, attrs, guards=op.guards, site=op._site)
@@ -191,8 +191,7 @@ def _smaller_case(
     parameters = tuple([parameter(n, given[k].axes, given[k].dtype) for n, k in enumerate(kept)])
     known: dict[Op, Op] = dict(zip([given[k] for k in kept], parameters, strict=True))
     smaller = [
-        Body(parameters, _tensors([substitute(body.results[k], dict(known)) for k in needed]))
-        for body in bodies
+        Body(parameters, rebuilt([body.results[k] for k in needed], dict(known))) for body in bodies
     ]
     arguments = tuple([args[k] for k in kept])
     one: RegionOp = make(

@@ -6,17 +6,16 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 from ...op_graph.body import Body
 from ...op_graph.bound import is_bound
 from ...op_graph.building import building
 from ...op_graph.elementwise import copy
-from ...op_graph.functional import substitute
 from ...op_graph.interning import OwnTable
 from ...op_graph.leaves import placeholder
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
+from ...op_graph.regions.closing import rebuilt
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
 from ..kernels.ordered import OrderedLoop, is_ordered, make_ordered
@@ -325,6 +324,6 @@ class _Work:
         """A body, scheduled like a program whose inputs are its parameters."""
         leaves = tuple([placeholder(op.axes, op.dtype) for op in body.parameters])
         known: dict[Op, Op] = dict(zip(body.parameters, leaves, strict=True))
-        results: Any = tuple([substitute(op, known) for op in body.results])
+        results = rebuilt(body.results, known)
         laid_out = lay_out(Program(results, (), ()), self.target, self.own, self.check)
         return Inner(leaves, schedule(laid_out, self.target, self.own, self.check))

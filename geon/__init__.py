@@ -160,6 +160,7 @@ from .op_graph.random import Random
 from .op_graph.reductions import all, any, argmax, argmin, max, min, prod, sum, tensor_size
 from .op_graph.regions.case import case_of, cond
 from .op_graph.regions.fixed_point import fixed_point
+from .op_graph.regions.prefixes import associative_scan
 from .op_graph.regions.scan import scan
 from .op_graph.regions.while_loop import while_loop
 from .op_graph.resizing import diagonal, resize, roll
@@ -211,7 +212,8 @@ if _TYPE_CHECKING:
         "NumPyTransformer", "Op", "OrderError", "PlanError", "Random", "RewriteError", "SetItem",
         "SizeError", "SymbolicError", "Tensor", "Transformer", "UnavailableError", "Variable",
         "VoidOp", "Window", "absolute", "acos", "acosh", "add", "all", "any", "argmax", "argmin",
-        "argsort", "asin", "asinh", "assign", "atan", "atan2", "atanh", "average_pool",
+        "argsort", "asin", "asinh", "assign", "associative_scan", "atan", "atan2", "atanh",
+        "average_pool",
         "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "broadcast", "case_of", "cast",
         "cast_axes", "ceil", "checkpoint", "clip", "concat", "cond", "constant", "contract",
         "convolution", "cos", "cosh", "cross_entropy_binary", "cross_entropy_multi", "cumprod",

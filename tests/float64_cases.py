@@ -344,6 +344,14 @@ CASES |= {
             strong=(0,),
         )
     ],
+    "associative_scan": [
+        Case(
+            lambda x: geon.associative_scan(geon.add, x, over=B),
+            lambda x: running(x, np.add),
+            (X2,),
+            strong=(0,),
+        )
+    ],
     "case_of": [
         Case(
             lambda x: geon.case_of(1, [lambda: x, lambda: x + x]),

@@ -25,6 +25,18 @@ total = geon.cast(geon.sum(n), "float32")
 show(geon.cond(total > 2.0, lambda: total / 2, lambda: total))
 refused(lambda: geon.cond(n > 1, lambda: n, lambda: -n))
 
+# %% associative_scan
+
+
+def then(first, second):
+    """One map x -> scale * x + shift after another."""
+    return first[0] * second[0], second[0] * first[1] + second[1]
+
+
+scale, shift = geon.associative_scan(then, (x, x * 10), over=B)
+show(shift)
+refused(lambda: geon.associative_scan(lambda a, b: geon.sum(a * b), x, over=B))
+
 # %% while_loop
 root = geon.while_loop(lambda r: abs(r * r - 2) > 1e-6, lambda r: (r + 2 / r) / 2, 1.0)
 show(root)

@@ -91,13 +91,26 @@ def _widened(arrays: list[Array]) -> list[Array]:
     return [a.astype(np.float32) if a.dtype.name in ("float16", "bfloat16") else a for a in arrays]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Run:
+    """One run of the body of a region: the values of its ops, and the runs of regions in it."""
+
+    body: Body
+    values: dict[Op, Array]
+    inside: dict[Op, list[Run]]
+
+
 def interpret(
-    roots: Iterable[Op], known: Mapping[Any, Array], lengths: Mapping[str, int]
+    roots: Iterable[Op],
+    known: Mapping[Any, Array],
+    lengths: Mapping[str, int],
+    runs: dict[Op, list[Run]] | None = None,
 ) -> dict[Op, Array]:
     """The value of every op the pure ``roots`` depend on.
 
     ``known`` has the array of each placeholder and variable, and of any other op that is not to be
-    computed; ``lengths`` the integer of each open name.
+    computed; ``lengths`` the integer of each open name. What bodies computed is put into ``runs``,
+    by region, in the order in which it was.
     """
     values: dict[Op, Any] = {}  # of a region, the arrays of all its results
     bounds: dict[Op, Bound] = {}
@@ -108,7 +121,8 @@ def interpret(
         elif isinstance(op, Leaf):
             raise ArgumentError(f"{op} (made at {op.file_info}) has no value")
         elif isinstance(op, RegionOp):
-            values[op] = results_of(op, [values[arg] for arg in op.args], lengths)
+            seen = None if runs is None else runs.setdefault(op, [])
+            values[op] = results_of(op, [values[arg] for arg in op.args], lengths, seen)
         elif isinstance(op.args[0] if op.args else None, RegionOp):
             values[op] = values[op.args[0]][op.attrs[0]]
         else:
@@ -116,13 +130,19 @@ def interpret(
     return values
 
 
-def results_of(op: RegionOp, args: list[Array], lengths: Mapping[str, int]) -> list[Array]:
-    """The arrays of all results of a region."""
+def results_of(
+    op: RegionOp, args: list[Array], lengths: Mapping[str, int], runs: list[Run] | None = None
+) -> list[Array]:
+    """The arrays of all results of a region; what its bodies computed is put into ``runs``."""
     row = op.primitive
     assert row.reference is not None and row.outcomes is not None
 
     def run(body: Body, given: list[Array]) -> list[Array]:
-        found = interpret(body.results, dict(zip(body.parameters, given, strict=True)), lengths)
+        known = dict(zip(body.parameters, given, strict=True))
+        inside: dict[Op, list[Run]] | None = None if runs is None else {}
+        found = interpret(body.results, known, lengths, inside)
+        if runs is not None and inside is not None:
+            runs.append(Run(body, found, inside))
         return [found[result] for result in body.results]
 
     outcomes = [(bind(axes, lengths), dtype) for axes, dtype in row.outcomes(op.attrs)]

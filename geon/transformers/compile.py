@@ -83,7 +83,8 @@ class Stages:
 
     def _built(self, again: bool) -> Program:
         pure = self.request.copied(self.pure)
-        return build_program(pure, self.compiler.target, self.request.own, again)
+        request = self.request
+        return build_program(pure, self.compiler.target, request.own, again, request.check)
 
     def _planned(self, program: Program) -> Plan:
         return plan_memory(self._scheduled(program), reuse=self.request.planned)

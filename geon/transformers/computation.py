@@ -307,10 +307,14 @@ class Computation:
         """
         return peak_bytes(self.stages(), lengths, self.transformer.threads)
 
-    def trace(self, *args: FeedLike, **keywords: FeedLike) -> list[TraceEntry]:
-        """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows."""
+    def trace(self, *args: FeedLike, steps: bool = False, **keywords: FeedLike) -> list[TraceEntry]:
+        """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows.
+
+        With ``steps`` there is a row for each op in a loop at each of its steps too, and for those
+        in the branch that is taken. A placeholder named ``steps`` is given by position.
+        """
         known, lengths = self._at_entry(args, keywords)
-        return trace(self.pure, known, lengths, self.given)
+        return trace(self.pure, known, lengths, self.given, steps)
 
     def profile(self, *args: FeedLike, repeats: int = 20, **keywords: FeedLike) -> Sequence[Any]:
         """How long each kernel takes, what it moves and computes, and how near that is to what the

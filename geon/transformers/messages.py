@@ -26,6 +26,7 @@ from .lowering.memory import Plan
 from .lowering.schedule import bytes_of
 from .plain import input_label
 from .runtime.calls import explained
+from .runtime.steps import shown_steps
 
 # Ops whose values a kernel may compute without memory for them, beside those that have a home.
 COMPUTED = ("elementwise", "reduction", "contraction")
@@ -59,9 +60,10 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
     if isinstance(error, NonFiniteError) and getattr(error, "kernel", None) is not None:
         kernel = error.kernel  # type: ignore[attr-defined]  # a kernel that checked its result
         op = stages.plan.kernel_at(kernel).op
-        blamed = "" if fed is None else not_finite(op, stages, fed)
+        blamed = "" if fed is None else not_finite([op, around(kernel, stages.plan)], stages, fed)
         if blamed:
-            return NonFiniteError(f"{blamed}: feed finite ones\n  {described(op)}: {error}")
+            where = f"{described(op)}{shown_steps(error)}"
+            return NonFiniteError(f"{blamed}: feed finite ones\n  {where}: {error}")
     if isinstance(error, AxisError) and error.open_name is not None:
         return with_open_axis(error, [*stages.request.results, *stages.request.pure.roots])
     if isinstance(error, SizeError) and error.lengths is not None:
@@ -71,9 +73,15 @@ def about_ops(error: GeonError, stages: Stages, fed: Sequence[Any] | None) -> Ex
     return explained(error, lambda kernel: described(stages.plan.kernel_at(kernel).op))
 
 
-def not_finite(op: Op, stages: Stages, fed: Sequence[Any]) -> str:
-    """What was fed to a placeholder below ``op`` and is not finite; empty where all is."""
-    below = set(post_order([op]))
+def around(step: int, plan: Plan) -> Op:
+    """The op of the kernel outside of all loops that a step belongs to."""
+    spans = zip(plan.schedule.kernels, plan.steps, strict=True)
+    return next(kernel.op for kernel, (first, last) in spans if first <= step <= last)
+
+
+def not_finite(ops: Iterable[Op], stages: Stages, fed: Sequence[Any]) -> str:
+    """What was fed to a placeholder below ``ops`` and is not finite; empty where all is."""
+    below = set(post_order(ops))
     leaves = stages.request.placeholders
     inputs = stages.linking.inputs[: len(leaves)]
     for leaf, inner, value in zip(leaves, inputs, fed[: len(leaves)], strict=True):

@@ -13,18 +13,22 @@ from ..op_graph.axes import Axis
 from ..op_graph.default_lengths import default_lengths
 from ..op_graph.lengths import names_of
 from ..op_graph.nodes import made_at
-from ..op_graph.op_graph import Leaf, Op
+from ..op_graph.op_graph import Leaf, Op, RegionOp, post_order
 from .runtime.dims import ungiven
 
 
 def open_names(ops: Iterable[Op]) -> tuple[str, ...]:
-    """The open names that the axes and lengths of these ops have, sorted."""
+    """The open names that the axes and lengths of these ops and of what is in them have, sorted."""
     found: set[str] = set()
     for op in ops:
         for length in [*op.axes.lengths, *(op.attrs if op.primitive.name == "length" else ())]:
             found |= names_of(length)
         for guard in op.guards:
             found |= names_of(guard.left) | names_of(guard.right)
+        if isinstance(op, RegionOp):
+            for axis in [value for value in op.attrs if isinstance(value, Axis)]:
+                found |= names_of(axis.expression)
+            found.update(open_names(post_order([r for body in op.bodies for r in body.results])))
     return tuple(sorted(found))
 
 

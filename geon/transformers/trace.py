@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,22 +10,33 @@ import numpy as np
 
 from ..op_graph.arrays import array_of
 from ..op_graph.functional import Functional
-from ..op_graph.interpret import interpret
+from ..op_graph.interpret import Run, interpret
 from ..op_graph.labelled import by_name
 from ..op_graph.op_graph import Op, RegionOp, post_order
+from ..op_graph.regions.scan_facts import ScanAttributes
 
 Array = np.ndarray[Any, Any]
+BRANCH = "branch"
 
 
 @dataclass(frozen=True, eq=False)
 class TraceEntry:
-    """One op with its value: ``str`` shows its axes, dtype, the user's line, and the array."""
+    """One op with its value: ``str`` shows its axes, dtype, the user's line, and the array.
+
+    ``steps`` are the axes and steps of the loops that it is in, the outermost first; of a branch,
+    "branch" and its number.
+    """
 
     op: Op
     value: Array
+    steps: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        return f"{titled(self.op)}\n{self.value}"
+        where = [
+            f"in branch {step}" if axis == BRANCH else f"at step {step} along {axis}"
+            for axis, step in self.steps
+        ]
+        return f"{', '.join([titled(self.op), *where])}\n{self.value}"
 
 
 def titled(op: Op) -> str:
@@ -39,11 +50,13 @@ def trace(
     known: Mapping[Any, Array],
     lengths: Mapping[str, int],
     given: Mapping[Op, Any],
+    steps: bool = False,
 ) -> list[TraceEntry]:
     """The value of every op of a graph, arguments before users; changes no variable.
 
     ``known`` has the values of its leaves, ``given`` those that override what is computed. Effects
-    are traced as the values they would put into variables.
+    are traced as the values they would put into variables. With ``steps`` there is also the value
+    of each op in a loop at each step, and of those in the branch that is taken.
     """
     overridden = {
         op: array_of(
@@ -51,6 +64,31 @@ def trace(
         )
         for op, value in given.items()
     }
-    computed = interpret(pure.roots, {**known, **overridden}, lengths)
-    ops = [op for op in post_order(pure.roots) if not isinstance(op, RegionOp)]
-    return [TraceEntry(op, computed[op]) for op in ops]
+    runs: dict[Op, list[Run]] | None = {} if steps else None
+    computed = interpret(pure.roots, {**known, **overridden}, lengths, runs)
+    return list(_entries(pure.roots, computed, runs or {}, ()))
+
+
+def _entries(
+    roots: Iterable[Op],
+    values: Mapping[Op, Array],
+    runs: Mapping[Op, list[Run]],
+    steps: tuple[tuple[str, int], ...],
+) -> Iterator[TraceEntry]:
+    """The entries of the ops below ``roots``; of a region, those of its runs in order."""
+    for op in post_order(roots):
+        if not isinstance(op, RegionOp):
+            yield TraceEntry(op, values[op], steps)
+            continue
+        known = runs.get(op, [])
+        for number, run in enumerate(known):
+            within = (*steps, _place(op, run, number, len(known)))
+            yield from _entries(run.body.results, run.values, run.inside, within)
+
+
+def _place(op: RegionOp, run: Run, number: int, count: int) -> tuple[str, int]:
+    """The axis and the step of one of ``count`` runs, or which branch it is of."""
+    if op.primitive.name == "case":
+        return BRANCH, op.bodies.index(run.body)
+    a = ScanAttributes(op.attrs)
+    return a.axis.name, count - 1 - number if a.reverse else number

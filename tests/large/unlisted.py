@@ -136,7 +136,7 @@ FILES = {
     "transformers/messages.py": TEXT,
     "transformers/pycuda/transformer.py": ALIGNED,
     "transformers/native/objects.py": "how much memory a compiler may be asked for again",
-    "transformers/native/profile.py": TEXT,
+    "transformers/native/profile_table.py": TEXT,
     "transformers/native/sanitizing.py": "gaps that only this fuzz and its like have",
     "transformers/native/threads.py": "more threads than any machine here has",
     "transformers/native/toolchain.py": ATTEMPT,
@@ -251,6 +251,12 @@ PLACES = {
         "transformers/native/ordered.py",
         "ROWS",
     ): "tests/transformers/test_ordered_loop.py is near it",
+    (
+        "transformers/native/ordered.py",
+        "LOOK",
+    ): "tests/transformers/test_ordered_loop.py is below, at and above it",
+    ("transformers/native/runtime.py", "NativeProgram.link"): "arguments of a function",
+    ("transformers/pycuda/naming.py", "KernelNames.noted_turn"): "numbers of a report",
     ("transformers/pycuda/naming.py", "COPIED"): "threads of a block: a byte for each",
     ("transformers/native/c/scan.h", "EACH"): "lanes of a vector: LANES has how many",
     ("transformers/native/c/scan.h", "PART"): "lanes of a vector, and four at a time of their sums",
@@ -357,6 +363,7 @@ PLACES = {
     ("transformers/native/scratch.py", "ProductScratch._sums"): ALIGNED,
     ("transformers/lowering/scratch.py", "lines"): ALIGNED,
     ("transformers/kernels/blocked.py", "LINE"): ALIGNED,
+    ("transformers/kernels/types.py", "ENDLESS"): "numbers turns of loops, for errors",
     **dict.fromkeys(
         [
             ("transformers/kernels/unrolled.py", name)

@@ -203,6 +203,45 @@ def test_the_rows_are_the_kernels(transformer):
     assert str(profile).count("\n") == len(kernels) + 3
 
 
+def test_kernels_of_loops_are_below_them(transformer):
+    t, k, h = geon.Axis("T"), geon.Axis("K", 5), geon.Axis("H", 16)
+    x, w = geon.placeholder([t, h], name="x"), geon.placeholder([h.prime, h], name="w")
+
+    def step(c, e):
+        inner, _ = geon.scan(lambda d, _: (geon.softmax(d, h), None), c, geon.iota(k))
+        both = geon.dot(geon.cast_axes(inner, [h.prime]), w) + e
+        return geon.cond(geon.sum(both) > 0, lambda: both, lambda: geon.softmax(both, h)), None
+
+    last, _ = geon.scan(step, geon.broadcast(0.5, [h]), x, over=t)
+    f = transformer.computation(geon.sum(geon.sort(last)), x, w)
+    for count in (7, 0):
+        data = np.full((count, 16), 100.0, np.float32), np.ones((16, 16), np.float32)
+        profile = f.profile(*data, repeats=2)
+        assert [row.kind for row in profile] == [k.kind for k in f.plan.schedule.kernels]
+        (loop,) = [row for row in profile if row.inner]
+        assert loop.runs == 1 and loop.computes[0].startswith("scan (H:16)")
+        within = {row.computes[0].split()[0]: row for row in loop.inner}
+        assert within["scan"].runs == count == within["case"].runs
+        assert all(row.runs == count for row in loop.inner)
+        assert {row.runs for row in within["scan"].inner} == {5 * count}
+        assert {row.runs for row in within["case"].inner} == {0, count}
+        spent = sum(row.seconds for row in loop.inner)
+        assert count == 0 or 0.2 * loop.seconds < spent < 1.1 * loop.seconds
+        operations = sum(row.operations.get("float32", 0) for row in loop.inner)
+        assert operations >= count * 2 * 16 * 16 and (count > 0 or operations == 0)
+        lines = str(profile).split("\n")
+        assert " runs " in lines[0]
+        (at,) = [
+            n for n, line in enumerate(lines) if line.split()[:2] == [str(loop.number), "region"]
+        ]
+        start = lines[at].index("region")
+        assert (
+            lines[at + 1][start : start + 3].startswith("  ") and not lines[at + 1][:start].strip()
+        )
+    plain = transformer.computation(geon.sum(x), x).profile(np.ones((3, 16)), repeats=1)
+    assert " runs " not in str(plain)
+
+
 def test_times_are_seconds(transformer):
     x = geon.placeholder([N], name="x", dtype="float64")
     f = transformer.computation([geon.tanh(x), geon.sum(x)], x)

@@ -54,6 +54,7 @@ CALLS = {
     "sort": [lambda a, b: geon.sort(x, b)],
     "argsort": [lambda a, b: geon.argsort(x, b)],
     "top_k": [lambda a, b: geon.top_k(x, 2, b)[1]],
+    "associative_scan": [lambda a, b: geon.associative_scan(geon.add, x, over=a)],
     "scan": [lambda a, b: geon.scan(lambda c, each: (c + geon.sum(each), c), 0.0, x, over=a)[1]],
     "diagonal": [lambda a, b: geon.diagonal(geon.constant(SQUARE, [A, D]), [a, "D"])],
     "convolution": [lambda a, b: geon.convolution(x, FILTER, {b: geon.Window(R)}, over=[])],

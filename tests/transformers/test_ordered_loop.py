@@ -8,6 +8,8 @@ import geon
 from geon.op_graph.interpret import interpret
 from geon.transformers.kernels.ordered import OrderedLoop
 from geon.transformers.kernels.types import Region
+from geon.transformers.native.ordered import between_looks
+from geon.transformers.native.toolchain import find_toolchain
 
 T, N, M = geon.Axis("T"), geon.Axis("N"), geon.Axis("M", 3)
 ROWS = [0, 1, 2, 63, 64, 65, 127, 129, 1000]
@@ -162,3 +164,29 @@ def test_threads_and_plans_change_no_bit():
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+@pytest.mark.parametrize("rows", [1, 70])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_turns_between_looks_for_an_interrupt(rows, reverse):
+    x = geon.placeholder([T], name="x")
+    n = geon.Axis("N", rows)
+    first = geon.placeholder([n], name="first")
+
+    def step(c, e):
+        return 0.5 * c + e, c * e
+
+    last, seen = geon.scan(step, first, x, over=T, reverse=reverse)
+    f = geon.NativeTransformer(threads=2).computation([last, seen], x, first)
+    (kernel,) = [each for each in f.plan.schedule.kernels if isinstance(each.work, OrderedLoop)]
+    some = between_looks(kernel.work)
+    for turns in (some - 1, some, some + 1, 2 * some, 2 * some + 3):
+        given, c = floats(turns), np.linspace(0, 1, rows, dtype=np.float32)
+        found, stack = f(given, c)
+        want = np.empty_like(stack)
+        for turn in range(turns)[:: -1 if reverse else 1]:
+            want[turn] = c * given[turn]
+            c = np.float32(0.5) * c + given[turn]
+        np.testing.assert_array_equal(found, c)
+        np.testing.assert_array_equal(stack, want)

@@ -78,3 +78,44 @@ def test_overridden_values_are_traced(transformer):
     f.override(hidden, [1.0, 2.0, 3.0])
     values = {entry.op: entry.value for entry in f.trace(np.zeros(3))}
     np.testing.assert_array_equal(values[f.pure.outputs[0]], f(np.zeros(3)))
+
+
+def test_steps_on_request(transformer):
+    T, K, H = geon.Axis("T"), geon.Axis("K"), geon.Axis("H", 2)
+    x, y = geon.placeholder([T, H], name="x"), geon.placeholder([K], name="y")
+
+    def step(c, e):
+        inner, _ = geon.scan(lambda d, v: (geon.tanh(d * v, name="inner"), None), c, y, over=K)
+        z = geon.cond(geon.sum(e) > 0, lambda: geon.exp(inner), lambda: -inner)
+        return z + e, geon.sum(z)
+
+    last, _ = geon.scan(step, geon.broadcast(1.0, [H]), x, over=T, reverse=True)
+    f = transformer.computation(last, x, y)
+    given = np.array([[1, 2], [3, -4]], np.float32), np.array([0.5, 2.0], np.float32)
+    plain, rows = f.trace(*given), f.trace(*given, steps=True)
+    assert [row.op for row in rows if not row.steps] == [row.op for row in plain]
+    assert all(not row.steps for row in plain)
+    tanh = [row for row in rows if row.op.primitive.name == "tanh"]
+    assert [row.steps for row in tanh] == [(("T", t), ("K", k)) for t in (1, 0) for k in (0, 1)]
+    state, want = np.ones(2), []
+    for t in (1, 0):
+        for v in given[1]:
+            state = np.tanh(state * v)
+            want.append(state)
+        state = (np.exp(state) if given[0][t].sum() > 0 else -state) + given[0][t]
+    np.testing.assert_allclose([row.value for row in tanh], want, rtol=1e-5)
+    np.testing.assert_allclose(rows[-1].value, state, rtol=1e-5)
+    first = str(tanh[0]).partition("\n")[0]
+    assert first.startswith("tanh inner(H:2) float32, made at ") and "test_trace.py" in first
+    assert first.endswith(", at step 1 along T, at step 0 along K")
+    taken = [row for row in rows if row.op.primitive.name in ("exp", "negative")]
+    assert [row.op.primitive.name for row in taken] == ["negative", "exp"]
+    assert [row.steps for row in taken] == [(("T", 1), ("branch", 0)), (("T", 0), ("branch", 1))]
+    assert ", at step 0 along T, in branch 1\n" in str(taken[1])
+    assert len(f.trace(given[0][:0], given[1], steps=True)) == len(plain)
+
+
+def test_a_placeholder_named_steps_is_given_by_position(transformer):
+    steps = geon.placeholder([C], name="steps")
+    f = transformer.computation(steps * 2, steps)
+    np.testing.assert_array_equal(f.trace(np.ones(3), steps=True)[-1].value, [2, 2, 2])

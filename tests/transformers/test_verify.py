@@ -88,6 +88,15 @@ def test_a_kernel_that_can_raise_after_a_write(plan):
         verify_plan(in_order(plan, kernels))
 
 
+def test_a_loop_that_can_be_interrupted_after_a_write(plan):
+    kernels = list(plan.schedule.kernels)
+    last = position(plan, lambda k: bool(k.writes))
+    kernels = [dataclasses.replace(k, raises=False, stops=n > last) for n, k in enumerate(kernels)]
+    kernels.append(dataclasses.replace(kernels[0], stops=True))
+    with pytest.raises(geon.PlanError, match="can be interrupted after"):
+        verify_plan(in_order(plan, kernels))
+
+
 def test_a_new_value_outside_its_storage(plan):
     ((_, op),) = plan.schedule.program.updates
     with pytest.raises(geon.PlanError, match="not in its storage"):

@@ -18,6 +18,7 @@ def first_carry(value: Any) -> Tensor:
 
 
 def strong(tensor: Tensor) -> Tensor:
+    """A tensor of a dtype of its own."""
     return strengthen(tensor, tensor.dtype) if tensor.weak else tensor
 
 

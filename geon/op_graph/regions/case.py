@@ -17,7 +17,6 @@ from ..building import building
 from ..constants import as_tensor
 from ..dtypes import DType, kind
 from ..elementwise import cast, where
-from ..functional import substitute
 from ..interning import OwnTable
 from ..keywords import explained
 from ..leaves import placeholder
@@ -28,7 +27,7 @@ from ..registry import Inferred, Primitive, need
 from ..sites import describe, user_site
 from ..sweeps import cotangents, forward_mode, zeros
 from ..weak import strengthen
-from .closing import captured, refuse_effects
+from .closing import captured, rebuilt, refuse_effects
 from .opened import Opened, like
 from .parts import outcome, parameter, results_of
 from .scan_facts import guards_of
@@ -201,7 +200,7 @@ def make_case(
     known: dict[Op, Op] = dict(zip(found, parameters[1:], strict=True))
     bodies = []
     for each in roots:
-        made: list[Op] = [substitute(root, known) for root in each]
+        made = rebuilt(each, known)
         kept = adopt(made, notes_of(made), None)
         bodies.append(Body(parameters, tuple([kept[op] for op in made])))  # type: ignore[misc]  # tensors
     args = (index, *[named.get(op, op) for op in found])

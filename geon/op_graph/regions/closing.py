@@ -9,6 +9,7 @@ from ...errors import ArgumentError
 from ..attributes import Frozen
 from ..body import Body
 from ..functional import substitute
+from ..nodes import carry_notes
 from ..op_graph import Op, Tensor, VoidOp, post_order
 from ..sites import describe, user_site
 from .parts import parameter
@@ -30,8 +31,15 @@ def closed(
     given = [*leaves, *captures, *last]
     parameters = [parameter(k, op.axes, op.dtype) for k, op in enumerate(given)]
     known: dict[Op, Op] = dict(zip(given, parameters, strict=True))
-    made: list[Tensor] = [substitute(op, known) for op in results]  # type: ignore[misc]  # tensors
-    return Body(tuple(parameters), tuple(made)), tuple(captures)
+    return Body(tuple(parameters), rebuilt(results, known)), tuple(captures)
+
+
+def rebuilt(results: Iterable[Op], known: dict[Op, Op]) -> tuple[Tensor, ...]:
+    """The results of a body, of what ``known`` says stands for others; ops keep their names."""
+    made = tuple([substitute(op, known) for op in results])
+    for op, stands in known.items():
+        carry_notes(op, stands)
+    return made  # type: ignore[return-value]  # what stands for tensors are tensors
 
 
 def captured(

@@ -19,6 +19,7 @@ from ..elementwise import add
 from ..functional import substitute
 from ..movement import broadcast
 from ..op_graph import Op, Tensor, make, post_order
+from .closing import rebuilt
 from .parts import parameter
 from .scan_facts import ScanAttributes
 
@@ -107,7 +108,7 @@ def _with_stacks(scan: Scan, found: Mapping[Op, Tensor]) -> Scan:
     wanted = [*given[:first], *found, *given[first:]]
     parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(wanted)])
     known: dict[Op, Op] = dict(zip(wanted, parameters, strict=True))
-    results: tuple[Tensor, ...] = tuple([substitute(op, known) for op in scan.body.results])  # type: ignore[misc]  # tensors
+    results = rebuilt(scan.body.results, known)
     body = Body(parameters, results)
     a = scan.a
     a = ScanAttributes((a.axis, a.carries, a.xs + len(found), a.reverse, a.counted, body))

@@ -78,8 +78,8 @@ def scan(
     what = f"scan at {describe(user_site())}"
     stacks, x_structure = flat(xs, "xs")
     tensors = [strong(as_tensor(x)) for _, x in stacks]
-    along = _along(what, over, tensors, [where for where, _ in stacks])
-    axis = _one_length(what, along, tensors)
+    along = along_axis(what, over, tensors, [where for where, _ in stacks])
+    axis = one_length(what, along, tensors)
     first, structure = flat(init, "init")
     carries = [first_carry(value) for _, value in first]
     rows = [x.axes.without([axis.name]) for x in tensors]
@@ -126,7 +126,7 @@ def scan(
     return structure.filled(both), value_structure.filled(both)
 
 
-def _along(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]) -> Axis:
+def along_axis(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]) -> Axis:
     """The axis of the loop."""
     if over is None and len(tensors) == 1 and len(tensors[0].axes) == 1:
         over = tensors[0].axes[0]
@@ -144,7 +144,7 @@ def _along(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]
     return over
 
 
-def _one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
+def one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
     """The axis with the length that all agree on: an integer where one has it, else the first's.
 
     An open axis that is given is but a name: the tensor may be a part of what is over it.

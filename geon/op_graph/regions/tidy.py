@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from ..body import Body
 from ..building import building, current
 from ..copies import with_args
-from ..functional import substitute
 from ..interning import OwnTable
 from ..leaves import iota
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, RegionOp, Tensor, make, post_order
+from .closing import rebuilt
 from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
 from .parts import parameter, result_of
 from .scan_facts import ScanAttributes
@@ -20,24 +20,24 @@ from .together import together
 from .while_facts import WhileAttributes
 
 
-def tidied(roots: Sequence[Op], own: OwnTable) -> list[Op]:
+def tidied(roots: Sequence[Op], own: OwnTable, hoist: bool = True) -> list[Op]:
     """The roots with fewer and smaller regions below; new ops are in ``own``.
 
     Scans that share carries become one, which gives what all of them do. Carries, stacks, captures
     and results that nothing needs are left out. The number of the step, where a body reads it,
-    becomes a stack like others.
+    becomes a stack like others. Products leave loops, with ``hoist``.
     """
     with building(own):
-        return _tidied(roots)
+        return _tidied(roots, hoist)
 
 
-def _tidied(roots: Sequence[Op]) -> list[Op]:
+def _tidied(roots: Sequence[Op], hoist: bool) -> list[Op]:
     while True:
         roots = together(roots)
         order = post_order(roots)
         if not any(isinstance(op, RegionOp) for op in order):
             return list(roots)
-        made = _Pass(order, roots).run()
+        made = _Pass(order, roots, hoist).run()
         if all(new is old for new, old in zip(made, roots, strict=True)):
             return made
         roots = made
@@ -46,8 +46,8 @@ def _tidied(roots: Sequence[Op]) -> list[Op]:
 class _Pass:
     """One walk from arguments to users."""
 
-    def __init__(self, order: Sequence[Op], roots: Sequence[Op]) -> None:
-        self.order, self.roots = order, roots
+    def __init__(self, order: Sequence[Op], roots: Sequence[Op], hoist: bool) -> None:
+        self.order, self.roots, self.hoist = order, roots, hoist
         self.new: dict[Op, Op] = {}
         self.results: dict[Op, dict[int, Op]] = {}  # of each old region, the new ones by number
         self.used: dict[Op, set[int]] = {}
@@ -82,7 +82,7 @@ class _Pass:
     def region(self, op: RegionOp) -> None:
         """Make the region that stands for a region."""
         args = tuple([self.new[arg] for arg in op.args])
-        bodies = [Body(body.parameters, _tensors(_tidied(body.results))) for body in op.bodies]
+        bodies = [self.body(body) for body in op.bodies]
         if op.primitive.name == "case":
             self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
             return
@@ -97,7 +97,11 @@ class _Pass:
         for k, value in enumerate(made[count:], count):
             numbers[k] = count + values.setdefault(value, len(values))
         body = Body(bodies[0].parameters, (*made[:count], *values))  # type: ignore[arg-type]  # tensors
-        results = _without_products(op, args, body, {numbers[k] for k in self.used[op]})
+        needed = {numbers[k] for k in self.used[op]}
+        if self.hoist:
+            results = _without_products(op, args, body, needed)
+        else:
+            results = _smaller(op, ScanAttributes(op.attrs), args, body, needed)
         self.results[op] = {k: results[numbers[k]] for k in self.used[op]}
 
     def loops(
@@ -108,9 +112,7 @@ class _Pass:
         values: dict[Op, int] = {}
         numbers: dict[Op, dict[int, int]] = {}
         for each in group:
-            inner = bodies[1] if each is op else Body(
-                each.bodies[1].parameters, _tensors(_tidied(each.bodies[1].results))
-            )  # fmt: skip
+            inner = bodies[1] if each is op else self.body(each.bodies[1])
             found = {k: k for k in range(a.carries + 1)}
             for k, value in enumerate(inner.results[a.carries :], a.carries + 1):
                 found[k] = a.carries + 1 + values.setdefault(value, len(values))
@@ -123,6 +125,10 @@ class _Pass:
         results = smaller_while(op, WhileAttributes(attrs), args, needed)
         for each in group:
             self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
+
+    def body(self, body: Body) -> Body:
+        """A body whose own regions are tidy."""
+        return Body(body.parameters, _tensors(_tidied(body.results, self.hoist)))
 
 
 def _without_products(
@@ -183,7 +189,7 @@ def _smaller(
     read += [given[k] for k in captures] + last
     parameters = [parameter(k, each.axes, each.dtype) for k, each in enumerate(read)]
     known: dict[Op, Op] = dict(zip(read, parameters, strict=True))
-    made = _tensors([substitute(body.results[k], known) for k in results])
+    made = rebuilt([body.results[k] for k in results], known)
     smaller = Body(tuple(parameters), made)
     attrs = (a.axis, len(carried), len(xs), a.reverse, a.counted, smaller)
     steps = args[-1:] if a.counted else ()
@@ -204,8 +210,7 @@ def _smaller_case(
     parameters = tuple([parameter(n, given[k].axes, given[k].dtype) for n, k in enumerate(kept)])
     known: dict[Op, Op] = dict(zip([given[k] for k in kept], parameters, strict=True))
     smaller = [
-        Body(parameters, _tensors([substitute(body.results[k], dict(known)) for k in needed]))
-        for body in bodies
+        Body(parameters, rebuilt([body.results[k] for k in needed], dict(known))) for body in bodies
     ]
     arguments = tuple([args[k] for k in kept])
     one: RegionOp = make(

@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...op_graph.affine import Affine, Size
+from ...op_graph.axes import Axis
 from ...op_graph.dtypes import DType
 from ...op_graph.op_graph import Leaf, Op
 from ...op_graph.reducers import Reducer
+from ...op_graph.regions.while_facts import WhileAttributes
 from .scalar import Scalar
+
+WHILE = "a while loop"  # what errors call the turns of one, as they call others by an axis
+ENDLESS = 1 << 32  # the turns that one without a limit counts as, where turns are numbered
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -200,6 +205,14 @@ class Region:
     def numbers(self) -> tuple[int, ...]:
         """Which results of the region there are."""
         return tuple([op.attrs[0] for op in self.results])
+
+    @property
+    def loops(self) -> tuple[tuple[str, Size], ...]:
+        """The name and the length of the axis that its body is run along; none of a branch."""
+        if self.op.primitive.name == "while":
+            return ((WHILE, WhileAttributes(self.op.attrs).limit or ENDLESS),)
+        axes = [value for value in self.op.attrs if isinstance(value, Axis)]
+        return tuple([(axis.name, axis.expression) for axis in axes])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -18,6 +18,7 @@ class Kernel:
     memory it reads; ``in_place`` for each result those among them whose memory may hold it;
     ``writes`` the variables whose storage results are put into; ``fused`` says which ops it
     computes together, and ``work`` what it does, as data; ``apart`` why it is not one with others.
+    It ``raises`` where data can be wrong, and ``stops`` at an interrupt.
     """
 
     op: Op
@@ -29,6 +30,7 @@ class Kernel:
     fused: Fused | None
     work: Work
     apart: tuple[Apart, ...] = ()
+    stops: bool = False
 
     @property
     def kind(self) -> str:
@@ -39,6 +41,11 @@ class Kernel:
     def acts(self) -> bool:
         """Whether it has no result of its own: it prints or checks its argument."""
         return not self.results
+
+    @property
+    def ends(self) -> bool:
+        """Whether a call may end with it, before what comes later is done."""
+        return self.raises or self.stops
 
     @property
     def may_join(self) -> list[tuple[Op, Op]]:

@@ -285,8 +285,8 @@ def _homes(schedule: Schedule, last_use: dict[Op, int], reuse: bool) -> dict[Op,
     results: dict[Op, int] = {op: k for k, op in enumerate(schedule.program.outputs)}
     times, reads = schedule.times, _reads(schedule)
     makers = {op: k for k, kernel in enumerate(schedule.kernels) for op in kernel.results}
-    raising = [k for k, kernel in enumerate(schedule.kernels) if kernel.raises]
-    safe = max(raising, default=-1) + 1  # the first kernel from which on none raises
+    ending = [k for k, kernel in enumerate(schedule.kernels) if kernel.ends]
+    safe = max(ending, default=-1) + 1  # the first kernel from which on a call does not end early
     homes: dict[Op, Home] = {}
     joined: set[Op] = set()
     buffers = 0
@@ -339,7 +339,7 @@ def _may_join(
     """Whether ``value``, which kernel ``made`` computes, may be computed in ``home`` already.
 
     A variable's storage is free once everything that reads the old value has run (its producer may
-    read it in place), and from kernel ``safe`` on, as none of these raises.
+    read it in place), and from kernel ``safe`` on, as no call ends with these.
     """
     producer = schedule.kernels[made]
     if value in producer.writes:

@@ -72,10 +72,13 @@ def _lowering_rules(target: Target) -> RuleSet:
     return _rules() | target.rules
 
 
-def build_program(pure: Functional, target: Target, own: OwnTable, again: bool = True) -> Program:
+def build_program(
+    pure: Functional, target: Target, own: OwnTable, again: bool = True, check: bool = False
+) -> Program:
     """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for.
 
-    What marks ask for is computed ``again``, or not. New ops are in ``own``.
+    What marks ask for is computed ``again``, or not. With ``check`` steps of loops compute all that
+    they were written with, so that what goes wrong is of a step. New ops are in ``own``.
     """
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
@@ -84,7 +87,7 @@ def build_program(pure: Functional, target: Target, own: OwnTable, again: bool =
     simple = roots
     for rules in passes:
         simple = rewrite(simple, rules, {}, own)
-    simple = tidied(simple, own)
+    simple = tidied(simple, own, hoist=not check)
     first, second = len(outputs), len(outputs) + len(pure.updates)
     simple, clones = recomputed(printed_in_order(simple, second, own), own, again)
     new = [op for op in simple if isinstance(op, Tensor)]

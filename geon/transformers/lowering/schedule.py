@@ -6,17 +6,16 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 from ...op_graph.body import Body
 from ...op_graph.bound import is_bound
 from ...op_graph.building import building
 from ...op_graph.elementwise import copy
-from ...op_graph.functional import substitute
 from ...op_graph.interning import OwnTable
 from ...op_graph.leaves import placeholder
 from ...op_graph.lengths import Length, evaluate, names_of
-from ...op_graph.op_graph import Leaf, Op, Tensor, among, deep_order, post_order
+from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
+from ...op_graph.regions.closing import rebuilt
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
 from ..kernels.ordered import OrderedLoop
@@ -67,10 +66,11 @@ def _bytes(size: int | Length, itemsize: int) -> int | Length:
 def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = False) -> Schedule:
     """The kernels of a laid-out program in the order they run.
 
-    What can raise comes before the first write to a variable, so that a call that raises leaves all
-    variables as they were. A new value is computed in its variable's storage where everything that
-    reads the old one can come before; otherwise beside it, and copied at the end. New ops are in
-    ``own``. With ``check`` every float kernel may raise, and each op is a kernel of its own.
+    What can raise, or ends at an interrupt, comes before the first write to a variable, so that a
+    call that raises leaves all variables as they were. A new value is computed in its variable's
+    storage where everything that reads the old one can come before; otherwise beside it, and copied
+    at the end. New ops are in ``own``. With ``check`` every float kernel may raise, and each op is
+    a kernel of its own.
     """
     with building(own):
         work = _Work(laid_out, target, own, check)
@@ -130,6 +130,15 @@ class _Work:
             return False  # the kernel of what is copied was checked
         return self.check and op.dtype.kind in "fV" and not op.primitive.acts
 
+    def stops(self, group: Group) -> bool:
+        """Whether an interrupt can end a kernel: it is a loop, or has one in a branch."""
+        if not (self.target.stops and is_region_result(group.op)):
+            return False
+        region = group.op.args[0]
+        inner = deep_order([root for body in region.bodies for root in body.results])
+        regions = [region, *(op for op in inner if isinstance(op, RegionOp))]
+        return any(each.primitive.name != "case" for each in regions)
+
     def assign_storage(self) -> None:
         """Say which kernels compute in a variable's storage, and add copies for the others."""
         early = self.early()
@@ -151,8 +160,8 @@ class _Work:
         self.program = replace(program, updates=tuple(updates))
 
     def early(self) -> set[Group]:
-        """The kernels that can raise and all they depend on: these run first."""
-        found = {group for group in self.groups if self.raises(group)}
+        """The kernels that can end a call and all they depend on: these run first."""
+        found = {group for group in self.groups if self.raises(group) or self.stops(group)}
         stack = list(found)
         if stack:
             before: dict[Group, list[Group]] = {group: [] for group in self.groups}
@@ -297,7 +306,7 @@ class _Work:
             work = lower(group.op, group.fused, operands)
         return Kernel(
             group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,
-            group.apart,
+            group.apart, self.stops(group),
         )  # fmt: skip
 
     def region(self, group: Group) -> Region | OrderedLoop:
@@ -316,6 +325,6 @@ class _Work:
         """A body, scheduled like a program whose inputs are its parameters."""
         leaves = tuple([placeholder(op.axes, op.dtype) for op in body.parameters])
         known: dict[Op, Op] = dict(zip(body.parameters, leaves, strict=True))
-        results: Any = tuple([substitute(op, known) for op in body.results])
+        results = rebuilt(body.results, known)
         laid_out = lay_out(Program(results, (), ()), self.target, self.own, self.check)
         return Inner(leaves, schedule(laid_out, self.target, self.own, self.check))

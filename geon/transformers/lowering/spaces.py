@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ...op_graph.axes import Axis
 from ...op_graph.lengths import Length, evaluate
+from ..kernels.ordered import OrderedLoop
 from ..kernels.types import Region
 from .kernel import Kernel
 from .memory import Plan
@@ -15,14 +16,17 @@ Space = frozenset[tuple[str, int | Length]]
 
 
 def space_of(kernel: Kernel) -> Space:
-    """The axes over which a kernel goes, by name and length."""
+    """The axes over which a kernel goes, by name and length; of a loop that is one, its own too."""
     assert kernel.fused is not None
     chain = kernel.fused.chain
     parts = [kernel.fused] if chain is None else [fused for fused, _ in chain.steps]
     within = [arg for fused in parts for op in fused.reductions for arg in op.args]
     within += [arg for fused in parts if fused.dot is not None for arg in fused.dot.args]
     ops = (*kernel.results, *kernel.reads, *within)
-    return frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
+    found = frozenset((axis.name, axis.expression) for op in ops for axis in op.axes)
+    if isinstance(kernel.work, OrderedLoop):
+        found |= {(f"{kernel.work.op.attrs[0].name} of a loop", kernel.work.turns)}
+    return found
 
 
 def spaces_of(plan: Plan) -> Iterator[Space]:

@@ -50,7 +50,8 @@ class Target:
     lowered program needs and they have not. ``machine`` gives the machine that calls on so many
     threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is
     the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
-    It ``orders`` where a scan of elements is one kernel. ``alignment`` is that of the arena and its
+    It ``orders`` where a scan of elements is one kernel, and ``stops`` where an interrupt ends
+    loops. ``alignment`` is that of the arena and its
     buffers, in bytes; ``beside`` names the kinds of kernels that run side by side where they need
     nothing of each other.
     """
@@ -69,5 +70,6 @@ class Target:
     machine: Callable[[int], Machine] | None = None
     model: Machine | None = None
     orders: bool = False
+    stops: bool = False
     alignment: int = 64
     beside: tuple[str, ...] = ()

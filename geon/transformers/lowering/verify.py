@@ -90,8 +90,9 @@ class _Play:
         for kernel in schedule.kernels:
             for value in self.values(kernel):
                 self.read(kernel, value, computed)
-            if kernel.raises and self.written is not None:
-                self.fail(kernel, f"can raise after {self.written.op!r} wrote its variable")
+            if kernel.ends and self.written is not None:
+                how = "raise" if kernel.raises else "be interrupted"
+                self.fail(kernel, f"can {how} after {self.written.op!r} wrote its variable")
             self.work(kernel)
             for op in kernel.results:
                 self.write(kernel, op)

@@ -38,7 +38,7 @@ from .c_files import c_text, instance
 from .contractions import contraction_function
 from .dialect import PRELUDE
 from .library_calls import finite_function, library_function
-from .loop_text import PASSED, TEXTS
+from .loop_text import PASSED, STOP, TEXTS
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
 from .ordered import ordered_function
@@ -52,13 +52,17 @@ LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
                       int32_t threads);
 int32_t (*geon_seat)(void);
+const int32_t *geon_interrupt;
+int32_t (*geon_is_watched)(void);
 int64_t geon_past_bytes;
 
-void geon_link(void *run, void *seat, int64_t past_bytes);
-void geon_link(void *run, void *seat, int64_t past_bytes)
+void geon_link(void *run, void *seat, void *interrupt, void *watched, int64_t past_bytes);
+void geon_link(void *run, void *seat, void *interrupt, void *watched, int64_t past_bytes)
 {
     __builtin_memcpy(&geon_pool_run, &run, sizeof run);
     __builtin_memcpy(&geon_seat, &seat, sizeof seat);
+    geon_interrupt = interrupt;
+    __builtin_memcpy(&geon_is_watched, &watched, sizeof watched);
     geon_past_bytes = past_bytes;
 }
 """
@@ -173,8 +177,9 @@ def make_module(
 
     ``suffix`` ends the names of all its functions, so that several can share a unit. Where it is
     ``timed``, a call puts the time in nanoseconds when it begins, and after each kernel, into its
-    report behind the first ``REPORTED`` numbers. There are units for so many ``cores`` to compile
-    side by side.
+    report behind the first ``REPORTED`` numbers; behind that it adds up, for each of the kernels in
+    ``kernels_inside``, the nanoseconds and how often it ran. There are units for so many ``cores``
+    to compile side by side.
     """
     work = _Module(plan, linking, vector_bytes, annotate, suffix, timed, cores)
     return work.make()
@@ -206,6 +211,7 @@ class _Module:
         self.declarations: dict[str, str] = {}
         self.loops: list[str] = []
         self.divides = False
+        self.timer = REPORTED + len(plan.schedule.kernels) + 1
         self.top = Scope(plan, {})
 
     def make(self) -> Module:
@@ -264,6 +270,8 @@ class _Module:
             return [*self.note(kernel), f"report[0] = 0; show({number}, {pointer}); {ended}"]
         lines = self.note(kernel)
         lines.append(self.called(self.function(plan, kernel), number, scope))
+        if kernel.stops:
+            lines.append(STOP)
         if plan.schedule.check and kernel.raises and not kernel.acts:
             op = kernel.results[0]
             check = finite_function(op, KernelNames(plan, kernel, {}))
@@ -287,8 +295,16 @@ class _Module:
 
     def calls_of(self, scope: Scope) -> list[str]:
         """The statements that call all kernels of the body of a loop."""
-        kernels = enumerate(scope.plan.schedule.kernels)
-        return [line for k, kernel in kernels for line in self.call(scope, k, kernel)]
+        kernels = list(enumerate(scope.plan.schedule.kernels))
+        if not self.timed:
+            return [line for k, kernel in kernels for line in self.call(scope, k, kernel)]
+        lines = ["{", "int64_t now = geon_now();"]
+        for k, kernel in kernels:
+            spent, runs = f"report[{self.timer}]", f"report[{self.timer + 1}]"
+            self.timer += 2
+            lines += self.call(scope, k, kernel)
+            lines.append(f"{spent} -= now; now = geon_now(); {spent} += now; {runs}++;")
+        return [*lines, "}"]
 
     def length_text(self, length: int | Length) -> str:
         """A length as C over the table of lengths."""

@@ -55,6 +55,9 @@ typedef struct {
     int threads;
     int is_long;
     PyObject *checks; /* kernels that look at data, and fail before anything was changed */
+    PyObject *decides; /* whether interrupts may end a call; NULL: they never do */
+    void (*watch)(void);
+    void (*unwatch)(void);
     PyObject *held;
 } Tables;
 
@@ -109,15 +112,34 @@ static int read_value(Value *value, PyObject *row)
     return 1;
 }
 
+/* From (who decides, the address of what begins to watch, that of what ends it). */
+static int read_watching(Tables *tables, PyObject *row)
+{
+    PyObject *decides, *watch, *unwatch;
+    if (!PyTuple_Check(row)) {
+        PyErr_SetString(PyExc_TypeError, "what watches is a tuple (decides, watch, unwatch)");
+        return 0;
+    }
+    if (!PyArg_ParseTuple(row, "OO!O!", &decides, &PyLong_Type, &watch, &PyLong_Type, &unwatch))
+        return 0;
+    tables->decides = Py_NewRef(decides);
+    tables->watch = (void (*)(void))PyLong_AsVoidPtr(watch);
+    tables->unwatch = (void (*)(void))PyLong_AsVoidPtr(unwatch);
+    return 1;
+}
+
 static PyObject *tables_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     Tables *tables = (Tables *)PyType_GenericNew(type, args, keywords);
-    PyObject *run, *inputs, *outputs, *checks, *held;
+    PyObject *run, *inputs, *outputs, *checks, *watching, *held;
     if (!tables)
         return NULL;
-    if (!PyArg_ParseTuple(args, "O!O!O!w*y*ipO!O", &PyLong_Type, &run, &PyTuple_Type, &inputs,
+    if (!PyArg_ParseTuple(args, "O!O!O!w*y*ipO!OO", &PyLong_Type, &run, &PyTuple_Type, &inputs,
                           &PyTuple_Type, &outputs, &tables->pointers, &tables->lengths,
-                          &tables->threads, &tables->is_long, &PyTuple_Type, &checks, &held))
+                          &tables->threads, &tables->is_long, &PyTuple_Type, &checks, &watching,
+                          &held))
+        goto failed;
+    if (watching != Py_None && !read_watching(tables, watching))
         goto failed;
     tables->checks = Py_NewRef(checks);
     tables->held = Py_NewRef(held);
@@ -156,6 +178,7 @@ static void tables_dealloc(PyObject *self)
     PyBuffer_Release(&tables->pointers);
     PyBuffer_Release(&tables->lengths);
     Py_XDECREF(tables->checks);
+    Py_XDECREF(tables->decides);
     Py_XDECREF(tables->held);
     free_object(self);
 }
@@ -319,8 +342,28 @@ static PyObject *after_failure(const Tables *tables, int64_t kernel)
     return NULL;
 }
 
+/* Begins to watch for interrupts that may end the call: whether it does, or -1 where one came
+ * already. Short work ends by itself. */
+static int begin_watching(const Tables *tables)
+{
+    if (!tables->is_long || !tables->decides)
+        return 0;
+    PyObject *decided = PyObject_CallNoArgs(tables->decides);
+    if (!decided)
+        return -1;
+    int watching = decided == Py_True;
+    Py_DECREF(decided);
+    if (!watching)
+        return 0;
+    tables->watch();
+    if (PyErr_CheckSignals() == 0)
+        return 1;
+    tables->unwatch();
+    return -1;
+}
+
 /* Runs the module with the inputs that were put: the tuple of its results, or NotImplemented, or
- * NULL where there is no memory. `arrays` are those to write, or NULL; with a `state` it is run
+ * NULL where there is no memory, or it was interrupted. `arrays` are those to write, or NULL; with a `state` it is run
  * only while nobody holds its lock. */
 static PyObject *execute(Tables *tables, PyObject *arrays, PyObject *state, int64_t epoch)
 {
@@ -343,11 +386,24 @@ static PyObject *execute(Tables *tables, PyObject *arrays, PyObject *state, int6
         Py_DECREF(results);
         return Py_NewRef(Py_NotImplemented);
     }
+    int watching = begin_watching(tables);
+    if (watching < 0) {
+        Py_DECREF(results);
+        return NULL;
+    }
     PyThreadState *thread = tables->is_long ? PyEval_SaveThread() : NULL;
     int64_t failed =
         tables->run(pointers, tables->lengths.buf, tables->threads, tables->report, NULL);
+    if (watching)
+        tables->unwatch();
     if (thread)
         PyEval_RestoreThread(thread);
+    if (failed < 0) {
+        Py_DECREF(results);
+        if (PyErr_CheckSignals() == 0) /* whoever holds a lock is told of it later */
+            PyErr_SetNone(PyExc_KeyboardInterrupt);
+        return NULL;
+    }
     if (failed) {
         Py_DECREF(results);
         return after_failure(tables, failed - 1);
@@ -499,8 +555,8 @@ static PyType_Spec entry_spec = {
 static PyType_Slot tables_slots[] = {
     {Py_tp_new, tables_new},
     {Py_tp_dealloc, tables_dealloc},
-    {Py_tp_doc, "Tables(run, inputs, outputs, pointers, lengths, threads, is_long, checks, held): "
-                "what a module takes in a call. A row of inputs and outputs is (dtype, shape, what "
+    {Py_tp_doc, "Tables(run, inputs, outputs, pointers, lengths, threads, is_long, checks, watching, "
+                "held): what a module takes in a call. A row of inputs and outputs is (dtype, shape, what "
                 "makes a result or None)."},
     {0, NULL},
 };

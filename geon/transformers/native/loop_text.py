@@ -8,7 +8,7 @@ from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Op, Same
 from ...op_graph.regions.scan_facts import ScanAttributes
 from ...op_graph.regions.while_facts import WhileAttributes
-from ..kernels.types import Region
+from ..kernels.types import ENDLESS, Region
 from ..lowering.memory import Inside
 from ..lowering.schedule import Kernel, bytes_of
 from .packed_copies import pays_text
@@ -19,6 +19,9 @@ HEAD = """\
 static int64_t {0}(void *const *a, void *const *p, const int64_t *n, int32_t threads,
                    int64_t *report, void (*show)(int64_t kernel, const void *data))"""
 PASSED = "p, n, threads, report, show"
+STOP = "if (geon_stopped()) return -1;"  # which no kernel's number is
+# In a report: the step of the loops at work, counted through their nest, where one can fail.
+STEP = "report[3]"
 
 LengthText = Callable[[int | Length], str]
 Calls = Callable[[Scope], list[str]]  # the statements that call all kernels of a scope
@@ -52,7 +55,8 @@ class LoopText:
         self.first_copy = at
         first_buffer = around.first_buffer + inside.first[0]
         first_step = around.first_step + inside.steps[0]
-        self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step)
+        self.scope = Scope(inside.plans[0], self.names(), first_buffer, first_step, True)
+        self.within = around.looped
 
     def names(self) -> dict[tuple[str, object], str]:
         """What the body's parameters and results are called in the loop."""
@@ -87,10 +91,16 @@ class LoopText:
         lines += self.copies(length)
         for k in range(self.a.carries):
             lines.append(f"    void *h{k} = a[{k}];")
+        if self.kernel.raises:
+            lines.append(f"    const int64_t before = {STEP if self.within else 0};")
         lines += [
             "    for (int64_t k = 0; k < steps; k++) {",
+            f"        {STOP}",
             f"        const int64_t t = {turns};",
         ]
+        if self.kernel.raises:
+            most = "most" if self.a.counted else "steps"
+            lines.append(f"        {STEP} = before * {most} + t;")
         lines.append("        const int last = (steps - k) % 2 == 1;")
         lines.append("        (void)t; (void)last;")
         for k in range(self.a.carries, self.a.before_captures):
@@ -113,6 +123,8 @@ class LoopText:
         for k in range(self.a.carries, len(outputs)) if self.a.counted else ():
             stride = length(bytes_of(outputs[k]))
             lines.append(unreached(self.results[k], stride, "steps", "most"))
+        if self.kernel.raises and self.within:
+            lines.append(f"    {STEP} = before;")
         return [*lines, "    return 0;", "}", ""]
 
     def steps(self, length: LengthText) -> list[str]:
@@ -171,12 +183,14 @@ class WhileText:
             self.spares[number] = list(range(at, at + len(buffers)))
             at += len(buffers)
         self.truth = at
+        self.within = around.looped
         self.test, self.step = [
             Scope(
                 inside.plans[k],
                 self.names(k),
                 around.first_buffer + inside.first[k],
                 around.first_step + inside.steps[k],
+                True,
             )
             for k in (0, 1)
         ]
@@ -208,7 +222,11 @@ class WhileText:
         lines = [HEAD.format(name), "{"]
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
         lines += [f"    void *h{k} = a[{k}];" for k in range(count)]
-        lines += ["    int64_t k = 0;", f"    for (; {most}; k++) {{"]
+        if self.kernel.raises:
+            lines.append(f"    const int64_t before = {STEP if self.within else 0};")
+        lines += ["    int64_t k = 0;", f"    for (; {most}; k++) {{", f"        {STOP}"]
+        if self.kernel.raises:
+            lines.append(f"        {STEP} = before * INT64_C({self.a.limit or ENDLESS}) + k;")
         lines += [f"        {line}" for line in calls(self.test)]
         lines.append(f"        if (!*(const uint8_t *)a[{self.truth}]) break;")
         for k, op in enumerate(outputs):
@@ -221,6 +239,8 @@ class WhileText:
         lines += [f"        {line}" for line in calls(self.step)]
         lines += [f"        h{k} = w{k};" for k in range(count)]
         lines.append("    }")
+        if self.kernel.raises and self.within:
+            lines.append(f"    {STEP} = before;")
         for k, op in enumerate(outputs):
             size = length(bytes_of(op))
             if k >= count:
@@ -253,7 +273,8 @@ class CaseText:
                 names["result", n] = f"a[{len(body.leaves) + n}]"
             first_buffer = around.first_buffer + inside.first[k]
             first_step = around.first_step + inside.steps[k]
-            self.scopes.append(Scope(inside.plans[k], names, first_buffer, first_step))
+            plan = inside.plans[k]
+            self.scopes.append(Scope(plan, names, first_buffer, first_step, around.looped))
 
     def given(self) -> list[Op]:
         """What the case is given."""

@@ -10,6 +10,7 @@ from ..printing.parameters import Parameter
 from .loops import SIMD, for_loop, indented
 from .naming import NAME, Function, KernelNames, head
 
+LOOK = 1 << 20  # statements after which a loop looks for an interrupt, some tenths of a millisecond
 ROWS = 64  # that are taken at a time: their carries stay in the nearest cache, or in registers
 
 
@@ -26,16 +27,43 @@ def ordered_function(work: OrderedLoop, names: KernelNames) -> Function:
 
 
 def turns(work: OrderedLoop, names: KernelNames, body: list[str]) -> list[str]:
-    """The loop over all turns, in their order."""
+    """The loop over all turns, in their order; an interrupt ends it, its values being of no use."""
     count = names.length(work.turns)
     part = f"{count} - 1 - turn" if work.reverse else "turn"
-    return for_loop("turn", "0", count, [f"const int64_t part = {part};", "(void)part;", *body])
+    body = [f"const int64_t part = {part};", "(void)part;", *body]
+    some = between_looks(work)
+    if some is None:
+        return for_loop("turn", "0", count, body)
+    return [
+        f"for (int64_t some = 0; some < {count}; some += {some}) {{",
+        "    if (watched && geon_interrupted()) break;",
+        f"    const int64_t end = some + {some} < {count} ? some + {some} : {count};",
+        *indented(for_loop("turn", "some", "end", body)),
+        "}",
+    ]
+
+
+def between_looks(work: OrderedLoop) -> int | None:
+    """After how many turns a loop looks for an interrupt; None where it has no more than that."""
+    some = max(1, LOOK // (weight(work) * (1 if work.rows == 1 else ROWS)))
+    return None if isinstance(work.turns, int) and work.turns <= some else some
+
+
+def watching(work: OrderedLoop) -> list[str]:
+    """What ``turns`` needs to know before it; a call behind it would put carries into memory."""
+    return [] if between_looks(work) is None else ["const int watched = geon_is_watched();"]
 
 
 def _one(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list[str]:
     """The function of one row, which the caller takes by itself."""
     declared = [f"{ctype} {name};" for ctype, name in printed.carries]
-    body = [*printed.top, "const int64_t row = 0;", "(void)row; (void)threads;", *declared]
+    body = [
+        *watching(work),
+        *printed.top,
+        "const int64_t row = 0;",
+        "(void)row; (void)threads;",
+        *declared,
+    ]
     body += [*printed.first, *turns(work, names, printed.turn), *printed.last]
     return [f"static {head(names.parameters)}", "{", *indented(body), "}"]
 
@@ -43,7 +71,11 @@ def _one(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list
 def _many(work: OrderedLoop, names: KernelNames, printed: PrintedOrdered) -> list[str]:
     """The functions of some rows, of a task of them, and of all."""
     size = names.length(work.rows)
-    body = [*printed.top, *(f"{ctype} {name}[{ROWS}];" for ctype, name in printed.carries)]
+    body = [
+        *watching(work),
+        *printed.top,
+        *(f"{ctype} {name}[{ROWS}];" for ctype, name in printed.carries),
+    ]
     body += _each(printed.first)
     body += turns(work, names, _each(printed.turn)) + _each(printed.last)
     calls_grain = [*dict.fromkeys([*names.called, "geon_grain"])]

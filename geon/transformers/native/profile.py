@@ -7,7 +7,6 @@ import io
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,8 +18,11 @@ from ...op_graph.nodes import shown_name
 from ...op_graph.op_graph import Op
 from ..compile import Stages
 from ..computation import Computation
-from ..kernels.machine import Ceilings, Machine
+from ..kernels.machine import Machine
+from ..lowering.groups import is_region_result
 from ..lowering.kernel import Kernel
+from ..lowering.looping import kernels_inside
+from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..lowering.predictions import Predicted, predictions
 from ..messages import about_ops
@@ -28,99 +30,13 @@ from .c_function import Table
 from .emit import REPORTED, make_module
 from .machine import machine
 from .objects import shared_object
+from .profile_table import KernelProfile, Profile
 from .record import record_of
 from .runtime import SHOW, Bound, NativeProgram
 from .threads import processors
 from .toolchain import Toolchain
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class KernelProfile:
-    """One kernel: what it computes, and what was measured and counted; bytes and seconds are those
-    of one call.
-
-    ``computes`` has a text for each result, with its name or op, axes and dtype; ``places`` the
-    user's lines. ``operations`` are by the name of the dtype they are done in. ``predicted`` are
-    the seconds that it should take on this machine (``kernels.predict``); ``least`` those that its
-    traffic or arithmetic take at the machine's ceilings, whichever are more (the roofline model).
-    """
-
-    number: int
-    kind: str
-    computes: tuple[str, ...]
-    places: tuple[str, ...]
-    seconds: float
-    predicted: float
-    least: float
-    read: int
-    written: int
-    touched: int
-    operations: Mapping[str, int]
-
-    @property
-    def bytes(self) -> int:
-        """Bytes read and written."""
-        return self.read + self.written
-
-    @property
-    def gigabytes_per_second(self) -> float:
-        """The rate of its traffic."""
-        return 1e-9 * self.bytes / self.seconds
-
-    @property
-    def gigaflops(self) -> float:
-        """Its operations, in thousand millions a second."""
-        return 1e-9 * sum(self.operations.values()) / self.seconds
-
-    @property
-    def share(self) -> float:
-        """The part of the measured time that the machine needs for it at least."""
-        return self.least / self.seconds
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Profile(Sequence[KernelProfile]):
-    """What a computation spends its time on: a sequence of kernels in the order they run.
-
-    ``str`` is a table. ``call_seconds`` is the median time of ``repeats`` whole calls;
-    ``outside_seconds`` what the fastest of them took longer than the kernels of the fastest timed
-    run: feeding, the results' memory, Python.
-    """
-
-    kernels: tuple[KernelProfile, ...]
-    call_seconds: float
-    outside_seconds: float
-    threads: int
-    repeats: int
-    ceilings: Ceilings
-
-    def __len__(self) -> int:
-        return len(self.kernels)
-
-    def __getitem__(self, position: Any) -> Any:
-        return self.kernels[position]
-
-    @property
-    def kernel_seconds(self) -> float:
-        """The sum over all kernels."""
-        return sum(row.seconds for row in self.kernels)
-
-    @property
-    def predicted(self) -> float:
-        """The seconds that all kernels should take."""
-        return sum(row.predicted for row in self.kernels)
-
-    @property
-    def least(self) -> float:
-        """The seconds that all kernels need at least."""
-        return sum(row.least for row in self.kernels)
-
-    def __str__(self) -> str:
-        return "\n".join(_table(self))
-
-    __repr__ = __str__
 
 
 def profile(
@@ -155,6 +71,8 @@ class _Work:
         self.transformer, self.stages = computation.transformer, computation.stages(given)
         self.program: NativeProgram = self.stages.compiled
         self.plan = self.stages.plan
+        kernels = self.plan.schedule.kernels
+        self.inside = [each for k in kernels for each in kernels_inside(self.plan, k)]
         self.timed = self.stages.once("timed", lambda: timed_program(toolchain, self.stages))
         self.table: Table
 
@@ -165,7 +83,7 @@ class _Work:
 
         def bind(arena: Array, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
             bound = (arena, offsets, [np.array(each) for each in variables], constants, lengths)
-            times = len(self.plan.schedule.kernels) + 1
+            times = len(self.plan.schedule.kernels) + 1 + 2 * len(self.inside)
             self.table = Table(Bound(self.timed, threads, None, *bound), times)
             return functions.bind(*bound)
 
@@ -199,6 +117,8 @@ class _Work:
         def timed() -> None:
             self.table.feed(inputs)
             self.table.renew()
+            report = self.table.report
+            report[REPORTED:] = [0] * (len(report) - REPORTED)
             if self.table.run(self.transformer.threads):
                 call(*values)  # fails as well, variables being as they were, and says why
             times.append(self.table.report[REPORTED:])
@@ -215,20 +135,12 @@ class _Work:
                     run()
         threads = self.transformer.threads
         found = machine(threads, self.toolchain, measure=True)
-        lengths = self.table.bound.lengths
-        schedule = self.plan.schedule
-        where = partial(place_of, self.plan)
-        expected = predictions(schedule, lengths, found, threads, where)
-        rows = []
-        for number, kernel in enumerate(self.plan.schedule.kernels):
-            took = statistics.median(each[number + 1] - each[number] for each in times)
-            rows.append(_row(number, kernel, max(took, 1) * 1e-9, expected[number], found, threads))
+        count = len(self.plan.schedule.kernels)
+        rows = _Rows(self.table.bound.lengths, found, threads, times, count + 1).rows(self.plan)
         # The fastest ones are those that other programs disturbed least.
-        outside = min(calls) - 1e-9 * min(each[-1] - each[0] for each in times)
+        outside = min(calls) - 1e-9 * min(each[count] - each[0] for each in times)
         call_seconds = statistics.median(calls)
-        return Profile(
-            tuple(rows), call_seconds, max(outside, 0.0), threads, repeats, found.on(threads)
-        )
+        return Profile(rows, call_seconds, max(outside, 0.0), threads, repeats, found.on(threads))
 
 
 def timed_program(toolchain: Toolchain, stages: Stages) -> NativeProgram:
@@ -251,109 +163,73 @@ def _quiet(prints: bool) -> Iterator[None]:
         yield
 
 
-def _row(
-    number: int, kernel: Kernel, seconds: float, expected: Predicted, on: Machine, threads: int
-) -> KernelProfile:
-    cost, limits = expected.cost, on.on(threads)
-    operations = cost.operations(on)
-    results = kernel.results or (kernel.op,)
-    return KernelProfile(
-        number,
-        kernel.kind,
-        tuple(map(_computed, results)),
-        tuple(op.file_info for op in results),
-        seconds,
-        expected.prediction.seconds,
-        limits.seconds(cost.touched, cost.read, cost.written, operations),
-        cost.read,
-        cost.written,
-        cost.touched,
-        operations,
-    )
+class _Rows:
+    """Rows of kernels from the ``times`` of calls.
+
+    A call has the nanoseconds when each kernel ended, and from ``at`` on, for each kernel of a
+    body, those it took and how often it ran.
+    """
+
+    def __init__(
+        self,
+        lengths: Mapping[str, int],
+        machine: Machine,
+        threads: int,
+        times: Sequence[Sequence[int]],
+        at: int,
+    ) -> None:
+        self.lengths, self.machine, self.threads = lengths, machine, threads
+        self.times, self.at = times, at
+
+    def rows(self, plan: Plan) -> tuple[KernelProfile, ...]:
+        """The rows of the kernels of a program."""
+        found = []
+        for number, (kernel, expected) in enumerate(self.expected(plan)):
+            took = statistics.median(each[number + 1] - each[number] for each in self.times)
+            found.append(self.row(plan, number, kernel, expected, took, 1))
+        return tuple(found)
+
+    def inner(self, plan: Plan) -> Iterator[KernelProfile]:
+        """The rows of the kernels of a body."""
+        for number, (kernel, expected) in enumerate(self.expected(plan)):
+            took = statistics.median(each[self.at] for each in self.times)
+            runs = self.times[-1][self.at + 1]
+            self.at += 2
+            yield self.row(plan, number, kernel, expected, took, runs)
+
+    def expected(self, plan: Plan) -> Iterator[tuple[Kernel, Predicted]]:
+        """The kernels of a plan with what one run of each should take."""
+        where = partial(place_of, plan)
+        found = predictions(plan.schedule, self.lengths, self.machine, self.threads, where)
+        return zip(plan.schedule.kernels, found, strict=True)
+
+    def row(
+        self, plan: Plan, number: int, kernel: Kernel, expected: Predicted, took: float, runs: int
+    ) -> KernelProfile:
+        """The row of a kernel that took so many nanoseconds in its ``runs``."""
+        cost, limits = expected.cost, self.machine.on(self.threads)
+        operations = cost.operations(self.machine)
+        results = kernel.results or (kernel.op,)
+        inside = plan.inside.get(kernel.op)
+        return KernelProfile(
+            number,
+            kernel.kind,
+            tuple(map(_computed, results)),
+            tuple(op.file_info for op in results),
+            max(took, 1) * 1e-9,
+            runs * expected.prediction.seconds,
+            runs * limits.seconds(cost.touched, cost.read, cost.written, operations),
+            runs * cost.read,
+            runs * cost.written,
+            runs * cost.touched,
+            {dtype: runs * count for dtype, count in operations.items()},
+            runs,
+            () if inside is None else tuple([r for p in inside.plans for r in self.inner(p)]),
+        )
 
 
 def _computed(op: Op) -> str:
-    label = f"{shown_name(op)}: {op.primitive.name}" if op.name else op.primitive.name
+    """What an op computes; of a result of a loop or branch, which of these it is of."""
+    row = op.args[0].primitive if is_region_result(op) else op.primitive
+    label = f"{shown_name(op)}: {row.name}" if op.name else row.name
     return f"{label} {op.axes} {name_of(op.dtype)}"
-
-
-# The table ----------------------------------------------------------------------------------------
-
-WIDEST = 40  # characters of what a kernel computes
-PLACE = 28  # characters of the place where the first result was made
-HEAD = ("", "kind", "computes", "at", "us", "time", "bytes", "operations", "GB/s", "GFLOP/s",
-        "predicted us", "least us", "of ceiling")  # fmt: skip
-LEFT = (1, 2, 3)  # columns of texts
-
-
-def _table(profile: Profile) -> list[str]:
-    """The lines of a table of all kernels, and what they add up to."""
-    total = profile.kernel_seconds
-    lines = [HEAD, *(_line(row, total) for row in profile.kernels)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(HEAD))]
-    shown = []
-    for line in lines:
-        cells = [
-            text.ljust(width) if k in LEFT else text.rjust(width)
-            for k, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        shown.append("  ".join(cells).rstrip())
-    limits = profile.ceilings
-    arithmetic = ", ".join(
-        f"{1e-9 * rate:.0f} GFLOP/s float{8 * element}"
-        for element, rate in sorted(limits.arithmetic.items())
-    )
-    calls = f"{profile.repeats} call{'' if profile.repeats == 1 else 's'}"
-    threads = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}"
-    share = f" ({profile.least / total:.0%})" if total else ""
-    return [
-        *shown,
-        f"kernels {1e6 * total:.1f} us, predicted {1e6 * profile.predicted:.1f} us, "
-        f"least {1e6 * profile.least:.1f} us{share}",
-        f"a call {1e6 * profile.call_seconds:.1f} us, outside kernels "
-        f"{1e6 * profile.outside_seconds:.1f} us",
-        f"medians of {calls} on {threads}; ceilings: "
-        f"{arithmetic}, reading {1e-9 * limits.rates[0][0]:.0f} GB/s of {_bytes(limits.sizes[0])} "
-        f"to {1e-9 * limits.rates[0][-1]:.0f} GB/s of {_bytes(limits.sizes[-1])}",
-    ]
-
-
-def _line(row: KernelProfile, total: float) -> tuple[str, ...]:
-    more = f" and {len(row.computes) - 1} more" if len(row.computes) > 1 else ""
-    return (
-        str(row.number),
-        row.kind,
-        _short(row.computes[0], WIDEST - len(more)) + more,
-        _short(row.places[0], PLACE, start=False),
-        f"{1e6 * row.seconds:.2f}",
-        f"{row.seconds / total:.0%}",
-        _bytes(row.bytes),
-        _count(sum(row.operations.values())),
-        f"{row.gigabytes_per_second:.1f}",
-        f"{row.gigaflops:.1f}",
-        f"{1e6 * row.predicted:.2f}",
-        f"{1e6 * row.least:.2f}",
-        f"{row.share:.0%}",
-    )
-
-
-def _short(text: str, width: int, start: bool = True) -> str:
-    if len(text) <= width:
-        return text
-    return f"{text[: width - 3]}..." if start else f"...{text[3 - width :]}"
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.4g} {unit}"
-        count /= 1024
-    return f"{count:.4g} GiB"
-
-
-def _count(count: float) -> str:
-    for unit in ("", " k", " M"):
-        if count < 1000:
-            return f"{count:.4g}{unit}"
-        count /= 1000
-    return f"{count:.4g} G"

@@ -15,6 +15,7 @@ from typing import Any
 from ...op_graph.lengths import Length
 from .. import disk_cache, recorded
 from ..kernels.blocked import Cut
+from ..lowering.looping import Loops, loops_of
 from ..lowering.memory import Buffer, Plan, kernels_of
 from ..lowering.schedule import bytes_of
 from ..lowering.scratch import PerThread
@@ -49,7 +50,9 @@ class Record:
     The function takes ``pointers`` pointers, the last of them to the table of kept copies where it
     ``keeps`` any, and the open ``lengths``. ``work`` has the axes over which kernels go, with how
     many do; ``beside`` the bytes of results; ``checks`` by kernel the length that positions must
-    lie in and whether they may count from its end, None for a check that values are finite.
+    lie in and whether they may count from its end, None for a check that values are finite;
+    ``loops`` the loops around those that are in any. It ``stops`` at an interrupt where it has
+    loops.
     """
 
     file: str
@@ -66,11 +69,14 @@ class Record:
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     shown: dict[int, Shown]
     checks: dict[int, tuple[Size, bool] | None]
+    loops: dict[int, Loops]
+    stops: bool
 
 
 def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Record:
     """The record of a plan whose module was compiled."""
     outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
+    raising = {number for number, kernel in kernels if kernel.raises}
     return Record(
         path.name,
         suffix,
@@ -94,6 +100,8 @@ def record_of(plan: Plan, module: Module, path: Path, suffix: str = "") -> Recor
             for number, kernel in kernels
             if kernel.raises
         },
+        {number: around for number, around in loops_of(plan).items() if number in raising},
+        any(kernel.stops for kernel in plan.schedule.kernels),
     )
 
 

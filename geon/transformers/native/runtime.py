@@ -16,6 +16,8 @@ from ...errors import GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.lengths import evaluate
 from ..lowering.spaces import beyond_counting, walks
 from ..runtime.memory import HOST
+from ..runtime.readers_writer import raises_at_once
+from ..runtime.steps import at_steps
 from .entry import Entry, extension
 from .machine import past_bytes
 from .record import Record
@@ -67,16 +69,22 @@ class NativeProgram:
     def __init__(self, record: Record, path: Path) -> None:
         self.record = record
         self.library = ctypes.CDLL(str(path))
-        pool = load_pool()
-        self.library.geon_link.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-        self.library.geon_link.restype = None
-        self.library.geon_link(pool.run_address, pool.seat_address, past_bytes())
+        self.pool = load_pool()
+        self.link(past_bytes())
         self.run = self.library[f"geon_run{record.suffix}"]
         self.run.restype = ctypes.c_int64
         self.run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p,
                              ctypes.c_void_p)  # fmt: skip
         self.run_address = ctypes.cast(self.run, ctypes.c_void_p).value
         self.copies: WeakValueDictionary[Any, Copies] = WeakValueDictionary()
+
+    def link(self, past: int) -> None:
+        """Tell the module where the pool is, and from how many bytes on values stay in no cache."""
+        pool, link = self.pool, self.library.geon_link
+        link.argtypes = (*[ctypes.c_void_p] * 4, ctypes.c_int64)
+        link.restype = None
+        addresses = pool.run_address, pool.seat_address, pool.interrupt_address
+        link(*addresses, pool.watched_address, past)
 
     def functions(self, threads: int, version: Array | None = None) -> Functions:
         """What ``Transformer.link`` takes, for calls on so many threads.
@@ -182,13 +190,30 @@ class Bound:
         pointers = self.pointers
         for k, array in enumerate((*inputs, *results)):
             pointers[k] = address(array)
-        failed = self.program.run(pointers, self.sizes, self.threads, self.report, self.show)
+        failed = self.call()
         if self.raised is not None:
             raised, self.raised = self.raised, None
             raise raised
+        if failed < 0:
+            raise KeyboardInterrupt
         if failed:
             raise self.failure(failed - 1)
         return results
+
+    def call(self) -> int:
+        """Run the program: 0, or 1 + the number of the kernel that failed, or -1 when interrupted.
+
+        Its loops end where Ctrl-C raises ``KeyboardInterrupt``.
+        """
+        program, pool = self.program, self.program.pool.library
+        arguments = self.pointers, self.sizes, self.threads, self.report, self.show
+        if not (program.record.stops and raises_at_once()):
+            return int(program.run(*arguments))
+        pool.geon_watch()
+        try:
+            return int(program.run(*arguments))
+        finally:
+            pool.geon_unwatch()
 
     def tables(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """What ``Tables`` of ``entry.c`` takes: the function, and what a call gives it."""
@@ -202,8 +227,14 @@ class Bound:
             self.threads,
             work >= LONG,
             tuple(self.program.record.checks),
+            self.watching() if self.program.record.stops else None,
             self.held,
         )
+
+    def watching(self) -> tuple[Any, ...]:
+        """What says whether an interrupt may end a call; where it begins and ends to be watched."""
+        pool = self.program.pool
+        return raises_at_once, pool.watch_address, pool.unwatch_address
 
     def shown(self, kernel: int, data: int) -> None:
         """Print a value, as ``geon.print`` promises; called by the module.
@@ -240,7 +271,9 @@ class Bound:
                 f"{size - 1}: check the data, or geon.clip them"
             )
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
-        return error
+        loops = self.program.record.loops.get(kernel, ())
+        lengths = [(axis, evaluate(length, self.lengths)) for axis, length in loops]
+        return at_steps(error, lengths, self.report[3])
 
 
 class Copies:

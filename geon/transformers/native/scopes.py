@@ -14,13 +14,14 @@ class Scope:
     """A plan whose kernels are called, and what its memory is called there.
 
     ``known`` has expressions of places; buffers of the arena are those of the program from
-    ``first_buffer`` on, and steps from ``first_step`` on.
+    ``first_buffer`` on, and steps from ``first_step`` on. What is ``looped`` is run by a loop.
     """
 
     plan: Plan
     known: Mapping[Place, str]
     first_buffer: int = 0
     first_step: int = 0
+    looped: bool = False
 
     def pointer(self, place: Place, table: Callable[[Place], str]) -> str:
         """The pointer to a place; ``table`` says where the program's own are."""

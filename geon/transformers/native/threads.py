@@ -32,13 +32,18 @@ class Pool:
 
     ``run_address`` is that of ``void geon_pool_run(void (*task)(void *argument, int64_t index),
     void *argument, int64_t count, int32_t threads)``, ``seat_address`` that of
-    ``int32_t geon_seat(void)``.
+    ``int32_t geon_seat(void)``; ``interrupt_address`` and ``watched_address`` those of what tells
+    loops to end, ``watch_address`` and ``unwatch_address`` those of what has interrupts do so.
     """
 
     library: ctypes.CDLL
     path: Path
     run_address: int
     seat_address: int
+    interrupt_address: int
+    watched_address: int
+    watch_address: int
+    unwatch_address: int
 
     def limit(self) -> int:
         """The most threads a run may use; where there is no limit, ``default_threads()``."""
@@ -84,7 +89,18 @@ def _load() -> Pool:
     library.geon_pool_configure.argtypes = (ctypes.c_int32, ctypes.c_int32)
     library.geon_get_version.restype = ctypes.c_char_p
     library.geon_pool_configure(processors(), default_threads())
-    return Pool(library, path, _address(library.geon_pool_run), _address(library.geon_seat))
+    library.geon_watch.restype = library.geon_unwatch.restype = None
+    library.geon_watch.argtypes = library.geon_unwatch.argtypes = ()
+    return Pool(
+        library,
+        path,
+        run_address=_address(library.geon_pool_run),
+        seat_address=_address(library.geon_seat),
+        interrupt_address=ctypes.addressof(ctypes.c_int32.in_dll(library, "geon_interrupt")),
+        watched_address=_address(library.geon_is_watched),
+        watch_address=_address(library.geon_watch),
+        unwatch_address=_address(library.geon_unwatch),
+    )
 
 
 def _address(function: Any) -> int:

@@ -53,6 +53,7 @@ TARGET = Target(
     machine=machine,
     model=MODEL,
     orders=True,
+    stops=True,
 )
 
 

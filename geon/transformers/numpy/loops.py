@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ...op_graph.op_graph import Leaf
 from ...op_graph.regions.scan_facts import ScanAttributes
 from ...op_graph.regions.while_facts import WhileAttributes
-from ..kernels.types import Region
+from ..kernels.types import WHILE, Region
 from ..lowering.memory import Inside, Plan
 from ..lowering.schedule import Kernel
 from .operands import Operands
@@ -60,8 +60,8 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     note = f"  # along {a.axis.name}{', backwards' if a.reverse else ''}"
     if not a.carries:
         call = ", ".join([bound, *stacks, *stored])
-        loop = [f"for {turn} in {order}:{note}", f"    step_{number}({call})"]
-        return ["\n".join([*before, *loop, *after])]
+        loop = [f"for {turn} in rt.each({order}):{note}", f"    step_{number}({call})"]
+        return ["\n".join([*before, *_told(kernel, a.axis.name, turn, loop), *after])]
     pairs = []
     for k in range(a.carries):
         both = [results[k]] if k in results else []
@@ -77,6 +77,8 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
         f"    step_{number}({call})",
         f"    {h} = {w}",
     ]
+    begun = len(before) + 1
+    lines[begun:] = _told(kernel, a.axis.name, turn, lines[begun:])
     finals = [results.get(k, "None") for k in range(a.carries)]
     if results.keys() & set(range(a.carries)):
         lines.append(f"rt.put_carries({h}, {names_text(finals)})")
@@ -114,10 +116,19 @@ def while_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
         f"    step_{number}({call})",
         f"    {h} = {w}",
     ]
+    lines[1:] = _told(kernel, WHILE, turn, lines[1:])
     finals = [results.get(k, "None") for k in range(a.carries)]
     if results.keys() & set(range(a.carries)):
         lines.append(f"rt.put_carries({h}, {names_text(finals)})")
     return ["\n".join(lines)]
+
+
+def _told(kernel: Kernel, axis: str, turn: str, loop: list[str]) -> list[str]:
+    """A loop whose errors know the step, where a step can raise."""
+    if not kernel.raises:
+        return loop
+    failed = f"    raise rt.at_step(error, {axis!r}, {turn}) from None"
+    return ["try:", *(f"    {line}" for line in loop), "except rt.GeonError as error:", failed]
 
 
 REGIONS = {"scan": loop_statements, "while": while_statements, "case": case_statements}

@@ -14,6 +14,8 @@ import numpy as np
 
 from ...errors import GeonError, IndexRangeError, NonFiniteError, SizeError
 from ...op_graph.philox import random_bits as random_bits
+from ..runtime.readers_writer import stop_if_interrupted
+from ..runtime.steps import at_step as at_step
 from .long_sums import add_accumulate as add_accumulate
 from .long_sums import add_reduce as add_reduce
 from .long_sums import matmul as matmul
@@ -51,6 +53,7 @@ def to_and_fro(pairs: Sequence[tuple[Array, Array]], count: int) -> Iterator[tup
     """
     ways = [tuple([pair[k] for pair in pairs]) for k in (0, 1)]
     for step in range(count):
+        stop_if_interrupted()
         yield ways[(count - 1 - step) % 2]
 
 
@@ -61,6 +64,7 @@ def turns(pairs: Sequence[tuple[Array, Array]], limit: int | None) -> Iterator[t
     ways = [tuple([pair[k] for pair in pairs]) for k in (0, 1)]
     step = 0
     while limit is None or step < limit:
+        stop_if_interrupted()
         yield ways[step % 2]
         step += 1
 
@@ -68,6 +72,13 @@ def turns(pairs: Sequence[tuple[Array, Array]], limit: int | None) -> Iterator[t
 def steps_of(count: Array, most: int) -> int:
     """How many steps a loop takes of those that there are at most."""
     return min(max(int(count), 0), most)
+
+
+def each(steps: range) -> Iterator[int]:
+    """These steps, up to an interrupt."""
+    for step in steps:
+        stop_if_interrupted()
+        yield step
 
 
 def put_carries(carries: Sequence[Array], results: Sequence[Array | None]) -> None:

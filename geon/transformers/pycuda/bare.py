@@ -15,6 +15,7 @@ import numpy as np
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
+from ..kernels.types import ENDLESS
 from .device import Multiplication
 from .emit import Module
 from .launches import (
@@ -29,6 +30,7 @@ from .launches import (
     Show,
     Stack,
     Step,
+    Turn,
     Turns,
     Until,
 )
@@ -71,12 +73,14 @@ class Clear(NamedTuple):
 class Waiting(NamedTuple):
     """A loop of which only a call shows how many turns it takes, of the kernel ``origin``.
 
-    ``inside`` says of numbers that stand for others which these are where it begins.
+    ``inside`` says of numbers that stand for others which these are where it begins, ``turn`` which
+    turn of the loops around it that is.
     """
 
     loop: Turns | Until
     inside: Mapping[int, tuple[int, int]]
     origin: int
+    turn: int
 
 
 # What is left of a step under given lengths.
@@ -125,7 +129,7 @@ def turns_of(
 ) -> Iterator[Bare]:
     """The steps of a loop, turn after turn: each is to be begun before the next is asked for."""
     made = _Bare(loaded, lengths)
-    made.inside = dict(waiting.inside)
+    made.inside, made.turn = dict(waiting.inside), waiting.turn
     loop = waiting.loop
     if any(read(*made.at(index), np.int64) != branch for index, branch in loop.chosen):
         return
@@ -146,6 +150,7 @@ class _Bare:
     def __init__(self, loaded: Mapping[str, Any], lengths: Mapping[str, int]) -> None:
         self.loaded, self.lengths = loaded, lengths
         self.inside: dict[int, tuple[int, int]] = {}
+        self.turn = 0
 
     def at(self, pointer: int) -> tuple[int, int]:
         """The number of a pointer in the program's table, and how many bytes behind it."""
@@ -161,7 +166,7 @@ class _Bare:
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
                 yield from self.bare(step.steps if holds else step.others, origin)
             elif isinstance(step, Until) or (isinstance(step, Turns) and step.given is not None):
-                yield Waiting(step, dict(self.inside), origin)
+                yield Waiting(step, dict(self.inside), origin, self.turn)
             elif isinstance(step, Turns):
                 yield from self.turns(step, evaluate(step.count, self.lengths))
             elif isinstance(step, Multiply):
@@ -178,16 +183,20 @@ class _Bare:
 
     def turns(self, loop: Turns, count: int) -> Iterator[Bare]:
         """The steps of so many turns, one turn after another."""
+        most, before = evaluate(loop.count, self.lengths), self.turn
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
         for turn in range(count):
-            self.parts_of(loop.stacks, count - 1 - turn if loop.reverse else turn)
+            part = count - 1 - turn if loop.reverse else turn
+            self.turn = before * most + part
+            self.parts_of(loop.stacks, part)
             for carry in loop.carries:
                 there = carry.last if (count - turn) % 2 else carry.other
                 self.inside[carry.writes] = self.at(there)
             yield from self.each(loop.steps, loop.origins)
             for carry in loop.carries:
                 self.inside[carry.reads] = self.inside[carry.writes]
+        self.turn = before
         for carry in loop.carries:
             if carry.stays and not count and evaluate(carry.size, self.lengths):
                 yield self.copy(carry.last, carry.first, carry.size)
@@ -196,8 +205,9 @@ class _Bare:
         """The steps of turns until the condition is false."""
         for carry in loop.carries:
             self.inside[carry.reads] = self.at(carry.first)
-        turn = 0
+        turn, before = 0, self.turn
         while loop.limit is None or turn < loop.limit:
+            self.turn = before * (loop.limit or ENDLESS) + turn
             yield from self.each(loop.test, loop.test_origins)
             if not read(*self.at(loop.truth), np.bool_):
                 break
@@ -208,6 +218,7 @@ class _Bare:
             for carry in loop.carries:
                 self.inside[carry.reads] = self.inside[carry.writes]
             turn += 1
+        self.turn = before
         for carry in loop.carries:
             moved = carry.stays and self.inside[carry.reads] != self.at(carry.last)
             if moved and evaluate(carry.size, self.lengths):
@@ -250,6 +261,8 @@ class _Bare:
             return argument.blocks(self.lengths)
         if isinstance(argument, Fixed):
             return argument.value
+        if isinstance(argument, Turn):
+            return self.turn
         return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]
 
     def multiplication(self, step: Multiply) -> Multiplication:

@@ -18,6 +18,7 @@ from ...errors import DeviceError, GeonError, IndexRangeError, NonFiniteError
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..environment import debugging
+from ..runtime.steps import at_steps
 from .bare import Bare, Begun, Clear, Lanes, Multiplying, Read, Waiting, bare_waves, turns_of
 from .device import Array, Device
 from .emit import REPORT, Module
@@ -34,7 +35,8 @@ class Program(Protocol):
     """What a binding needs of a compiled module.
 
     ``results`` has their lengths and dtypes; ``checks``, for each kernel that can report an error,
-    the length that positions are checked against, or None where a value is not finite.
+    the length that positions are checked against, or None where a value is not finite; ``loops``
+    has the loops around it.
     """
 
     device: Device
@@ -42,6 +44,7 @@ class Program(Protocol):
     loaded: Mapping[str, Any]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     checks: dict[int, Any]
+    loops: dict[int, Any]
 
     @property
     def small(self) -> list[DeviceArray]:
@@ -376,7 +379,9 @@ class Bound:
                 f"{size - 1}: check the data, or geon.clip them"
             )
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
-        return error
+        loops = self.program.loops.get(kernel, ())
+        counts = [(axis, evaluate(length, self.lengths)) for axis, length in loops]
+        return at_steps(error, counts, int(report[5]))
 
 
 class Run:

@@ -41,6 +41,7 @@ from .launches import (
     Parts,
     Show,
     Step,
+    Turn,
     described,
 )
 from .library import finite_parts, library_parts
@@ -95,13 +96,14 @@ def kernel_parts(
     library: bool = False,
     apart: Set[Place] = frozenset(),
     chosen: Sequence[Chosen] = (),
+    looped: bool = False,
 ) -> list[Part]:
     """The functions of kernel ``number`` of a plan, and what else it does, in order.
 
-    With ``library`` large products are left to a library; ``apart`` and ``chosen`` are as for
-    ``KernelNames``.
+    With ``library`` large products are left to a library; ``apart``, ``chosen`` and ``looped`` are
+    as for ``KernelNames``.
     """
-    names = KernelNames(plan, kernel, guarded, apart, chosen)
+    names = KernelNames(plan, kernel, guarded, apart, chosen, looped)
     work = kernel.work
     if isinstance(work, Call):
         return library_parts(work.op, names, number)
@@ -198,9 +200,10 @@ class _Module:
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
         library = self.library and scope is self.top
-        parts = kernel_parts(plan, kernel, number, self.guarded, library, scope.apart, scope.chosen)
+        where = scope.apart, scope.chosen, scope.looped
+        parts = kernel_parts(plan, kernel, number, self.guarded, library, *where)
         if plan.schedule.check and kernel.raises and not kernel.acts:
-            names = KernelNames(plan, kernel, self.guarded, scope.apart, scope.chosen)
+            names = KernelNames(plan, kernel, self.guarded, *where)
             parts += finite_parts(kernel.results[0], names, number)
         return parts
 
@@ -296,7 +299,7 @@ class _Module:
     def argument(self, parameter: Parameter) -> Argument:
         """The number of a parameter's pointer, or the name of its length."""
         if not parameter.pointer:
-            assert isinstance(parameter.place, (str, Parts, Fixed))
+            assert isinstance(parameter.place, (str, Parts, Fixed, Turn))
             return parameter.place
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 

@@ -73,8 +73,13 @@ class Fixed:
     value: int
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The turn of the loops around a launch, counted through their nest."""
+
+
 # The number of a pointer in the program's table, the name of an open length, or a number.
-Argument = int | str | Parts | Fixed | Grid
+Argument = int | str | Parts | Fixed | Grid | Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,4 +332,6 @@ def shown_argument(argument: Argument, names: Names) -> str:
         return shown_blocks(argument)
     if isinstance(argument, Fixed):
         return f"{argument.value}"
+    if isinstance(argument, Turn):
+        return "turn"
     return argument if isinstance(argument, str) else names[argument]

@@ -47,9 +47,10 @@ def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
         f"if (low >= {lowest} && high < {length}) return;",
         "failed[1] = low;",
         "failed[2] = high;",
+        *names.noted_turn(),
         f"failed[0] = {number + 1};",
     ]
-    return [names.function(body, Grid(1), 1, False)]
+    return [names.function(body, Grid(1), 1, False, names.turns)]
 
 
 def finite_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
@@ -76,10 +77,12 @@ def finite_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
         f"const double value = {c_expressions.cast(dtype, 'float64', 'x')};",
         "memcpy(failed + 3, &value, sizeof value);",
         f"failed[4] = {count};",
+        *names.noted_turn(),
         f"failed[0] = {number + 1};",
     ]
     grid = Grid(op.axes.size, THREADS)
-    return [names.function(look, grid, THREADS, False), names.function(tell, Grid(1), 1, False)]
+    told = names.function(tell, Grid(1), 1, False, names.turns)
+    return [names.function(look, grid, THREADS, False), told]
 
 
 # Prefix sums --------------------------------------------------------------------------------------

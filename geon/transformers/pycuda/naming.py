@@ -15,10 +15,11 @@ from ..lowering.places import place_of
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
 from .dialect import ThreadLanes
-from .launches import Grid, Product
+from .launches import Grid, Product, Turn
 
 NAME = "KERNEL"  # stands for the name of a function until the module gives it one
 FAILED = Parameter("failed", "int64_t", ("report", None))
+TURN = Parameter("turn", "int64_t", Turn(), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ class KernelNames(Parameters):
     """The parameters of one kernel, its scratch memory, and what says that an earlier one failed.
 
     With ``guarded`` nothing is done once a kernel has failed. What is at places ``apart`` may begin
-    at any element. It is done only where all ``chosen`` branches were.
+    at any element. It is done only where all ``chosen`` branches were. What is ``looped`` notes the
+    turn where it fails.
     """
 
     lanes: Lanes
@@ -126,7 +128,9 @@ class KernelNames(Parameters):
         guarded: bool,
         apart: Set[Place] = frozenset(),
         chosen: Sequence[Chosen] = (),
+        looped: bool = False,
     ) -> None:
+        self.turns = (TURN,) if looped else ()
         self.plan, self.kernel, self.guarded, self.apart = plan, kernel, guarded, apart
         self.chosen = tuple(chosen)
         operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
@@ -138,6 +142,10 @@ class KernelNames(Parameters):
         """The name of the memory that the kernel works in."""
         self.works = Parameter("scratch", "char", ("arena", self.plan.scratch[self.kernel.op]))
         return self.works.name
+
+    def noted_turn(self) -> list[str]:
+        """The statement that puts the turn into the report, for a function with ``turns``."""
+        return ["failed[5] = turn;"] if self.turns else []
 
     def memory(self, op: Op) -> str:
         """The typed pointer to the memory that ``op`` looks at as a whole."""

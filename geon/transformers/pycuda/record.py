@@ -12,6 +12,7 @@ from typing import Any
 
 from ...op_graph.affine import Size
 from .. import disk_cache, recorded
+from ..lowering.looping import Loops, loops_of
 from ..lowering.memory import Buffer, Plan, kernels_of
 from ..lowering.schedule import bytes_of
 from ..lowering.spaces import Space, spaces_of
@@ -28,7 +29,8 @@ class Record:
 
     ``beside`` has the bytes of results, ``results`` their lengths and dtypes; ``spaces`` the axes
     over which kernels go; ``checks``, for each kernel that can report an error, the length that
-    positions are checked against, or None where a value is not finite.
+    positions are checked against, or None where a value is not finite; ``loops`` the loops around
+    those that are in any.
     """
 
     module: Module
@@ -38,11 +40,13 @@ class Record:
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     spaces: frozenset[Space]
     checks: dict[int, Any]
+    loops: dict[int, Loops]
 
 
 def record_of(plan: Plan, module: Module) -> Record:
     """The record of a plan and its module."""
     outputs, kernels = plan.schedule.program.outputs, list(kernels_of(plan))
+    raising = {number for number, kernel in kernels if kernel.raises}
     return Record(
         module,
         tuple(plan.buffers),
@@ -55,6 +59,7 @@ def record_of(plan: Plan, module: Module) -> Record:
             for number, kernel in kernels
             if kernel.raises
         },
+        {number: around for number, around in loops_of(plan).items() if number in raising},
     )
 
 
@@ -84,7 +89,8 @@ PARTS: tuple[type, ...] = (
     Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
     scratch.Columns, scratch.PartSums, scratch.RowParts, launches.Parts,
     launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
-    launches.Show, launches.Choice, launches.Turns, launches.Until, launches.Stack, launches.Carry,
+    launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Until, launches.Stack,
+    launches.Carry,
     launches.Multiply, launches.Product, launches.Strides, sorting.SortMemory,
 )  # fmt: skip
 

@@ -24,7 +24,7 @@ class Scope:
 
     Its buffers are those of the program from ``first_buffer`` on, its steps from ``first_step`` on;
     what is at places ``apart`` may begin at any element, and what is done is that of the branches
-    ``chosen``.
+    ``chosen``. What is ``looped`` is done in turns.
     """
 
     plan: Plan
@@ -33,6 +33,7 @@ class Scope:
     first_step: int = 0
     apart: Set[Place] = frozenset()
     chosen: tuple[Chosen, ...] = ()
+    looped: bool = False
 
     def step(self, position: int) -> int:
         """The step of the kernel at a position."""
@@ -98,7 +99,7 @@ class Turning:
         # A turn that is counted is taken in the branch alone, so that its kernels need not look.
         self.chosen = pairs_of(around) if a.counted else ()
         inner = () if a.counted else around.chosen
-        self.scope = Scope(plan, known, first_buffer, first_step, apart, inner)
+        self.scope = Scope(plan, known, first_buffer, first_step, apart, inner, True)
 
     def stack(
         self,
@@ -197,6 +198,7 @@ class Repeating:
                 around.first_buffer + inside.first[k],
                 around.first_step + inside.steps[k],
                 apart,
+                looped=True,
             )
             for k in (0, 1)
         ]
@@ -233,5 +235,5 @@ def branches(kernel: Kernel, around: Scope, pointer: Callable[[Place], int]) -> 
                 apart.add(("result", n))
         buffer, step = around.first_buffer + inside.first[k], around.first_step + inside.steps[k]
         chosen = (*around.chosen, Chosen(given[0], k))
-        found.append(Scope(inside.plans[k], known, buffer, step, apart, chosen))
+        found.append(Scope(inside.plans[k], known, buffer, step, apart, chosen, around.looped))
     return found

@@ -17,6 +17,7 @@ from .feeding import make_feed_of
 from .place import place
 from .readers_writer import Reading, Writing
 from .state import Slot, State
+from .steps import shown_steps
 
 BINDINGS_KEPT = 64
 Array = np.ndarray[Any, Any]
@@ -370,6 +371,11 @@ class Call:
 
 
 def explained(error: Exception, describe: Callable[[int], str | None]) -> Exception:
-    """An error of a kernel with what ``describe(kernel)`` says of its op; others as they are."""
+    """An error of a kernel with its op, as ``describe(kernel)`` says it, and the steps of loops.
+
+    Others are as they were.
+    """
     kernel = getattr(error, "kernel", None)
-    return error if kernel is None else type(error)(f"{describe(kernel)}: {error}")
+    if kernel is None:
+        return error
+    return type(error)(f"{describe(kernel)}{shown_steps(error)}: {error}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from signal import SIGINT
+from signal import SIGINT, default_int_handler
 from typing import Any
 
 try:  # what is below the functions of signal, which take ten times as long for their enumerations
@@ -67,6 +67,9 @@ class ReadersWriterLock:
                 self._condition.notify_all()
 
 
+_noted: list[Reading] = []  # blocks in which Ctrl-C came, and is an error at their end
+
+
 class Reading:
     """A block that reads variables, while nobody writes; Ctrl-C waits for its end.
 
@@ -100,12 +103,15 @@ class Reading:
 
     def _note(self, number: int, frame: Any) -> None:
         self.pending = (number, frame)
+        if raises_at_once():
+            _noted.append(self)
 
     def __exit__(self, *_: object) -> None:
         self.leave()
         if self.previous is not None:
             signal(SIGINT, self.previous)
             if self.pending is not None:
+                _noted.clear()
                 self.previous(*self.pending)
 
 
@@ -121,3 +127,22 @@ class Writing(Reading):
     def leave(self) -> None:
         """Release the lock."""
         self.lock.leave_write()
+
+
+def raises_at_once() -> bool:
+    """Whether Ctrl-C raises ``KeyboardInterrupt`` in this thread, now or at the end of a block.
+
+    It does in the main thread, unless the user has a handler of his own.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    handler: Any = getsignal(SIGINT)
+    while getattr(handler, "__func__", None) is Reading._note:
+        handler = handler.__self__.previous
+    return handler is default_int_handler
+
+
+def stop_if_interrupted() -> None:
+    """Raise ``KeyboardInterrupt`` where Ctrl-C waits for the end of a block of this thread."""
+    if _noted and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt

@@ -1,6 +1,17 @@
 extern void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
                              int64_t count, int32_t threads) __attribute__((visibility("hidden")));
 extern int32_t (*geon_seat)(void) __attribute__((visibility("hidden")));
+/* Whether the call that this thread works for is to end: loops look at it now and then. */
+extern const int32_t *geon_interrupt __attribute__((visibility("hidden")));
+extern int32_t (*geon_is_watched)(void) __attribute__((visibility("hidden")));
+GEON_INLINE int geon_interrupted(void)
+{
+    return __builtin_expect(__atomic_load_n(geon_interrupt, __ATOMIC_RELAXED), 0);
+}
+GEON_INLINE int geon_stopped(void)
+{
+    return geon_interrupted() && geon_is_watched();
+}
 /* What is more than so many bytes stays in no cache. */
 extern int64_t geon_past_bytes __attribute__((visibility("hidden")));
 /* A copy kept from call to call, as it was when what it is of had that version; NULL: none. The

@@ -56,6 +56,7 @@ static struct {
     geon_task task __attribute__((aligned(LINE)));
     void *argument;
     uint64_t arithmetic;
+    int32_t watched;
     int32_t seats; /* how many it began with */
     int32_t shares;
     /* The word described above. */
@@ -87,6 +88,12 @@ static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 
 /* The seat that this thread has in the run it works on; the caller's is 0. */
 static __thread int32_t seat;
+
+/* Whether there was an interrupt since a call was last watched, and whether this thread works for
+ * a call that is. */
+int32_t geon_interrupt;
+static __thread int32_t watched;
+static struct sigaction python;
 
 #define LOAD(place, order) __atomic_load_n(&(place), __ATOMIC_##order)
 #define STORE(place, value, order) __atomic_store_n(&(place), (value), __ATOMIC_##order)
@@ -243,6 +250,7 @@ static void *worker(void *argument)
         while (!stay(&last, rank) && !fall_asleep(&last)) {
         }
         set_arithmetic(pool.arithmetic);
+        watched = pool.watched;
         work(rank + 1);
         leave();
     }
@@ -359,6 +367,7 @@ void geon_pool_run(geon_task task, void *argument, int64_t count, int32_t thread
     pool.argument = argument;
     cut(count, threads);
     pool.arithmetic = arithmetic();
+    pool.watched = watched;
     STORE(pool.seats, threads - 1, RELAXED);
     pool.run++;
     STORE(pool.state, ((uint64_t)pool.run << RUN_SHIFT) | SEAT * (uint64_t)(threads - 1), SEQ_CST);
@@ -373,6 +382,53 @@ void geon_pool_run(geon_task task, void *argument, int64_t count, int32_t thread
 int32_t geon_seat(void)
 {
     return seat;
+}
+
+/* Notes an interrupt, and does what was done about it before. */
+static void note(int number, siginfo_t *info, void *context)
+{
+    STORE(geon_interrupt, 1, RELAXED);
+    if (python.sa_flags & SA_SIGINFO)
+        python.sa_sigaction(number, info, context);
+    else
+        python.sa_handler(number);
+}
+
+static int is_handled(const struct sigaction *found)
+{
+    return (found->sa_flags & SA_SIGINFO) ||
+           (found->sa_handler != SIG_DFL && found->sa_handler != SIG_IGN);
+}
+
+/* From now on interrupts end the loops of this thread's calls, and of those who help it, where the
+ * process has a handler for them; that runs as well. Only the thread that signals are handled in
+ * may ask for it. */
+void geon_watch(void)
+{
+    struct sigaction found, own;
+    STORE(geon_interrupt, 0, RELAXED);
+    if (sigaction(SIGINT, NULL, &found) != 0 || !is_handled(&found))
+        return;
+    watched = 1;
+    if ((found.sa_flags & SA_SIGINFO) && found.sa_sigaction == note)
+        return;
+    python = own = found;
+    own.sa_sigaction = note;
+    own.sa_flags |= SA_SIGINFO;
+    sigaction(SIGINT, &own, NULL);
+}
+
+/* Interrupts are handled as they were before geon_watch. */
+void geon_unwatch(void)
+{
+    if (watched)
+        sigaction(SIGINT, &python, NULL);
+    watched = 0;
+}
+
+int32_t geon_is_watched(void)
+{
+    return watched;
 }
 
 /* The most threads a run may use, the caller included; 0 or less takes the limit away. */

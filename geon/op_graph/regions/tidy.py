@@ -12,6 +12,7 @@ from ..interning import OwnTable
 from ..leaves import iota
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, RegionOp, Tensor, make, post_order
+from ..recomputed import REMAT
 from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
 from .parts import parameter, result_of
 from .scan_facts import ScanAttributes
@@ -81,7 +82,7 @@ class _Pass:
     def region(self, op: RegionOp, group: Sequence[RegionOp]) -> None:
         """Make the one region that stands for a group."""
         args = tuple([self.new[arg] for arg in op.args])
-        bodies = [Body(body.parameters, _tensors(_tidied(body.results))) for body in op.bodies]
+        bodies = [_inner(body) for body in op.bodies]
         if op.primitive.name == "case":
             self.results[op] = _smaller_case(op, args, bodies, sorted(self.used[op]))
             return
@@ -94,9 +95,7 @@ class _Pass:
         numbers: dict[Op, dict[int, int]] = {}
         values: dict[Op, int] = {}
         for each in group:
-            inner = bodies[0] if each is op else Body(
-                each.bodies[0].parameters, _tensors(_tidied(each.bodies[0].results))
-            )  # fmt: skip
+            inner = bodies[0] if each is op else _inner(each.bodies[0])
             found = {k: k for k in range(count)}
             for k, value in enumerate(inner.results[count:], count):
                 found[k] = count + values.setdefault(value, len(values))
@@ -115,9 +114,7 @@ class _Pass:
         values: dict[Op, int] = {}
         numbers: dict[Op, dict[int, int]] = {}
         for each in group:
-            inner = bodies[1] if each is op else Body(
-                each.bodies[1].parameters, _tensors(_tidied(each.bodies[1].results))
-            )  # fmt: skip
+            inner = bodies[1] if each is op else _inner(each.bodies[1])
             found = {k: k for k in range(a.carries + 1)}
             for k, value in enumerate(inner.results[a.carries :], a.carries + 1):
                 found[k] = a.carries + 1 + values.setdefault(value, len(values))
@@ -130,6 +127,19 @@ class _Pass:
         results = smaller_while(op, WhileAttributes(attrs), args, needed)
         for each in group:
             self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
+
+
+def _inner(body: Body) -> Body:
+    """A body with tidy regions inside, and without marks of what is to be computed again.
+
+    A step keeps nothing for a later one but what it gives, so that marks have no use in it.
+    """
+    known: dict[Op, Op] = {}
+    for op in post_order(body.results):
+        if op.primitive is REMAT:
+            known[op] = substitute(op.args[0], known)
+    results = [substitute(op, known) for op in body.results] if known else body.results
+    return Body(body.parameters, _tensors(_tidied(results)))
 
 
 def _without_products(

@@ -48,6 +48,16 @@ def test_a_structure_of_other_axes_and_dtypes(transformer):
     agree(transformer, [a, b, geon.deriv(geon.cast(a, "float64"), n)], {n: floats(5) * 1.0})
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_other_dtypes(transformer, dtype):
+    y = geon.placeholder([N], dtype, name="y")
+    z = geon.fixed_point(lambda z: 0.3 * geon.sin(z) + y, y, 1e-3)
+    (c, _) = geon.while_loop(lambda c: c[1] < 3, lambda c: (geon.sin(c[0]) * 1.5, c[1] + 1), (y, 0))
+    results = [z, c, *(geon.deriv(geon.sum(each), y) for each in (z, c))]
+    assert {op.dtype for op in results} == {y.dtype}
+    agree(transformer, results, {y: floats(4).astype(y.dtype)}, rtol=2e-2)
+
+
 def test_a_variable_that_is_solved_for(transformer):
     v = geon.Variable([H], initial_value=1.0, name="v")
     b = geon.placeholder([H], name="b")

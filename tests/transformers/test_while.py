@@ -177,6 +177,30 @@ def test_draws_are_others_in_each_step(transformer):
     assert len(totals) == 2 and transformer.get(stream.counter) == 2
 
 
+def test_marks_of_what_is_computed_again(transformer):
+    rows, left = geon.placeholder([N, H], name="rows"), count
+    f = geon.checkpoint(lambda h: geon.exp(geon.sin(h) * rows) - geon.cumsum(h, H))
+
+    def body(c):
+        inner, _ = geon.scan(lambda h, _: (geon.tanh(f(h)), None), c[0], over=geon.Axis("K", 2))
+        return geon.cond(c[1] > 1, lambda: geon.tanh(f(f(inner))), lambda: f(inner)), c[1] - 1
+
+    for limit in (5, None):
+        h, _ = geon.while_loop(lambda c: c[1] > 0, body, (f(rows), left), limit)
+        results = [h, geon.deriv(geon.sum(geon.square(h)), rows)]
+        agree(transformer, results, {rows: floats(4, 3), count: np.asarray(2)})
+
+
+def test_a_budget_of_memory(transformer):
+    last, _ = net()
+    along = geon.deriv(geon.sum(last["h"]), w)
+    f = transformer.computation([along], x, w, count, memory="200kB", specialize={N: 4})
+    assert f.peak_bytes({N: 4}) <= 200_000
+    least = transformer.computation([along], x, w, count, memory="1kB", specialize={N: 4})
+    with pytest.raises(geon.GeonError, match="memory"):
+        least(*feeds(4, 3).values())
+
+
 # State --------------------------------------------------------------------------------------------
 
 

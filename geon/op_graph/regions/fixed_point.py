@@ -20,7 +20,7 @@ from ..attributes import is_count
 from ..axes import Axes
 from ..build import over
 from ..constants import as_tensor
-from ..dtypes import DType, kind
+from ..dtypes import FLOAT32, DType, kind
 from ..elementwise import absolute, add, cast, greater, maximum, subtract
 from ..functional import substitute
 from ..joining import pad
@@ -92,7 +92,11 @@ def _reference(op: Any, run: Callable[..., list[Array]], *args: Array) -> list[A
     for _ in range(a.limit):
         new = run(a.body, [*values, *captures])
         with np.errstate(all="ignore"):
-            moves = [abs(one - other) > tolerance for one, other in zip(new, values, strict=True)]
+            changes = [
+                one.astype(tolerance.dtype) - other.astype(tolerance.dtype)
+                for one, other in zip(new, values, strict=True)
+            ]
+            moves = [abs(change) > tolerance for change in changes]
         values = new
         if not any(bool(np.any(each)) for each in moves):
             break
@@ -258,8 +262,8 @@ def as_while(op: Op) -> Op:
     moves, at, tolerance = placeholder((), "bool"), placeholder((), "int64"), like(op.args[-1])
     still: Any = None
     for new, old in zip(opened.results, here, strict=True):
-        change = absolute(subtract.apply(new, old))
-        each = any_of(greater.apply(cast(change, tolerance.dtype), tolerance))
+        change = subtract.apply(cast(new, tolerance.dtype), cast(old, tolerance.dtype))
+        each = any_of(greater.apply(absolute(change), tolerance))
         still = each if still is None else logical_or(still, each)
     named: dict[Op, Any] = dict(zip(read, op.args[a.captures], strict=True))
     named[tolerance] = op.args[-1]
@@ -331,7 +335,7 @@ def fixed_point(
 
 
 def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:
-    """The tolerance as a scalar, in the widest dtype of the values."""
+    """The tolerance as a scalar, in the widest dtype of the values, float32 at least."""
     found = as_tensor(tolerance)
     if found.axes is not NO_AXES or kind(found.dtype) not in "fi":
         raise DTypeError(
@@ -339,4 +343,4 @@ def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:
             "float scalar"
         )
     widest = max((x.dtype for x in begun), key=lambda dtype: dtype.itemsize)
-    return cast(found, widest)
+    return cast(found, FLOAT32 if widest.itemsize < FLOAT32.itemsize else widest)

@@ -159,3 +159,22 @@ def test_a_c_function_works_without_the_table(transformer, weights):
         table.pointers[len(c.pointers) - 1] = ctypes.c_void_p(pointer)
         assert table.run() == 0
         near(table.results[0], X @ W)
+
+
+@pytest.mark.parametrize("channels", [16, 64])
+def test_a_product_that_changes_sides_keeps_no_copy_of_the_other_operand(transformer, channels):
+    """Windows whose packing would turn them are the right operand, and differ in each call."""
+    c, h, w = geon.Axis("C", channels), geon.Axis("Y", 18), geon.Axis("X", 18)
+    r, s, out = geon.Axis("R", 3), geon.Axis("S", 3), geon.Axis("O", 70)
+    weight = geon.Variable([c, r, s, out], name="weight")
+    values = RANDOM.standard_normal((channels, 3, 3, 70)).astype(np.float32)
+    transformer.set(weight, values)
+    x = geon.placeholder([c, h, w])
+    windows = geon.window(x, {h: geon.Window(r), w: geon.Window(s)})
+    f = transformer.computation(geon.dot(windows, weight, over=[c, r, s]), x)
+    assert f.plan.kept
+    for _ in range(3):
+        given = RANDOM.standard_normal((channels, 18, 18)).astype(np.float32)
+        shown = np.lib.stride_tricks.sliding_window_view(given, (3, 3), axis=(1, 2))
+        want = np.einsum("chwrs,crso->hwo", shown, values)
+        np.testing.assert_allclose(f(given), want, rtol=1e-3, atol=1e-3)

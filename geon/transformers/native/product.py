@@ -85,7 +85,8 @@ def _oriented(product: Product, of: Shape) -> Product:
     Few columns become few rows where the left operand then streams along its memory, at any depth;
     else its rows are multiplied in vector lanes, and only deep ones are worth that.
     Few columns that are known only at run time are turned by the driver, where nothing is done on
-    storing: a `store` is text for one order of rows and columns.
+    storing: a `store` is text for one order of rows and columns. What is turned after its stores
+    are along columns keeps no copy: the one that was planned is of the other operand.
     """
     if any(d.name == product.store_unit for d in product.rows):
         product = _swapped(product)
@@ -96,8 +97,10 @@ def _oriented(product: Product, of: Shape) -> Product:
         deep = streams or not isinstance(depth, int) or depth >= 8 * of.vector
         narrow = columns <= min(of.vector, ProductText(swapped, of).few())
         if narrow and deep and not _is_small(product.rows, of):
-            return swapped
-    return _ordered(_swapped(product) if _turns_more(product, of) else product)
+            return replace(swapped, kept=False)
+    if _turns_more(product, of):
+        return replace(_ordered(_swapped(product)), kept=False)
+    return _ordered(product)
 
 
 def _turns_more(product: Product, of: Shape) -> bool:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ....op_graph.lengths import Length
     from ..initialisers import First
 
-Windows = Mapping["AxisLike", Window | Axis | int]
+    Own = Window | Axis | int
+    Windows = Mapping[Axis, Own] | Mapping[str, Own] | Mapping[Axis | str, Own]
 
 
 class Convolution(Layer):
@@ -50,7 +51,8 @@ class Convolution(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
-        self.windows, self.axes, self.init = dict(windows), as_axes(axes), init
+        self.windows: dict[Any, Any] = dict(windows)
+        self.axes, self.init = as_axes(axes), init
         self.bias, self.activation, self.over, self.apart = bias, activation, over, apart
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
@@ -130,7 +132,7 @@ class Pooling(Layer):
             raise ArgumentError(
                 f"Pooling: there is no kind={kind!r}; give 'max', 'average' or 'norm'"
             )
-        self.windows = {
+        self.windows: dict[Any, Any] = {
             axis: Window(window, stride=window) if isinstance(window, int) else window
             for axis, window in windows.items()
         }

@@ -440,3 +440,37 @@ def test_random_graphs_mean_the_same_without_their_marks(make, monkeypatch):
             else:
                 np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
     assert more > (15 if exact else 0)
+
+
+def test_marks_in_the_steps_of_a_loop(transformer):
+    steps, rows, wide = geon.Axis("T", 4), geon.Axis("R", 32), geon.Axis("W", 16)
+    x = geon.placeholder([steps, rows, wide], name="x")
+    w = geon.placeholder([wide.prime, wide], name="w")
+
+    def layers(h, x_t):
+        for _ in range(8):
+            product = geon.dot(geon.cast_axes(h, [rows, wide.prime]), w)
+            h = geon.tanh(geon.cast_axes(product, [rows, wide]) + x_t)
+        return h
+
+    def loss(layer):
+        def step(h, x_t):
+            marked = geon.cond(geon.sum(x_t) > 0, lambda: layer(h, x_t), lambda: layer(-h, x_t))
+            return layer(layer(layer(h, x_t), x_t), x_t) + marked, None
+
+        last, _ = geon.scan(step, geon.broadcast(0.1, [rows, wide]), x, over=steps)
+        return geon.sum(geon.square(last))
+
+    found, peaks = [], []
+    data = np.random.default_rng(0)
+    given = data.normal(size=(4, 32, 16)), data.normal(size=(16, 16)) / 8
+    for layer in (layers, geon.checkpoint(layers)):
+        total = loss(layer)
+        slope = geon.deriv(total, x)
+        f = transformer.computation([total, slope, geon.jvp(total, w, geon.sin(w))], x, w)
+        found.append(f(*given))
+        peaks.append(transformer.computation(slope, x, w).peak_bytes())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4 * np.abs(other).max())
+    if transformer.target.name == "numpy":  # where each value has memory of its own
+        assert peaks[1] < 0.8 * peaks[0]

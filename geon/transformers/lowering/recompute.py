@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
+from ...op_graph.body import Body
 from ...op_graph.bound import is_bound
 from ...op_graph.building import building
-from ...op_graph.copies import with_args
+from ...op_graph.copies import with_args, with_bodies
 from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_notes
-from ...op_graph.op_graph import Leaf, Op, post_order
+from ...op_graph.op_graph import Leaf, Op, deep_order, post_order
 from ...op_graph.recomputed import REMAT, after
+from ...op_graph.regions.parts import PARAMETER
 
 
 def recomputed(
@@ -28,12 +31,12 @@ def recomputed(
 ) -> tuple[list[Op], tuple[Op, ...]]:
     """The roots without marks, what lies below these computed ``again`` for late uses; and that.
 
-    The outermost marks come first: what they compute again has the inner ones in it. New ops are
-    in ``own``.
+    The outermost marks come first: what they compute again has the inner ones in it. Marks in
+    bodies of regions are of what is in these. New ops are in ``own``.
     """
-    found = list(roots)
-    clones: dict[Op, None] = {}
     with building(own):
+        found = _with_bodies(roots, own, again)
+        clones: dict[Op, None] = {}
         while True:
             order = post_order(found)
             if not any(op.primitive is REMAT for op in order):
@@ -45,6 +48,22 @@ def recomputed(
             new = work.run()
             clones = {**{new.get(op, op): None for op in clones}, **work.again}
             found = [new[root] for root in found]
+
+
+def _with_bodies(roots: Sequence[Op], own: OwnTable, again: bool) -> list[Op]:
+    """The roots, of regions whose bodies have no marks."""
+    if not any(op.primitive is REMAT for op in deep_order(roots)):
+        return list(roots)
+    new: dict[Op, Op] = {}
+    for op in post_order(roots):
+        args = tuple([new[arg] for arg in op.args])
+        bodies = []
+        for body in op.bodies:
+            results: Any = tuple(recomputed(body.results, own, again)[0])
+            bodies.append(Body(body.parameters, results))
+        new[op] = with_bodies(op, bodies, args) if bodies else with_args(op, args)
+        carry_notes(op, new[op])
+    return [new[root] for root in roots]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,7 +99,7 @@ def marked_regions(order: Sequence[Op]) -> Regions:
             _unite(inside, op.args[:1], bit)
             _unite(kept if op.attrs[0] else before, op.args[1:], bit)
             stays.update(op.args[1:])
-        elif isinstance(op, Leaf) or is_bound(op):
+        elif isinstance(op, Leaf) or op.primitive is PARAMETER or is_bound(op):
             bits = 0
         if op.primitive is REMAT and op in stays:
             stays.add(op.args[0])

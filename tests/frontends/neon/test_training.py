@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -326,6 +327,12 @@ def test_progress(transformer, capsys):
     made.fit(batches(), 2, callbacks=[neon.Progress(disable=False, ascii=True)])
     shown = capsys.readouterr().err
     assert "epoch 1/2" in shown and "epoch 2/2" in shown and "4/4" in shown and "cost=" in shown
+
+
+def test_progress_without_tqdm_says_how_to_get_it(transformer, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with pytest.raises(geon.UnavailableError, match="pip install tqdm"):
+        model(transformer).fit(batches(), 1, callbacks=[neon.Progress()])
 
 
 @pytest.mark.parametrize(

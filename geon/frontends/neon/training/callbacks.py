@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ....errors import ArgumentError
+from ....errors import ArgumentError, UnavailableError
 from .run import Callback, Run
 
 
 class Progress(Callback):
-    """A bar of tqdm for each epoch, with the cost; ``options`` are tqdm's."""
+    """A bar of tqdm for each epoch, with the cost; ``options`` are tqdm's.
+
+    Raises ``UnavailableError`` where tqdm is not installed.
+    """
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -41,8 +44,12 @@ class Progress(Callback):
             self.bar.close()
 
     def _open(self, run: Run) -> None:
-        from tqdm import tqdm
-
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            raise UnavailableError(
+                "Progress shows bars of tqdm, which is not installed: pip install tqdm"
+            ) from None
         if run.epoch < run.epochs and run.stop is None:
             title = f"epoch {run.epoch + 1}/{run.epochs}"
             options = {"unit": "batch", "disable": None, **self.options}

@@ -11,7 +11,6 @@ from ..interning import OwnTable
 from ..leaves import iota
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, RegionOp, Tensor, make, post_order
-from ..recomputed import REMAT
 from .closing import rebuilt
 from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
 from .parts import parameter, result_of
@@ -128,16 +127,8 @@ class _Pass:
             self.results[each] = {k: results[numbers[each][k]] for k in self.used[each]}
 
     def body(self, body: Body) -> Body:
-        """A body whose own regions are tidy, without marks of what is to be computed again.
-
-        A step keeps nothing for a later one but what it gives, so that marks have no use in it.
-        """
-        known: dict[Op, Op] = {}
-        for op in post_order(body.results):
-            if op.primitive is REMAT:
-                known[op] = rebuilt([op.args[0]], known)[0]
-        results = rebuilt(body.results, known) if known else body.results
-        return Body(body.parameters, _tensors(_tidied(results, self.hoist)))
+        """A body whose own regions are tidy."""
+        return Body(body.parameters, _tensors(_tidied(body.results, self.hoist)))
 
 
 def _without_products(

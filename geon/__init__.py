@@ -249,6 +249,7 @@ def _later(module: str, function: str) -> _Any:
 # HTML's table of names is read for the first notebook that asks.
 _SYNTAX["html"] = _later(".op_graph.pictures", "tensor_html")
 _SYNTAX["numpy"] = _later(".op_graph.numpy_functions", "numpy_function")
+_SYNTAX["ufunc"] = _later(".op_graph.numpy_functions", "ufunc_cure")
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
 GeonError._render_traceback_ = _later(".op_graph.notebooks", "rendered")  # type: ignore[attr-defined]  # see above
 _SYNTAX["public"] = lambda name: callable(globals().get(name))

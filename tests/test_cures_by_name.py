@@ -133,7 +133,7 @@ REFUSED = {
     ),
     "per": (
         lambda: geon.deriv(geon.dot(X, WEIGHTS), WEIGHTS, per=A), geon.DerivativeError,
-        r"not over \(A:3\) alone.*geon.sum\(y, out_axes=\['A'\]\)",
+        r"not a scalar; give seed=.*geon.sum\(y, out_axes=\['A'\]\)",
     ),
     "order of lengths": (
         lambda: max(T.length, 1), geon.SymbolicError, "cannot be compared.*geon.tensor_size"
@@ -221,3 +221,51 @@ def test_probabilities_are_not(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         entropy(PROBABILITIES[name])
+
+
+def test_pythons_own_errors_remain():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        geon.nothing  # noqa: B018  # asking is the test
+    with pytest.raises(AttributeError, match="immutable"):
+        A.name = "B"
+    for find in (lambda: geon.find("nothing", X), lambda: X.axes["nothing"]):
+        with pytest.raises(KeyError, match="nothing"):
+            find()
+
+
+def test_an_axis_without_elements_has_no_positions(transformer):
+    empty = geon.placeholder([geon.Axis("Z", 0)])
+    f = transformer.computation(geon.gather(empty, I, "Z"), empty, I)
+    with pytest.raises(geon.IndexRangeError, match="there is no position in it"):
+        f([], 0)
+    with pytest.raises(geon.IndexRangeError, match="it has no elements"):
+        empty[0]
+
+
+def saved(path, *variables):
+    with geon.NumPyTransformer() as transformer:
+        transformer.computation(list(variables))()
+        transformer.save(path)
+
+
+def restored(path, *variables, **options):
+    with geon.NumPyTransformer() as transformer:
+        transformer.computation(list(variables))()
+        transformer.restore(path, **options)
+        return [transformer.get(v).tolist() for v in variables]
+
+
+def test_restoring_says_what_rename_did(tmp_path):
+    path = tmp_path / "state"
+
+    def variable(name, value=0.0):
+        return geon.Variable([S], initial_value=value, name=name)
+
+    saved(path, variable("w", 1.0), variable("b", 2.0))
+    model = variable("enc.w"), variable("b")
+    with pytest.raises(geon.CheckpointError, match=r"rename= makes it 'enc.b'; put \{'b': 'b'\}"):
+        restored(path, *model, rename={"*": "enc.*"})
+    assert restored(path, *model, rename={"b": "b", "*": "enc.*"}) == [[1, 1], [2, 2]]
+    saved(path, variable(None), variable(None))
+    with pytest.raises(geon.CheckpointError, match="made by counting, and the file has 2"):
+        restored(path, variable(None), strict=False)

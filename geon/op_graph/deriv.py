@@ -273,9 +273,8 @@ def _seed(y: Tensor, given: Any, places: Axes = NO_AXES) -> Tensor:
         if y.axes is not NO_AXES:
             names = ", ".join([repr(name) for name in places.names])
             cure = f"geon.sum(y, out_axes=[{names}])" if len(places) else "geon.sum(y)"
-            wanted = f"over {places} alone" if len(places) else "a scalar"
             raise DerivativeError(
-                f"deriv: y is {y} (made at {y.file_info}), not {wanted}; give seed=, a tensor over "
+                f"deriv: y is {y} (made at {y.file_info}), not a scalar; give seed=, a tensor over "
                 f"{y.axes}, or reduce it, for example with {cure}"
             )
         return strengthen(as_tensor(1.0), y.dtype)

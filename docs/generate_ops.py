@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 HEAD = """# Ops
 
-Every public function and class has a page with its signature, what it takes and gives, errors, and
-an example that was run. Axes of a tensor are a `geon.Axis` or its name; `x` may be a tensor, an
-array, a number or a nested list. Every function that has `name`, `tags` and `follows` takes a name
-to show in messages and plans, tags to find the op by, and ops that are run before it.
+Every public function and each class that programs name has a page with its signature, what it takes
+and gives, errors, and an example that was run; classes of errors are [listed](errors.md). Axes of a
+tensor are a `geon.Axis` or its name; `x` may be a tensor, an array, a number or a nested list.
+Every function that has `name`, `tags` and `follows` takes a name to show in messages and plans,
+tags to find the op by, and ops that are run before it.
 
 The primitives are listed below by kind: what derivatives, targets and tests are made for. Where the
 derivative is zero, it is zero by decision, as that of a rounding; a primitive that has none raises

@@ -13,6 +13,9 @@ The order of axes of a result:
   of their first tensor;
 - `expand` and `stack` put a new axis at `position`, the first where none is given, and `onehot`
   puts it last;
+- `scan` has its axis first in the values of its steps, and carries in their order; `window` puts
+  the positions inside of a window last, and `convolution` has what is left of its first tensor,
+  then of its filter;
 - a derivative has the axes of what is derived first, which are those of `jacobian`'s y, of `per`
   and that a seed has besides, and then those of what it is derived by; `jvp` has those of y, then
   those that a tangent has besides.
@@ -253,6 +256,7 @@ def _later(module: str, function: str) -> _Any:
 # HTML's table of names is read for the first notebook that asks.
 _SYNTAX["html"] = _later(".op_graph.pictures", "tensor_html")
 _SYNTAX["numpy"] = _later(".op_graph.numpy_functions", "numpy_function")
+_SYNTAX["ufunc"] = _later(".op_graph.numpy_functions", "ufunc_cure")
 # IPython asks errors for it. Not in errors.py, which is part of written modules.
 GeonError._render_traceback_ = _later(".op_graph.notebooks", "rendered")  # type: ignore[attr-defined]  # see above
 _SYNTAX["public"] = lambda name: callable(globals().get(name))

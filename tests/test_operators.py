@@ -142,8 +142,8 @@ REFUSED = {
     "int": (lambda: int(x), "transformer.computation"),
     "range": (lambda: range(x), "compute it"),
     "array": (lambda: np.asarray(x), "transformer.computation"),
-    "reduce": (lambda: np.add.reduce(x), "functions of geon"),
-    "unknown ufunc": (lambda: np.heaviside(x, 1), "functions of geon"),
+    "reduce": (lambda: np.add.reduce(x), r"write geon.sum\(x, A\)"),
+    "unknown ufunc": (lambda: np.heaviside(x, 1), "geon has no function for it"),
 }
 
 

@@ -7,6 +7,7 @@ This file imports NumPy and geon's errors alone: its text is part of the modules
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -176,3 +177,17 @@ def _no_number(array: Array) -> tuple[Any, Any] | None:
 def _place(index: Any) -> str:
     """A position as a message shows it."""
     return str(tuple(map(int, index)))
+
+
+def misfit(names: Sequence[str], dims: Sequence[Any], shape: Sequence[int]) -> str:
+    """Which axes do not fit data of this shape, and what to give."""
+    if len(shape) != len(dims):
+        return "one dimension for each axis, in their order"
+    wrong = [
+        f"axis {name} has length {length} and dimension {k} of the data {size}"
+        for k, (name, length, size) in enumerate(zip(names, dims, shape, strict=True))
+        if isinstance(length, int) and length != size
+    ]
+    fits = sorted(shape) == sorted(dims) if all(isinstance(n, int) for n in dims) else False
+    cure = "transpose the data" if fits else "give data of these lengths"
+    return f"{'; '.join(wrong)}; {cure}, dimensions in the order of the axes"

@@ -187,7 +187,11 @@ class Axes:
         return len(self._axes)
 
     def __getitem__(self, key: int | str) -> Axis:
-        return self._axes[self._positions[key] if isinstance(key, str) else key]
+        if isinstance(key, str):
+            if key not in self._positions:
+                raise KeyError(f"no axis {key!r} among {', '.join(self.names) or 'none'}")
+            key = self._positions[key]
+        return self._axes[key]
 
     def __contains__(self, item: object) -> bool:
         """Whether an axis of that name (an ``Axis`` or a string) is among them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import AxisError, DTypeError
-from .arrays import RAGGED, array_of, is_array, refuse_kind
+from .arrays import RAGGED, array_of, is_array, misfit, refuse_kind
 from .attributes import Frozen, is_axes, is_content, is_dtype, is_flag
 from .axes import Axes, Axis, as_axes
 from .building import current
@@ -31,6 +31,7 @@ from .dtypes import (
 )
 from .keywords import explained
 from .labelled import by_name, dim_names, refuse_list
+from .lengths import LENGTH_VALUE, Length
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from .registry import PRIMITIVES, Inferred, Primitive, need
 from .sites import describe, user_site
@@ -194,14 +195,15 @@ def constant(
     dims, given = dim_names(value), value
     if dims is not None:
         axes = _own_axes(dims, value) if axes is None else as_axes(axes)
-        value = by_name(value, axes.names if dims and axes else (), "constant", AxisError)
+        what = f"constant at {describe(user_site())}"
+        value = by_name(value, axes.names if dims and axes else (), what, AxisError)
     array, weak = to_array(value, dtype)
     if array.ndim == 0 and axes is not None:
         made = array_constant(array, NO_AXES, weak)
         if len(as_axes(axes)):
             made = make(PRIMITIVES["broadcast"], (made,), (as_axes(axes),))
     else:
-        made = array_constant(array, fit_axes(array, axes), weak)
+        made = array_constant(array, fit_axes(array, axes, "constant"), weak)
     if dims is not None:
         keep_coordinates(made, given)
     return annotate(made, name, tags, follows)
@@ -305,14 +307,17 @@ def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     return made
 
 
-def fit_axes(array: np.ndarray[Any, Any], axes: Any) -> Axes:
-    """``axes`` with the lengths of ``array``, one for each dimension."""
+def fit_axes(array: np.ndarray[Any, Any], axes: Any, what: str) -> Axes:
+    """``axes`` with the lengths of ``array``, one for each dimension.
+
+    ``what`` is what the array is for, in the ``AxisError`` where they do not fit.
+    """
     if axes is None:
         if array.ndim == 0:
             return NO_AXES
         raise AxisError(
-            f"an array of shape {array.shape} needs axes: geon.constant(array, axes=[...]), or "
-            "geon.Variable([...], initial_value=array)"
+            f"{what} at {describe(user_site())}: an array of shape {array.shape} needs axes: "
+            "geon.constant(array, axes=[...]), or geon.Variable([...], initial_value=array)"
         )
     axes = as_axes(axes)
     lengths = [axis.expression for axis in axes]
@@ -322,8 +327,8 @@ def fit_axes(array: np.ndarray[Any, Any], axes: Any) -> Axes:
     )
     if not fits:
         raise AxisError(
-            f"an array of shape {array.shape} does not fit the axes {axes}: "
-            "give one axis for each dimension, with its length or open"
+            f"{what} at {describe(user_site())}: an array of shape {array.shape} does not fit the "
+            f"axes {axes}: {misfit(axes.names, lengths, array.shape)}"
         )
     return Axes(*(axis.with_length(n) for axis, n in zip(axes, array.shape, strict=True)))
 
@@ -340,6 +345,9 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         raise DTypeError(f"{value.primitive.name} (made at {value.file_info}) has no value to use")
     if is_number(value):
         return number(value, number_dtype(value), True)
+    if isinstance(value, Length):
+        made: Tensor = LENGTH_VALUE["value"](value)
+        return made
     if dim_names(value) is not None:
         return constant(value)
     if not isinstance(value, (np.ndarray, np.generic, list, tuple)) and not is_array(value):

@@ -271,9 +271,11 @@ def _seed(y: Tensor, given: Any, places: Axes = NO_AXES) -> Tensor:
         if len(places) == len(y.axes):
             return broadcast(strengthen(as_tensor(1.0), y.dtype), y.axes)
         if y.axes is not NO_AXES:
+            names = ", ".join([repr(name) for name in places.names])
+            cure = f"geon.sum(y, out_axes=[{names}])" if len(places) else "geon.sum(y)"
             raise DerivativeError(
                 f"deriv: y is {y} (made at {y.file_info}), not a scalar; give seed=, a tensor over "
-                f"{y.axes}, or reduce it, for example with geon.sum(y)"
+                f"{y.axes}, or reduce it, for example with {cure}"
             )
         return strengthen(as_tensor(1.0), y.dtype)
     seed = as_tensor(given, near=y)

@@ -25,6 +25,7 @@ from .op_graph import (
 )
 from .operators import SYNTAX
 from .registry import Inferred, Primitive, need
+from .sites import describe, user_site
 from .slicing import SLICE, forwards
 from .unrun import watch
 from .weak import put_into
@@ -154,6 +155,14 @@ def assignment(target: Tensor, value: Any, follows: Any = ()) -> VoidOp:
             f"{target} (made at {target.file_info}) lacks; reduce it first, for example with "
             "geon.sum, or give the target that axis"
         )
+    for axis in value.axes:
+        length, place = axis.expression, target.axes[axis.name].expression
+        if isinstance(length, int) and isinstance(place, int) and length != place:
+            raise AxisError(
+                f"assign at {describe(user_site())}: {value} (made at {value.file_info}) has "
+                f"length {length} along {axis.name!r}, and {target} (made at {target.file_info}), "
+                f"a part of {storage_of(target)}, {place}; give both the same"
+            )
     value = broadcast(value, target.axes)
     target, backwards = forwards(target)
     value = flip(value, backwards)

@@ -2,66 +2,279 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from .affine import Affine, variable
-from .index_map import Position, identity
-from .op_graph import Op, Tensor
+from .constants import CONSTANT
+from .index_map import Index, Piece, Position, atoms, identity
+from .op_graph import Leaf, Op, Tensor
+from .recomputed import AFTER, REMAT
+from .regions.parts import PARAMETER, REGION_RESULT
+from .regions.scan import SCAN
+from .regions.scan_facts import ScanAttributes
 
-STATES = 20_000  # of the search along one axis; past them the axis counts as moved
+STATES = 100_000  # of the search along one axis; past them the axis counts as moved
+TRACKED = ""  # the position in the result; no axis has this name
+STEP = "step"  # in place of an axis: the number of the step, in what a loop stacks
+SAME = variable(TRACKED)
+
+# What is known of a position: None where it may be another one, else bits of the leaves on which
+# it is the same. No bit is set where all positions are alike; the first is that of what is assumed.
+Found = int | None
+ALIKE, ASSUMED = 0, 1
 
 
-def kept_axes(result: Tensor) -> frozenset[str]:
-    """The names of the axes along which a position of ``result`` is one of the inputs'.
+class State(NamedTuple):
+    """An element at ``at`` along an axis of an op, in the body that has the number ``frame``."""
 
-    Some way leads from there to a leaf, or to an op that gives the axis, on which the index along
-    the axis is what it was: slices that are padded again keep it, a reversed or sorted axis does
-    not. ``result`` has no effects below it.
+    frame: int
+    op: Op
+    axis: str
+    at: Affine
+    inside: bool = False  # the axis is none of the op's but that of the loop it is a step of
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An element that is, of each choice, some of the elements in it together.
+
+    Where all choices are alike along the axis, ``condition`` says which of them it is.
     """
-    return frozenset(name for name in result.axes.names if _is_kept(result, name))
+
+    choices: tuple[tuple[State | Found, ...], ...]
+    condition: tuple[State | Found, ...] = ()
 
 
-def _is_kept(result: Tensor, name: str) -> bool:
-    same = variable(name)
-    waiting: list[tuple[Op, Affine]] = [(result, same)]
-    seen: set[tuple[int, Hashable]] = set()
-    while waiting and len(seen) < STATES:
-        op, at = waiting.pop()
-        if (id(op), at) in seen or not _plain(at, name):
-            continue
-        seen.add((id(op), at))
-        for arg, index in _behind(op, name, at):
-            if arg is not None:
-                waiting.append((arg, index))
-            elif index == same:
-                return True
-    return False
+def kept_axes(result: Tensor) -> dict[str, frozenset[Op]]:
+    """The axes along which each element of ``result`` is made of some at the same position.
+
+    By name the leaves, and constants of labelled data, that have these: along a slice that is
+    padded again they are, along a reversed or sorted axis not. No leaves: all elements are alike
+    along the axis. Of what chooses (``where``, branches, joined tensors) each choice has to keep
+    an axis; an axis is left out where this is not certain. ``result`` has no effects below it.
+    """
+    found = {}
+    for name in result.axes.names:
+        search = _Search(name, result)
+        leaves = search.leaves_of(State(-1, result, name, SAME))
+        if leaves is not None:
+            found[name] = leaves
+    return found
 
 
-def _behind(op: Op, name: str, at: Affine) -> Iterator[tuple[Op | None, Affine]]:
-    """What an element of ``op`` at ``at`` along the axis is made of; None where that begins."""
-    if op.primitive.index_map is not None:
-        index = {**identity(op.axes.names), name: at}
-        pieces = op.primitive.index_map(op, index)
-        for piece in pieces:
-            arg = op.args[piece.arg]
-            if name in arg.axes.names:
-                yield arg, piece.index[name]
-            elif len(pieces) == 1:  # of several, those without the axis fill gaps
-                yield None, at
-        return
-    if op.primitive.kind == "ordered" and op.primitive.name not in RUNNING and name in op.attrs:
-        return  # sorted along it
-    having = [arg for arg in op.args if name in arg.axes.names]
-    for arg in having:
-        yield arg, at
-    if not having:
-        yield None, at
+class _Search:
+    """The search along one axis of a result."""
+
+    def __init__(self, name: str, result: Tensor) -> None:
+        self.name, self.length = name, result.axes[name].expression
+        self.leaves: list[Op] = []
+        self.frames: list[tuple[Op, int, int]] = []  # region, number of the body, frame around it
+        self._numbers: dict[tuple[int, int, int], int] = {}
+
+    def leaves_of(self, root: State) -> frozenset[Op] | None:
+        """The leaves with the same position, or None.
+
+        A loop's carry is taken to keep the axis until it is found not to: then once more.
+        """
+        refuted: set[Hashable] = set()
+        while True:
+            known, assumed = self._found(root, refuted)
+            wrong = {key for key in assumed if known.get(key) is None} - refuted
+            if not wrong:
+                value = known[_key(root)]
+                bits = 0 if value is None else value >> 1
+                leaves = [leaf for k, leaf in enumerate(self.leaves) if bits >> k & 1]
+                return None if value is None else frozenset(leaves)
+            refuted |= wrong
+
+    def _found(
+        self, root: State, refuted: set[Hashable]
+    ) -> tuple[dict[Hashable, Found], set[Hashable]]:
+        """What is known of each state, and the states that were assumed to keep the axis."""
+        known: dict[Hashable, Found] = dict.fromkeys(refuted)
+        made: dict[Hashable, Made] = {}
+        assumed: set[Hashable] = set()
+        waiting = [root]
+
+        def value(part: State | Found) -> Found:
+            if not isinstance(part, State):
+                return part
+            key = _key(part)
+            if key not in known:
+                assumed.add(key)
+            return known.get(key, ASSUMED)
+
+        while waiting:
+            state = waiting[-1]
+            key = _key(state)
+            if key not in known and key not in made:
+                if len(made) == STATES:
+                    return {_key(root): None}, set()
+                made[key] = step = self._made(state)
+                parts = [p for group in (*step.choices, step.condition) for p in group]
+                waiting += [p for p in parts if isinstance(p, State) and _key(p) not in made]
+                continue
+            if key not in known:
+                step = made[key]
+                each = [_any([value(part) for part in group]) for group in step.choices]
+                found = _all(each)
+                if found == ALIKE and step.condition:
+                    found = _any([value(part) for part in step.condition])
+                known[key] = found
+            waiting.pop()
+        return known, assumed
+
+    def _made(self, state: State) -> Made:
+        """What an element is made of."""
+        frame, op, axis, at, inside = state
+        row = op.primitive
+        if not all(atom == TRACKED for atom in at.terms):
+            return UNKNOWN
+        if row is PARAMETER:
+            return self._given(state)
+        if isinstance(op, Leaf) or row is CONSTANT:
+            return self._leaf(state)
+        if row is REMAT or row is AFTER or row.name in ("custom", "checked"):
+            return Made(((state._replace(op=op.args[0]),),))
+        if row.name == "where":
+            condition, *branches = [state._replace(op=arg) for arg in op.args]
+            return Made(
+                tuple([(part,) for part in branches if _has(part)]) or ((ALIKE,),),
+                (condition,) if _has(condition) else (),
+            )
+        if inside:
+            found = tuple([state._replace(op=arg) for arg in op.args])
+            return UNKNOWN if row.name == "random_bits" else Made((found or (ALIKE,),))
+        if row.index_map is not None:
+            index = {**identity(op.axes.names), axis: at}
+            return Made(tuple([self._piece(state, piece) for piece in row.index_map(op, index)]))
+        if row is REGION_RESULT:
+            return self._result(state)
+        together = row.kind in ("elementwise", "contraction", "reduction")
+        if together or (row.kind == "ordered" and (axis not in op.attrs or row.name in RUNNING)):
+            having = [state._replace(op=arg) for arg in op.args if axis in arg.axes.names]
+            return Made((tuple(having),)) if having else UNKNOWN
+        if row.name == "scatter" and axis != op.attrs[0]:
+            having = [state._replace(op=op.args[k]) for k in (0, 2)]
+            return Made(tuple([(part,) for part in having if _has(part)]))
+        return UNKNOWN
+
+    def _leaf(self, state: State) -> Made:
+        op, axis = state.op, state.axis
+        if state.inside:
+            return Made(((ALIKE,),))
+        same = axis == self.name and op.axes[axis].expression == self.length and state.at == SAME
+        labelled = isinstance(op, Leaf) or op.notes().coordinates is not None
+        if not same or not labelled:
+            return UNKNOWN
+        number = next((k for k, leaf in enumerate(self.leaves) if leaf is op), len(self.leaves))
+        if number == len(self.leaves):
+            self.leaves.append(op)
+        return Made(((2 << number,),))
+
+    def _piece(self, state: State, piece: Piece) -> tuple[State | Found, ...]:
+        """What an element of a row that moves elements is, where it is that of one argument.
+
+        Where the axis is that of the positions alone, it is theirs.
+        """
+        op, arg = state.op, state.op.args[piece.arg]
+        moved: list[State | Found] = []
+        chosen: list[State | Found] = []
+        for name in arg.axes.names:
+            index = piece.index[name]
+            for atom in index.terms:
+                if isinstance(atom, Position):
+                    places = _tracked(dict(atom.index), op.args[atom.arg])
+                    if places and name == self.name:
+                        moved.append(None)
+                    for along, at in places:
+                        chosen.append(State(state.frame, op.args[atom.arg], along, at))
+        for name, index in _tracked(piece.index, arg):
+            if not any(isinstance(atom, Position) for atom in index.terms):
+                moved.append(State(state.frame, arg, name, index))
+        return tuple(moved or chosen) or (ALIKE,)
+
+    def _result(self, state: State) -> Made:
+        """What a result of a region is made of: each branch; the first carry and later ones."""
+        frame, op, axis, at, _ = state
+        (region,), (number,) = op.args, op.attrs
+        bodies = region.bodies
+        results = [
+            State(self._frame(region, k, frame), body.results[number], axis, at)
+            for k, body in enumerate(bodies)
+        ]
+        if region.primitive is not SCAN:
+            return Made(tuple([(result,) for result in results]))
+        loop = ScanAttributes(region.attrs)
+        (last,) = results
+        if number < loop.carries:
+            return Made(((State(frame, region.args[number], axis, at),), (last,)))
+        if axis == loop.axis.name:
+            return Made(((last._replace(axis=STEP, inside=True),),))
+        return Made(((last,),))
+
+    def _given(self, state: State) -> Made:
+        """What a body's parameter is made of, outside of it."""
+        if state.frame < 0:
+            return UNKNOWN
+        region, _, around = self.frames[state.frame]
+        number = state.op.attrs[0]
+        if number == len(region.args):
+            return UNKNOWN  # the number of a loop's step
+        outside = State(around, region.args[number], state.axis, state.at)
+        if region.primitive is not SCAN:
+            return Made(((outside,),))
+        loop = ScanAttributes(region.attrs)
+        if state.inside:
+            if number < loop.carries:
+                return UNKNOWN
+            stacked = number < loop.before_captures
+            return Made(((outside._replace(axis=loop.axis.name) if stacked else ALIKE,),))
+        if number < loop.carries:
+            return Made(((outside,), (state._replace(op=loop.body.results[number]),)))
+        return Made(((outside,),))
+
+    def _frame(self, region: Op, body: int, around: int) -> int:
+        number = self._numbers.setdefault((id(region), body, around), len(self.frames))
+        if number == len(self.frames):
+            self.frames.append((region, body, around))
+        return number
 
 
 RUNNING = ("cumsum", "cumprod")
+UNKNOWN = Made(((None,),))
 
 
-def _plain(at: Affine, name: str) -> bool:
-    """Whether an index is one along the axis and a length: no position that data give."""
-    return all(atom == name and not isinstance(atom, Position) for atom in at.terms)
+def _key(state: State) -> Hashable:
+    return state.frame, id(state.op), state.axis, state.at, state.inside
+
+
+def _has(state: State) -> bool:
+    return state.inside or state.axis in state.op.axes.names
+
+
+def _any(parts: Iterable[Found]) -> Found:
+    """What is known of an element made of several together: one that keeps the axis will do."""
+    bits, unknown = ALIKE, False
+    for part in parts:
+        bits |= part or ALIKE
+        unknown = unknown or part is None
+    return None if unknown and bits == ALIKE else bits
+
+
+def _all(choices: Iterable[Found]) -> Found:
+    """What is known of an element that is one of several."""
+    bits = ALIKE
+    for choice in choices:
+        if choice is None:
+            return None
+        bits |= choice
+    return bits
+
+
+def _tracked(index: Index, arg: Op) -> list[tuple[str, Affine]]:
+    """The axes of an argument whose index depends on the position in the result."""
+    names = [name for name in arg.axes.names if TRACKED in set(atoms(index[name]))]
+    return [(name, index[name]) for name in names]

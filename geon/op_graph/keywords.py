@@ -67,6 +67,7 @@ ALIASES = {
     "argnums": ("x",),
     "wrt": ("x",),
     "negative_slope": ("slope",),
+    "strides": ("stride",),
     "inputs": ("placeholders",),
     "outputs": ("results",),
     "feeds": ("placeholders",),
@@ -81,6 +82,7 @@ ALIASES = {
 }
 # What geon does not need, or says otherwise.
 BY_ELEMENT = "this goes by element; geon.sum, geon.max and their kin go along axes"
+WINDOWS = "write windows={T: geon.Window(R, stride=2)}, an entry for each axis"
 INSTEAD = {
     "axis": BY_ELEMENT,
     "dim": BY_ELEMENT,
@@ -101,6 +103,11 @@ INSTEAD = {
     "retain_graph": "leave it out: derivatives are expressions, which can be derived again",
     "stable": "leave it out: equal elements keep their order",
     "training": "build two expressions, one with dropout and one without",
+    "stride": WINDOWS,
+    "strides": WINDOWS,
+    "dilation": WINDOWS,
+    "kernel_size": WINDOWS,
+    "groups": "give both tensors an axis of groups: what both have and is not summed over stays",
     "length": "give it to the axis: geon.Axis(name, length)",
 }
 

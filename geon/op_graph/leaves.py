@@ -18,7 +18,7 @@ from .dtypes import INT64, as_dtype, named_dtype
 from .effects import assignment
 from .keywords import explained
 from .labelled import by_name, dim_names
-from .lengths import Length
+from .lengths import LENGTH_VALUE, Length
 from .movement import broadcast
 from .op_graph import (
     NO_AXES,
@@ -95,12 +95,23 @@ def placeholder(
             f"placeholder at {describe(user_site())}: {_summary(dtype)} stands where the dtype "
             'does; write geon.placeholder(axes, dtype, name="x")'
         )
+    _refuse_name(dtype, "placeholder")
     let_xarray_defer()
     info = LeafInfo(stored=False, trainable=False, persistent=False, initial_value=None)
     leaf = make_leaf(PLACEHOLDER, as_axes(axes), as_dtype(dtype), info)
     info.initializers = tuple(initializers)
     annotate(leaf, name, tags, ())
     return annotate(leaf, name, tags, follows)
+
+
+def _refuse_name(dtype: Any, what: str) -> None:
+    """Raise ``DTypeError`` for a text where the dtype stands that may be meant for the name."""
+    if isinstance(dtype, str):
+        try:
+            named_dtype(dtype)
+        except DTypeError as error:
+            meant = "" if "; write" in str(error) else f"; a name is given as name={dtype!r}"
+            raise DTypeError(f"{what} at {describe(user_site())}: {error}{meant}") from None
 
 
 def stand_in(op: Tensor) -> Leaf:
@@ -137,6 +148,7 @@ def variable(
             "first value is given as initial_value=, for example "
             "geon.Variable(axes, initial_value=...)"
         )
+    _refuse_name(dtype, "Variable")
     if dtype is not None and not isinstance(dtype, (str, type, np.dtype)):
         raise DTypeError(
             f"Variable at {describe(user_site())}: {_summary(dtype)} stands where the dtype does; "
@@ -155,7 +167,7 @@ def variable(
     first = initial_value
     if first is not None and not callable(first):
         if isinstance(first, np.ndarray) and first.ndim and axes is not None:
-            fit_axes(first, axes)
+            fit_axes(first, axes, "Variable" if name is None else f"the variable {name!r}")
         first = _initial_tensor(first, axes, dtype)
     shape = (
         as_axes(axes) if axes is not None else first.axes if isinstance(first, Tensor) else NO_AXES
@@ -293,3 +305,6 @@ def length_value(length: int | Length) -> Tensor:
         return number(length, INT64, weak=True)
     made: Tensor = make(LENGTH, (), (length,), weak=True)
     return made
+
+
+LENGTH_VALUE["value"] = length_value

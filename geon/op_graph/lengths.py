@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from ..errors import SymbolicError
@@ -17,6 +18,9 @@ from .sites import describe, user_site
 
 if TYPE_CHECKING:
     import sympy
+
+# What makes a tensor of a length: put here by a file above this one.
+LENGTH_VALUE: dict[str, Callable[[Length], Any]] = {}
 
 
 class FloorDiv(NamedTuple):
@@ -65,6 +69,8 @@ def _key_of(length: int | Length) -> str:
 
 class Length:
     """An integer expression over open axis names: ``+ - * //`` with integers and lengths.
+
+    With other numbers and with tensors, and by ``/`` and ``**``, it makes a tensor, a weak integer.
 
     ``inside`` are the lengths that its floor divisions divide, or divide by, without their own.
     """
@@ -116,7 +122,9 @@ class Length:
     def __hash__(self) -> int:
         return self._hash
 
-    def __add__(self, other: int | Length) -> int | Length:
+    def __add__(self, other: Any) -> Any:
+        if not _is_exact(other):
+            return LENGTH_VALUE["value"](self) + other
         return _from_terms([*self.terms, *_terms(other)])
 
     __radd__ = __add__
@@ -124,13 +132,15 @@ class Length:
     def __neg__(self) -> int | Length:
         return _from_terms((m, -c) for m, c in self.terms)
 
-    def __sub__(self, other: int | Length) -> int | Length:
+    def __sub__(self, other: Any) -> Any:
         return self + -other
 
-    def __rsub__(self, other: int | Length) -> int | Length:
+    def __rsub__(self, other: Any) -> Any:
         return -self + other
 
-    def __mul__(self, other: int | Length) -> int | Length:
+    def __mul__(self, other: Any) -> Any:
+        if not _is_exact(other):
+            return LENGTH_VALUE["value"](self) * other
         return _from_terms((_times(m, n), c * d) for m, c in self.terms for n, d in _terms(other))
 
     __rmul__ = __mul__
@@ -147,6 +157,24 @@ class Length:
             "they come; use it in lengths of axes, as a tensor with geon.tensor_size, or count "
             "along an axis with geon.iota(axis)"
         )
+
+    def __truediv__(self, other: object) -> Any:
+        return LENGTH_VALUE["value"](self) / other
+
+    def __rtruediv__(self, other: object) -> Any:
+        return other / LENGTH_VALUE["value"](self)
+
+    def __pow__(self, other: object) -> Any:
+        return LENGTH_VALUE["value"](self) ** other
+
+    def _refuse_order(self, other: object) -> NoReturn:
+        raise SymbolicError(
+            f"the open length {self} cannot be compared with {other!r} at "
+            f"{describe(user_site())}: data give it when they come; geon.tensor_size(x) is a "
+            "tensor with it, of which geon.maximum and geon.where choose"
+        )
+
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
 
     def names(self) -> frozenset[str]:
         """The open names the expression reads."""
@@ -261,6 +289,11 @@ class Length:
 _KNOWN: weakref.WeakValueDictionary[Terms, Length] = weakref.WeakValueDictionary()
 
 
+def _is_exact(value: object) -> bool:
+    """Whether a length and a value make a length."""
+    return isinstance(value, (int, Length)) or isinstance(value, Integral)
+
+
 def _terms(value: int | Length) -> Iterable[tuple[Monomial, int]]:
     return value.terms if isinstance(value, Length) else (((), int(value)),)
 
@@ -313,7 +346,8 @@ def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Le
     whole = _from_terms(outside)
     if isinstance(rest_length, int):
         return whole + rest_length // denominator
-    return whole + Length((((((FloorDiv(rest_length, denominator)), 1),), 1),))
+    found: int | Length = whole + Length((((((FloorDiv(rest_length, denominator)), 1),), 1),))
+    return found
 
 
 def exact_quotient(numerator: int | Length, denominator: int | Length) -> int | Length | None:

@@ -36,7 +36,7 @@ def cross_entropy_binary(
     ``reduction_axes``, or over all but ``out_axes``, or over all. In nats; in bits with
     ``usebits``. Where ``y`` is a ``sigmoid``, value and derivatives are exact however far out;
     elsewhere y = 0 or 1 makes it infinite, or NaN where t agrees. Warns where ``y`` can be seen to
-    be scores: a product with weights, or a logarithm.
+    be scores: a product with weights, also under ``tanh``, ``relu`` and the like, or a logarithm.
     """
     y, t = _operands(y, t)
     _warn_of_scores(y, "cross_entropy_binary", "sigmoid")
@@ -61,7 +61,8 @@ def cross_entropy_multi(
     a cost for each example of the batch. In nats; in bits with ``usebits``. Where ``y`` is a
     ``softmax``, value and derivatives are exact however far out; elsewhere y = 0 makes it
     infinite, or NaN where t is 0 too. Raises ``AxisError`` for a ``t`` of class numbers. Warns
-    where ``y`` can be seen to be scores: a product with weights, or a logarithm.
+    where ``y`` can be seen to be scores: a product with weights, also under ``tanh``, ``relu`` and
+    the like, or a logarithm.
     """
     y, given = as_tensor(y), as_tensor(t, near=y)
     missing = [axis.name for axis in y.axes if axis not in given.axes]
@@ -78,12 +79,19 @@ def cross_entropy_multi(
 
 
 # What gives weighted sums of its operands, or only moves them.
-LINEAR = ("add", "subtract", "negative", "multiply", "divide", "sum", "dot")
+LINEAR = ("add", "subtract", "negative", "multiply", "divide", "sum", "dot", "cast")
+# What gives of a weighted sum values below 0 or above 1, where nothing is done to them after it.
+ACTIVATIONS = ("tanh", "maximum", "where", "silu", "gelu", "gelu_tanh")
 
 
 def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
     """Warn where nothing keeps ``y`` between 0 and 1: it is linear in weights, or a logarithm."""
     ops: list[Op] = [y]
+    last: Op = y
+    while last.primitive.kind == "movement" or last.primitive.name == "cast":
+        last = last.args[0]
+    if last.primitive.name in ACTIVATIONS:
+        ops = list(last.args[1:] if last.primitive.name == "where" else last.args)
     seen: set[Op] = set()
     weighted = logarithm = False
     while ops:
@@ -106,7 +114,7 @@ def _warn_of_scores(y: Tensor, what: str, squashing: str) -> None:
 
 
 def _is_weight(op: Op) -> bool:
-    while op.primitive.kind == "movement":
+    while op.primitive.kind == "movement" or op.primitive.name == "cast":
         op = op.args[0]
     return isinstance(op, Leaf) and op.info.stored and op.info.trainable
 

@@ -21,6 +21,7 @@ from .op_graph import Guard, Op, Tensor, annotate, make
 from .operators import SYNTAX
 from .own_axes import NEW, by_own_axis, has_axes, named_axes, own_axis
 from .registry import PRIMITIVES, Inferred, Primitive, need
+from .sites import describe, user_site
 
 if TYPE_CHECKING:
     from .accepted import AxesLike, AxisLike, Follows, NewAxes, Tags, TensorLike
@@ -271,9 +272,17 @@ def expand(
     tags: Tags = (),
     follows: Follows = (),
 ) -> Tensor:
-    """``x`` repeated along a new ``axis``, put at ``position`` among its axes."""
+    """``x`` repeated along a new ``axis``, put at ``position`` among its axes.
+
+    Raises ``ArgumentError`` for a position that is no integer.
+    """
     x = as_tensor(x)
     order = list(x.axes)
+    if not hasattr(position, "__index__") or isinstance(position, Op):
+        raise ArgumentError(
+            f"expand at {describe(user_site())}: position={position!r} is no integer; give the "
+            f"number of axes of {x} (made at {x.file_info}) that stand before the new one"
+        )
     order.insert(position, new_axis(axis, "expand"))
     return broadcast(x, Axes(order), name=name, tags=tags, follows=follows)
 

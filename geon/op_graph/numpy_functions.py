@@ -117,6 +117,29 @@ BUILDS: dict[str, Callable[..., Any]] = {
 }
 
 
+# Where NumPy's function is not what geon's of that name is, or has an argument of its own.
+CURES = {
+    "around": "geon.round(x * 100) / 100 for two digits",
+    "outer": "geon.outer(geon.multiply, x, y)",
+    "round": "geon.round(x * 100) / 100 for two digits",
+    "std": "geon.std(x, A, correction=n), whose n is what NumPy calls ddof",
+    "var": "geon.variance(x, A, correction=n), whose n is what NumPy calls ddof",
+}
+# What the methods of NumPy's elementwise functions are called here.
+METHODS = {
+    "add.reduce": "geon.sum(x, A)",
+    "multiply.reduce": "geon.prod(x, A)",
+    "maximum.reduce": "geon.max(x, A)",
+    "minimum.reduce": "geon.min(x, A)",
+    "logical_and.reduce": "geon.all(x, A)",
+    "logical_or.reduce": "geon.any(x, A)",
+    "add.accumulate": "geon.cumsum(x, A)",
+    "multiply.accumulate": "geon.cumprod(x, A)",
+    "add.at": 'geon.scatter(x, positions, values, A, mode="add")',
+    "add.reduceat": 'geon.scatter(zeros, segments, x, S, mode="add")',
+}
+
+
 def numpy_function(function: Callable[..., Any], args: Any, keywords: dict[str, Any]) -> Any:
     """What a function of NumPy gives for tensors: an op, or an error that names geon's function."""
     name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
@@ -138,7 +161,17 @@ def _refuse(name: str, given: str) -> NoReturn:
 
 def _instead(name: str) -> str:
     name = name.rpartition(".")[2]
-    known = FUNCTIONS.get(name)
+    known = CURES.get(name) or FUNCTIONS.get(name)
     if known is None and SYNTAX["public"](name):
         known = f"geon.{name}(x, ...)"
+    return f"write {known}" if known else "geon has no function for it: compute what it is given"
+
+
+def ufunc_cure(name: str, method: str) -> str:
+    """What to write for a method of one of NumPy's elementwise functions."""
+    if method == "__call__":
+        return _instead(name)
+    known = METHODS.get(f"{name}.{method}")
+    if known is None and method == "outer" and SYNTAX["public"](name):
+        known = f"geon.outer(geon.{name}, x, y)"
     return f"write {known}" if known else "geon has no function for it: compute what it is given"

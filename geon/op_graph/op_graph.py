@@ -213,7 +213,15 @@ def _brief(op: Op) -> str:
 class LeafInfo:
     """What a storage leaf is: a placeholder, or a variable with its flags and first value."""
 
-    __slots__ = ("initial_value", "initializers", "persistent", "serial", "stored", "trainable")
+    __slots__ = (
+        "initial_value",
+        "initializers",
+        "inside",
+        "persistent",
+        "serial",
+        "stored",
+        "trainable",
+    )
 
     def __init__(
         self, stored: bool, trainable: bool, persistent: bool, initial_value: object
@@ -224,6 +232,7 @@ class LeafInfo:
         self.persistent = persistent
         self.initial_value = initial_value
         self.initializers: tuple[Op, ...] = ()
+        self.inside = ""  # the loop whose steps alone it has a value in
 
 
 _serials = itertools.count()

@@ -114,7 +114,15 @@ class TensorOperators:
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self // other, self % other
 
-    __pow__ = _binary("power")
+    _power = _binary("power", depth=2)
+
+    def __pow__(self, other: TensorLike, modulus: Any = None) -> Tensor:
+        if modulus is not None:
+            self._refuse_value(
+                "has no power modulo a number", "geon.mod(x ** y, z), or (x ** y) % z, is that"
+            )
+        return self._power(other)
+
     __rpow__ = _reflected("power")
 
     def __neg__(self) -> Tensor:
@@ -252,8 +260,7 @@ class TensorOperators:
         if method != "__call__" or options or row is None:
             called = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
             given = f" with {', '.join(options)}=" if options else ""
-            self._refuse_value(
-                f"cannot be given to np.{called}{given}", "use the functions of geon"
-            )
+            cure = SYNTAX["ufunc"](ufunc.__name__, method)
+            self._refuse_value(f"cannot be given to np.{called}{given}", cure)
         made: Tensor = row(*inputs)
         return made

@@ -83,6 +83,12 @@ def by_own_axis(x: Tensor, given: Mapping[Any, T], what: str) -> dict[str, T]:
             f"{what} at {describe(user_site())}: {given} (made at {given.file_info}) stands where "
             "a dict from axes to what is meant along each does"
         )
+    if not isinstance(given, Mapping):
+        example = x.axes.names[-1] if len(x.axes) else "N"
+        raise ArgumentError(
+            f"{what} at {describe(user_site())}: {given!r} stands where a dict from axes of {x} "
+            f'(made at {x.file_info}) to what is meant along each does, such as {{"{example}": 2}}'
+        )
     found: dict[str, T] = {}
     for axis, value in given.items():
         name = axis.name if isinstance(axis, Axis) else axis

@@ -45,7 +45,7 @@ def index_of(op: Op, positions: tuple[Any, ...]) -> tuple[Any, ...]:
             index.append(item[1])
         else:
             at, length = int(positions[item[1] - first]), axis.expression
-            if not -length <= at < length:  # type: ignore[operator]  # bound lengths are integers
+            if not -length <= at < length:
                 raise IndexRangeError(
                     f"position {at} is outside axis {axis} of {op.args[0]} in the op made at "
                     f"{op.file_info}"

@@ -89,9 +89,10 @@ def _position(x: Tensor, axis: Axis, part: Any, guards: list[Guard]) -> int | Le
         start = length + start
 
     def what() -> str:
+        cure = f"give one from {-length} to {length - 1}" if length != 0 else "it has no elements"
         return (
             f"position {part} (at {describe(user_site())}) is outside axis {axis} of {x} (made at "
-            f"{x.file_info}); give one from {-length} to {length - 1}"
+            f"{x.file_info}); {cure}"
         )
 
     _require(0, start, what, guards)

@@ -51,6 +51,7 @@ class Window:
     pad: tuple[int, int] | str
     ceil: bool
 
+    @explained
     def __init__(
         self,
         axis: Axis | int | str,

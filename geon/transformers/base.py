@@ -246,6 +246,8 @@ class Transformer:
         With ``force`` all are set again. Runs by itself where a computation first needs a variable.
         """
         self.state.initialize(self._lengths(lengths), force)
+        if force:
+            self.coordinates.clear()
 
     @explained
     def get(self, variable: Leaf | str) -> np.ndarray[Any, Any]:
@@ -291,6 +293,10 @@ class Transformer:
         """The coordinates of the labelled data that a variable was set to, last or first."""
         found = self.coordinates.get(self._slot(variable))
         return variable.notes().coordinates if found is None else found
+
+    def keep_coordinates(self, variable: Leaf, coordinates: Any) -> None:
+        """Note the coordinates that a variable has from now on; an empty dataset for none."""
+        self.coordinates[self._slot(variable)] = coordinates
 
     def _slot(self, variable: Op | str) -> Slot:
         if isinstance(variable, str):

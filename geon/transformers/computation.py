@@ -27,6 +27,7 @@ from .linking import Linking
 from .lowering.memory import Plan
 from .lowering.program import Program
 from .messages import about_ops, with_placeholders
+from .origins import Moved
 from .owner import Owner
 from .plain import result_of
 from .reports import dumped, html, peak_bytes
@@ -78,6 +79,7 @@ class Computation:
         self.layout = self.request.layout
         self.placeholders, self.keep = self.request.placeholders, self.request.keep
         self.names = [leaf.name for leaf in self.placeholders]
+        self.moved = Moved(self.request, transformer)
         self.kept: dict[Op, Any] = {}
         self.given: dict[Op, Any] = {}
         self._plain_results: list[Result] = []  # once out= was given
@@ -99,6 +101,7 @@ class Computation:
         if call is not None and call.enter is not None and not (keywords or self.given):
             values = call.enter(*args)
             if values is not NotImplemented:
+                self.moved.forget()
                 if self.single and values and not self.keep:
                     return values[0]
                 return self._structured(values)
@@ -109,6 +112,7 @@ class Computation:
         call, args, out, given = self._prepared(args, keywords)
         with self._about(given, args):
             values = call(*args) if out is None else call(*args, out=out)
+        self.moved.forget()
         return self._structured(values)
 
     def start(self, *args: FeedLike, **keywords: FeedLike) -> Started:
@@ -129,6 +133,8 @@ class Computation:
 
         with self._about(given, args):
             pending: Pending = Ended(run) if begin is None else begin(*args, out=out)
+
+        self.moved.forget()
 
         def finished() -> Any:
             with self._about(given, None):  # arrays may have other values by now

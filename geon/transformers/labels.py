@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, FeedError, UnavailableError
-from ..op_graph.constants import CONSTANT
 from ..op_graph.coordinates import coordinates_of, same_coordinate
-from ..op_graph.kept_axes import kept_axes
 from ..op_graph.labelled import dim_names
-from ..op_graph.op_graph import Leaf, Op, Tensor, post_order
+from ..op_graph.op_graph import Leaf, Op, Tensor
 from .computation import Computation
+from .origins import Kept, Origins
 from .runtime.structure import Layout, Table
 from .started import Started
+
+Source = tuple[Tensor, Any]  # an op, and data with its coordinates
 
 
 class LabelledComputation(Computation):
@@ -21,20 +22,23 @@ class LabelledComputation(Computation):
 
     A result has the dims of its axes, the name of its op, and the coordinates of those inputs whose
     axes it keeps: position i of the result is computed from position i of the input. Variables and
-    constants that were made of labelled data count as inputs. Effects are None, or left out of a
+    constants that were made of labelled data count as inputs, and a variable has after a call the
+    coordinates that a result of its new value would have. Effects are None, or left out of a
     dataset. Raises ``FeedError`` where two inputs have other coordinates along one dim, since geon
-    goes by position within an axis.
+    goes by position within an axis, and where a dataset would have a result and a coordinate of one
+    name.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.xarray = loaded_xarray()
-        below = post_order(self.results)
-        self.holding = [op for op in below if isinstance(op, Tensor) and _may_hold(op)]
+        self.origins = Origins(self.request)
         pure = self.request.pure.outputs[: len(self.results)]
-        self.keeping = [frozenset() if op is None else kept_axes(op) for op in pure]
+        self.keeping = [{} if op is None else self.origins.of(op) for op in pure]
+        self.datasets: list[tuple[Sequence[Any], list[int]]] = []
         if self.layout is not None:
             self.layout.mapped(iter(self.results), _checked)
+            self.layout.mapped(iter(range(len(self.results))), self._noted)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The results for these values of the placeholders, with dims and coordinates."""
@@ -46,8 +50,16 @@ class LabelledComputation(Computation):
         sources = self._sources(args, keywords)
         return super().start(*args, **keywords).then(lambda it: self._with_labels(it, sources))
 
-    def _with_labels(self, found: Any, sources: Sequence[tuple[Tensor, Any]]) -> Any:
-        """The results of a call, labelled."""
+    def _with_labels(self, found: Any, sources: Sequence[Source]) -> Any:
+        """The results of a call, labelled, and the variables that it assigned."""
+        for leaf, kept in self.moved.kept.items():
+            before = self.transformer.coordinates_of(leaf)
+            after = self.xarray.Dataset() if before is None else before
+            for data, names in _taken(leaf, {k: v for k, v in kept.items() if v}, sources):
+                new = [name for name in names if name not in after.coords]
+                after = after.assign_coords(coordinates_of(data)[new].coords)
+            if before is not None or len(after.coords):
+                self.transformer.keep_coordinates(leaf, after)
         if self.single:
             return self._labelled(0, found, sources)
         values = found if self.layout is None else self.layout.flat(found, "results")
@@ -56,48 +68,37 @@ class LabelledComputation(Computation):
             return tuple(made)
         return self.layout.mapped(iter(made), self._joined)
 
-    def _sources(
-        self, args: tuple[Any, ...], keywords: Mapping[str, Any]
-    ) -> list[tuple[Tensor, Any]]:
+    def _sources(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Source]:
         """What has coordinates: inputs, then variables and constants made of labelled data."""
         named = {k: v for k, v in keywords.items() if k != "out" or k in self.names}
         values = self.arranged(args, named)
-        found: list[tuple[Tensor, Any]] = []
+        found: list[Source] = []
         for leaf, value in zip(self.placeholders, values, strict=True):
             names = dim_names(value)
             if names is not None and None not in names:
                 data = value if hasattr(value, "coords") else self.xarray.DataArray(value)
                 found.append((leaf, data))
-        for op in self.holding:
+        for op in self.origins.holding:
             if isinstance(op, Leaf):
                 data = self.transformer.coordinates_of(op)
             else:
                 data = op.notes().coordinates
             if data is not None:
                 found.append((op, data))
-        return _agreeing(found)
+        agreeing = _agreeing(found)
+        for keys, numbers in self.datasets:
+            self._refuse_keys(keys, numbers, agreeing)
+        return agreeing
 
-    def _labelled(self, number: int, value: Any, sources: Sequence[tuple[Tensor, Any]]) -> Any:
+    def _labelled(self, number: int, value: Any, sources: Sequence[Source]) -> Any:
         """The value of one result, as an array of xarray."""
         op = self.results[number]
         if not isinstance(op, Tensor):
             return None
         made = self.xarray.DataArray(value, dims=op.axes.names, name=op.name)
-        for leaf, data in sources:
-            same = {
-                axis.name
-                for axis in leaf.axes
-                if axis.name in self.keeping[number]
-                and op.axes[axis.name].expression == axis.expression
-            }
-            names = [
-                name
-                for name, coord in data.coords.items()
-                if same.issuperset(coord.dims) and name not in made.coords
-            ]
-            if names:
-                kept = coordinates_of(data)[names].transpose(*made.dims, missing_dims="ignore")
-                made = made.assign_coords(kept.coords)
+        for data, names in _taken(op, self.keeping[number], sources):
+            kept = coordinates_of(data)[names].transpose(*made.dims, missing_dims="ignore")
+            made = made.assign_coords(kept.coords)
         return made
 
     def _joined(self, layout: Layout, found: list[Any]) -> Any:
@@ -106,6 +107,47 @@ class LabelledComputation(Computation):
             pairs = zip(layout.keys, found, strict=True)
             return self.xarray.Dataset({key: made for key, made in pairs if made is not None})
         return layout.made(found)
+
+    def _noted(self, layout: Layout, numbers: list[Any]) -> Any:
+        """Note the keys of a dataset and the numbers of its results."""
+        if isinstance(layout, Table) and not any(layout.parts):
+            self.datasets.append((list(layout.keys), numbers))
+        return layout.made(numbers)
+
+    def _refuse_keys(
+        self, keys: Sequence[Any], numbers: Sequence[int], sources: Sequence[Source]
+    ) -> None:
+        """Raise ``FeedError`` where a result has the name of a coordinate in the same dataset."""
+        for number in numbers:
+            op = self.results[number]
+            if isinstance(op, Tensor):
+                for _, names in _taken(op, self.keeping[number], sources):
+                    for key in keys:
+                        if key in names:
+                            raise FeedError(
+                                f"the result {key!r} has the name of a coordinate that {op} (made "
+                                f"at {op.file_info}) has of the data, and a dataset has one thing "
+                                "of a name; give the result another key, or take the coordinate "
+                                f"away with .drop_vars({key!r})"
+                            )
+
+
+def _taken(op: Tensor, kept: Kept, sources: Sequence[Source]) -> Iterator[tuple[Any, list[Any]]]:
+    """The names of the coordinates that a tensor which keeps these axes has of each source."""
+    known: set[Any] = set()
+    for leaf, data in sources:
+        same = {
+            axis.name
+            for axis in leaf.axes
+            if axis.name in kept
+            and (not kept[axis.name] or leaf in kept[axis.name])
+            and op.axes[axis.name].expression == axis.expression
+        }
+        coords = data.coords.items()
+        names = [name for name, it in coords if same.issuperset(it.dims) and name not in known]
+        known.update(names)
+        if names:
+            yield data, names
 
 
 def loaded_xarray() -> Any:
@@ -120,14 +162,7 @@ def loaded_xarray() -> Any:
     return xarray
 
 
-def _may_hold(op: Op) -> bool:
-    """Whether an op may have been made of labelled data: a variable, or a constant."""
-    if isinstance(op, Leaf):
-        return op.info.stored
-    return op.primitive is CONSTANT and op.notes().coordinates is not None
-
-
-def _agreeing(found: list[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
+def _agreeing(found: list[Source]) -> list[Source]:
     """The same, without what they disagree on; ``FeedError`` for the positions along a dim."""
     for number, (leaf, data) in enumerate(found):
         for other, before in found[:number]:
@@ -137,7 +172,7 @@ def _agreeing(found: list[tuple[Tensor, Any]]) -> list[tuple[Tensor, Any]]:
     return [(leaf, data.drop_vars(_different(data, found))) for leaf, data in found]
 
 
-def _different(data: Any, found: Sequence[tuple[Tensor, Any]]) -> list[Any]:
+def _different(data: Any, found: Sequence[Source]) -> list[Any]:
     """The coordinates without an index that another input has with other values."""
     return [
         name
@@ -149,7 +184,7 @@ def _different(data: Any, found: Sequence[tuple[Tensor, Any]]) -> list[Any]:
     ]
 
 
-def _contradiction(dim: Any, one: tuple[Tensor, Any], two: tuple[Tensor, Any]) -> str:
+def _contradiction(dim: Any, one: Source, two: Source) -> str:
     def shown(leaf: Tensor, data: Any) -> str:
         values = data.indexes[dim]
         few = ", ".join(map(str, values[:4])) + (", ..." if len(values) > 4 else "")
@@ -166,12 +201,13 @@ def _checked(layout: Layout, found: list[Any]) -> Any:
     """Raise ``ArgumentError`` for a dictionary whose results no dataset can hold."""
     if isinstance(layout, Table) and not any(layout.parts):
         lengths: dict[str, tuple[Any, Op]] = {}
-        for key, op in zip(layout.keys, found, strict=True):
+        for op in found:
             for axis in op.axes if isinstance(op, Tensor) else ():
-                if axis.name == key:
+                if axis.name in layout.keys:
                     raise ArgumentError(
-                        f"the result {key!r} has an axis of that name, and a dataset would take it "
-                        "for a coordinate; give it another key"
+                        f"the result {axis.name!r} has the name of an axis of {op} (made at "
+                        f"{op.file_info}), and a dataset would take it for the coordinate along "
+                        "it; give the result another key, or ask for a list of results"
                     )
                 length, other = lengths.setdefault(axis.name, (axis.expression, op))
                 if length != axis.expression:

@@ -9,12 +9,14 @@ from ..op_graph.op_graph import Leaf
 from .compile import Compiler, Stages
 from .runtime.calls import Call
 from .runtime.memory import Memory
+from .runtime.slot import Slot
 
 
 class Owner(Compiler, Protocol):
     """A transformer as its computations see it; ``Transformer`` says what each of these does."""
 
     memory: Memory
+    coordinates: dict[Slot, Any]
 
     @property
     def threads(self) -> int:
@@ -22,6 +24,9 @@ class Owner(Compiler, Protocol):
 
     def coordinates_of(self, variable: Leaf) -> Any:
         """The coordinates of the labelled data that a variable was set to."""
+
+    def keep_coordinates(self, variable: Leaf, coordinates: Any) -> None:
+        """Note the coordinates that a variable has from now on."""
 
     def make_call(self, stages: Stages) -> Any:
         """A callable from one value for each input to the tuple of results."""

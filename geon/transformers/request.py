@@ -161,6 +161,12 @@ class Request:
         listed = set(self.placeholders)
         for op in order:
             if isinstance(op, Leaf) and not op.info.stored and op not in listed:
+                if op.info.inside:
+                    raise ArgumentError(
+                        f"the results depend on {op} (made at {op.file_info}), which has a value "
+                        f"in the steps of the {op.info.inside} alone: let the step return what is "
+                        "needed outside of it, as a carry or among its values"
+                    )
                 raise ArgumentError(
                     f"the results depend on the placeholder {op} (made at {op.file_info}), which "
                     "is not among the computation's placeholders: add it to "

@@ -10,6 +10,7 @@ import pytest
 import geon
 
 A, B, C, D = (geon.Axis(name, n) for name, n in zip("ABCD", (2, 3, 4, 5), strict=True))
+E = geon.Axis("E", 2)
 PAGE = Path(__file__).parents[2] / "docs" / "axes.md"
 
 
@@ -70,6 +71,14 @@ ORDERED = {
         (lambda: geon.flatten(over(A, B, C), [C, A], geon.Axis("M")), "MB"),
         (lambda: geon.flatten(over(A, B, C), [C, B], geon.Axis("M")), "AM"),
         (lambda: geon.unflatten(over(A, C), C, [geon.Axis("P", 2), geon.Axis("Q", 2)]), "APQ"),
+    ],
+    "loops and windows": [
+        (lambda: geon.scan(lambda c, p: (c, p), over(C, A), over(A, B, D), over=B)[0], "CA"),
+        (lambda: geon.scan(lambda c, p: (c, p), over(C, A), over(A, B, D), over=B)[1], "BAD"),
+        (lambda: geon.window(over(A, D, C), {D: geon.Window(B)}), "ADCB"),
+        (lambda: geon.convolution(over(A, D, C), over(E, B, C), {D: geon.Window(B)}), "ADE"),
+        (lambda: geon.convolution(over(C, D), over(B, C, E), {D: geon.Window(B)}), "DE"),
+        (lambda: geon.max_pool(over(A, D, C), {D: 2}), "ADC"),
     ],
     "as it was": [
         (lambda: geon.pad(over(B, A), {A: 1}), "BA"),

@@ -105,14 +105,14 @@ def test_which_axes_keep_their_coordinates(name, transformer):
 
 def test_a_long_way_ends():
     N = geon.Axis("N")
-    x = geon.placeholder(N)
+    leaf = x = geon.placeholder(N)
     for _ in range(30):
         x = geon.pad(x[1:], {N: (0, 1)}) + geon.pad(x[:-1], {N: (1, 0)})
-    assert kept_axes(x) == {"N"}
+    assert kept_axes(x) == {"N": {leaf}}
     only = geon.placeholder(N)
     for _ in range(300):
         only = geon.pad(only[1:], {N: (0, 1)}) * geon.pad(only[2:], {N: (0, 2)})
-    assert kept_axes(only) == frozenset()
+    assert kept_axes(only) == {}
 
 
 def test_dictionaries_are_datasets_and_other_structures_what_they_are(transformer):
@@ -137,7 +137,7 @@ def test_dictionaries_are_datasets_and_other_structures_what_they_are(transforme
 
 def test_what_no_dataset_holds_is_refused_when_the_computation_is_made(transformer):
     x = placeholder()
-    with pytest.raises(geon.ArgumentError, match="'lat' has an axis of that name"):
+    with pytest.raises(geon.ArgumentError, match="'lat' has the name of an axis"):
         transformer.computation({"lat": geon.mean(x, T)}, x, labels=True)
     with pytest.raises(geon.ArgumentError, match=r"one length along 'time'.*test_labels.*rename"):
         transformer.computation({"a": x, "b": x[{T: slice(1, None)}]}, x, labels=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from ...errors import ArgumentError, AxisError
 from ...op_graph.axes import Axes, Axis, as_axes
@@ -29,8 +32,10 @@ def compile(
     ``DataArray`` and a dictionary of tensors for each ``Dataset``, and returns an op or a structure
     of ops; the results have dims and coordinates, as with ``labels=True``. Dims are open axes, so
     one program serves all their lengths; ``axes`` are those that have lengths of their own in
-    ``f``. Other arguments are given to ``f`` as they are and are part of the program. ``options``
-    are those of ``transformer.computation``.
+    ``f``. Other arguments are settings, given to ``f`` as they are and part of the program: each
+    other value makes another one. They are what has a hash, such as numbers, texts and axes, and
+    tuples, lists, dictionaries and slices of these; arrays without dims raise ``ArgumentError``.
+    ``options`` are those of ``transformer.computation``.
     """
     return Compiled(f, transformer, as_axes(axes), options)
 
@@ -112,19 +117,39 @@ def _form(place: Any, value: Any) -> Any:
     dims = dim_names(value)
     if dims is not None:
         return "array", dims, str(_dtype(value))
+    return _setting(place, value)
+
+
+def _setting(place: Any, value: Any) -> Any:
+    """What a program depends on of an argument that is no array; numbers count by their bits."""
+    kind = type(value)
+    if isinstance(value, (tuple, list)):
+        return kind, tuple([_setting(place, part) for part in value])
+    if isinstance(value, dict):
+        return kind, tuple([(key, _setting(place, part)) for key, part in value.items()])
+    if isinstance(value, slice):
+        parts = (value.start, value.stop, value.step)
+        return kind, tuple([_setting(place, part) for part in parts])
+    if isinstance(value, (float, complex)):
+        both = (value.real, value.imag)
+        return kind, struct.pack("<2d", *both)
+    if isinstance(value, np.generic):
+        return kind, value.dtype.str, value.tobytes()
     try:
         hash(value)
     except TypeError:
         raise ArgumentError(
-            f"the argument {place!r} is {type(value).__name__}, which has no dims and is no fixed "
-            f"setting of the program; {_cure(value)}"
+            f"the argument {place!r} is or holds a {kind.__name__}, which is no array with dims "
+            f"and no setting of the program; {_cure(value)}"
         ) from None
-    return type(value), value
+    return kind, value
 
 
 def _cure(value: Any) -> str:
     if hasattr(value, "to_dataset"):  # a tree of datasets
         return 'give one of its datasets, tree["path"].to_dataset()'
+    if dim_names(value) is not None:
+        return "give each array as an argument of its own, or several as a Dataset"
     return "give xarray.DataArray(values, dims=[...])"
 
 

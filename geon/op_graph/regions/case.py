@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -248,9 +248,22 @@ def _chosen(
             "integer scalar; geon.where chooses element by element, geon.cond by a truth value"
         )
     which = cast(strengthen(which, which.dtype), "int64")
-    functions = [*branches, *([] if default is None else [default])]
-    if not branches or not all(map(callable, functions)):
-        raise ArgumentError(f"{what}: branches={branches!r} are no functions; give one or more")
+    listed = isinstance(branches, Iterable) and not isinstance(branches, (Op, Mapping))
+    functions: list[Any] = (
+        [*branches, *([] if default is None else [default])] if listed else [branches]
+    )
+    if not listed or not branches or not all(map(callable, functions)):
+        wrong = next((branch for branch in functions if not callable(branch)), None)
+        if isinstance(wrong, Op):
+            shown = f"the branch {wrong} (made at {wrong.file_info}) is a tensor and no function"
+            example = f"lambda: {wrong.name or 'x'}"
+        elif listed:
+            shown, example = f"branches={branches!r} are no functions", "lambda: x, lambda: y"
+        else:
+            shown, example = f"branches={branches!r} is no list", "[lambda: x, lambda: y]"
+        raise ArgumentError(
+            f"{what}: {shown}; give one or more functions without arguments, such as {example}"
+        )
     if default is not None:
         outside = logical_or(which < 0, which >= len(branches))
         which = where(outside, len(branches), which)

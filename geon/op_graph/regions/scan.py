@@ -86,6 +86,8 @@ def scan(
     leaves = [placeholder(c.axes, c.dtype) for c in carries]
     parts = [placeholder(row, x.dtype) for row, x in zip(rows, tensors, strict=True)]
     at = placeholder((), "int64")
+    for leaf in (*leaves, *parts, at):
+        leaf.info.inside = what
     counted = [_counts(x, axis) for x in tensors]
     given = [at if count else part for count, part in zip(counted, parts, strict=True)]
     around = current.step

@@ -266,9 +266,10 @@ class Bound:
             low, high, size = self.report[0], self.report[1], evaluate(inside[0], self.lengths)
             first = -size if inside[1] else 0
             found = f"{low} to {high}" if low < high else str(low)
+            lie = f"positions must lie in {first} to {size - 1}: check the data, or geon.clip them"
             error = IndexRangeError(
-                f"{found} where the axis has length {size}; positions must lie in {first} to "
-                f"{size - 1}: check the data, or geon.clip them"
+                f"{found} where the axis has length {size}; "
+                f"{lie if size else 'there is no position in it: give an axis with elements'}"
             )
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
         loops = self.program.record.loops.get(kernel, ())

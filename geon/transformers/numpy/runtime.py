@@ -198,9 +198,12 @@ def check_positions(index: Array, length: int, kernel: int, lowest: int | None =
         first = -length if lowest is None else lowest
         if low < first or high >= length:
             found = f"{low} to {high}" if low < high else str(low)
+            lie = (
+                f"positions must lie in {first} to {length - 1}: check the data, or geon.clip them"
+            )
             raise _at(kernel, IndexRangeError(
-                f"{found} where the axis has length {length}; positions must lie in {first} to "
-                f"{length - 1}: check the data, or geon.clip them"
+                f"{found} where the axis has length {length}; "
+                f"{lie if length else 'there is no position in it: give an axis with elements'}"
             ))  # fmt: skip
 
 

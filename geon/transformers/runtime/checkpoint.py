@@ -171,7 +171,8 @@ class _Loading:
             raise CheckpointError(
                 f"checkpoint {self.shown!r} has nothing for the variables here"
                 f"{_listing('; it has', list(self.saved))}"
-                f"{_listing('; the variables are', [e.key for e in chosen])}; rename= matches them"
+                f"{_listing('; the variables are', [e.key for e in chosen])}; "
+                f"{self._matching(chosen)}"
             )
         given = {entry: name for name, entry in self.names.items()}
         left = {
@@ -232,6 +233,11 @@ class _Loading:
                         "give the variable a name= and the entry that name with rename=",
                     )
 
+    def _matching(self, chosen: Sequence[Entry]) -> str:
+        """Why none of the chosen variables was set, where that is known; else what matches them."""
+        reasons = [self.kept[entry.key] for entry in chosen if entry.key in self.names]
+        return reasons[0] if reasons else "rename= matches them"
+
     def check_presence(self, chosen: Sequence[Entry]) -> None:
         """Every chosen variable has an entry, and, of a whole file, every entry a variable."""
         expected = {entry.key for entry in self.entries}
@@ -242,6 +248,14 @@ class _Loading:
             return
         if missing:
             others = [entry.key for entry in missing[1:]]
+            key = missing[0].key
+            if key in self.saved:
+                renamed = [name for name, entry in self.names.items() if entry == key]
+                into = f"makes it {renamed[0]!r}" if renamed else "leaves it out"
+                raise CheckpointError(
+                    f"checkpoint {self.shown!r} has an entry {key!r} for {missing[0].label}, and "
+                    f"rename= {into}; put {{{key!r}: {key!r}}} first in rename="
+                )
             raise CheckpointError(
                 f"checkpoint {self.shown!r} has no entry {missing[0].key!r}, which is expected for "
                 f"{missing[0].label}{_listing('; also missing', others)}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FeedError
-from ...op_graph.arrays import array_of, refuse_kind
+from ...op_graph.arrays import array_of, misfit, refuse_kind
 from ...op_graph.labelled import by_name
 from .memory import Memory
 
@@ -63,20 +63,6 @@ def make_feed(
         return made
 
     return feed
-
-
-def misfit(names: Sequence[str], dims: Sequence[Any], shape: Sequence[int]) -> str:
-    """Which axes do not fit data of this shape, and what to give."""
-    if len(shape) != len(dims):
-        return "one dimension for each axis, in their order"
-    wrong = [
-        f"axis {name} has length {length} and dimension {k} of the data {size}"
-        for k, (name, length, size) in enumerate(zip(names, dims, shape, strict=True))
-        if isinstance(length, int) and length != size
-    ]
-    fits = sorted(shape) == sorted(dims) if all(isinstance(n, int) for n in dims) else False
-    cure = "transpose the data" if fits else "give data of these lengths"
-    return f"{'; '.join(wrong)}; {cure}, dimensions in the order of the axes"
 
 
 def make_feed_of(

@@ -51,6 +51,11 @@ class Choice:
     def __init__(
         self, strict: bool = True, only: str | Iterable[str] | None = None, rename: Rename = None
     ) -> None:
+        if not (only is None or isinstance(only, Iterable)):
+            raise ArgumentError(
+                f"only={only!r} are no names; give the names of variables, or patterns of them "
+                "such as 'encoder.*', in which * is any text"
+            )
         patterns = [only] if isinstance(only, str) else only
         self.only = None if patterns is None else [_checked("only", p) for p in patterns]
         self.strict, self.rename = bool(strict), rename

@@ -78,7 +78,7 @@ def test_other_arguments_are_part_of_the_program(transformer):
     xarray.testing.assert_allclose(f(data, 2, shift=1, how="max"), data.max("time") * 2 + 1)
     xarray.testing.assert_allclose(f(data, 2.0), data.mean("time") * 2)
     assert seen == [(2, 0, "mean"), (2, 1, "max"), (2.0, 0, "mean")]
-    with pytest.raises(geon.ArgumentError, match=r"1 is ndarray, which has no dims.*dims="):
+    with pytest.raises(geon.ArgumentError, match=r"1 is or holds a ndarray, .* dims.*dims="):
         f(data, np.ones(3))
 
 
@@ -119,3 +119,35 @@ def test_options_are_those_of_a_computation(transformer):
         f(-abs(field()))
     plain = compile(lambda x: x + 1, transformer=transformer, labels=False)
     assert type(plain(field())) is np.ndarray
+
+
+def test_settings_are_told_apart_by_their_bits(transformer):
+    data = field()
+    compiled = compile(lambda a, b: 1 / (a * b), transformer=transformer)
+    assert compiled(data, 0.0).max() == np.inf and compiled(data, -0.0).min() == -np.inf
+    count = len(compiled.computations)
+    for b in (float("nan"), np.float32("nan"), (float("nan"), -0.0)):
+        doubled = compile(lambda a, b: a * 2, transformer=transformer)
+        doubled(data, b)
+        doubled(data, b)
+        assert len(doubled.computations) == 1
+    assert len({id(c) for c in compiled.computations}) == count == 2
+    kinds = compile(lambda a, b: a * 2, transformer=transformer)
+    settings = [1, True, 1.0, np.float32(1), (1,), (True,), [1], [0.0], [-0.0], {"k": 1}, slice(1)]
+    for number, b in enumerate(settings):
+        kinds(data, b)
+        kinds(data, b=b)
+        assert len(kinds.computations) == 2 * number + 2
+
+
+def test_settings_may_be_lists_dictionaries_and_slices(transformer):
+    data = field()
+    taken = compile(lambda a, part: a[{"lat": part}], transformer=transformer)
+    xarray.testing.assert_equal(
+        taken(data, slice(1, 3)), data.isel(lat=slice(1, 3)).drop_vars("lat")
+    )
+    weighed = compile(lambda a, by: a * by["low"] + by["high"][1], transformer=transformer)
+    xarray.testing.assert_allclose(weighed(data, {"low": 2.0, "high": [0, 3.0]}), data * 2 + 3)
+    for value in ([data], {"a": data}, [np.ones(3)], {1, 2}):
+        with pytest.raises(geon.ArgumentError, match=r"is or holds a .* no setting"):
+            taken(data, value)

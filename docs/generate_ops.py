@@ -263,6 +263,8 @@ def facts(name: str, function: Any) -> list[str]:
     return found
 
 
+UNKNOWN = "`ArgumentError` for arguments that it does not have, or that are missing."
+NO_TENSOR = "`DTypeError` for what is no tensor, number, array or list."
 UNSHARED = (
     "`AxisError` for two lengths of one axis, and for tensors that share no axis: "
     "[`outer`](outer.md) and [`broadcast`](broadcast.md) are the cures."
@@ -285,12 +287,16 @@ def errors(function: Any) -> list[str]:
         found = ["`DTypeError` for a dtype that it does not take."]
         if function.arity > 1:
             found.insert(0, UNSHARED)
-        return found
+        return [*found, UNKNOWN]
+    found = []
     known = axes_of_x(function)
-    if not known:
-        return []
-    names = " or ".join(f"`{name}`" for name in known)
-    return [f"`AxisError` for an axis in {names} that `x` does not have."]
+    if known:
+        names = " or ".join(f"`{name}`" for name in known)
+        found.append(f"`AxisError` for an axis in {names} that `x` does not have.")
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is not None and first.name == "x" and "TensorLike" in str(first.annotation):
+        found.append(NO_TENSOR)
+    return [*found, UNKNOWN]
 
 
 def function_page(name: str, value: Any, example: Example, names: Iterable[str]) -> str:

@@ -77,3 +77,22 @@ def test_functions_are_what_they_were():
     assert str(inspect.signature(geon.softmax)).startswith("(x: 'TensorLike', normalization_axes")
     assert pickle.loads(pickle.dumps(geon.sum)) is geon.sum
     assert geon.sum.__doc__.startswith("The sum over")
+
+
+FUNCTIONS = [
+    name
+    for name in dir(geon)
+    if callable(getattr(geon, name)) and not inspect.isclass(getattr(geon, name)) and name[0] != "_"
+]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_the_page_of_each_function_says_of_errors(name):
+    function = getattr(geon, name)
+    with pytest.raises(geon.ArgumentError):
+        function(no_such_argument=1)
+    parameters = list(inspect.signature(function).parameters.values())
+    if parameters and parameters[0].name == "x" and "TensorLike" in str(parameters[0].annotation):
+        needed = [p for p in parameters if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
+        with pytest.raises(geon.DTypeError, match="no tensor, number, array or list|no dtype"):
+            function(*[object() for _ in needed])

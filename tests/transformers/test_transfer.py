@@ -172,7 +172,7 @@ REFUSED = {
     "no dictionary": ({"rename": 5}, ArgumentError, "no dictionary of names"),
     "gives no text": ({"rename": lambda name: 3}, ArgumentError, "gave 3 for"),
     "nothing": ({"strict": False, "rename": lambda name: "x" + name}, CheckpointError, "nothing"),
-    "missing": ({"only": "*", "rename": {"w": "u"}}, CheckpointError, "no entry 'w'.*strict=False"),
+    "missing": ({"only": "*", "rename": {"w": "u"}}, CheckpointError, "'w'.*rename= makes it 'u'"),
 }
 
 

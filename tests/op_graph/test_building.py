@@ -20,6 +20,8 @@ DRIVERS = {
     "op_graph/regions/case.py",
     "op_graph/regions/scan.py",
     "op_graph/regions/tidy.py",
+    "op_graph/regions/together.py",
+    "op_graph/regions/while_loop.py",
     "op_graph/rewrite.py",
     "op_graph/sweeps.py",
     "transformers/lowering/budget.py",

@@ -45,7 +45,7 @@ class Metric:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mean(Metric):
     """The mean of a cost, such as ``neon.squared_error``."""
 

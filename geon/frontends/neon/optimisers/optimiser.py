@@ -14,7 +14,7 @@ from ....op_graph.dtypes import DType
 from ....op_graph.effects import assign, doall
 from ....op_graph.elementwise import cast
 from ....op_graph.leaves import persistent_tensor
-from ....op_graph.op_graph import Leaf, Tensor, VoidOp
+from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
 from ....op_graph.sites import describe, user_site
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .schedules import Schedule
 
 
-@dataclass
+@dataclass(eq=False)
 class Step:
     """What the rule of a step reads, and what it sets.
 
@@ -62,7 +62,7 @@ class Optimiser:
         name: str | None = None,
     ) -> None:
         self.rate, self.decay, self.clip, self.name = rate, decay, clip, name
-        self.variables: dict[tuple[Leaf | None, str], Leaf] = {}
+        self.variables: dict[tuple[Same | None, str], Leaf] = {}
 
     def __call__(self, cost: Tensor, parameters: Sequence[Leaf] | None = None) -> VoidOp:
         """The effect of one step down the slope of ``cost``, a scalar.
@@ -106,7 +106,8 @@ class Optimiser:
 
     def state(self, w: Leaf | None, what: str) -> Leaf:
         """The variable of this kind beside a weight, or beside none: made once, then found."""
-        found = self.variables.get((w, what))
+        key = None if w is None else Same(w), what
+        found = self.variables.get(key)
         if found is None:
             name = self.name or "optimiser"
             if w is None:
@@ -114,7 +115,7 @@ class Optimiser:
             else:
                 own = None if w.name is None else f"{name}.{w.name}.{what}"
                 found = persistent_tensor(w.axes, wide(w.dtype), initial_value=0, name=own)
-            self.variables[w, what] = found
+            self.variables[key] = found
         return found
 
 

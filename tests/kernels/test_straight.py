@@ -164,22 +164,3 @@ def test_what_no_window_shows_is_no_term():
     values[0][1, 1] = np.nan
     found = geon.make_transformer("native", threads=1).computation(dx, w, g)(*values)
     assert np.isnan(found[:, ::2, ::2]).any() and np.isfinite(found[:, 1::2]).all()
-
-
-@pytest.mark.parametrize("side", [6, 7, 8, 9, 11])
-@pytest.mark.parametrize("size", [3, 5])
-def test_turns_of_several_that_share_what_they_load(side, size):
-    """Four, or two where there are few; one of wide windows, whose text is long."""
-    height, width = geon.Axis("H", side), geon.Axis("W", side + 1)
-    r, s, c = geon.Axis("R", size), geon.Axis("S", size), geon.Axis("C", 7)
-    x, w = geon.placeholder([height, width, c]), geon.placeholder([r, s, c])
-    same = {height: geon.Window(r, pad="same"), width: geon.Window(s, pad="same")}
-    y = geon.convolution(x, w, same, over=[])
-    (work,) = works(Native().computation(y, x, w))
-    most = max(len(stored(piece)) for piece in work.pieces)
-    assert most == (1 if size == 5 else 4 if side >= 7 else 2)
-    rng = np.random.default_rng(0)
-    values = [rng.standard_normal([a.length for a in each.axes], "f4") for each in (x, w)]
-    expected = geon.NumPyTransformer().computation(y, x, w)(*values)
-    for transformer in (KernelsTransformer(), geon.make_transformer("native", threads=2)):
-        np.testing.assert_allclose(transformer.computation(y, x, w)(*values), expected, 1e-4, 1e-5)

@@ -167,11 +167,6 @@ PLACES = {
     ("transformers/native/emit.py", "transposes", 32): BITS,
     ("transformers/kernels/pieces.py", "TIMES"): "how much text a kernel may be",
     ("transformers/kernels/pieces.py", "WINDOWS"): "how much text a kernel may be",
-    ("transformers/kernels/pieces.py", "TILE"): "how much text a kernel may be",
-    (
-        "transformers/kernels/pieces.py",
-        "TOGETHER",
-    ): "tests/kernels/test_straight.py goes below, at and above them",
     (
         "transformers/kernels/pieces.py",
         "BROAD",

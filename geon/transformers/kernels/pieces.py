@@ -15,7 +15,7 @@ from ...op_graph.affine import Size
 from .elements import Operands
 from .nests import NestMaker, nest_over
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
-from .scalar import Load, Scalar, walk
+from .scalar import Scalar, walk
 from .straight import is_straight
 from .types import Fused, Nest
 
@@ -27,9 +27,6 @@ MOST = 64  # loops that a nest is taken apart into
 TEXT = 512  # nodes of scalar code that pieces may have together,
 TIMES = 4  # or how many times those of the whole
 WINDOWS = 1024  # the same where all of a window is in one element
-TOGETHER = (4, 2)  # elements that one turn takes of what neighbours share,
-SHARED = 0.7  # where each then loads less than this part of what it would alone,
-TILE = 160  # and their text is no more
 BROAD = 10  # elements of an interval beside which what windows reach beyond it is a border
 
 
@@ -38,8 +35,7 @@ def make_nest(fused: Fused, operands: Operands) -> Nest:
     if is_straight(fused, operands):
         fused = replace(fused, rows=None, reductions=(), straight=fused.reductions)
     nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
-    chooses = fused.straight or any(guards_of(*stored(nest)))
-    if fused.rows is None and not fused.reductions and chooses:
+    if fused.rows is None and not fused.reductions and any(guards_of(*stored(nest))):
         nest = _Splitter(fused, operands).apart(nest)
     return replace(nest, operands=tuple(operands.numbers))
 
@@ -55,7 +51,6 @@ class _Splitter:
         self.result = operands.results[0]
         self.order = operands.order(self.result)
         self.long: float = LONG
-        self.tile: dict[str, int] = {}
 
     def apart(self, nest: Nest) -> Nest:
         """The nest with its pieces, where they are worth their text."""
@@ -65,38 +60,11 @@ class _Splitter:
         enough = max(TEXT, TIMES * count([nest]))
         if not self.fused.straight:
             return self.pieces(nest, enough, LONG) or nest
-        shared = self.shared_most()
-        for long in (math.inf, BROAD):
-            for self.tile in (shared, {}) if shared else ({},):
-                found = self.pieces(nest, max(WINDOWS, enough), long)
-                if found is not None:
-                    return found
-        return nest
-
-    def shared_most(self) -> dict[str, int]:
-        """The outer axis along which neighbours share most of what they load, and how many of them
-        one turn takes; none where that is little.
-        """
-        found: dict[str, int] = {}
-        least = SHARED * len(loads(self.taken("", 1)))
-        for name in reversed(self.order[:-1]):
-            for together in TOGETHER:
-                if is_shorter(self.result.axes[name].expression, together):
-                    continue
-                nest = self.taken(name, together)
-                each = len(loads(nest)) / together
-                if each < least and count([nest]) <= TILE:
-                    found, least = {name: together}, each
-        return found
-
-    def taken(self, name: str, together: int) -> Nest:
-        """The nest that takes so many indices of an axis in each turn, cut nowhere."""
-        region = Region()
-        if together > 1:
-            whole = Interval(0, self.result.axes[name].expression, together)
-            region = Region(((name, whole),))
-        facts = Facts(known=list(self.operands.known))
-        return NestMaker(self.fused, self.operands, region, facts, False).by_element()
+        return (
+            self.pieces(nest, max(WINDOWS, enough), math.inf)
+            or self.pieces(nest, max(WINDOWS, enough), BROAD)
+            or nest
+        )
 
     def pieces(self, nest: Nest, enough: int, long: float) -> Nest | None:
         """The nest with pieces of no more text than ``enough``; None where there is no such.
@@ -170,8 +138,6 @@ class _Splitter:
         found = whole
         if points:
             found = with_borders(facts.intervals(axis.expression, points), self.long)
-        if phases == 1:
-            phases = self.tile.get(name, 1)
         return found, phases if phases <= UNROLLED else 1
 
 
@@ -196,16 +162,6 @@ def with_phases(interval: Interval, phases: int, facts: Facts) -> Interval:
     found = replace(interval, phases=phases)
     facts.note(found.rest.extent)  # a remainder is not negative
     return found
-
-
-def is_shorter(extent: Size, together: int) -> bool:
-    """Whether an axis is known to have less than two turns of so many indices."""
-    return isinstance(extent, int) and extent < 2 * together
-
-
-def loads(nest: Nest) -> list[Load]:
-    """What a nest loads for the stores of one turn."""
-    return [node for node in walk(*stored(nest)) if isinstance(node, Load)]
 
 
 def is_thin(interval: Interval) -> bool:

@@ -34,6 +34,7 @@ COMMON = {
         HealthCheck.large_base_example,
     ],
     "print_blob": True,
+    "report_multiple_bugs": False,  # a program's file name is new: each example another
 }
 settings.register_profile("short", derandomize=True, max_examples=150, database=None, **COMMON)
 settings.register_profile("long", max_examples=5000, **COMMON)

@@ -11,6 +11,7 @@ import pytest
 import geon
 from geon.op_graph.interpret import interpret
 from geon.transformers.lowering.verify import verify_plan
+from tests.transformers.wild_names import WILD
 
 T, N, H = geon.Axis("T"), geon.Axis("N"), geon.Axis("H", 3)
 
@@ -299,3 +300,17 @@ def test_a_dump_is_replayed():
     f = geon.make_transformer("numpy").computation(case.results, *case.feeds)
     want = interpret([h], feeds, {"T": 3, "N": 2})[h]
     np.testing.assert_allclose(f(*case.feeds.values())[0], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", WILD)
+@pytest.mark.parametrize("check", [None, "nan"])
+def test_names_of_axes_never_break_out_of_the_text(transformer, name, check):
+    rows, columns = geon.Axis(name), geon.Axis(name + name, 2)
+    x = geon.placeholder([rows, columns], "float32", name=name)
+    start = geon.constant(np.float32(0), axes=[columns])
+    last, sums = geon.scan(lambda c, row: (c * 0.5 + row, geon.sum(c)), start, x, over=rows)
+    grown = geon.while_loop(lambda a: geon.sum(a) < 20, lambda a: a + 1, last)
+    f = transformer.computation([last, sums, grown], x, check=check)
+    found = f(np.ones((3, 2), np.float32))
+    for array, wanted in zip(found, [[1.75] * 2, [0, 2, 3], [10.75] * 2], strict=True):
+        np.testing.assert_allclose(array, wanted)

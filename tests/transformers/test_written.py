@@ -15,6 +15,7 @@ import pytest
 import geon
 from geon.errors import ArgumentError, AxisError
 from geon.transformers.numpy.embedding import library
+from tests.transformers.wild_names import WILD
 
 C3 = geon.Axis("C", 3)
 
@@ -335,20 +336,6 @@ def test_a_callable_first_value_needs_its_lengths(tmp_path):
 
 
 # Texts ------------------------------------------------------------------------------------------
-
-WILD = [
-    "plain",
-    'it\'s "quoted"',
-    '"""',
-    "'''",
-    "ends in a backslash\\",
-    "two\nlines",
-    "carriage\rreturn and \x0c form feed \x0b tab \t",
-    "\\N{BULLET} {braces} %s %(x)s",
-    "# no comment\nimport os; os.abort()",
-    "')]; raise SystemExit(9) #",
-    "übergröße 漢字 \u2028 \u202e \x00 \x1b[31m",
-]
 
 
 @pytest.mark.parametrize("name", WILD)

@@ -113,8 +113,3 @@ def indented(lines: Iterable[str], levels: int) -> list[str]:
 def section(title: str) -> list[str]:
     """The lines that head a section."""
     return ["", "", f"# {title} ".ljust(WIDTH - 4, "-"), ""]
-
-
-def comment(text: str) -> str:
-    """A comment in which nothing ends the line."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

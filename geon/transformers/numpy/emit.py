@@ -3,7 +3,8 @@
 The text has three functions. ``sizes`` gives the arena's buffers under given lengths, ``bind``
 makes every array that can be made before a call (views into the arena and the variables), ``run``
 computes.
-It contains no names and no line numbers of the user's; ``annotated`` adds them as comments.
+Of the user's names it contains those of axes that loops step along, and no line numbers;
+``annotate`` adds all of them as comments.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..lowering.schedule import bytes_of
 from .kernels import statements
 from .loops import region_statements
 from .operands import Operands, dtype_text, length_text
-from .parts import Line, computing, unpacked
+from .parts import Line, comment, computing, unpacked
 
 ADDED_UP = 20
 
@@ -108,5 +109,4 @@ def _comment(text: str, op: Op | None) -> str:
     named = f"{shown_name(op)}: " if op.name else ""
     note = f"{named}{op.primitive.name} {op.axes}  {op.file_info}"
     first, *rest = text.split("\n")
-    shown = f"{first}  # {note}".replace("\n", " ").replace("\r", " ")
-    return "\n".join([shown, *rest])
+    return "\n".join([f"{first}  # {comment(note)}", *rest])

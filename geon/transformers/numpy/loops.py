@@ -11,7 +11,7 @@ from ..kernels.types import WHILE, Region
 from ..lowering.memory import Inside, Plan
 from ..lowering.schedule import Kernel
 from .operands import Operands
-from .parts import Line, computing, names_text
+from .parts import Line, comment, computing, names_text
 
 Write = Callable[[Operands], None]  # writes the statements of all kernels of a plan
 
@@ -57,7 +57,7 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
         after += [f"{results[k]}[{count}:] = 0" for k in sorted(results) if k >= a.carries]
     stored = [f"{results[k]}[{turn}, ...]" for k in sorted(results) if k >= a.carries]
     order = f"range({count})" + ("[::-1]" if a.reverse else "")
-    note = f"  # along {a.axis.name}{', backwards' if a.reverse else ''}"
+    note = f"  # along {comment(a.axis.name)}{', backwards' if a.reverse else ''}"
     if not a.carries:
         call = ", ".join([bound, *stacks, *stored])
         loop = [f"for {turn} in rt.each({order}):{note}", f"    step_{number}({call})"]

@@ -30,8 +30,9 @@ from ..request import RESERVED
 from ..runtime import dims, feeding
 from ..runtime.files import path_text, replace, writable
 from ..runtime.structure import Fields, Items, Layout, Table
-from .embedding import WIDTH, comment, indented, library, section, trimmed
+from .embedding import WIDTH, indented, library, section, trimmed
 from .operands import dtype_text, length_text
+from .parts import comment
 
 HEADER = '''"""Computations and variables, written by geon {version}; needs {needs} alone.
 

@@ -14,7 +14,12 @@ from ...op_graph.op_graph import Op
 Line = tuple[str, Op | None]
 PART = 1000
 _NAME = re.compile(r"\b(?:[bcgknrsvx]\d\w*|L)\b")
-_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_UNREAD = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|#.*")  # strings and comments
+
+
+def comment(text: str) -> str:
+    """A comment in which nothing ends the line."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def names_text(names: Iterable[str]) -> str:
@@ -75,7 +80,7 @@ def _used(statements: list[Line], scopes: dict[str, str], scope: str) -> list[st
     """The names of a scope that occur in the statements, in order of first use."""
     found: dict[str, None] = {}
     for text, _ in statements:
-        for name in _NAME.findall(_STRING.sub("", text)):
+        for name in _NAME.findall(_UNREAD.sub("", text)):
             if scopes.get(name) == scope:
                 found[name] = None
     return list(found)

@@ -14,13 +14,11 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from ..errors import SymbolicError
+from .length_operators import LengthOperators
 from .sites import describe, user_site
 
 if TYPE_CHECKING:
     import sympy
-
-# What makes a tensor of a length: put here by a file above this one.
-LENGTH_VALUE: dict[str, Callable[[Length], Any]] = {}
 
 
 class FloorDiv(NamedTuple):
@@ -67,10 +65,11 @@ def _key_of(length: int | Length) -> str:
     return length.key
 
 
-class Length:
+class Length(LengthOperators):
     """An integer expression over open axis names: ``+ - * //`` with integers and lengths.
 
-    With other numbers and with tensors, and by ``/`` and ``**``, it makes a tensor, a weak integer.
+    With other numbers and with tensors, by ``/`` and ``**`` and in NumPy's functions, it makes a
+    tensor, a weak integer.
 
     ``inside`` are the lengths that its floor divisions divide, or divide by, without their own.
     """
@@ -124,7 +123,7 @@ class Length:
 
     def __add__(self, other: Any) -> Any:
         if not _is_exact(other):
-            return LENGTH_VALUE["value"](self) + other
+            return self._tensor() + other
         return _from_terms([*self.terms, *_terms(other)])
 
     __radd__ = __add__
@@ -140,16 +139,25 @@ class Length:
 
     def __mul__(self, other: Any) -> Any:
         if not _is_exact(other):
-            return LENGTH_VALUE["value"](self) * other
+            return self._tensor() * other
         return _from_terms((_times(m, n), c * d) for m, c in self.terms for n, d in _terms(other))
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: int | Length) -> int | Length:
-        return floor_divide(self, other)
+    def __floordiv__(self, other: Any) -> Any:
+        return floor_divide(self, other) if _is_exact(other) else self._tensor() // other
 
-    def __rfloordiv__(self, other: int) -> int | Length:
-        return floor_divide(other, self)
+    def __rfloordiv__(self, other: Any) -> Any:
+        return floor_divide(other, self) if _is_exact(other) else other // self._tensor()
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other if _is_exact(other) else self._tensor() % other
+
+    def __rmod__(self, other: Any) -> Any:
+        return other - other // self * self if _is_exact(other) else other % self._tensor()
+
+    def __pos__(self) -> Length:
+        return self
 
     def __index__(self) -> NoReturn:
         raise SymbolicError(
@@ -157,15 +165,6 @@ class Length:
             "they come; use it in lengths of axes, as a tensor with geon.tensor_size, or count "
             "along an axis with geon.iota(axis)"
         )
-
-    def __truediv__(self, other: object) -> Any:
-        return LENGTH_VALUE["value"](self) / other
-
-    def __rtruediv__(self, other: object) -> Any:
-        return other / LENGTH_VALUE["value"](self)
-
-    def __pow__(self, other: object) -> Any:
-        return LENGTH_VALUE["value"](self) ** other
 
     def _refuse_order(self, other: object) -> NoReturn:
         raise SymbolicError(

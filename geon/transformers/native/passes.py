@@ -330,7 +330,7 @@ class Passes:
         lanes, turns = self.nest.lanes, made.loops[0].extent
         assert lanes is not None
         if not isinstance(lanes.extent, int) or not isinstance(turns, int):
-            return "beside"
+            return f"{made.loops[0].name}_beside"
         return str(turns_beside(lanes.extent, turns, self.vector_bytes // 4))
 
     def held(self, made: PrintedPass) -> str:
@@ -370,9 +370,9 @@ class Passes:
             body = work.blocks(body, loop.name, bounds)
         before = []
         if not beside.isdigit():
-            sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}"
+            sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}, {self.vector_bytes // 4}"
             self.names.calls(["geon_beside"])
-            before.append(f"const int64_t beside = geon_beside({sizes}, {self.vector_bytes // 4});")
+            before.append(f"const int64_t {beside} = geon_beside({sizes});")
         return [*before, *work.start(), *body, *work.meet(held), *work.end(partial)]
 
     def tiled(self, made: PrintedPass, cut: tuple[str, str] | None) -> list[str]:

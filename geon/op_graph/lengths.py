@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
@@ -124,12 +125,18 @@ class Length(LengthOperators):
     def __add__(self, other: Any) -> Any:
         if not _is_exact(other):
             return self._tensor() + other
-        return _from_terms([*self.terms, *_terms(other)])
+        if isinstance(other, Length):
+            return _from_terms([*self.terms, *other.terms])
+        *terms, (last, constant) = self.terms  # that of no atoms is the last
+        if last:
+            terms, constant = [*terms, (last, constant)], 0
+        constant += int(other)
+        return Length((*terms, ((), constant)) if constant else tuple(terms))
 
     __radd__ = __add__
 
-    def __neg__(self) -> int | Length:
-        return _from_terms((m, -c) for m, c in self.terms)
+    def __neg__(self) -> Length:
+        return Length(tuple([(monomial, -step) for monomial, step in self.terms]))
 
     def __sub__(self, other: Any) -> Any:
         return self + -other
@@ -140,7 +147,11 @@ class Length(LengthOperators):
     def __mul__(self, other: Any) -> Any:
         if not _is_exact(other):
             return self._tensor() * other
-        return _from_terms((_times(m, n), c * d) for m, c in self.terms for n, d in _terms(other))
+        if isinstance(other, Length):
+            pairs = [(left, right) for left in self.terms for right in other.terms]
+            return _from_terms([(_times(m, n), c * d) for (m, c), (n, d) in pairs])
+        factor = int(other)
+        return factor and Length(tuple([(m, step * factor) for m, step in self.terms]))
 
     __rmul__ = __mul__
 
@@ -304,9 +315,10 @@ def _times(left: Monomial, right: Monomial) -> Monomial:
     return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
 
 
-def _order(item: tuple[Monomial, int]) -> tuple[int, str]:
+@lru_cache(maxsize=4096)
+def _order(monomial: Monomial) -> tuple[bool, str]:
     # Constants last, the rest by text: "N*C + N + 1" reads as a person would write it.
-    return (not item[0], " ".join(f"{_atom_key(atom)}^{power}" for atom, power in item[0]))
+    return (not monomial, " ".join([f"{_atom_key(atom)}^{power}" for atom, power in monomial]))
 
 
 def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> int | Length:
@@ -318,7 +330,7 @@ def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> int | Length:
         return 0
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
-    return Length(tuple(sorted(kept, key=_order)))
+    return Length(tuple(sorted(kept, key=lambda term: _order(term[0]))))
 
 
 def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Length:

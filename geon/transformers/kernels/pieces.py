@@ -57,7 +57,7 @@ class _Splitter:
         size = self.result.axes.size
         if isinstance(size, int) and size < SMALL:
             return nest
-        enough = max(TEXT, TIMES * count([nest]))
+        enough = max(TEXT, TIMES * count(nest))
         if not self.fused.straight:
             return self.pieces(nest, enough, LONG) or nest
         return (
@@ -80,10 +80,22 @@ class _Splitter:
                 return None
             if sum(max(len(region.cuts), 1) for region in regions) > MOST:
                 continue
-            pieces = [nest_over(each, facts, self.fused, self.operands) for each in regions]
-            if count(pieces) <= enough:
-                return replace(nest, pieces=tuple(pieces), holds=tuple(facts.assumed))
+            pieces = self.nests_over(regions, facts, enough)
+            if pieces is not None:
+                return replace(nest, pieces=pieces, holds=tuple(facts.assumed))
         return None
+
+    def nests_over(
+        self, regions: Iterable[Region], facts: Facts, enough: int
+    ) -> tuple[Nest, ...] | None:
+        """A nest for each region; None as soon as they have more text than ``enough``."""
+        found: list[Nest] = []
+        for region in regions:
+            found.append(nest_over(region, facts, self.fused, self.operands))
+            enough -= count(found[-1])
+            if enough < 0:
+                return None
+        return tuple(found)
 
     def regions(self, names: tuple[str, ...], facts: Facts) -> list[Region]:
         """The regions that cutting these axes makes, outer ones first.
@@ -188,7 +200,7 @@ def with_borders(intervals: list[Interval], least: float) -> list[Interval]:
     return found
 
 
-def count(nests: Iterable[Nest]) -> int:
+def count(nest: Nest) -> int:
     """The nodes of the scalar code of passes."""
-    steps = [step for nest in nests for step in nest.passes]
-    return sum(1 for step in steps for _ in walk(*[store.value for store in step.stores]))
+    stores = [[store.value for store in step.stores] for step in nest.passes]
+    return sum(1 for values in stores for _ in walk(*values))

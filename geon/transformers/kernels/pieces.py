@@ -154,14 +154,20 @@ class _Splitter:
 
 
 def in_turns(intervals: list[Interval], phases: int, facts: Facts) -> list[Interval]:
-    """Intervals whose loops take so many indices in each turn, with what is left of each."""
+    """Intervals whose loops take so many indices in each turn, with what is left of each.
+
+    None has an index of another, so that neighbours can be made one.
+    """
     found = []
     for interval in intervals:
         taken = with_phases(interval, phases, facts)
         rest = taken.rest
         if isinstance(rest.extent, int):
             rest = with_phases(rest, phases, facts)
-        found += [taken] if rest.extent == 0 else [taken, rest]
+        if rest.extent == 0:
+            found.append(taken)
+        else:
+            found += [replace(taken, extent=taken.turns * taken.phases), rest]
     return found
 
 

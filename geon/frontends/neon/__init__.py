@@ -24,6 +24,7 @@ from .layers import (
     BatchNorm,
     Bias,
     BiRNN,
+    Cache,
     Convolution,
     Deconvolution,
     Dropout,
@@ -34,6 +35,7 @@ from .layers import (
     LayerNorm,
     Linear,
     LookupTable,
+    MultiHeadAttention,
     Parallel,
     Pooling,
     Preprocess,
@@ -73,12 +75,12 @@ from .training import (
 )
 
 __all__ = [
-    "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Affine", "BatchNorm", "Batches",
-    "BiRNN", "Bias", "ByGlobalNorm", "ByNorm", "ByValue", "Callback", "Checkpoints", "Constant",
+    "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Affine", "BatchNorm", "Batches", "BiRNN",
+    "Bias", "ByGlobalNorm", "ByNorm", "ByValue", "Cache", "Callback", "Checkpoints", "Constant",
     "Convolution", "Deconvolution", "Dropout", "EarlyStopping", "ForgetBias", "GRU", "Gaussian",
-    "Glorot", "GroupNorm", "Groups", "Highway", "History", "Identity", "Kaiming", "LSTM",
-    "Layer", "LayerNorm", "Linear", "Lion", "LookupTable", "Model", "Optimiser", "Orthogonal",
-    "Parallel", "Pooling", "Preprocess", "Progress", "RMSNorm", "RMSProp", "Recurrent",
-    "Residual", "Run", "SGD", "Sequential", "Sparse", "StopOnNaN", "Stream", "Tag", "Training",
-    "Uniform", "Xavier", "activations", "axis", "costs", "metrics", "schedules",
+    "Glorot", "GroupNorm", "Groups", "Highway", "History", "Identity", "Kaiming", "LSTM", "Layer",
+    "LayerNorm", "Linear", "Lion", "LookupTable", "Model", "MultiHeadAttention", "Optimiser",
+    "Orthogonal", "Parallel", "Pooling", "Preprocess", "Progress", "RMSNorm", "RMSProp",
+    "Recurrent", "Residual", "Run", "SGD", "Sequential", "Sparse", "StopOnNaN", "Stream", "Tag",
+    "Training", "Uniform", "Xavier", "activations", "axis", "costs", "metrics", "schedules",
 ]  # fmt: skip

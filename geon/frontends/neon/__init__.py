@@ -45,17 +45,22 @@ from .layers import (
 )
 from .optimisers import (
     SGD,
+    Accumulated,
     Adadelta,
     Adagrad,
     Adam,
     AdamW,
+    Averaged,
     ByGlobalNorm,
     ByNorm,
     ByValue,
     Groups,
     Lion,
+    Matrices,
+    Muon,
     Optimiser,
     RMSProp,
+    Scaled,
     Tag,
     schedules,
 )
@@ -73,12 +78,13 @@ from .training import (
 )
 
 __all__ = [
-    "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Affine", "BatchNorm", "Batches",
-    "BiRNN", "Bias", "ByGlobalNorm", "ByNorm", "ByValue", "Callback", "Checkpoints", "Constant",
-    "Convolution", "Deconvolution", "Dropout", "EarlyStopping", "ForgetBias", "GRU", "Gaussian",
-    "Glorot", "GroupNorm", "Groups", "Highway", "History", "Identity", "Kaiming", "LSTM",
-    "Layer", "LayerNorm", "Linear", "Lion", "LookupTable", "Model", "Optimiser", "Orthogonal",
-    "Parallel", "Pooling", "Preprocess", "Progress", "RMSNorm", "RMSProp", "Recurrent",
-    "Residual", "Run", "SGD", "Sequential", "Sparse", "StopOnNaN", "Stream", "Tag", "Training",
-    "Uniform", "Xavier", "activations", "axis", "costs", "metrics", "schedules",
+    "Accumulated", "Activation", "Adadelta", "Adagrad", "Adam", "AdamW", "Affine", "Averaged",
+    "BatchNorm", "Batches", "BiRNN", "Bias", "ByGlobalNorm", "ByNorm", "ByValue", "Callback",
+    "Checkpoints", "Constant", "Convolution", "Deconvolution", "Dropout", "EarlyStopping",
+    "ForgetBias", "GRU", "Gaussian", "Glorot", "GroupNorm", "Groups", "Highway", "History",
+    "Identity", "Kaiming", "LSTM", "Layer", "LayerNorm", "Linear", "Lion", "LookupTable",
+    "Matrices", "Model", "Muon", "Optimiser", "Orthogonal", "Parallel", "Pooling", "Preprocess",
+    "Progress", "RMSNorm", "RMSProp", "Recurrent", "Residual", "Run", "SGD", "Scaled", "Sequential",
+    "Sparse", "StopOnNaN", "Stream", "Tag", "Training", "Uniform", "Xavier", "activations", "axis",
+    "costs", "metrics", "schedules",
 ]  # fmt: skip

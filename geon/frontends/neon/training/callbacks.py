@@ -1,8 +1,7 @@
-"""Callbacks: progress, history, checkpoints, early stopping, and a stop at what is not finite."""
+"""Callbacks: progress, checkpoints, early stopping, and a stop at what is not finite."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -54,36 +53,6 @@ class Progress(Callback):
             title = f"epoch {run.epoch + 1}/{run.epochs}"
             options = {"unit": "batch", "disable": None, **self.options}
             self.bar = tqdm(total=run.batches, initial=run.batch, desc=title, **options)
-
-
-class History(Callback):
-    """The figures of each epoch: ``records``, and with ``path`` a line of JSON for each.
-
-    A file that is there is gone on with; what it has of epochs that are done again is taken out.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self.path = None if path is None else Path(path)
-        self.records: list[dict[str, Any]] = []
-
-    def begin(self, run: Run) -> None:
-        """Read what is there."""
-        if self.path is not None and self.path.exists():
-            lines = self.path.read_text().splitlines()
-            self.records = [json.loads(line) for line in lines]
-        self.records = [record for record in self.records if record["epoch"] <= run.epoch]
-        self._write("w", self.records)
-
-    def after_epoch(self, run: Run) -> None:
-        """Add the figures."""
-        finite = {k: v if math.isfinite(v) else str(v) for k, v in run.figures.items()}
-        self.records.append({"epoch": run.epoch, **finite})
-        self._write("a", self.records[-1:])
-
-    def _write(self, mode: str, records: list[dict[str, Any]]) -> None:
-        if self.path is not None:
-            with self.path.open(mode) as file:
-                file.writelines(json.dumps(record) + "\n" for record in records)
 
 
 class Watcher(Callback):

@@ -11,6 +11,7 @@ from ....op_graph.elementwise import cast, isfinite, maximum, where
 from ....op_graph.logic import logical_and
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.reductions import all
+from ..checks import at_least_one
 from .optimiser import Moves, Optimiser, wide
 
 LEAST_SCALE = 2.0**-24  # from where a scale still comes back in a few dozen growths
@@ -57,8 +58,7 @@ class Accumulated(Around):
     """
 
     def __init__(self, optimiser: Optimiser, batches: int) -> None:
-        if type(batches) is not int or batches < 1:
-            raise ArgumentError(f"Accumulated: batches={batches!r}; give an integer of at least 1")
+        at_least_one("Accumulated", "batches", batches)
         super().__init__(optimiser)
         self.batches = batches
 
@@ -121,8 +121,7 @@ class Scaled(Around):
     def __init__(self, optimiser: Optimiser, first: float = 65536.0, every: int = 2000) -> None:
         if not 0 < first < float("inf"):
             raise ArgumentError(f"Scaled: first={first!r}; give a number above 0")
-        if type(every) is not int or every < 1:
-            raise ArgumentError(f"Scaled: every={every!r}; give an integer of at least 1")
+        at_least_one("Scaled", "every", every)
         super().__init__(optimiser)
         self.first, self.every = first, every
 

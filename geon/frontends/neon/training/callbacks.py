@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
+from ..checks import at_least_one
 from .run import Callback, Run
 
 
@@ -96,9 +97,9 @@ class Checkpoints(Watcher):
         highest: bool = False,
     ) -> None:
         super().__init__(best or "", highest, "checkpoints")
-        for what, value in (("every", every), ("keep", 1 if keep is None else keep)):
-            if type(value) is not int or value < 1:
-                raise ArgumentError(f"Checkpoints: {what}={value!r}; give an integer of at least 1")
+        at_least_one("Checkpoints", "every", every)
+        if keep is not None:
+            at_least_one("Checkpoints", "keep", keep)
         self.folder, self.every, self.keep = Path(folder), every, keep
 
     def begin(self, run: Run) -> None:
@@ -135,10 +136,7 @@ class EarlyStopping(Watcher):
         self, figure: str = "validation cost", patience: int = 5, *, highest: bool = False
     ) -> None:
         super().__init__(figure, highest, "early_stopping")
-        if type(patience) is not int or patience < 1:
-            raise ArgumentError(
-                f"EarlyStopping: patience={patience!r}; give an integer of at least 1"
-            )
+        at_least_one("EarlyStopping", "patience", patience)
         self.patience, self.waited = patience, "early_stopping.waited"
         self.numbers = {**self.numbers, self.waited: 0.0}
 

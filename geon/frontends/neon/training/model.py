@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from ..axis import N
 from ..layers import Layer, Training
 from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
-from .data import Batches, Data
+from .data import Batches, Data, as_data, count_of, ended
 from .run import Callback, Run, held_interrupts
 from .summary import summary
 
@@ -68,23 +68,25 @@ class Model:
 
     def fit(
         self,
-        data: Data,
+        data: Data | Iterable[Any],
         epochs: int,
         *,
-        validation: Data | None = None,
+        validation: Data | Iterable[Any] | None = None,
         callbacks: Sequence[Callback] = (),
         resume: str | os.PathLike[str] | None = None,
         averaged: bool = False,
     ) -> Run:
         """Train until ``epochs`` epochs are done, those of calls before among them.
 
-        After each one, figures of ``validation`` are taken, with ``averaged`` of the averages of
-        weights. With ``resume`` it goes on from a
-        checkpoint, which callbacks with numbers of their own must have been part of; what follows
-        is bit for bit what would have followed. Ctrl-C ends training after a step, and is no error:
-        the run says ``interrupted``. Raises ``ArgumentError`` without an optimiser.
+        Data are ``Batches``, others with their ``epoch``, or any iterable of batches that can be
+        gone through again. After each epoch, figures of ``validation`` are taken, with ``averaged``
+        of the averages of weights. With ``resume`` it goes on from a checkpoint, which callbacks
+        with numbers of their own must have been part of; what follows is bit for bit what would
+        have followed. Ctrl-C ends training after a step, and is no error: the run says
+        ``interrupted``. Raises ``ArgumentError`` without an optimiser.
         """
-        run = Run(self, epochs, len(data) if isinstance(data, Batches) else None)
+        data = as_data(data)
+        run = Run(self, epochs, count_of(data))
         callbacks = sorted(callbacks, key=lambda callback: callback.saves)
         step = self.step(checked=any(callback.checked for callback in callbacks))
         for callback in callbacks:
@@ -97,11 +99,12 @@ class Model:
             for callback in callbacks:
                 callback.begin(run)
             while run.epoch < epochs and run.stop is None:
-                for batch in data.epoch(run.epoch, run.batch):
-                    run.cost = float(step(*batch)[0])
-                    run.batch += 1
-                    for callback in callbacks:
-                        callback.after_batch(run)
+                with ended(data.epoch(run.epoch, run.batch)) as batches:
+                    for batch in batches:
+                        run.cost = float(step(*batch)[0])
+                        run.batch += 1
+                        for callback in callbacks:
+                            callback.after_batch(run)
                 run.figures = self.figures(validation, averaged)
                 with held_interrupts():  # what callbacks count belongs to the place in the data
                     run.epoch, run.batch = run.epoch + 1, 0
@@ -110,7 +113,9 @@ class Model:
                         callback.after_epoch(run)
         return run
 
-    def figures(self, validation: Data | None, averaged: bool = False) -> dict[str, float]:
+    def figures(
+        self, validation: Data | Iterable[Any] | None, averaged: bool = False
+    ) -> dict[str, float]:
         """The mean cost of the epoch, and the figures of the validation data."""
         _, _, total, count = self.reached()
         figures = {"cost": float(total / count) if count else float("nan")}
@@ -146,7 +151,7 @@ class Model:
 
     # Use ----------------------------------------------------------------------------------------
 
-    def evaluate(self, data: Data, *, averaged: bool = False) -> dict[str, float]:
+    def evaluate(self, data: Data | Iterable[Any], *, averaged: bool = False) -> dict[str, float]:
         """The mean cost and the metrics over data, by name; NaN where there is no batch.
 
         With ``averaged`` they are those of the averages of weights. Raises ``ArgumentError`` where
@@ -158,7 +163,8 @@ class Model:
             result = self.averaged_result() if averaged else self.result
             asked = [metric.each(result, self.target) for metric in metrics]
             self._made[key] = self.transformer.computation(asked, *self.inputs, self.target)
-        batches = [self._made[key](*batch) for batch in data.epoch(0)]
+        with ended(as_data(data).epoch(0)) as given:
+            batches = [self._made[key](*batch) for batch in given]
         figures = {}
         for number, metric in enumerate(metrics):
             columns = zip(*[batch[number] for batch in batches], strict=True)

@@ -103,21 +103,6 @@ def train(
     return model
 
 
-def plot(history: neon.History, path: Path) -> None:
-    """Write the learning curves as a picture."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(layout="constrained")
-    above, below = figure.subplots(2, sharex=True)
-    epochs = [record["epoch"] for record in history.records]
-    for name in ("cost", "validation cost"):
-        above.semilogy(epochs, [record[name] for record in history.records], label=name)
-    above.legend()
-    below.plot(epochs, [record["validation accuracy"] for record in history.records])
-    below.set(xlabel="epoch", ylabel="validation accuracy")
-    figure.savefig(path)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Learn to read handwritten digits with layers.")
     parser.add_argument("command", choices=["train", "resume", "predict"])
@@ -142,9 +127,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options.command == "resume":
             resume = options.folder / "interrupted.safetensors"
         callbacks = [neon.Progress(), history, saved]
+        callbacks += [neon.Curves(history, options.plot)] if options.plot else []
         model = train(options.network, options.seed, callbacks, resume)
-        if options.plot:
-            plot(history, options.plot)
         print(model.summary())
     print(f"test accuracy: {100 * model.evaluate(batches(test))['accuracy']:.2f} % of 300 images")
 

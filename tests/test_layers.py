@@ -207,7 +207,7 @@ def test_there_are_targets_and_modules():
 
 
 OPTIONAL = {"sympy", "mpmath", "ml_dtypes", "cachetools", "safetensors", "sklearn", "tqdm",
-            "matplotlib", "scipy", "hypothesis", "pytest"}  # fmt: skip
+            "matplotlib", "scipy", "hypothesis", "pytest", "h5py", "tensorboardX"}  # fmt: skip
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from ....op_graph.effects import doall
-from ....op_graph.op_graph import Leaf, Tensor, VoidOp
-from .optimiser import Optimiser
+from ....errors import ArgumentError
+from ....op_graph.op_graph import Leaf, Tensor
+from .optimiser import Moves, Optimiser
 
 if TYPE_CHECKING:
     from .clipping import Clip
@@ -21,18 +21,33 @@ class Tag:
 
     tag: str
 
+    def __call__(self, w: Leaf) -> bool:
+        """Whether a parameter is one of these."""
+        return self.tag in w.tags
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The parameters of two axes."""
+
+    def __call__(self, w: Leaf) -> bool:
+        """Whether a parameter is one of these."""
+        return len(w.axes) == 2
+
 
 class Groups(Optimiser):
     """An optimiser for the parameters that each key means, and ``rest`` for the others.
 
-    A key is a pattern of names, in which ``*`` is any text, or a ``Tag``; the first that fits
-    counts. Parameters whose optimiser is None stay as they are. ``clip`` is for all slopes
-    together, before that of each optimiser. Optimisers without a name are named by their number.
+    A key is a pattern of names, in which ``*`` is any text, a ``Tag``, ``Matrices()``, or any
+    function of a parameter that says whether it is meant; the first that fits counts. Parameters
+    whose optimiser is None stay as they are. ``clip`` is for all slopes together, before that of
+    each optimiser. Optimisers without a name are named by their number. Raises ``ArgumentError``
+    in a step where one of them waits or skips steps; such ones go around groups.
     """
 
     def __init__(
         self,
-        groups: Mapping[str | Tag, Optimiser | None],
+        groups: Mapping[str | Callable[[Leaf], bool], Optimiser | None],
         rest: Optimiser | None,
         *,
         clip: Clip | None = None,
@@ -48,7 +63,7 @@ class Groups(Optimiser):
     def optimiser_of(self, w: Leaf) -> Optimiser | None:
         """The optimiser that moves a weight, if any does."""
         for key, optimiser in zip(self.keys, self.optimisers[:-1], strict=True):
-            if key.tag in w.tags if isinstance(key, Tag) else fnmatchcase(w.name or "", key):
+            if fnmatchcase(w.name or "", key) if isinstance(key, str) else key(w):
                 return optimiser
         return self.optimisers[-1]
 
@@ -56,12 +71,30 @@ class Groups(Optimiser):
         """The weights that some optimiser moves."""
         return [w for w in weights if self.optimiser_of(w) is not None]
 
-    def update(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> VoidOp:
-        """The effect of one step of each optimiser for its own."""
+    def averages(self) -> dict[Leaf, Leaf]:
+        """The weights of which its optimisers keep averages, and these."""
+        found: dict[Leaf, Leaf] = {}
+        for optimiser in self.optimisers:
+            found |= {} if optimiser is None else optimiser.averages()
+        return found
+
+    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+        """What one step of each optimiser makes of its own."""
         pairs = zip(weights, self.clip(slopes) if self.clip else slopes, strict=True)
         own: dict[Optimiser, list[tuple[Leaf, Tensor]]] = {}
         for w, slope in pairs:
             optimiser = self.optimiser_of(w)
             if optimiser is not None:
                 own.setdefault(optimiser, []).append((w, slope))
-        return doall([o.update([w for w, _ in g], [s for _, s in g]) for o, g in own.items()])
+        moves = Moves()
+        for optimiser, group in own.items():
+            made = optimiser.moves([w for w, _ in group], [slope for _, slope in group])
+            if made.when is not None:
+                raise ArgumentError(
+                    f"Groups: {type(optimiser).__name__} does not move its group in each step, and "
+                    "so the groups would part; put it around Groups: "
+                    f"neon.{type(optimiser).__name__}(neon.Groups(...))"
+                )
+            moves.changes |= made.changes
+            moves.always |= made.always
+        return moves

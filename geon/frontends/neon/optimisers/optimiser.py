@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ....errors import ArgumentError
 from ....op_graph.composites import HALVES
@@ -12,14 +12,43 @@ from ....op_graph.constants import as_tensor
 from ....op_graph.deriv import deriv
 from ....op_graph.dtypes import DType
 from ....op_graph.effects import assign, doall
-from ....op_graph.elementwise import cast
+from ....op_graph.elementwise import cast, where
 from ....op_graph.leaves import persistent_tensor
+from ....op_graph.logic import logical_and
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
 from ....op_graph.sites import describe, user_site
+from .schedules import Schedule
 
 if TYPE_CHECKING:
     from .clipping import Clip
-    from .schedules import Schedule
+
+Rate: TypeAlias = float | Tensor | Schedule
+
+
+@dataclass(eq=False)
+class Moves:
+    """The values that variables have after a step.
+
+    ``changes`` are made where ``when``, a bool scalar, holds; None always holds. ``always`` are
+    made in any case.
+    """
+
+    changes: dict[Leaf, Tensor] = field(default_factory=dict)
+    always: dict[Leaf, Tensor] = field(default_factory=dict)
+    when: Tensor | None = None
+
+    def only(self, condition: Tensor) -> Moves:
+        """These, made only where a condition holds too."""
+        when = condition if self.when is None else logical_and(self.when, condition)
+        kept = {leaf: where(condition, value, leaf) for leaf, value in self.always.items()}
+        return Moves(self.changes, kept, when)
+
+    def effect(self) -> VoidOp:
+        """What assigns them all."""
+        changes = self.changes
+        if self.when is not None:
+            changes = {leaf: where(self.when, value, leaf) for leaf, value in changes.items()}
+        return doall([assign(leaf, value) for leaf, value in (changes | self.always).items()])
 
 
 @dataclass(eq=False)
@@ -32,17 +61,18 @@ class Step:
     optimiser: Optimiser
     rate: Tensor
     count: Tensor
-    effects: list[VoidOp] = field(default_factory=list)
+    moves: Moves = field(default_factory=Moves)
 
     def state(self, w: Leaf, what: str) -> Leaf:
         """A variable that the rule keeps beside a weight, from 0 on."""
         return self.optimiser.state(w, what)
 
     def set(self, variable: Leaf, value: Tensor) -> None:
-        """Assign a value in this step."""
-        self.effects.append(assign(variable, cast(value, variable.dtype)))
+        """Let a variable have a value after this step."""
+        self.moves.changes[variable] = cast(value, variable.dtype)
 
 
+@dataclass(eq=False)
 class Optimiser:
     """A rule that moves weights down a slope; a subclass for each, which says ``moved``.
 
@@ -51,18 +81,16 @@ class Optimiser:
     kept beside weights are persistent variables, named after the weights below ``name``.
     """
 
-    decoupled = False  # whether ``decay`` goes to the weights and not to their slopes
+    rate: Rate
+    _: KW_ONLY
+    decay: float = 0.0
+    clip: Clip | None = None
+    name: str | None = None
+    variables: dict[tuple[Same | None, str], Leaf] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
-    def __init__(
-        self,
-        rate: float | Tensor | Schedule,
-        *,
-        decay: float = 0.0,
-        clip: Clip | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.rate, self.decay, self.clip, self.name = rate, decay, clip, name
-        self.variables: dict[tuple[Same | None, str], Leaf] = {}
+    decoupled = False  # whether ``decay`` goes to the weights and not to their slopes
 
     def __call__(self, cost: Tensor, parameters: Sequence[Leaf] | None = None) -> VoidOp:
         """The effect of one step down the slope of ``cost``, a scalar.
@@ -77,19 +105,36 @@ class Optimiser:
                 f"{cost.file_info}) is no scalar; take geon.mean of it"
             )
         weights = self.chosen(trained(cost) if parameters is None else list(parameters))
-        return self.update(weights, deriv(cost, weights) if weights else [])
+        return self.moves_of(cost, weights).effect()
+
+    def moves_of(self, cost: Tensor, weights: Sequence[Leaf]) -> Moves:
+        """What a step down the slope of a cost makes of these weights."""
+        slopes = deriv(cost, weights, seed=self.seed(cost)) if weights else []
+        return self.moves(weights, slopes)
+
+    def seed(self, cost: Tensor) -> Tensor | None:
+        """What slopes are multiplied by where they begin, if by anything."""
+        return None
 
     def chosen(self, weights: Sequence[Leaf]) -> list[Leaf]:
         """The weights of these that it moves."""
         return list(weights)
 
+    def averages(self) -> dict[Leaf, Leaf]:
+        """The weights of which it keeps averages, and these."""
+        return {}
+
     def update(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> VoidOp:
         """The effect of one step for weights with these slopes."""
+        return self.moves(weights, slopes).effect()
+
+    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+        """What one step makes of weights with these slopes."""
         count = self.state(None, "steps")
         done = cast(count, "float32")
         rate = self.rate(done) if callable(self.rate) else as_tensor(self.rate)
         step = Step(self, rate, done + 1)
-        step.effects.append(assign(count, count + 1))
+        step.set(count, count + 1)
         for w, slope in zip(weights, self.clip(slopes) if self.clip else slopes, strict=True):
             value, slope = (cast(x, wide(x.dtype)) for x in (w, slope))
             if self.decay and not self.decoupled:
@@ -98,23 +143,26 @@ class Optimiser:
             if self.decay and self.decoupled:
                 new = new - rate * self.decay * value
             step.set(w, new)
-        return doall(step.effects)
+        return step.moves
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """What a weight of this value becomes; the rule of a subclass."""
         raise NotImplementedError
 
-    def state(self, w: Leaf | None, what: str) -> Leaf:
-        """The variable of this kind beside a weight, or beside none: made once, then found."""
+    def state(self, w: Leaf | None, what: str, first: Any = 0, dtype: str = "int64") -> Leaf:
+        """The variable of this kind beside a weight, or beside none: made once, then found.
+
+        ``first`` is its first value, ``dtype`` that of one which is beside no weight.
+        """
         key = None if w is None else Same(w), what
         found = self.variables.get(key)
         if found is None:
             name = self.name or "optimiser"
             if w is None:
-                found = persistent_tensor((), "int64", initial_value=0, name=f"{name}.{what}")
+                found = persistent_tensor((), dtype, initial_value=first, name=f"{name}.{what}")
             else:
                 own = None if w.name is None else f"{name}.{w.name}.{what}"
-                found = persistent_tensor(w.axes, wide(w.dtype), initial_value=0, name=own)
+                found = persistent_tensor(w.axes, wide(w.dtype), initial_value=first, name=own)
             self.variables[key] = found
         return found
 

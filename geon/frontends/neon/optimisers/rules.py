@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
 
 from ....errors import ArgumentError
 from ....op_graph.elementwise import power, sign, sqrt, square
 from ....op_graph.op_graph import Leaf, Tensor
-from .optimiser import Optimiser, Step
-
-if TYPE_CHECKING:
-    from .clipping import Clip
-    from .schedules import Schedule
-
-    Rate = float | Tensor | Schedule
+from .optimiser import Optimiser, Rate, Step
 
 
+@dataclass(eq=False)
 class SGD(Optimiser):
     """Down the slope; with ``momentum`` along the sum of slopes, each older one by that less.
 
@@ -23,20 +18,13 @@ class SGD(Optimiser):
     "On the importance of initialization and momentum in deep learning", ICML 2013.
     """
 
-    def __init__(
-        self,
-        rate: Rate,
-        momentum: float = 0.0,
-        *,
-        nesterov: bool = False,
-        decay: float = 0.0,
-        clip: Clip | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(rate, decay=decay, clip=clip, name=name)
-        if nesterov and not momentum:
+    momentum: float = 0.0
+    _: KW_ONLY
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        if self.nesterov and not self.momentum:
             raise ArgumentError("SGD: nesterov=True looks ahead along a momentum; give momentum=")
-        self.momentum, self.nesterov = momentum, nesterov
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times speed."""
@@ -48,25 +36,17 @@ class SGD(Optimiser):
         return value - step.rate * slope
 
 
+@dataclass(eq=False)
 class RMSProp(Optimiser):
     """Slopes divided by the root of a running mean of their squares; then momentum.
 
     T. Tieleman and G. Hinton, lecture 6.5 of "Neural networks for machine learning", 2012.
     """
 
-    def __init__(
-        self,
-        rate: Rate = 0.01,
-        smoothing: float = 0.99,
-        momentum: float = 0.0,
-        epsilon: float = 1e-8,
-        *,
-        decay: float = 0.0,
-        clip: Clip | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(rate, decay=decay, clip=clip, name=name)
-        self.smoothing, self.momentum, self.epsilon = smoothing, momentum, epsilon
+    rate: Rate = 0.01
+    smoothing: float = 0.99
+    momentum: float = 0.0
+    epsilon: float = 1e-8
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the divided slope, or its momentum."""
@@ -81,6 +61,7 @@ class RMSProp(Optimiser):
         return value - step.rate * change
 
 
+@dataclass(eq=False)
 class Adagrad(Optimiser):
     """Slopes divided by the root of the sum of all their squares.
 
@@ -88,17 +69,8 @@ class Adagrad(Optimiser):
     stochastic optimization", JMLR 2011.
     """
 
-    def __init__(
-        self,
-        rate: Rate = 0.01,
-        epsilon: float = 1e-10,
-        *,
-        decay: float = 0.0,
-        clip: Clip | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(rate, decay=decay, clip=clip, name=name)
-        self.epsilon = epsilon
+    rate: Rate = 0.01
+    epsilon: float = 1e-10
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the divided slope."""
@@ -108,24 +80,16 @@ class Adagrad(Optimiser):
         return value - step.rate * slope / (sqrt(size) + self.epsilon)
 
 
+@dataclass(eq=False)
 class Adadelta(Optimiser):
     """Slopes times the ratio of running sizes, of changes to slopes.
 
     M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012.
     """
 
-    def __init__(
-        self,
-        rate: Rate = 1.0,
-        smoothing: float = 0.9,
-        epsilon: float = 1e-6,
-        *,
-        decay: float = 0.0,
-        clip: Clip | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(rate, decay=decay, clip=clip, name=name)
-        self.smoothing, self.epsilon = smoothing, epsilon
+    rate: Rate = 1.0
+    smoothing: float = 0.9
+    epsilon: float = 1e-6
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the change."""
@@ -137,25 +101,17 @@ class Adadelta(Optimiser):
         return value - step.rate * change
 
 
+@dataclass(eq=False)
 class Adam(Optimiser):
     """A running mean of slopes, divided by the root of one of their squares, both freed of bias.
 
     D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015.
     """
 
-    def __init__(
-        self,
-        rate: Rate = 0.001,
-        first: float = 0.9,
-        second: float = 0.999,
-        epsilon: float = 1e-8,
-        *,
-        decay: float = 0.0,
-        clip: Clip | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(rate, decay=decay, clip=clip, name=name)
-        self.first, self.second, self.epsilon = first, second, epsilon
+    rate: Rate = 0.001
+    first: float = 0.9
+    second: float = 0.999
+    epsilon: float = 1e-8
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the divided mean."""
@@ -168,6 +124,7 @@ class Adam(Optimiser):
         return value - step.rate / (1 - power(self.first, step.count)) * (new_m / size)
 
 
+@dataclass(eq=False)
 class AdamW(Adam):
     """Adam, with ``decay`` that draws weights to 0 by the rate times it, apart from slopes.
 
@@ -177,6 +134,7 @@ class AdamW(Adam):
     decoupled = True
 
 
+@dataclass(eq=False)
 class Lion(Optimiser):
     """By the rate along the sign of a running mean of slopes; ``decay`` is as in ``AdamW``.
 
@@ -185,18 +143,9 @@ class Lion(Optimiser):
 
     decoupled = True
 
-    def __init__(
-        self,
-        rate: Rate = 1e-4,
-        first: float = 0.9,
-        second: float = 0.99,
-        *,
-        decay: float = 0.0,
-        clip: Clip | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(rate, decay=decay, clip=clip, name=name)
-        self.first, self.second = first, second
+    rate: Rate = 1e-4
+    first: float = 0.9
+    second: float = 0.99
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the sign."""

@@ -1,11 +1,17 @@
 """Training: models, data in batches, and callbacks."""
 
-from .callbacks import Checkpoints, EarlyStopping, History, Progress, StopOnNaN
+from . import augment
+from .augment import Augmented
+from .callbacks import Checkpoints, EarlyStopping, Progress, StopOnNaN
 from .data import Batches, Stream
+from .histories import Curves, HDF5History, History, TensorBoard, Timing
 from .model import Model
+from .prefetch import Prefetch
 from .run import Callback, Run
+from .sequences import Buckets
 
 __all__ = [
-    "Batches", "Callback", "Checkpoints", "EarlyStopping", "History", "Model", "Progress", "Run",
-    "StopOnNaN", "Stream",
+    "Augmented", "Batches", "Buckets", "Callback", "Checkpoints", "Curves", "EarlyStopping",
+    "HDF5History", "History", "Model", "Prefetch", "Progress", "Run", "StopOnNaN", "Stream",
+    "TensorBoard", "Timing", "augment",
 ]  # fmt: skip

@@ -1,8 +1,7 @@
-"""Callbacks: progress, history, checkpoints, early stopping, and a stop at what is not finite."""
+"""Callbacks: progress, checkpoints, early stopping, and a stop at what is not finite."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
+from ..checks import at_least_one
 from .run import Callback, Run
 
 
@@ -56,36 +56,6 @@ class Progress(Callback):
             self.bar = tqdm(total=run.batches, initial=run.batch, desc=title, **options)
 
 
-class History(Callback):
-    """The figures of each epoch: ``records``, and with ``path`` a line of JSON for each.
-
-    A file that is there is gone on with; what it has of epochs that are done again is taken out.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self.path = None if path is None else Path(path)
-        self.records: list[dict[str, Any]] = []
-
-    def begin(self, run: Run) -> None:
-        """Read what is there."""
-        if self.path is not None and self.path.exists():
-            lines = self.path.read_text().splitlines()
-            self.records = [json.loads(line) for line in lines]
-        self.records = [record for record in self.records if record["epoch"] <= run.epoch]
-        self._write("w", self.records)
-
-    def after_epoch(self, run: Run) -> None:
-        """Add the figures."""
-        finite = {k: v if math.isfinite(v) else str(v) for k, v in run.figures.items()}
-        self.records.append({"epoch": run.epoch, **finite})
-        self._write("a", self.records[-1:])
-
-    def _write(self, mode: str, records: list[dict[str, Any]]) -> None:
-        if self.path is not None:
-            with self.path.open(mode) as file:
-                file.writelines(json.dumps(record) + "\n" for record in records)
-
-
 class Watcher(Callback):
     """A callback that watches a figure of the epochs, and keeps the best one."""
 
@@ -127,9 +97,9 @@ class Checkpoints(Watcher):
         highest: bool = False,
     ) -> None:
         super().__init__(best or "", highest, "checkpoints")
-        for what, value in (("every", every), ("keep", 1 if keep is None else keep)):
-            if type(value) is not int or value < 1:
-                raise ArgumentError(f"Checkpoints: {what}={value!r}; give an integer of at least 1")
+        at_least_one("Checkpoints", "every", every)
+        if keep is not None:
+            at_least_one("Checkpoints", "keep", keep)
         self.folder, self.every, self.keep = Path(folder), every, keep
 
     def begin(self, run: Run) -> None:
@@ -166,10 +136,7 @@ class EarlyStopping(Watcher):
         self, figure: str = "validation cost", patience: int = 5, *, highest: bool = False
     ) -> None:
         super().__init__(figure, highest, "early_stopping")
-        if type(patience) is not int or patience < 1:
-            raise ArgumentError(
-                f"EarlyStopping: patience={patience!r}; give an integer of at least 1"
-            )
+        at_least_one("EarlyStopping", "patience", patience)
         self.patience, self.waited = patience, "early_stopping.waited"
         self.numbers = {**self.numbers, self.waited: 0.0}
 

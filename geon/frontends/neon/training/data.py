@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ....errors import ArgumentError
+from ..checks import at_least_one
 
 if TYPE_CHECKING:
     Batch = tuple[Any, ...]
@@ -27,11 +29,18 @@ class Batches:
 
     With a ``seed`` each epoch has an order of its own, which depends on the seed and the number of
     the epoch. ``last="drop"`` leaves out a last batch that is shorter. Arrays may be what NumPy
-    indexes by lists of numbers, such as memory-mapped files.
+    indexes by lists of increasing numbers, such as memory-mapped files and data sets of HDF5: only
+    the rows of a batch are read. ``shard=(k, n)`` is the part k, from 0 on, of n parts of each
+    epoch, which share no example and have as many each; up to n - 1 examples are left out.
     """
 
     def __init__(
-        self, *arrays: Any, size: int, seed: int | None = None, last: str = "keep"
+        self,
+        *arrays: Any,
+        size: int,
+        seed: int | None = None,
+        last: str = "keep",
+        shard: tuple[int, int] = (0, 1),
     ) -> None:
         lengths = {len(array) for array in arrays}
         if len(lengths) != 1:
@@ -39,28 +48,32 @@ class Batches:
                 f"Batches: arrays of lengths {sorted(lengths)}; give at least one, all with a row "
                 "for each example"
             )
-        if type(size) is not int or size < 1:
-            raise ArgumentError(f"Batches: size={size!r}; give an integer of at least 1")
+        at_least_one("Batches", "size", size)
         if last not in ("keep", "drop"):
             raise ArgumentError(f"Batches: there is no last={last!r}; give 'keep' or 'drop'")
-        self.arrays, self.size, self.seed, self.last = arrays, size, seed, last
+        part, parts = shard
+        if not 0 <= part < parts:
+            raise ArgumentError(f"Batches: shard={shard!r}; give (k, n) with 0 <= k < n")
+        self.arrays, self.size, self.seed, self.last, self.shard = arrays, size, seed, last, shard
         (self.length,) = lengths
 
     def __len__(self) -> int:
         """How many batches an epoch has."""
-        whole, rest = divmod(self.length, self.size)
+        whole, rest = divmod(self.length // self.shard[1], self.size)
         return whole + bool(rest and self.last == "keep")
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from the one of number ``start`` on."""
-        order = None
+        part, parts = self.shard
+        taken = slice(part, self.length // parts * parts, parts)
+        order: Any = range(self.length)[taken]
         if self.seed is not None:
-            order = np.random.default_rng([self.seed, number]).permutation(self.length)
+            order = np.random.default_rng([self.seed, number]).permutation(self.length)[taken]
         for begin in range(start * self.size, len(self) * self.size, self.size):
-            place: Any = slice(begin, begin + self.size)
-            if order is not None:
-                place = order[place]
-            yield tuple([array[place] for array in self.arrays])
+            place = order[begin : begin + self.size]
+            if isinstance(place, range):
+                place = slice(place.start, place.stop, place.step)
+            yield tuple([rows(array, place) for array in self.arrays])
 
 
 class Stream:
@@ -72,3 +85,48 @@ class Stream:
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from the one of number ``start`` on."""
         return itertools.islice(iter(self.make(number)), start, None)
+
+
+def rows(array: Any, place: Any) -> Any:
+    """The rows of an array at a slice, or at numbers, which are read in increasing order."""
+    if isinstance(place, slice) or type(array) is np.ndarray:
+        return array[place]
+    increasing = np.argsort(place)
+    back = np.empty_like(increasing)
+    back[increasing] = np.arange(len(place))
+    return np.asarray(array[place[increasing]])[back]
+
+
+def as_data(data: Any) -> Data:
+    """Data, or an iterable of batches as data of which each epoch is all of it.
+
+    Raises ``ArgumentError`` for an iterator, which serves once, and what is no iterable.
+    """
+    if hasattr(data, "epoch"):
+        made: Data = data
+        return made
+    if not isinstance(data, Iterable) or isinstance(data, Iterator):
+        raise ArgumentError(
+            f"{data!r} is no data that can be gone through again and again; give "
+            "neon.Stream(make), where make(number) is an iterable of the batches of an epoch"
+        )
+    return Stream(lambda number: data)
+
+
+def count_of(data: Data) -> int | None:
+    """How many batches an epoch has, where that is known."""
+    try:
+        return len(data)  # type: ignore[arg-type]  # some have a length
+    except TypeError:
+        return None
+
+
+@contextmanager
+def ended(batches: Iterator[Batch]) -> Iterator[Iterator[Batch]]:
+    """Batches that are closed at the end of the block, where they can be."""
+    try:
+        yield batches
+    finally:
+        close = getattr(batches, "close", None)
+        if close is not None:
+            close()

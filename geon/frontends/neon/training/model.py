@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,18 @@ from ....op_graph.axes import Axes, Axis
 from ....op_graph.composites import mean
 from ....op_graph.effects import assign
 from ....op_graph.elementwise import cast
+from ....op_graph.functional import substitute
 from ....op_graph.joining import stack
 from ....op_graph.leaves import persistent_tensor
 from ....op_graph.movement import reorder
-from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.reductions import sum, tensor_size
 from ....transformers.base import Transformer, make_transformer
 from ..axis import N
 from ..layers import Layer, Training
 from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
-from .data import Batches, Data
+from .data import Batches, Data, as_data, count_of, ended
 from .run import Callback, Run, held_interrupts
 from .summary import summary
 
@@ -67,21 +68,25 @@ class Model:
 
     def fit(
         self,
-        data: Data,
+        data: Data | Iterable[Any],
         epochs: int,
         *,
-        validation: Data | None = None,
+        validation: Data | Iterable[Any] | None = None,
         callbacks: Sequence[Callback] = (),
         resume: str | os.PathLike[str] | None = None,
+        averaged: bool = False,
     ) -> Run:
         """Train until ``epochs`` epochs are done, those of calls before among them.
 
-        After each one, figures of ``validation`` are taken. With ``resume`` it goes on from a
-        checkpoint, which callbacks with numbers of their own must have been part of; what follows
-        is bit for bit what would have followed. Ctrl-C ends training after a step, and is no error:
-        the run says ``interrupted``. Raises ``ArgumentError`` without an optimiser.
+        Data are ``Batches``, others with their ``epoch``, or any iterable of batches that can be
+        gone through again. After each epoch, figures of ``validation`` are taken, with ``averaged``
+        of the averages of weights. With ``resume`` it goes on from a checkpoint, which callbacks
+        with numbers of their own must have been part of; what follows is bit for bit what would
+        have followed. Ctrl-C ends training after a step, and is no error: the run says
+        ``interrupted``. Raises ``ArgumentError`` without an optimiser.
         """
-        run = Run(self, epochs, len(data) if isinstance(data, Batches) else None)
+        data = as_data(data)
+        run = Run(self, epochs, count_of(data))
         callbacks = sorted(callbacks, key=lambda callback: callback.saves)
         step = self.step(checked=any(callback.checked for callback in callbacks))
         for callback in callbacks:
@@ -94,12 +99,13 @@ class Model:
             for callback in callbacks:
                 callback.begin(run)
             while run.epoch < epochs and run.stop is None:
-                for batch in data.epoch(run.epoch, run.batch):
-                    run.cost = float(step(*batch)[0])
-                    run.batch += 1
-                    for callback in callbacks:
-                        callback.after_batch(run)
-                run.figures = self.figures(validation)
+                with ended(data.epoch(run.epoch, run.batch)) as batches:
+                    for batch in batches:
+                        run.cost = float(step(*batch)[0])
+                        run.batch += 1
+                        for callback in callbacks:
+                            callback.after_batch(run)
+                run.figures = self.figures(validation, averaged)
                 with held_interrupts():  # what callbacks count belongs to the place in the data
                     run.epoch, run.batch = run.epoch + 1, 0
                     self.transformer.set(self.place, [run.epoch, 0, 0, 0])
@@ -107,12 +113,14 @@ class Model:
                         callback.after_epoch(run)
         return run
 
-    def figures(self, validation: Data | None) -> dict[str, float]:
+    def figures(
+        self, validation: Data | Iterable[Any] | None, averaged: bool = False
+    ) -> dict[str, float]:
         """The mean cost of the epoch, and the figures of the validation data."""
         _, _, total, count = self.reached()
         figures = {"cost": float(total / count) if count else float("nan")}
         if validation is not None:
-            found = self.evaluate(validation)
+            found = self.evaluate(validation, averaged=averaged)
             figures |= {f"validation {name}": value for name, value in found.items()}
         return figures
 
@@ -143,13 +151,20 @@ class Model:
 
     # Use ----------------------------------------------------------------------------------------
 
-    def evaluate(self, data: Data) -> dict[str, float]:
-        """The mean cost and the metrics over data, by name; NaN where there is no batch."""
+    def evaluate(self, data: Data | Iterable[Any], *, averaged: bool = False) -> dict[str, float]:
+        """The mean cost and the metrics over data, by name; NaN where there is no batch.
+
+        With ``averaged`` they are those of the averages of weights. Raises ``ArgumentError`` where
+        the optimiser keeps none.
+        """
         metrics = [Mean(self.cost), *self.metrics]
-        if "figures" not in self._made:
-            asked = [metric.each(self.result, self.target) for metric in metrics]
-            self._made["figures"] = self.transformer.computation(asked, *self.inputs, self.target)
-        batches = [self._made["figures"](*batch) for batch in data.epoch(0)]
+        key = "averaged figures" if averaged else "figures"
+        if key not in self._made:
+            result = self.averaged_result() if averaged else self.result
+            asked = [metric.each(result, self.target) for metric in metrics]
+            self._made[key] = self.transformer.computation(asked, *self.inputs, self.target)
+        with ended(as_data(data).epoch(0)) as given:
+            batches = [self._made[key](*batch) for batch in given]
         figures = {}
         for number, metric in enumerate(metrics):
             columns = zip(*[batch[number] for batch in batches], strict=True)
@@ -157,21 +172,39 @@ class Model:
             figures[metric.name] = metric.value(*arrays) if arrays else float("nan")
         return figures
 
-    def predict(self, *arrays: Any, size: int | None = None) -> np.ndarray[Any, Any]:
+    def predict(
+        self, *arrays: Any, size: int | None = None, averaged: bool = False
+    ) -> np.ndarray[Any, Any]:
         """The results for these inputs, with N first where they have it.
 
-        With ``size`` they are computed in batches of so many examples.
+        With ``size`` they are computed in batches of so many examples, with ``averaged`` by the
+        averages of weights.
         """
-        if "predict" not in self._made:
-            result = self.result
+        key = "averaged predict" if averaged else "predict"
+        if key not in self._made:
+            result = self.averaged_result() if averaged else self.result
             if N in result.axes:
                 result = reorder(result, Axes(N, result.axes.without([N])))
-            self._made["predict"] = self.transformer.computation(result, *self.inputs)
-        predict = self._made["predict"]
+            self._made[key] = self.transformer.computation(result, *self.inputs)
+        predict = self._made[key]
         if size is None:
             return np.asarray(predict(*arrays))
         parts = [predict(*batch) for batch in Batches(*arrays, size=size).epoch(0)]
         return np.concatenate(parts) if parts else np.asarray(predict(*arrays))
+
+    def averaged_result(self) -> Tensor:
+        """The result with the averages of weights in their places."""
+        if self.optimiser is not None:
+            self.step()  # makes the averages
+        averages = {} if self.optimiser is None else self.optimiser.averages()
+        if not averages:
+            raise ArgumentError(
+                "this model keeps no averages of weights; give optimiser=neon.Averaged(...)"
+            )
+        known: dict[Op, Op] = {w: cast(kept, w.dtype) for w, kept in averages.items()}
+        result = substitute(self.result, known)
+        assert isinstance(result, Tensor)
+        return result
 
     def summary(self) -> str:
         """A table of layers and their variables: axes, elements, and bytes where they are known."""
@@ -183,18 +216,21 @@ class Model:
         """Write all that training has reached to a checkpoint."""
         self.transformer.save(path)
 
-    def restore(self, path: str | os.PathLike[str]) -> None:
+    def restore(self, path: str | os.PathLike[str], *, averaged: bool = False) -> None:
         """Read a checkpoint of a model with this layer: what predicts, and no optimiser's state.
 
-        ``fit`` with ``resume`` reads all of it.
+        ``fit`` with ``resume`` reads all of it. With ``averaged`` weights become the averages that
+        ``Averaged`` has kept of them. Raises ``ArgumentError`` where the file has none, and for a
+        layer without a name.
         """
         self.transformer.computation(self.result, *self.inputs)
-        names = [leaf.name for leaf in self.layer.all_variables()]
-        if None in names:
+        names = [leaf.name for leaf in self.layer.all_variables() if leaf.name is not None]
+        if len(names) < len(self.layer.all_variables()):
             raise ArgumentError(
                 "restore takes the layer's variables by their names; give the layer a name="
             )
-        self.transformer.restore(path, only=[name for name in names if name is not None])
+        rename = averages_in(path, names) if averaged else None
+        self.transformer.restore(path, only=names, rename=rename)
 
     # Numbers of callbacks -----------------------------------------------------------------------
 
@@ -212,6 +248,26 @@ class Model:
     def set_number(self, name: str, value: float) -> None:
         """Give it another value."""
         self.transformer.set(self._numbers[name], value)
+
+
+def averages_in(path: str | os.PathLike[str], names: Sequence[str]) -> Callable[[str], str | None]:
+    """From an entry of a file to the variable whose value it has, averages before weights."""
+    from safetensors import safe_open
+
+    with safe_open(os.fspath(path), "numpy") as file:
+        entries = list(file.keys())
+    found: dict[str, str] = {}
+    for entry in entries:
+        fitting = [name for name in names if entry.endswith(f".{name}.average")]
+        if fitting:
+            found[entry] = max(fitting, key=len)
+    if not found:
+        raise ArgumentError(
+            f"the checkpoint {os.fspath(path)!r} has no averages of this model's weights; train it "
+            "with optimiser=neon.Averaged(...), or restore without averaged=True"
+        )
+    averaged = set(found.values())
+    return lambda entry: found.get(entry, None if entry in averaged else entry)
 
 
 @contextmanager

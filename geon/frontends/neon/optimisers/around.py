@@ -1,0 +1,149 @@
+"""Optimisers around optimisers: steps of several batches, averages of weights, scaled costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from ....errors import ArgumentError
+from ....op_graph.constants import as_tensor
+from ....op_graph.elementwise import cast, isfinite, maximum, where
+from ....op_graph.logic import logical_and
+from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.reductions import all
+from ..checks import at_least_one
+from .optimiser import Moves, Optimiser, wide
+
+LEAST_SCALE = 2.0**-24  # from where a scale still comes back in a few dozen growths
+
+
+class Around(Optimiser):
+    """An optimiser that says when, and of which slopes, another one makes its steps."""
+
+    def __init__(self, inner: Optimiser) -> None:
+        self.inner = inner
+        super().__init__(0.0, name=inner.name)
+
+    @property
+    def name(self) -> str | None:
+        """What names of variables begin with: those of the inner optimiser and its own."""
+        return self.inner.name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self.inner.name = name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.inner})"
+
+    def chosen(self, weights: Sequence[Leaf]) -> list[Leaf]:
+        """The weights that the inner optimiser moves."""
+        return self.inner.chosen(weights)
+
+    def seed(self, cost: Tensor) -> Tensor | None:
+        """What the inner optimiser begins slopes with."""
+        return self.inner.seed(cost)
+
+    def averages(self) -> dict[Leaf, Leaf]:
+        """The averages that the inner optimiser keeps."""
+        return self.inner.averages()
+
+
+class Accumulated(Around):
+    """A step of ``optimiser`` after each ``batches`` calls, down the mean of their slopes.
+
+    So batches of one size are together what one large batch is, but for the order in which numbers
+    are added. Slopes of calls that no step has been made of yet are kept in checkpoints. Raises
+    ``ArgumentError`` for ``batches`` that are no integer of at least 1.
+    """
+
+    def __init__(self, optimiser: Optimiser, batches: int) -> None:
+        at_least_one("Accumulated", "batches", batches)
+        super().__init__(optimiser)
+        self.batches = batches
+
+    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+        """Sums of slopes, and where they are whole what a step makes."""
+        count = self.state(None, "batches")
+        due = count + 1 >= self.batches
+        sums = [
+            (self.state(w, "sum"), self.state(w, "sum") + cast(slope, wide(slope.dtype)))
+            for w, slope in zip(weights, slopes, strict=True)
+        ]
+        moves = self.inner.moves(weights, [total / self.batches for _, total in sums]).only(due)
+        for kept, total in sums:
+            moves.always[kept] = where(due, 0, total)
+        moves.always[count] = where(due, 0, count + 1)
+        return moves
+
+
+class Averaged(Around):
+    """Beside the weights that ``optimiser`` moves, their exponential moving averages.
+
+    After each step average = smoothing average + (1 - smoothing) weight, from the first value of
+    the weight on. ``model.evaluate`` and ``model.predict`` take them with ``averaged=True``. Raises
+    ``ArgumentError`` for a ``smoothing`` that is not at least 0 and less than 1.
+    """
+
+    def __init__(self, optimiser: Optimiser, smoothing: float = 0.999) -> None:
+        if not 0 <= smoothing < 1:
+            raise ArgumentError(
+                f"Averaged: smoothing={smoothing!r}; give a number of at least 0 and less than 1"
+            )
+        super().__init__(optimiser)
+        self.smoothing = smoothing
+        self.kept: dict[Leaf, Leaf] = {}
+
+    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+        """What a step makes of weights, and of their averages."""
+        moves = self.inner.moves(weights, slopes)
+        for w in weights:
+            kept = self.state(w, "average", cast(w, wide(w.dtype)))
+            new = cast(moves.changes[w], kept.dtype)
+            moves.changes[kept] = self.smoothing * kept + (1 - self.smoothing) * new
+            self.kept[w] = kept
+        return moves
+
+    def averages(self) -> dict[Leaf, Leaf]:
+        """The weights that it has moved, and their averages."""
+        return self.kept
+
+
+class Scaled(Around):
+    """``optimiser`` on slopes of the cost times a scale, so that float16 holds the small ones.
+
+    Slopes are divided by the scale again in float32. Where one of them is not finite no variable
+    of ``optimiser`` changes, and the scale is halved; after each ``every`` steps without that it is
+    doubled, from ``first`` on. P. Micikevicius and others, "Mixed precision training", ICLR 2018.
+    Raises ``ArgumentError`` for a ``first`` that is not above 0 and an ``every`` below 1.
+    """
+
+    def __init__(self, optimiser: Optimiser, first: float = 65536.0, every: int = 2000) -> None:
+        if not 0 < first < float("inf"):
+            raise ArgumentError(f"Scaled: first={first!r}; give a number above 0")
+        at_least_one("Scaled", "every", every)
+        super().__init__(optimiser)
+        self.first, self.every = first, every
+
+    @property
+    def scale(self) -> Leaf:
+        """What the cost is multiplied by in the next step."""
+        return self.state(None, "scale", self.first, "float32")
+
+    def seed(self, cost: Tensor) -> Tensor | None:
+        """The scale."""
+        inner = self.inner.seed(cost)
+        own = cast(self.scale, cost.dtype)
+        return own if inner is None else inner * own
+
+    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+        """What a step makes where all slopes are finite, and the next scale."""
+        scale, good = self.scale, self.state(None, "good")
+        real = [cast(slope, wide(slope.dtype)) / scale for slope in slopes]
+        finite = reduce(logical_and, [all(isfinite(slope)) for slope in real], as_tensor(True))
+        grown = good + 1 >= self.every
+        moves = self.inner.moves(weights, real).only(finite)
+        higher, lower = where(grown, 2 * scale, scale), maximum(scale / 2, LEAST_SCALE)
+        moves.always[scale] = where(finite, higher, lower)
+        moves.always[good] = where(logical_and(finite, ~grown), good + 1, 0)
+        return moves

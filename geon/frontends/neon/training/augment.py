@@ -1,0 +1,132 @@
+"""Changed data: images flipped, cropped, padded and noised.
+
+A change is a function of a random generator and an array, whose first dimension is that of the
+examples; the others are told by their numbers. ``Augmented`` has a generator for each batch, which
+depends on a seed, the epoch and the number of the batch, so a run that goes on draws the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ....errors import ArgumentError
+from .data import Data, as_data
+
+if TYPE_CHECKING:
+    from .data import Batch
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Change: TypeAlias = Callable[[np.random.Generator, Array], Array]
+
+
+class Augmented:
+    """``data`` with ``changes`` of an array of each batch, one after another.
+
+    ``part`` is the number of the array, the first one by default.
+    """
+
+    def __init__(self, data: Any, changes: Sequence[Change], seed: int, part: int = 0) -> None:
+        self.data: Data = as_data(data)
+        self.changes, self.seed, self.part = list(changes), seed, part
+
+    def __len__(self) -> int:
+        """How many batches an epoch has; ``TypeError`` where the data do not say."""
+        return len(self.data)  # type: ignore[arg-type]  # some have a length
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, from the one of number ``start`` on."""
+        for place, batch in enumerate(self.data.epoch(number, start), start):
+            random = np.random.default_rng([self.seed, number, place])
+            array = np.asarray(batch[self.part])
+            for change in self.changes:
+                array = change(random, array)
+            yield (*batch[: self.part], array, *batch[self.part :][1:])
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Each example turned round along dimension ``dim``, with a chance of ``rate``."""
+
+    dim: int
+    rate: float = 0.5
+
+    def __call__(self, random: np.random.Generator, array: Array) -> Array:
+        checked_dims("Flip", [self.dim], array)
+        turned = random.random(len(array)) < self.rate
+        array = array.copy()
+        array[turned] = np.flip(array[turned], self.dim)
+        return array
+
+
+@dataclass(frozen=True)
+class Crop:
+    """A part of each example, as long as ``sizes`` says for each dimension, anywhere in it.
+
+    With ``middle`` it is the middle, for data that a model is looked at with. Raises
+    ``ArgumentError`` where the array is shorter.
+    """
+
+    sizes: Mapping[int, int]
+    middle: bool = False
+
+    def __call__(self, random: np.random.Generator, array: Array) -> Array:
+        checked_dims("Crop", self.sizes, array)
+        for dim, size in self.sizes.items():
+            room = array.shape[dim] - size
+            if size < 1 or room < 0:
+                raise ArgumentError(
+                    f"Crop: dimension {dim} is to have length {size} and has {array.shape[dim]} in "
+                    f"an array of shape {array.shape}; give a smaller one, or neon.augment.Pad "
+                    "before it"
+                )
+            begins = np.full(len(array), room // 2)
+            if not self.middle:
+                begins = random.integers(0, room + 1, len(array))
+            windows = np.lib.stride_tricks.sliding_window_view(array, size, dim)  # size is last
+            chosen = np.moveaxis(windows, dim, 1)[np.arange(len(array)), begins]
+            array = np.moveaxis(chosen, -1, dim)
+        return array
+
+
+@dataclass(frozen=True)
+class Pad:
+    """As many elements of ``value`` as ``widths`` says at both ends of each dimension."""
+
+    widths: Mapping[int, int]
+    value: float = 0
+
+    def __call__(self, random: np.random.Generator, array: Array) -> Array:
+        checked_dims("Pad", self.widths, array)
+        widths = [(self.widths.get(dim, 0),) * 2 for dim in range(array.ndim)]
+        return np.pad(array, widths, constant_values=self.value)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Normal noise with this standard deviation, in the unit of the array.
+
+    Raises ``ArgumentError`` for an array that is not of floats.
+    """
+
+    deviation: float
+
+    def __call__(self, random: np.random.Generator, array: Array) -> Array:
+        if array.dtype.kind != "f":
+            raise ArgumentError(
+                f"Noise: an array of {array.dtype} has no room for noise; give one of floats"
+            )
+        return (array + self.deviation * random.standard_normal(array.shape)).astype(array.dtype)
+
+
+def checked_dims(what: str, dims: Any, array: Array) -> None:
+    """Raise ``ArgumentError`` for a dimension that is not one of each example."""
+    for dim in dims:
+        if not 1 <= dim < array.ndim:
+            raise ArgumentError(
+                f"{what}: dimension {dim} of an array of shape {array.shape}; give one from 1 to "
+                f"{array.ndim - 1}, since 0 is that of the examples"
+            )

@@ -11,7 +11,6 @@ from ..body import Body
 from ..functional import substitute
 from ..nodes import carry_notes
 from ..op_graph import Op, Tensor, VoidOp, post_order
-from ..sites import describe, user_site
 from .parts import parameter
 
 
@@ -102,6 +101,6 @@ def refuse_effects(what: str, results: Iterable[Op]) -> None:
 
 def _refuse(what: str, op: Op) -> NoReturn:
     raise ArgumentError(
-        f"{what} at {describe(user_site())}: its step runs the effect {op} (made at "
-        f"{op.file_info}); let the step return the value, and assign or print what the loop gives"
+        f"{what}: it runs the effect {op} (made at {op.file_info}); return the value, and assign "
+        "or print what comes out"
     )

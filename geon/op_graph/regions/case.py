@@ -29,7 +29,7 @@ from ..sweeps import cotangents, forward_mode, zeros
 from .carries import alike, needs_function, strong
 from .closing import captured, rebuilt, refuse_effects
 from .opened import Opened, like
-from .parts import outcome, parameter, results_of
+from .parts import outcome, parameter, results_of, tensors
 from .scan_facts import guards_of
 from .structures import Structure, flat
 
@@ -105,9 +105,9 @@ def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     """The tangents of a case's results: those of the branch that was taken."""
     bodies: tuple[Body, ...] = op.attrs[0]
     shared = Opened(bodies[0]).leaves
-    along = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
+    along: dict[Op, Tensor] = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
     opened = [Opened(body, shared).results for body in bodies]
-    found = [forward_mode(results, along) for results in opened]  # type: ignore[arg-type]  # tensors
+    found = [forward_mode(results, along) for results in opened]
     both = list(zip(opened, found, strict=True))
     moving = [k for k in range(len(opened[0])) if any(results[k] in each for results, each in both)]
     if not moving:
@@ -202,7 +202,7 @@ def make_case(
     for each in roots:
         made = rebuilt(each, known)
         kept = adopt(made, notes_of(made), None)
-        bodies.append(Body(parameters, tuple([kept[op] for op in made])))  # type: ignore[misc]  # tensors
+        bodies.append(Body(parameters, tuple(tensors(kept[op] for op in made))))
     args = (index, *[named.get(op, op) for op in found])
     region: Op = make(CASE, args, (tuple(bodies), certain))
     return results_of(region)

@@ -39,7 +39,7 @@ from ..weak import strengthen
 from .carries import Carries, needs_function
 from .closing import closed, refuse_effects
 from .opened import Opened, like
-from .parts import outcome, results_of
+from .parts import outcome, results_of, substituted
 from .scan import is_body
 from .scan_facts import guards_of
 from .scan_further import Images, both_axes
@@ -138,18 +138,17 @@ def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     a = _Attributes(op.attrs)
     opened = Opened(a.body)
     here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
-    along = {leaf: like(leaf) for leaf, t in zip(read, tangents[a.captures], strict=True)
-             if t is not None}  # fmt: skip
+    given = [(leaf, t) for leaf, t in zip(read, tangents[a.captures], strict=True) if t is not None]
+    along: dict[Op, Tensor] = {leaf: like(leaf) for leaf, _ in given}
     named = _values(op, a, opened)
-    named.update(
-        zip(along.values(), [t for t in tangents[a.captures] if t is not None], strict=True)
-    )
-    first = forward_mode(opened.results, along)  # type: ignore[arg-type]  # tensors are ops
+    named.update(zip(along.values(), [t for _, t in given], strict=True))
+    first = forward_mode(opened.results, along)
     if not first:
         return [None] * a.carries
     turning = [like(leaf) for leaf in here]
-    known = {**dict(zip(here, turning, strict=True)), **along}
-    pushed = forward_mode(opened.results, known)  # type: ignore[arg-type]  # tensors are ops
+    known: dict[Op, Tensor] = dict(zip(here, turning, strict=True))
+    known.update(along)
+    pushed = forward_mode(opened.results, known)
     results = [_or_zeros(pushed.get(op), op) for op in opened.results]
     begun: list[Any] = [
         substitute(_or_zeros(first.get(op), op), dict(named)) for op in opened.results
@@ -216,7 +215,7 @@ def _make(
 ) -> list[Tensor]:
     """The fixed point of ``results`` of ``leaves``; keys of ``named`` stand for values outside."""
     stands = dict(named)
-    roots: list[Tensor] = [substitute(op, stands) for op in results]  # type: ignore[misc]  # tensors
+    roots = substituted(results, stands)
     body, captures = closed(leaves, roots, outside=set(named.values()))
     region: Op = make(row, (*begun, *captures, tolerance), (limit, len(begun), body))
     return results_of(region)

@@ -28,6 +28,8 @@ def leaking(c, p):
 
 
 geon.scan(leaking, geon.constant(0.0), V, over="A")
+geon.while_loop(lambda c: geon.sum(c) < 9, lambda c: LEAKED.append(c) or c + V, V)
+geon.fixed_point(lambda y: LEAKED.append(y) or y / 2, V)
 
 NAMES = {
     "x": X, "y": X, "v": V, "A": A, "B": B, "S": S, "geon": geon, "math": math, "tolerance": 1e-3,
@@ -130,6 +132,14 @@ REFUSED = {
     "leaked": (
         lambda: geon.NumPyTransformer().computation(LEAKED[0], V), geon.ArgumentError,
         r"in the steps of the scan at .*test_cures.*let the step return",
+    ),
+    "leaked from while_loop": (
+        lambda: geon.NumPyTransformer().computation(LEAKED[1], V), geon.ArgumentError,
+        "in the steps of the while_loop at .*test_cures",
+    ),
+    "leaked from fixed_point": (
+        lambda: geon.NumPyTransformer().computation(LEAKED[2], V), geon.ArgumentError,
+        "in the steps of the fixed_point at .*test_cures",
     ),
     "per": (
         lambda: geon.deriv(geon.dot(X, WEIGHTS), WEIGHTS, per=A), geon.DerivativeError,

@@ -178,3 +178,32 @@ def test_a_product_that_changes_sides_keeps_no_copy_of_the_other_operand(transfo
         shown = np.lib.stride_tricks.sliding_window_view(given, (3, 3), axis=(1, 2))
         want = np.einsum("chwrs,crso->hwo", shown, values)
         np.testing.assert_allclose(f(given), want, rtol=1e-3, atol=1e-3)
+
+
+def thrice(step, x):
+    """A step taken three times, by a while loop and by a scan."""
+    limit = 3 * geon.sum(x)
+    by_while = geon.while_loop(lambda c: geon.sum(c) <= limit, step, x, 3)
+    by_scan, _ = geon.scan(lambda c, _: (step(c), None), x, over=geon.Axis("T", 3))
+    return by_while, by_scan
+
+
+@pytest.mark.parametrize("rows", [None, 50])
+def test_products_by_a_constant_in_bodies_take_no_copy_of_another_product(transformer, rows):
+    kept, (n, k) = geon.Variable([K, H], name="w"), (geon.Axis("N", rows), geon.Axis("I", 64))
+    transformer.set(kept, W)
+    x, other = geon.placeholder([n, k]), geon.placeholder([N, K])
+    everywhere = geon.broadcast(1 / 64, [k, geon.Axis("J", 64)])
+
+    def step(c):
+        return geon.rename(geon.dot(c, everywhere), {"J": k})
+
+    branch = geon.cond(geon.sum(x) > 0, lambda: step(x), lambda: x)
+    results = [branch, *thrice(step, x), geon.relu(geon.dot(other, kept))]
+    given = RANDOM.integers(1, 9, size=(50, 64)).astype(np.float32)
+    f = transformer.computation(results, x, other)
+    for _ in range(2):
+        *found, product = f(given, X)
+        for each in found:
+            near(each, np.repeat(given.mean(1, keepdims=True), 64, axis=1))
+        near(product, X @ W)

@@ -202,6 +202,11 @@ REFUSED = [
     (lambda: geon.fixed_point(lambda y: y, x, tolerance=x), geon.DTypeError, "no float scalar"),
     (lambda: geon.fixed_point(lambda y: y, x, geon.iota(N)), geon.DTypeError, "no float scalar"),
     (lambda: geon.fixed_point(lambda y: geon.print(y), x), geon.ArgumentError, "runs the effect"),
+    (
+        lambda: geon.fixed_point(0.5, x),
+        geon.ArgumentError,
+        "f=0.5 is no function.*such as geon.cos",
+    ),
 ]
 
 

@@ -298,8 +298,9 @@ REFUSED = [
     (
         lambda: geon.scan(lambda c, e: (geon.print(c), None), h, x, over=T),
         geon.ArgumentError,
-        "runs the effect",
+        "^scan at [^ ]*: it runs the effect",
     ),
+    (lambda: geon.scan(h, None, x, over=T), geon.ArgumentError, "step, h.*is a tensor and no func"),
 ]  # fmt: skip
 
 

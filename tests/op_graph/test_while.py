@@ -209,6 +209,8 @@ REFUSED = [
         geon.ArgumentError,
         "runs the effect",
     ),
+    (lambda: geon.while_loop(True, lambda c: c, h), geon.ArgumentError, "condition=True is no f"),
+    (lambda: geon.while_loop(lambda c: n > 0, h, h), geon.ArgumentError, "body, h.*lambda carry"),
 ]
 
 

@@ -181,5 +181,7 @@ def test_what_is_refused():
         geon.associative_scan(lambda a, b: (a, b), v, over=t)
     with pytest.raises(geon.AxisError, match="lacks the axis 'N'"):
         geon.associative_scan(geon.add, v, over=geon.Axis("N", 4))
+    with pytest.raises(geon.ArgumentError, match="f=None is no function"):
+        geon.associative_scan(None, v, over=t)
     with pytest.raises(geon.ArgumentError, match="no tensor"):
         geon.associative_scan(geon.add, [], over=t)

@@ -151,6 +151,7 @@ REFUSED = [
     (lambda: geon.case_of(1.5, [lambda: x]), geon.DTypeError, "no integer scalar"),
     (lambda: geon.cond(i, lambda: x, lambda: w), geon.DTypeError, "no bool scalar"),
     (lambda: geon.case_of(i, []), geon.ArgumentError, "give one or more"),
+    (lambda: geon.case_of(i, [lambda: x], 2.0), geon.ArgumentError, "default=2.0 is no function"),
     (lambda: geon.case_of(i, [x]), geon.ArgumentError, "is a tensor and no function.*lambda: x"),
     (
         lambda: geon.case_of(i, [lambda: x, lambda: (x, w)]),

@@ -115,6 +115,16 @@ def test_a_step_gives_the_constant_that_a_carry_began_with(transformer, axes, va
     agree(transformer, last, {x: floats(2, 3)}, [OrderedLoop])
 
 
+@pytest.mark.parametrize("length", [1, 2])
+def test_a_computed_stack_is_turned_along_an_axis_of_one(transformer, length):
+    axes = [geon.Axis("K", length), M]
+    x = geon.placeholder([T, *axes])
+    last, _ = geon.scan(lambda c, e: (c + geon.flip(e, "K"), None), geon.broadcast(5.0, axes),
+                        x * 2 + 1, over=T)  # fmt: skip
+    for count in (0, 1, 3):
+        agree(transformer, [last], {x: floats(count, length, 3)}, [OrderedLoop])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "uint32", "bool"])
 def test_dtypes(transformer, dtype):
     y = geon.placeholder([T, N], dtype, name="y")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ArgumentError, AxisError, DTypeError, IndexRangeError
+from ...errors import ArgumentError, DTypeError, IndexRangeError
 from ..adopting import adopt, notes_of
 from ..attributes import is_flag
 from ..axes import Axes
@@ -26,10 +26,10 @@ from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
 from ..registry import Inferred, Primitive, need
 from ..sites import describe, user_site
 from ..sweeps import cotangents, forward_mode, zeros
-from ..weak import strengthen
+from .carries import alike, needs_function, strong
 from .closing import captured, rebuilt, refuse_effects
 from .opened import Opened, like
-from .parts import outcome, parameter, results_of
+from .parts import outcome, parameter, results_of, tensors
 from .scan_facts import guards_of
 from .structures import Structure, flat
 
@@ -105,9 +105,9 @@ def case_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     """The tangents of a case's results: those of the branch that was taken."""
     bodies: tuple[Body, ...] = op.attrs[0]
     shared = Opened(bodies[0]).leaves
-    along = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
+    along: dict[Op, Tensor] = {shared[k]: like(t) for k, t in enumerate(tangents) if t is not None}
     opened = [Opened(body, shared).results for body in bodies]
-    found = [forward_mode(results, along) for results in opened]  # type: ignore[arg-type]  # tensors
+    found = [forward_mode(results, along) for results in opened]
     both = list(zip(opened, found, strict=True))
     moving = [k for k in range(len(opened[0])) if any(results[k] in each for results, each in both)]
     if not moving:
@@ -202,7 +202,7 @@ def make_case(
     for each in roots:
         made = rebuilt(each, known)
         kept = adopt(made, notes_of(made), None)
-        bodies.append(Body(parameters, tuple([kept[op] for op in made])))  # type: ignore[misc]  # tensors
+        bodies.append(Body(parameters, tuple(tensors(kept[op] for op in made))))
     args = (index, *[named.get(op, op) for op in found])
     region: Op = make(CASE, args, (tuple(bodies), certain))
     return results_of(region)
@@ -247,26 +247,11 @@ def _chosen(
             f"{what}: the index {which} {which.dtype.name} (made at {which.file_info}) is no "
             "integer scalar; geon.where chooses element by element, geon.cond by a truth value"
         )
-    which = cast(strengthen(which, which.dtype), "int64")
-    listed = isinstance(branches, Iterable) and not isinstance(branches, (Op, Mapping))
-    functions: list[Any] = (
-        [*branches, *([] if default is None else [default])] if listed else [branches]
-    )
-    if not listed or not branches or not all(map(callable, functions)):
-        wrong = next((branch for branch in functions if not callable(branch)), None)
-        if isinstance(wrong, Op):
-            shown = f"the branch {wrong} (made at {wrong.file_info}) is a tensor and no function"
-            example = f"lambda: {wrong.name or 'x'}"
-        elif listed:
-            shown, example = f"branches={branches!r} are no functions", "lambda: x, lambda: y"
-        else:
-            shown, example = f"branches={branches!r} is no list", "[lambda: x, lambda: y]"
-        raise ArgumentError(
-            f"{what}: {shown}; give one or more functions without arguments, such as {example}"
-        )
+    which = cast(strong(which), "int64")
+    functions = _functions(what, branches, default)
     if default is not None:
-        outside = logical_or(which < 0, which >= len(branches))
-        which = where(outside, len(branches), which)
+        last = len(functions) - 1
+        which = where(logical_or(which < 0, which >= last), last, which)
     own = OwnTable(open=True)
     with building(own):
         found = [_branch(what, k, function) for k, function in enumerate(functions)]
@@ -277,6 +262,25 @@ def _chosen(
     if name is not None and made:
         made[0].args[0].name = name
     return structure.filled(iter(made))
+
+
+def _functions(what: str, branches: Any, default: Any) -> list[Callable[[], Any]]:
+    """The branches, and the default behind them; raises where one of these is no function."""
+    if not isinstance(branches, Iterable) or isinstance(branches, (Op, Mapping)):
+        raise ArgumentError(
+            f"{what}: branches={branches!r} is no list; give one or more functions without "
+            "arguments, such as [lambda: x, lambda: y]"
+        )
+    listed = list(branches)
+    if not listed:
+        raise ArgumentError(f"{what}: there are no branches; give one or more functions")
+    named = {f"branch {k}": each for k, each in enumerate(listed)}
+    if default is not None:
+        named["default"] = default
+    for name, each in named.items():
+        example = each.name if isinstance(each, Op) and each.name else "x"
+        needs_function(what, name, each, f"lambda: {example}")
+    return list(named.values())
 
 
 @explained
@@ -307,7 +311,7 @@ def _branch(what: str, k: int, function: Callable[[], Any]) -> tuple[list[Tensor
     values, structure = flat(function(), f"branch {k}")
     made = [as_tensor(value) for _, value in values]
     refuse_effects(what, made)
-    return [strengthen(op, op.dtype) if op.weak else op for op in made], structure
+    return [strong(op) for op in made], structure
 
 
 def _alike(
@@ -324,9 +328,12 @@ def _alike(
             f"{what}: branch 0 gives {one} {one.dtype.name} (made at {one.file_info}) and branch "
             f"{k} {op} {op.dtype.name} (made at {op.file_info})"
         )
-        if not op.axes.same_set(one.axes):
-            raise AxisError(f"{both}, over other axes; geon.broadcast both over all of them")
-        if op.dtype is not one.dtype:
-            raise DTypeError(f"{both}, of another dtype; geon.cast one of them")
-        made.append(broadcast(op, one.axes))
+        made.append(
+            alike(
+                op,
+                one,
+                f"{both}, over other axes; geon.broadcast both over all of them",
+                f"{both}, of another dtype; geon.cast one of them",
+            )
+        )
     return made

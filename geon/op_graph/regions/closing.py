@@ -8,11 +8,9 @@ from typing import NoReturn
 from ...errors import ArgumentError
 from ..attributes import Frozen
 from ..body import Body
-from ..functional import substitute
 from ..nodes import carry_notes
 from ..op_graph import Op, Tensor, VoidOp, post_order
-from ..sites import describe, user_site
-from .parts import parameter
+from .parts import parameter, substituted, tensors
 
 
 def closed(
@@ -36,10 +34,10 @@ def closed(
 
 def rebuilt(results: Iterable[Op], known: dict[Op, Op]) -> tuple[Tensor, ...]:
     """The results of a body, of what ``known`` says stands for others; ops keep their names."""
-    made = tuple([substitute(op, known) for op in results])
+    made = substituted(results, known)
     for op, stands in known.items():
         carry_notes(op, stands)
-    return made  # type: ignore[return-value]  # what stands for tensors are tensors
+    return tuple(made)
 
 
 def captured(
@@ -73,7 +71,7 @@ def captured(
                 stack += top.args[::-1]
             else:
                 found[top] = None
-    return list(found)  # type: ignore[arg-type]  # what tensors are made of are tensors
+    return tensors(found)
 
 
 def is_repeated(op: Op) -> bool:
@@ -102,6 +100,6 @@ def refuse_effects(what: str, results: Iterable[Op]) -> None:
 
 def _refuse(what: str, op: Op) -> NoReturn:
     raise ArgumentError(
-        f"{what} at {describe(user_site())}: its step runs the effect {op} (made at "
-        f"{op.file_info}); let the step return the value, and assign or print what the loop gives"
+        f"{what}: it runs the effect {op} (made at {op.file_info}); return the value, and assign "
+        "or print what comes out"
     )

@@ -36,14 +36,13 @@ from ..registry import PRIMITIVES, Inferred, Primitive, need
 from ..sites import describe, user_site
 from ..sweeps import cotangents, forward_mode, zeros
 from ..weak import strengthen
-from .carries import first_carry, settled
+from .carries import Carries, needs_function
 from .closing import closed, refuse_effects
 from .opened import Opened, like
-from .parts import outcome, results_of
+from .parts import outcome, results_of, substituted
 from .scan import is_body
 from .scan_facts import guards_of
 from .scan_further import Images, both_axes
-from .structures import flat
 from .while_facts import make_while
 
 Array = np.ndarray[Any, Any]
@@ -139,18 +138,17 @@ def _jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     a = _Attributes(op.attrs)
     opened = Opened(a.body)
     here, read = opened.leaves[: a.carries], opened.leaves[a.carries :]
-    along = {leaf: like(leaf) for leaf, t in zip(read, tangents[a.captures], strict=True)
-             if t is not None}  # fmt: skip
+    given = [(leaf, t) for leaf, t in zip(read, tangents[a.captures], strict=True) if t is not None]
+    along: dict[Op, Tensor] = {leaf: like(leaf) for leaf, _ in given}
     named = _values(op, a, opened)
-    named.update(
-        zip(along.values(), [t for t in tangents[a.captures] if t is not None], strict=True)
-    )
-    first = forward_mode(opened.results, along)  # type: ignore[arg-type]  # tensors are ops
+    named.update(zip(along.values(), [t for _, t in given], strict=True))
+    first = forward_mode(opened.results, along)
     if not first:
         return [None] * a.carries
     turning = [like(leaf) for leaf in here]
-    known = {**dict(zip(here, turning, strict=True)), **along}
-    pushed = forward_mode(opened.results, known)  # type: ignore[arg-type]  # tensors are ops
+    known: dict[Op, Tensor] = dict(zip(here, turning, strict=True))
+    known.update(along)
+    pushed = forward_mode(opened.results, known)
     results = [_or_zeros(pushed.get(op), op) for op in opened.results]
     begun: list[Any] = [
         substitute(_or_zeros(first.get(op), op), dict(named)) for op in opened.results
@@ -217,7 +215,7 @@ def _make(
 ) -> list[Tensor]:
     """The fixed point of ``results`` of ``leaves``; keys of ``named`` stand for values outside."""
     stands = dict(named)
-    roots: list[Tensor] = [substitute(op, stands) for op in results]  # type: ignore[misc]  # tensors
+    roots = substituted(results, stands)
     body, captures = closed(leaves, roots, outside=set(named.values()))
     region: Op = make(row, (*begun, *captures, tolerance), (limit, len(begun), body))
     return results_of(region)
@@ -306,32 +304,23 @@ def fixed_point(
     what = f"fixed_point at {describe(user_site())}"
     if not is_count(max_steps):
         raise ArgumentError(f"{what}: max_steps={max_steps!r} is no integer of at least 0")
-    first, structure = flat(x0, "x0")
-    begun = [first_carry(value) for _, value in first]
-    if not begun:
-        raise ArgumentError(f"{what}: x0 is {structure}, which has no tensor")
-    for (where, _), value in zip(first, begun, strict=True):
+    needs_function(what, "f", f, "geon.cos")
+    begun = Carries(what, "x0", x0)
+    if not begun.first:
+        raise ArgumentError(f"{what}: x0 is {begun.structure}, which has no tensor")
+    for where, value in zip(begun.names, begun.first, strict=True):
         if kind(value.dtype) != "f":
             raise DTypeError(
                 f"{what}: {where} is {value} {value.dtype.name} (made at {value.file_info}), of no "
                 "float dtype; geon.cast it"
             )
-    leaves = [placeholder(x.axes, x.dtype) for x in begun]
-    new, new_structure = flat(f(structure.filled(iter(leaves))), "x")
-    if new_structure != structure:
-        raise ArgumentError(
-            f"{what}: x0 is {structure}, and f returned {new_structure}; return its structure"
-        )
-    results = [
-        settled(what, where, x, as_tensor(value, near=x), "f")
-        for (where, value), x in zip(new, begun, strict=True)
-    ]
+    results = begun.after(f(begun.given()), "values", "f")
     refuse_effects(what, results)
-    within = _tolerance(what, tolerance, begun)
-    made = _make(FIXED_POINT, max_steps, begun, leaves, results, within)
+    within = _tolerance(what, tolerance, begun.first)
+    made = _make(FIXED_POINT, max_steps, begun.first, begun.leaves, results, within)
     if name is not None:
         made[0].args[0].name = name
-    return structure.filled(iter(made))
+    return begun.structure.filled(iter(made))
 
 
 def _tolerance(what: str, tolerance: Any, begun: Sequence[Tensor]) -> Tensor:

@@ -20,7 +20,7 @@ from ..functional import substitute
 from ..movement import broadcast
 from ..op_graph import Op, Tensor, make, post_order
 from .closing import rebuilt
-from .parts import parameter
+from .parts import parameter, tensors
 from .scan_facts import ScanAttributes
 
 MOVES = ("rename", "reorder")
@@ -160,7 +160,7 @@ def sums_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Sum]]:
         found[k] = total
     if not found:
         return scan, {}
-    body = Body(given, (*results, *values))  # type: ignore[arg-type]  # tensors
+    body = Body(given, (*results, *tensors(values)))
     attrs = (a.axis, a.carries, a.xs, a.reverse, a.counted, body)
     return Scan(ScanAttributes(attrs), scan.args, body), found
 
@@ -201,7 +201,7 @@ def products_after(scan: Scan, needed: set[int]) -> tuple[Scan, dict[int, Later]
         found[k] = Later(op, views, place, outside, which[0] == 0)
     if not found:
         return scan, {}
-    body = Body(given, (*results, *values))  # type: ignore[arg-type]  # tensors
+    body = Body(given, (*results, *tensors(values)))
     attrs = (a.axis, a.carries, a.xs, a.reverse, a.counted, body)
     return Scan(ScanAttributes(attrs), scan.args, body), found
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..body import Body
-from ..functional import substitute
 from ..leaves import placeholder
 from ..op_graph import Op, Tensor
+from .parts import substituted
 
 
 class Opened:
@@ -16,7 +16,7 @@ class Opened:
     def __init__(self, body: Body, leaves: Sequence[Tensor] | None = None) -> None:
         self.leaves = [like(op) for op in body.parameters] if leaves is None else list(leaves)
         known: dict[Op, Op] = dict(zip(body.parameters, self.leaves, strict=True))
-        self.results: list[Tensor] = [substitute(op, known) for op in body.results]  # type: ignore[misc]  # tensors
+        self.results = substituted(body.results, known)
 
 
 def like(op: Op) -> Tensor:

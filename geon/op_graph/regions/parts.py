@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..attributes import is_axes, is_count, is_dtype
 from ..axes import Axes
 from ..dtypes import DType, named_dtype
+from ..functional import substitute
 from ..op_graph import Op, RegionOp, Tensor, make
 from ..registry import Inferred, Primitive, need
 from ..sites import Site
@@ -71,3 +72,17 @@ def result_of(region: Op, number: int, site: Site | None = None) -> Tensor:
 def outcome(op: Op, first: Sequence[Any] = ()) -> tuple[Axes, DType]:
     """The axes, behind ``first``, and the dtype of a result."""
     return Axes(*first, op.axes), op.dtype
+
+
+def tensors(values: Iterable[object]) -> list[Tensor]:
+    """The values, all of which are tensors."""
+    found: list[Tensor] = []
+    for value in values:
+        assert isinstance(value, Tensor)
+        found.append(value)
+    return found
+
+
+def substituted(ops: Iterable[Op], known: dict[Op, Op]) -> list[Tensor]:
+    """Tensors with the ops in ``known`` replaced; ``known`` gains what was found on the way."""
+    return tensors([substitute(op, known) for op in ops])

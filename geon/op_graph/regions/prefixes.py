@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ArgumentError, AxisError, DTypeError
+from ...errors import ArgumentError
 from ..axes import Axis
 from ..constants import as_tensor
 from ..joining import pad
 from ..keywords import explained
-from ..movement import broadcast, reorder
-from ..op_graph import NO_AXES, Tensor
+from ..movement import reorder
+from ..op_graph import Tensor
 from ..sites import describe, user_site
 from ..slicing import take, update
-from ..weak import strengthen
-from .carries import strong
+from .carries import alike, fitted, needs_function, strong
 from .scan import along_axis, one_length, scan
 from .structures import flat
 
@@ -40,6 +39,7 @@ def associative_scan(
     ``xs`` is one tensor with one axis. Raises what ``scan`` raises.
     """
     what = f"associative_scan at {describe(user_site())}"
+    needs_function(what, "f", f, "geon.maximum")
     stacks, structure = flat(xs, "xs")
     tensors = [strong(as_tensor(x)) for _, x in stacks]
     if not tensors:
@@ -82,16 +82,11 @@ def _shifted(x: Tensor, axis: Axis, reverse: bool) -> tuple[Tensor, Tensor]:
 
 def _settled(what: str, where: str, x: Tensor, new: Tensor) -> Tensor:
     """What ``f`` made, over the axes of an element in their order, and of its dtype."""
-    if new.weak:
-        new = strengthen(new, x.dtype)
-        if new.axes is NO_AXES:
-            new = broadcast(new, x.axes)
+    new = fitted(new, x)
     both = (
         f"{what}: an element is {x.axes} {x.dtype.name} and f returns {new} {new.dtype.name} (made "
         f"at {new.file_info}) as {where}; it combines two elements into one like them"
     )
-    if not new.axes.same_set(x.axes):
-        raise AxisError(f"{both}: give it the axes {x.axes}")
-    if new.dtype is not x.dtype:
-        raise DTypeError(f"{both}: geon.cast it to {x.dtype.name}")
-    return broadcast(new, x.axes)
+    return alike(
+        new, x, f"{both}: give it the axes {x.axes}", f"{both}: geon.cast it to {x.dtype.name}"
+    )

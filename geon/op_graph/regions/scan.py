@@ -9,16 +9,14 @@ from ...errors import ArgumentError, AxisError
 from ..attributes import is_axis, is_count, is_flag
 from ..axes import Axes, Axis
 from ..body import Body
-from ..building import current
 from ..constants import as_tensor
 from ..dtypes import INT64
 from ..keywords import explained
-from ..leaves import length_value, placeholder
 from ..movement import broadcast
-from ..op_graph import Tensor
+from ..op_graph import NO_AXES, Tensor
 from ..registry import Primitive
 from ..sites import describe, user_site
-from .carries import first_carry, settled, shown, strong
+from .carries import Carries, inside, needs_function, shown, stepping, strong
 from .closing import refuse_effects
 from .scan_deriv import scan_jvp, scan_vjp
 from .scan_facts import make_scan, scan_infer, scan_outcomes, scan_reference
@@ -76,56 +74,65 @@ def scan(
     another dtype, and ``ArgumentError`` for another structure and for effects inside of the step.
     """
     what = f"scan at {describe(user_site())}"
-    stacks, x_structure = flat(xs, "xs")
-    tensors = [strong(as_tensor(x)) for _, x in stacks]
-    along = along_axis(what, over, tensors, [where for where, _ in stacks])
-    axis = one_length(what, along, tensors)
-    first, structure = flat(init, "init")
-    carries = [first_carry(value) for _, value in first]
-    rows = [x.axes.without([axis.name]) for x in tensors]
-    leaves = [placeholder(c.axes, c.dtype) for c in carries]
-    parts = [placeholder(row, x.dtype) for row, x in zip(rows, tensors, strict=True)]
-    at = placeholder((), "int64")
-    for leaf in (*leaves, *parts, at):
-        leaf.info.inside = what
-    counted = [_counts(x, axis) for x in tensors]
-    given = [at if count else part for count, part in zip(counted, parts, strict=True)]
-    around = current.step
-    current.step = at if around is None else around * length_value(axis.expression) + at
-    try:
-        returned = step(structure.filled(iter(leaves)), x_structure.filled(iter(given)))
-    finally:
-        current.step = around
+    needs_function(what, "step", step, "lambda carry, x: (carry + x, carry)")
+    walked = _Walked(what, xs, over)
+    begun = Carries(what, "init", init)
+    with stepping(walked.at, walked.axis.expression):
+        returned = step(begun.given(), walked.given())
+    carries, values = _both(what, returned)
+    found, structure = flat(values, "values")
+    results = begun.after(carries, "carries", "step")
+    results += [strong(as_tensor(value)) for _, value in found]
+    refuse_effects(what, results)
+    _refuse_axis(what, walked.axis, results)
+    stacks = walked.stacks
+    leaves = [*begun.leaves, *stacks, walked.at]
+    init, xs = begun.first, list(stacks.values())
+    made = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results)
+    if name is not None and made:
+        made[0].args[0].name = name
+    both = iter(made)
+    return begun.structure.filled(both), structure.filled(both)
+
+
+class _Walked:
+    """What a loop walks: ``tensors`` along one ``axis``, and in ``parts`` what stands for each at
+    the step ``at``, which is the part of what counts steps.
+    """
+
+    def __init__(self, what: str, xs: Any, over: Any) -> None:
+        found, self.structure = flat(xs, "xs")
+        self.tensors = [strong(as_tensor(x)) for _, x in found]
+        along = along_axis(what, over, self.tensors, [where for where, _ in found])
+        self.axis = axis = one_length(what, along, self.tensors)
+        self.at = inside(what, NO_AXES, INT64)
+        self.parts = [
+            self.at if _counts(x) else inside(what, x.axes.without([axis.name]), x.dtype)
+            for x in self.tensors
+        ]
+
+    def given(self) -> Any:
+        """What the function of a step is given, of the structure of ``xs``."""
+        return self.structure.filled(iter(self.parts))
+
+    @property
+    def stacks(self) -> dict[Tensor, Tensor]:
+        """The tensors by what stands for their parts, the axis of the loop first."""
+        return {
+            part: broadcast(x, Axes(self.axis, part.axes))
+            for part, x in zip(self.parts, self.tensors, strict=True)
+            if part is not self.at
+        }
+
+
+def _both(what: str, returned: Any) -> tuple[Any, Any]:
+    """The carries and the values that a step returned."""
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise ArgumentError(
             f"{what}: step returned {shown(returned)}; it returns a pair, the new carries and the "
             "values of the step, which are None where there are none"
         )
-    new, new_structure = flat(returned[0], "carries")
-    if new_structure != structure:
-        raise ArgumentError(
-            f"{what}: init is {structure}, and step returned carries that are {new_structure}; "
-            "return carries of the structure of init"
-        )
-    values, value_structure = flat(returned[1], "values")
-    results = [
-        settled(what, where, carry, as_tensor(value, near=carry))
-        for (where, value), carry in zip(new, carries, strict=True)
-    ]
-    results += [strong(as_tensor(value)) for _, value in values]
-    refuse_effects(what, results)
-    stacked = [
-        broadcast(x, Axes(axis, row))
-        for x, row, count in zip(tensors, rows, counted, strict=True)
-        if not count
-    ]
-    read = [part for part, count in zip(parts, counted, strict=True) if not count]
-    _refuse_axis(what, axis, results)
-    made = make_scan(SCAN, axis, bool(reverse), carries, stacked, [*leaves, *read, at], results)
-    if name is not None and made:
-        made[0].args[0].name = name
-    both = iter(made)
-    return structure.filled(both), value_structure.filled(both)
+    return returned
 
 
 def along_axis(what: str, over: Any, tensors: Sequence[Tensor], names: Sequence[str]) -> Axis:
@@ -165,7 +172,7 @@ def one_length(what: str, along: Axis, tensors: Sequence[Tensor]) -> Axis:
     return along
 
 
-def _counts(x: Tensor, axis: Axis) -> bool:
+def _counts(x: Tensor) -> bool:
     """Whether ``x`` is the number of the step."""
     return x.primitive.name == "iota" and x.dtype is INT64
 

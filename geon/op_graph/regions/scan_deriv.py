@@ -7,7 +7,7 @@ totals of those of what all steps read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..body import Body
@@ -20,7 +20,7 @@ from ..op_graph import Op, RegionOp, Tensor, post_order
 from ..sweeps import cotangents, forward_mode, zeros
 from .kept import kept_of
 from .opened import Opened, like
-from .parts import result_of
+from .parts import result_of, substituted, tensors
 from .scan_facts import ScanAttributes, make_scan
 
 Given = Sequence[Tensor | None]
@@ -68,7 +68,7 @@ class Reverse:
         roots: list[Tensor] = [value for value in out if value is not None]
         kept = {op: like(op) for op in self.kept(roots)}
         stand: dict[Op, Op] = dict(kept)
-        roots = tensors(substitute(op, stand) for op in roots)
+        roots = substituted(roots, stand)
         used = set(post_order(roots))
         read = [k for k in range(first) if self.arguments[k] in used]
         xs = [*self.histories(read, list(kept)), *(self.given[k] for k in values)]
@@ -143,8 +143,8 @@ def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     carries, first = a.carries, a.before_captures
     moving = {k: like(arguments[k]) for k, t in enumerate(tangents) if t is not None}
     while True:
-        along = {arguments[k]: leaf for k, leaf in moving.items()}
-        found = forward_mode(opened.results, along)  # type: ignore[arg-type]  # tensors are ops
+        along: dict[Op, Tensor] = {arguments[k]: leaf for k, leaf in moving.items()}
+        found = forward_mode(opened.results, along)
         new = [k for k in range(carries) if opened.results[k] in found and k not in moving]
         if not new:
             break
@@ -175,10 +175,3 @@ def scan_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
 
 def _or_zeros(value: Tensor | None, like: Op) -> Tensor:
     return zeros(like) if value is None else value
-
-
-def tensors(values: Iterable[object]) -> list[Tensor]:
-    """The values, all of which are tensors."""
-    found = list(values)
-    assert all(isinstance(value, Tensor) for value in found)
-    return found  # type: ignore[return-value]  # as is asserted

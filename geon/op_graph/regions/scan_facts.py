@@ -10,11 +10,10 @@ import numpy as np
 from ..axes import Axes, Axis
 from ..body import Body
 from ..dtypes import INT64, DType
-from ..functional import substitute
 from ..op_graph import NO_AXES, VOID_DTYPE, Guard, Op, Tensor, make, post_order
 from ..registry import Inferred, Primitive, need
 from .closing import closed
-from .parts import outcome, results_of
+from .parts import outcome, results_of, substituted
 
 Array = np.ndarray[Any, Any]
 NOTHING: dict[Op, Any] = {}
@@ -112,7 +111,7 @@ def make_scan(
     so many of the steps are taken.
     """
     stands = dict(named)
-    results = [substitute(op, stands) for op in results]  # type: ignore[misc]  # tensors
+    results = substituted(results, stands)
     body, captures = closed(leaves[:-1], results, leaves[-1:], set(named.values()))
     attrs = (axis, len(init), len(xs), reverse, count is not None, body)
     last = () if count is None else (count,)

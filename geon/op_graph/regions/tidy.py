@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ..body import Body
 from ..building import building, current
@@ -13,7 +13,7 @@ from ..nodes import carry_lines, carry_notes
 from ..op_graph import Op, RegionOp, Tensor, make, post_order
 from .closing import rebuilt
 from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
-from .parts import parameter, result_of
+from .parts import parameter, result_of, tensors
 from .scan_facts import ScanAttributes
 from .tidy_while import smaller_while, while_key
 from .together import together
@@ -92,11 +92,11 @@ class _Pass:
                 self.loops(op, group, args, bodies)
             return
         count, made = op.attrs[1], bodies[0].results
-        values: dict[Op, int] = {}
+        values: dict[Tensor, int] = {}
         numbers = {k: k for k in range(count)}
         for k, value in enumerate(made[count:], count):
             numbers[k] = count + values.setdefault(value, len(values))
-        body = Body(bodies[0].parameters, (*made[:count], *values))  # type: ignore[arg-type]  # tensors
+        body = Body(bodies[0].parameters, (*made[:count], *values))
         needed = {numbers[k] for k in self.used[op]}
         if self.hoist:
             results = _without_products(op, args, body, needed)
@@ -109,7 +109,7 @@ class _Pass:
     ) -> None:
         """Make the one while loop that stands for a group."""
         a = WhileAttributes(op.attrs)
-        values: dict[Op, int] = {}
+        values: dict[Tensor, int] = {}
         numbers: dict[Op, dict[int, int]] = {}
         for each in group:
             inner = bodies[1] if each is op else self.body(each.bodies[1])
@@ -118,7 +118,7 @@ class _Pass:
                 found[k] = a.carries + 1 + values.setdefault(value, len(values))
             numbers[each] = found
         carries = bodies[1].results[: a.carries]
-        body = Body(bodies[1].parameters, (*carries, *values))  # type: ignore[arg-type]  # tensors
+        body = Body(bodies[1].parameters, (*carries, *values))
         along = [each.attrs[0] for each in group if each.attrs[0] is not None]
         needed = {numbers[each][k] for each in group for k in self.used[each]}
         attrs = (along[0] if along else None, a.limit, a.carries, bodies[0], body)
@@ -128,7 +128,7 @@ class _Pass:
 
     def body(self, body: Body) -> Body:
         """A body whose own regions are tidy."""
-        return Body(body.parameters, _tensors(_tidied(body.results, self.hoist)))
+        return Body(body.parameters, tuple(tensors(_tidied(body.results, self.hoist))))
 
 
 def _without_products(
@@ -219,7 +219,3 @@ def _smaller_case(
     carry_lines(op, one)
     carry_notes(op, one)
     return {old: result_of(one, new, op._site) for new, old in enumerate(needed)}
-
-
-def _tensors(ops: Iterable[Op]) -> tuple[Tensor, ...]:
-    return tuple(ops)  # type: ignore[arg-type]  # what stands for tensors are tensors

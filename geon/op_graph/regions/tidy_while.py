@@ -8,11 +8,10 @@ from ..body import Body
 from ..constants import as_tensor
 from ..dtypes import INT64
 from ..elementwise import add
-from ..functional import substitute
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order
 from ..weak import strengthen
-from .parts import parameter, result_of
+from .parts import parameter, result_of, substituted
 from .while_facts import WhileAttributes
 
 
@@ -55,13 +54,12 @@ def smaller_while(
     parameters: list[Tensor] = [parameter(k, each.axes, each.dtype) for k, each in enumerate(read)]
     parameters.append(parameter(len(read), NO_AXES, INT64))
     known: dict[Op, Op] = dict(zip(read, parameters, strict=False))
-    made = [substitute(results[k], known) for k in carried]
+    made = substituted([results[k] for k in carried], known)
     if is_counted:
         made.append(add.apply(parameters[len(carried)], strengthen(as_tensor(1), INT64)))
-    made += [substitute(results[k], known) for k in stacks]
-    body = Body(tuple(parameters), tuple(made))  # type: ignore[arg-type]  # tensors
-    truth: Tensor = substitute(a.condition.results[0], known)  # type: ignore[assignment]  # a tensor
-    condition = Body(tuple(parameters), (truth,))
+    made += substituted([results[k] for k in stacks], known)
+    body = Body(tuple(parameters), tuple(made))
+    condition = Body(tuple(parameters), tuple(substituted(a.condition.results, known)))
     attrs = (a.axis if stacks else None, a.limit, len(init), condition, body)
     arguments = (*init, *(args[k] for k in captures))
     one: RegionOp = make(op.primitive, arguments, attrs, guards=op.guards, site=op._site)

@@ -14,10 +14,9 @@ from ..body import Body
 from ..building import current
 from ..copies import with_args
 from ..dtypes import INT64, DType
-from ..functional import substitute
 from ..nodes import carry_lines, carry_notes
 from ..op_graph import NO_AXES, Op, RegionOp, Tensor, make, post_order, same_ops
-from .parts import parameter, result_of
+from .parts import parameter, result_of, substituted
 from .scan_facts import ScanAttributes
 
 
@@ -70,8 +69,8 @@ class _Meeting:
             for k, (each, place) in enumerate(zip(a.body.parameters, self.places(op), strict=True)):
                 of = ("carry", numbers[k]) if k < a.carries else place
                 known[each] = self.leaf(of, each.axes, each.dtype)
-            found.append([substitute(result, known) for result in a.body.results])
-        return found  # type: ignore[return-value]  # tensors
+            found.append(substituted(a.body.results, known))
+        return found
 
     def places(self, op: RegionOp) -> list[tuple[object, ...]]:
         """What tells the parameters of a scan's body apart: the arguments of the scan."""
@@ -208,7 +207,7 @@ def _one(met: _Meeting, new: Mapping[Op, Op]) -> dict[Op, list[Tensor]]:
     parameters = tuple([parameter(k, op.axes, op.dtype) for k, op in enumerate(leaves)])
     known: dict[Op, Op] = dict(zip(leaves, parameters, strict=True))
     wanted = [*(value for _, _, value in carries.values()), *values]
-    body = Body(parameters, tuple([substitute(op, known) for op in wanted]))  # type: ignore[misc]  # tensors
+    body = Body(parameters, tuple(substituted(wanted, known)))
     begins = [begin for _, begin, _ in carries.values()]
     first = met.parts[0]
     count = first.count(met.scans[0].args)

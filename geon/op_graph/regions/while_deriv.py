@@ -25,8 +25,8 @@ from ..registry import PRIMITIVES
 from ..sweeps import cotangents, forward_mode, zeros
 from .carries import strong
 from .opened import Opened, like
-from .parts import result_of
-from .scan_deriv import Reverse, tensors
+from .parts import result_of, substituted, tensors
+from .scan_deriv import Reverse
 from .scan_facts import make_scan
 from .while_facts import WhileAttributes, make_while
 
@@ -184,7 +184,7 @@ class _Segmented:
             for total, each in zip(totals, made[len(self.moving) :], strict=True)
         ]
         known: dict[Op, Op] = dict(zip(first, begun, strict=True))
-        return [substitute(op, known) for op in made]  # type: ignore[misc]  # tensors
+        return substituted(made, known)
 
 
 def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
@@ -198,8 +198,8 @@ def while_jvp(op: Op, tangents: Given) -> list[Tensor | None]:
     (condition,) = Opened(a.condition, opened.leaves).results
     moving = {k: like(arguments[k]) for k, t in enumerate(tangents) if t is not None}
     while True:
-        along = {arguments[k]: leaf for k, leaf in moving.items()}
-        found = forward_mode(results, along)  # type: ignore[arg-type]  # tensors are ops
+        along: dict[Op, Tensor] = {arguments[k]: leaf for k, leaf in moving.items()}
+        found = forward_mode(results, along)
         new = [k for k in range(a.carries) if results[k] in found and k not in moving]
         if not new:
             break

@@ -10,11 +10,10 @@ import numpy as np
 from ..axes import Axis
 from ..body import Body
 from ..dtypes import INT64, DType, kind
-from ..functional import substitute
 from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make
 from ..registry import Inferred, Primitive, need
 from .closing import closed
-from .parts import outcome, results_of
+from .parts import outcome, results_of, substituted
 from .scan_facts import guards_of
 
 Array = np.ndarray[Any, Any]
@@ -108,7 +107,7 @@ def make_while(
     that all steps read.
     """
     stands = dict(named)
-    roots: list[Tensor] = [substitute(op, stands) for op in (*results, condition)]  # type: ignore[misc]  # tensors
+    roots = substituted([*results, condition], stands)
     both, captures = closed(leaves[:-1], roots, leaves[-1:], set(named.values()))
     body = Body(both.parameters, both.results[:-1])
     test = Body(both.parameters, both.results[-1:])

@@ -27,8 +27,8 @@ def while_spread(op: Op, args: Sequence[Op], axes: Axes, images: Images) -> list
     moving = {k for k, arg in enumerate(args) if arg is not op.args[k]}
     while True:
         wide = {k: placeholder(both_axes(leaves[k].axes, axes), leaves[k].dtype) for k in moving}
-        known = {leaves[k]: leaf for k, leaf in wide.items()}
-        found = images([*results, condition], known)  # type: ignore[arg-type]  # tensors are ops
+        known: dict[Op, Tensor] = {leaves[k]: leaf for k, leaf in wide.items()}
+        found = images([*results, condition], known)
         if condition in found:
             refuse_counts(op, axes)
         more = {k for k in range(a.carries) if results[k] in found} - moving

@@ -7,18 +7,15 @@ from typing import Any
 
 from ...errors import ArgumentError, DTypeError
 from ..attributes import is_axis, is_count
-from ..building import current
 from ..constants import as_tensor
-from ..dtypes import kind
+from ..dtypes import INT64, kind
 from ..keywords import explained
-from ..leaves import placeholder
 from ..op_graph import NO_AXES, Tensor
 from ..registry import Primitive
 from ..sites import describe, user_site
-from .carries import first_carry, settled, shown
+from .carries import Carries, inside, needs_function, shown, stepping
 from .closing import refuse_effects
 from .scan import is_body
-from .structures import flat
 from .while_deriv import while_jvp, while_vjp
 from .while_facts import make_while, while_infer, while_outcomes, while_reference
 from .while_further import while_spread
@@ -88,33 +85,19 @@ def while_loop(
         raise ArgumentError(
             f"{what}: max_steps={max_steps!r} is no integer of at least 0; None is no limit"
         )
-    first, structure = flat(init, "init")
-    carries = [first_carry(value) for _, value in first]
-    leaves = [placeholder(c.axes, c.dtype) for c in carries]
-    at = placeholder((), "int64")
-    around = current.step
-    each = STEPS_OF_DRAWS if max_steps is None else max_steps
-    current.step = at if around is None else around * each + at
-    try:
-        truth = _truth(what, condition(structure.filled(iter(leaves))))
-        returned = body(structure.filled(iter(leaves)))
-    finally:
-        current.step = around
-    new, new_structure = flat(returned, "carries")
-    if new_structure != structure:
-        raise ArgumentError(
-            f"{what}: init is {structure}, and body returned carries that are {new_structure}; "
-            "return carries of the structure of init"
-        )
-    results = [
-        settled(what, where, carry, as_tensor(value, near=carry), "body")
-        for (where, value), carry in zip(new, carries, strict=True)
-    ]
+    needs_function(what, "condition", condition, "lambda carry: carry < 10")
+    needs_function(what, "body", body, "lambda carry: 2 * carry")
+    begun, at = Carries(what, "init", init), inside(what, NO_AXES, INT64)
+    with stepping(at, STEPS_OF_DRAWS if max_steps is None else max_steps):
+        truth = _truth(what, condition(begun.given()))
+        returned = body(begun.given())
+    results = begun.after(returned, "carries", "body")
     refuse_effects(what, [truth, *results])
-    made = make_while(WHILE, None, max_steps, carries, [*leaves, at], truth, results)
+    leaves = [*begun.leaves, at]
+    made = make_while(WHILE, None, max_steps, begun.first, leaves, truth, results)
     if name is not None:
         made[0].args[0].name = name
-    last = structure.filled(iter(made))
+    last = begun.structure.filled(iter(made))
     return (last, made[-1]) if count else last
 
 

@@ -14,8 +14,10 @@ from .unrolled import unrolled
 
 def is_ordered(region: Op) -> bool:
     """Whether a region can be one kernel, however its arguments lie."""
-    found = _takes_all_steps(region)
-    return found and make_ordered(region, results_of(region), _Anywhere(region)) is not None
+    if not _takes_all_steps(region):
+        return False
+    anywhere = _Anywhere(region)
+    return _is_by_rows(region) or unrolled(region, results_of(region), anywhere) is not None
 
 
 def reads_views(region: Op) -> bool:
@@ -23,17 +25,21 @@ def reads_views(region: Op) -> bool:
     if not _takes_all_steps(region):
         return False
     rows = max([op.axes for op in region.bodies[0].results], key=len, default=NO_AXES)
-    by_rows = of_rows(region, results_of(region), _Anywhere(region))
-    return len(rows) <= 1 if by_rows is not None else is_ordered(region)
+    return len(rows) <= 1 if _is_by_rows(region) else is_ordered(region)
 
 
 def make_ordered(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
-    """The scan with these results as one kernel; None where it cannot be one."""
-    found = of_rows(region, results, operands)
-    if found is None:
-        operands.numbers.clear()
-        found = unrolled(region, results, operands)
-    return found
+    """The scan with these results as one kernel; None where it cannot be one.
+
+    Which of both it is follows from the region alone, as what ``reads_views`` says does.
+    """
+    make = of_rows if _is_by_rows(region) else unrolled
+    return make(region, results, operands)
+
+
+def _is_by_rows(region: Op) -> bool:
+    """Whether each element of the carries is a row of its own."""
+    return of_rows(region, results_of(region), _Anywhere(region)) is not None
 
 
 def _takes_all_steps(region: Op) -> bool:

@@ -121,11 +121,12 @@ class Plan:
         return next(kernel for at, kernel in kernels_of(self) if at == step)
 
 
-def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] = ()) -> Plan:
+def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] | None = ()) -> Plan:
     """Homes for all values: in place where the input dies, else arena buffers that share memory.
 
     With ``reuse=False`` each value has a buffer of its own that lives throughout: the plan that
-    others are compared with. ``steady`` are the leaves that are the same in all steps, of a body.
+    others are compared with. ``steady`` are the leaves that are the same in all steps, of a body;
+    None of one that has no place for copies that are kept.
     """
     timed = list(zip(schedule.times, schedule.kernels, strict=True))
     positions = {op: time for time, kernel in timed for op in kernel.results}
@@ -156,7 +157,9 @@ def plan_memory(schedule: Schedule, reuse: bool = True, steady: Sequence[Op] = (
         for op, home in homes.items()
     }
     target = schedule.target
-    kept = {} if target.packed is None else target.packed(schedule, steady)
+    kept: dict[Op, Any] = {}
+    if target.packed is not None and steady is not None:
+        kept = target.packed(schedule, steady)
     hidden = _hidden(schedule, planned)
     return Plan(
         schedule, homes, tuple(buffers), last_use, hidden, kept, scratch, inside, tuple(steps)
@@ -178,14 +181,14 @@ def kernels_of(plan: Plan, first: int = 0) -> Iterator[tuple[int, Kernel]]:
 
 
 def _planned(kernel: Kernel, reuse: bool) -> tuple[Plan, ...]:
-    """The plans of a kernel's bodies."""
+    """The plans of a kernel's bodies, of which those of scans keep copies from step to step."""
     if not isinstance(kernel.work, Region):
         return ()
     op = kernel.work.op
     loop = op.primitive.name == "scan"
     first = ScanAttributes(op.attrs).before_captures if loop else None
     return tuple([
-        plan_memory(inner.schedule, reuse, () if first is None else inner.leaves[first:-1])
+        plan_memory(inner.schedule, reuse, None if first is None else inner.leaves[first:-1])
         for inner in kernel.work.bodies
     ])  # fmt: skip
 

@@ -129,7 +129,7 @@ class NestByRows(DividedNest):
 
     def stretch(self, cut: Loop) -> str:
         """The turns of a loop that is divided which one row's part takes, whole tiles."""
-        return f"({self.passes.extent(cut)} / {MANY_ROWS * TILE} + 1) * {TILE}"
+        return f"(({self.passes.extent(cut)}) / {MANY_ROWS * TILE} + 1) * {TILE}"
 
     def block_size(self) -> list[str]:
         """How many rows are taken side by side: enough that memory is read in long stretches.

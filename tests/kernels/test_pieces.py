@@ -12,6 +12,7 @@ from geon.op_graph.index_map import Guard
 from geon.transformers.kernels.pieces import MOST, in_turns, stored, with_borders
 from geon.transformers.kernels.regions import Facts, Interval, guards_of, points_of
 from tests.golden.emitting import Native
+from tests.random_borders import Borders
 
 from .transformer import KernelsTransformer
 
@@ -172,6 +173,20 @@ def test_turns_and_borders_take_each_index_once(phases):
             found = with_borders(in_turns(parts, phases, Facts()), long)
             taken = [each.low + k for each in found for k in range(each.turns * each.phases)]
             assert taken == list(range(bounds[-1]))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_borders(part):
+    """Each element is stored once, from what there is, and is that of NumPy."""
+    for number in range(6 * part, 6 * part + 6):
+        case = Borders(number)
+        feeds = case.feeds()
+        found, expected = [
+            transformer.computation(case.results, *feeds)(*feeds.values())
+            for transformer in (KernelsTransformer(), geon.NumPyTransformer())
+        ]
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, 1e-6, 1e-9, err_msg=f"{case.what} {case.known}")
 
 
 # What is known of lengths -------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from geon.testing import assert_agrees
 from geon.testing.samples import SAMPLES
 from tests.native.test_random_native import compare, drawn
 from tests.native.together import Together
+from tests.random_borders import Borders
 
 N, M = geon.Axis("N"), geon.Axis("M")
 C, D = geon.Axis("C", 5), geon.Axis("D", 33)
@@ -44,6 +45,19 @@ def test_samples_of_every_row(half):
 
 def test_random_graphs():
     compare(drawn(7, each=3), Together(divided=True, sanitize=True), "sanitized")
+
+
+def test_random_borders():
+    """Windows, joins, slices, scans and sorts, of lengths around those that kernels are cut at."""
+    together = Together(divided=True, sanitize=True)
+    transformer = together.transformer(threads=3)
+    cases = [Borders(number) for number in range(20)]
+    for case in cases:
+        together.add(transformer.computation(case.results, *case.leaves))
+    together.compile()
+    for case in cases:
+        assert_agrees(transformer, case.results, case.feeds())
+    assert not together.missed
 
 
 # Open lengths -----------------------------------------------------------------------------------

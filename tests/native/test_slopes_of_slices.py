@@ -38,3 +38,19 @@ def test_values_are_those_of_numpy():
         wanted = np.zeros_like(values)
         wanted[taken] = 2 * values[taken]
         np.testing.assert_array_equal(slope, wanted, err_msg=str(taken))
+
+
+@pytest.mark.parametrize("length", [10, 11, 12, 1023, 1024, 1025, 3071, 3073])
+def test_rows_of_which_nothing_is_left_are_divided_into_no_parts(length):
+    """Behind the last three of every length below an open one: 0, 1 or 2 columns of a few rows."""
+    n, c = geon.Axis("N"), geon.Axis("C")
+    x = geon.placeholder([n, c, geon.Axis("W", 1)])
+    columns, rows = x[{c: slice(7, -1, 3)}], x[{n: slice(16, None, 6)}]
+    loss = geon.sum(geon.square(columns)) + geon.sum(geon.square(rows))
+    results = [columns * 3, geon.deriv(loss, x)]
+    data = np.random.default_rng(0).integers(-9, 10, (23, length, 1)).astype("f4")
+    expected = geon.NumPyTransformer().computation(results, x)(data)
+    native = geon.make_transformer("native", threads=2)
+    found = native.computation(results, x)(data)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -142,7 +142,7 @@ class NestByRows(DividedNest):
         walked = self.walked()
         if walked is not None:
             return str(width(walked))
-        return f"({self.passes.extent(cut)} / {MANY_ROWS * TILE} + 1) * {TILE}"
+        return f"(({self.passes.extent(cut)}) / {MANY_ROWS * TILE} + 1) * {TILE}"
 
     def block_size(self) -> list[str]:
         """How many rows are taken side by side: enough that memory is read in long stretches.

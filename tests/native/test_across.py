@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.native import tiles
 from geon.transformers.native.toolchain import find_toolchain
+from geon.transformers.printing import across
 from tests.golden.emitting import Native
 
 from .test_joins import compare, values
@@ -66,6 +68,44 @@ def test_three_axes(lengths, known):
     check(lengths, "float32", known)
 
 
+def beside(axes, dtype):
+    """A turned value beside what lies as it does, one element for each column, one for each row."""
+    n, c = axes
+    x, y = geon.placeholder([n, c], dtype), geon.placeholder([c, n], dtype)
+    column, row = geon.placeholder([n], dtype), geon.placeholder([c], dtype)
+    both = geon.logical_or if x.dtype.name == "bool" else geon.maximum
+    turned = geon.reorder(x, [c, n])
+    wide = geon.broadcast(row, [c, n])
+    results = [
+        both(both(turned, y), geon.broadcast(column, [c, n])),
+        both(turned, wide),
+        geon.cast(turned, "float64"),
+    ]
+    return results, [x, y, column, row]
+
+
+@compiled
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("known", [True, False], ids=["known", "open"])
+def test_short_rows(dtype, known):
+    """Tiles of one row and of several, of rows that vectors hold, and just longer ones."""
+    short = [2, 3, tiles.INTERLEAVED, tiles.INTERLEAVED + 1, 7, 12, 31]
+    for columns in [*short, across.SHORT_ROW, across.SHORT_ROW + 1]:
+        tile = max(tiles.FLAT // columns // tiles.TILE, 1) * tiles.TILE
+        for rows in [tile + 1] if known else [2, tile - 1, tile, 2 * tile + 1]:
+            axes = [geon.Axis("N", columns), geon.Axis("C", rows if known else None)]
+            results, inputs = beside(axes, dtype)
+            shapes = [(columns, rows), (rows, columns), (columns,), (rows,)]
+            arrays = [values(shape, dtype, k) for k, shape in enumerate(shapes)]
+            compare(results, inputs, arrays)
+
+
+@compiled
+def test_short_rows_of_rows():
+    check((3, 2, 700), "float32", known=True)
+    check((700, 5, 3), "int8", known=True)
+
+
 @compiled
 def test_four_axes():
     check((3, 9, 5, 17), "float64", known=True)
@@ -121,6 +161,19 @@ def test_a_few_lanes_come_before_the_next_turns(lanes, turns, walks):
     assert ("const int64_t stretch = 128;" in text) == walks
     wide = turns if turns <= 256 else 128
     assert f"float tile1[64][{wide + 8}];" in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "flat"), [(2, True), (across.SHORT_ROW, True), (across.SHORT_ROW + 1, False)]
+)
+def test_short_rows_that_adjoin_are_one_loop(columns, flat):
+    n, c = geon.Axis("N", columns), geon.Axis("C")
+    x, y = geon.placeholder([n, c]), geon.placeholder([c])
+    turned = geon.reorder(x, [c, n])
+    text = Native().computation(turned, x).source
+    assert ("i_1 < (lane_end - lane_tile) * " in text) == flat
+    text = Native().computation(turned * geon.broadcast(y, [c, n]), x, y).source
+    assert "(lane_end - lane_tile) * " not in text  # an element for each row is read once a row
 
 
 def test_a_store_along_lanes_takes_no_tile():

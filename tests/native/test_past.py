@@ -168,6 +168,8 @@ def test_tiles(shape, dtype):
         ((4099, 4099), "float16", True),
         ((5000, 5003), "int8", True),
         ((4099, 4099), "bool", True),
+        ((2, 700_001), "float32", True),
+        ((13, 100_003), "float64", True),
         ((past.SHORT - 1, 100_003), "float32", False),
         ((past.SHORT, 100_003), "float32", True),
     ],

@@ -12,7 +12,7 @@ from ..printing.scalars import LANES
 from .loops import indented
 from .nest_divided import DividedNest
 from .past import Past
-from .tiles import TILE, walks_along, width
+from .tiles import TILE, lanes_of_tile, walks_along, width
 from .whole import whole
 
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
@@ -152,7 +152,8 @@ class NestByRows(DividedNest):
         if self.nest.lanes is None:
             return []
         if not self.has_sums():
-            return [f"const int64_t block = {TILE};"]
+            sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
+            return [f"const int64_t block = {max(sizes, default=TILE)};"]
         share = f"(({self.passes.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
         return [
             f"int64_t block = {share};",

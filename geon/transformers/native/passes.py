@@ -374,4 +374,6 @@ class Passes:
             return [SIMD, *for_loop(last.name, low, high, each)]
 
         bounds = ("tile", "tile_end")
+        if made.flat:
+            bounds = ("0", f"(lane_end - lane_tile) * {width(made)}")
         return self.past.row_of_tile(self.chosen(made), last, width(made), bounds, run)

@@ -117,7 +117,7 @@ class Past:
         Those beside sums stay as they are: terms are added in blocks of their own.
         """
         short = isinstance(inner.extent, int) and inner.extent < SHORT
-        if self.passing is None or made.sums or made.states or short:
+        if self.passing is None or made.sums or made.states or (short and not made.flat):
             return []
         if made.crosses and not isinstance(self.passing.stored, int):
             return []  # small ones would be a tenth slower

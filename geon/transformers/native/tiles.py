@@ -15,6 +15,8 @@ TILE = 64  # the lanes of a tile of a transpose
 WIDE = 512  # bytes of a row of it, so that most lines that it stores into are stored as a whole
 SHORT = 512  # lanes up to which all of a row that is read come before the next ones
 APART = 8  # elements between the rows of a tile
+FLAT = 1024  # elements of a tile of short rows
+INTERLEAVED = 4  # elements of a row that compilers put beside each other in vectors
 
 
 def width(made: PrintedPass) -> int:
@@ -22,6 +24,11 @@ def width(made: PrintedPass) -> int:
     sizes = [load.itemsize for load in made.turned] or [store.itemsize for store in made.stores]
     wide, turns = max(WIDE // sum(sizes) // TILE, 1) * TILE, made.loops[-1].extent
     return turns if isinstance(turns, int) and 0 < turns <= 2 * wide else wide
+
+
+def lanes_of_tile(made: PrintedPass) -> int:
+    """How many lanes a tile of a pass has: more where rows are short and adjoin."""
+    return max(FLAT // width(made) // TILE, 1) * TILE if made.flat else TILE
 
 
 def walks_along(made: PrintedPass, lanes: Size) -> bool:
@@ -54,6 +61,8 @@ def tiled(
     """
     *outer, last = made.loops
     wide = width(made)
+    if made.flat:
+        return tiles("lane_tile", lanes_of_tile(made), "0", "lanes", [*filled(made, names), *along])
     lines = []
     for t in made.turned:
         lines.append(f"{t.ctype} {t.name}[{TILE}][{wide + APART}];")
@@ -66,3 +75,19 @@ def tiled(
     for turns in reversed(outer):
         body = for_loop(turns.name, "0", names.length(turns.extent), body)
     return tiles("lane_tile", TILE, "0", "lanes", body)
+
+
+def filled(made: PrintedPass, names: KernelNames) -> list[str]:
+    """The tiles of a pass of short rows, which lie in them as they are stored."""
+    wide, lines = width(made), []
+    for t in made.turned:
+        lines.append(f"{t.ctype} {t.name}[{lanes_of_tile(made) * wide}];")
+        if t.lane_step == "1" and wide > INTERLEAVED:
+            names.calls([f"geon_transpose_{t.itemsize}"])
+            lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, {wide}, "
+                         f"{wide}, lane_end - lane_tile);")  # fmt: skip
+            continue
+        place = f"({t.source})[lane * ({t.lane_step}) + turn * ({t.step})]"
+        put = for_loop("turn", "0", str(wide), [f"{t.name}[lane * {wide} + turn] = {place};"])
+        lines += for_loop("lane", "0", "lane_end - lane_tile", put)
+    return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...op_graph.affine import Affine, Size
+from ...op_graph.affine import Size
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
@@ -15,6 +15,7 @@ from ..kernels.types import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.uses import Uses, joined
 from ..kernels.weights import weight
 from . import c_expressions
+from .across import across_loads, crosses, flat_loads, is_direct, is_flat
 from .dialect import Lanes, Strips
 from .scalars import Block, Names, ScalarPrinter, StripCall
 from .stages import PrintedStage, print_stage, staged_text
@@ -80,7 +81,7 @@ class TurnedLoad:
     """A load whose neighbours adjoin along lanes, in a pass that stores along its last loop.
 
     It is read from a tile called ``name`` of ``ctype``, which is filled from ``source`` on; one
-    turn of the last loop lies ``step`` elements behind the one before.
+    turn of the last loop lies ``step`` elements behind the one before, one lane ``lane_step``.
     """
 
     name: str
@@ -88,6 +89,7 @@ class TurnedLoad:
     itemsize: int
     source: str
     step: str
+    lane_step: str = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,9 @@ class PrintedPass:
     ``weight`` is about how many statements of a processor one element takes. ``strip`` is the same
     for a strip of the innermost loop, where some of it is done for all elements at once. Where a
     pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles; those
-    of ``stages`` it reads ahead of its innermost loop. One over lanes that is ``one_run`` reads on
-    behind the last lane what the next turn reads.
+    of ``stages`` it reads ahead of its innermost loop. Where its rows are short and adjoin, it is
+    ``flat``: its loop's variable counts the elements of all lanes of a tile. One over lanes that is
+    ``one_run`` reads on behind the last lane what the next turn reads.
     """
 
     loops: tuple[Loop, ...]
@@ -126,6 +129,7 @@ class PrintedPass:
     stores: list[PrintedStore] = field(default_factory=list)
     strip: Block | None = None
     crosses: bool = False
+    flat: bool = False
     turned: list[TurnedLoad] = field(default_factory=list)
     windows: list[PrintedWindow] = field(default_factory=list)
     one_run: bool = False
@@ -164,14 +168,6 @@ class PrintedNest:
         return [line for line in self.row.lines if isinstance(line, PrintedPass)]
 
 
-def crosses(step: Pass, lane: str) -> bool:
-    """Whether a pass over lanes does nothing but store, and that across memory."""
-    if step.reductions or step.keeps or not step.loops:
-        return False
-    direct = all(is_direct(store.offset) for store in step.stores)
-    return direct and any(store.offset.step(lane) != 1 for store in step.stores)
-
-
 def is_one_run(step: Pass, lanes: Loop) -> bool:
     """Whether a pass over lanes does no more than fold one run of elements: behind the last lane of
     a turn of its loop there is the first one of the next turn, in all that is read.
@@ -189,27 +185,9 @@ def is_one_run(step: Pass, lanes: Loop) -> bool:
     return (step.loops[0].name, lanes.name) in joined(uses, (step.loops[0], lanes))
 
 
-def across_loads(step: Pass, lane: str) -> list[Load]:
-    """The loads of a pass that adjoin along lanes, and not along its last loop."""
-    last = step.loops[-1].name
-    return [
-        load
-        for load in walk(*[store.value for store in step.stores])
-        if isinstance(load, Load)
-        and is_direct(load.offset)
-        and load.offset.step(lane) == 1
-        and load.offset.step(last) not in (0, 1)
-    ]
-
-
 def first_turn(variable: str) -> str:
     """The name of the first of some turns of an innermost loop."""
     return f"{variable}_from"
-
-
-def is_direct(offset: Affine) -> bool:
-    """Whether an offset is of loops' variables alone."""
-    return all(isinstance(atom, str) for atom in offset.terms)
 
 
 def truth_word(reduction: Reduction) -> str:
@@ -283,7 +261,7 @@ class _NestPrinter:
         first, spelled = first_turn(inner[0]), self.scalars.spelled
         index = f"{self.scalars.variable(inner[0])} - {first}"
         apart = store.offset.step(inner[1]) if len(inner) > 1 else 0
-        self.scalars.spelled = {inner[0]: first}
+        self.scalars.spelled = {**spelled, inner[0]: first}
         start = f"{operand} + {self.scalars.index(block, store.offset)}"
         self.scalars.spelled = spelled
         return replace(plain, start=start, index=index, apart=apart)
@@ -304,7 +282,7 @@ class _NestPrinter:
         made.stages = [print_stage(self.scalars, row, each) for each in ahead]
         self.read_ahead(body, made, ahead)
         if lanes.tiles and across is not None and crosses(step, across.name):
-            made.crosses = True
+            made.crosses, made.flat = True, is_flat(step, across.name)
             self.turn(made, step, across.name)
         self.scalars.words = {}
         if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
@@ -317,8 +295,12 @@ class _NestPrinter:
             else:
                 made.states.append(self.state(body, reduction, row))
         inner = self.innermost(step, made.crosses)
+        spelled = self.scalars.spelled
+        if made.flat and across is not None:
+            self.scalars.spelled = {across.name: f"{across.name}_tile"}
         for store in step.stores:
             made.stores.append(self.store(body, store, inner))
+        self.scalars.spelled = spelled
         for keep in step.keeps:
             value = self.scalars.value(body, keep.value)
             self.array(self.nest.arrays[keep.number])
@@ -380,17 +362,19 @@ class _NestPrinter:
     def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
         """Let a pass that crosses memory read what adjoins along lanes from tiles."""
         last = step.loops[-1].name
-        for load in across_loads(step, lane):
+        start = {lane: f"{lane}_tile", last: "0" if made.flat else "tile"}
+        for load in (flat_loads if made.flat else across_loads)(step, lane):
             name, dtype = self.scalars.fresh("tile"), name_of(load.dtype)
-            self.scalars.spelled = {lane: f"{lane}_tile", last: "tile"}
+            self.scalars.spelled = start
             source = self.scalars.index(made.body, load.offset)
             self.scalars.spelled = {}
             ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
             pointer = f"{self.names.operand(load.operand)} + {source}"
-            far = self.names.length(load.offset.step(last))
-            made.turned.append(TurnedLoad(name, ctype, load.dtype.itemsize, pointer, far))
+            steps = [self.names.length(load.offset.step(each)) for each in (last, lane)]
+            made.turned.append(TurnedLoad(name, ctype, load.dtype.itemsize, pointer, *steps))
             flag = " != 0" if dtype == "bool" else ""
-            made.body.names[load] = f"{name}[{lane} - {lane}_tile][{last} - tile]{flag}"
+            place = f"[{last}]" if made.flat else f"[{lane} - {lane}_tile][{last} - tile]"
+            made.body.names[load] = f"{name}{place}{flag}"
 
     def window(self, row: Block, run: Run) -> PrintedWindow:
         """Where the bits of a draw are made for a run of elements; they are read from there."""

@@ -1,0 +1,62 @@
+"""Passes across memory: which these are, and what they read from tiles."""
+
+from __future__ import annotations
+
+from ...op_graph.affine import Affine
+from ..kernels.scalar import Apply, Load, Number, walk
+from ..kernels.types import Pass
+
+SHORT_ROW = 32  # elements of a row up to which a pass across memory takes many rows as one
+
+
+def crosses(step: Pass, lane: str) -> bool:
+    """Whether a pass over lanes does nothing but store, and that across memory."""
+    if step.reductions or step.keeps or not step.loops:
+        return False
+    direct = all(is_direct(store.offset) for store in step.stores)
+    return direct and any(store.offset.step(lane) != 1 for store in step.stores)
+
+
+def is_flat(step: Pass, lane: str) -> bool:
+    """Whether a pass that crosses memory stores short rows that adjoin, of values whose places are
+    all known, none of them for a row alone.
+    """
+    turns, last = step.loops[-1].extent, step.loops[-1].name
+    if len(step.loops) != 1 or not isinstance(turns, int) or not 1 < turns <= SHORT_ROW:
+        return False
+    rows = all(x.offset.step(last) == 1 and x.offset.step(lane) == turns for x in step.stores)
+    nodes = list(walk(*[store.value for store in step.stores]))
+    loads = [node for node in nodes if isinstance(node, Load)]
+    direct = all(is_direct(x.offset) and not _of_row(x, lane, last) for x in loads)
+    return rows and direct and all(isinstance(node, (Load, Number, Apply)) for node in nodes)
+
+
+def _of_row(load: Load, lane: str, last: str) -> bool:
+    """Whether a row has one such element."""
+    return load.offset.step(last) == 0 and load.offset.step(lane) != 0
+
+
+def flat_loads(step: Pass, lane: str) -> list[Load]:
+    """The loads of a flat pass that are read from tiles: they do not lie as the rows do."""
+    turns, last = step.loops[-1].extent, step.loops[-1].name
+    loads = [x for x in walk(*[store.value for store in step.stores]) if isinstance(x, Load)]
+    steps = [(x, x.offset.step(last), x.offset.step(lane)) for x in loads]
+    return [x for x, far, apart in steps if (far, apart) not in ((0, 0), (1, turns))]
+
+
+def across_loads(step: Pass, lane: str) -> list[Load]:
+    """The loads of a pass that adjoin along lanes, and not along its last loop."""
+    last = step.loops[-1].name
+    return [
+        load
+        for load in walk(*[store.value for store in step.stores])
+        if isinstance(load, Load)
+        and is_direct(load.offset)
+        and load.offset.step(lane) == 1
+        and load.offset.step(last) not in (0, 1)
+    ]
+
+
+def is_direct(offset: Affine) -> bool:
+    """Whether an offset is of loops' variables alone."""
+    return all(isinstance(atom, str) for atom in offset.terms)

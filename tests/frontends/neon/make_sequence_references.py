@@ -55,9 +55,27 @@ def grouped_attention():
     record("attention_grouped", torch.einsum("nhtk,hke->nte", y, out), x=x, out=out, **w)
 
 
+def alignments():
+    """Rows of labels: repeated, none, too many for the times; the blank first, and last."""
+    labels = np.array(
+        [[1, 2, 3, 1], [2, 2, 2, 1], [1, 1, 3, 3], [3, 1, 2, 1], [2, 3, 1, 2], [1, 1, 1, 1]]
+    )
+    lengths, label_lengths = np.array([7, 7, 5, 1, 0, 5]), np.array([4, 3, 0, 1, 0, 4])
+    for blank in (0, 3):
+        own = labels if blank == 0 else labels - 1
+        x = draw(7, 6, 4)
+        options = {"blank": blank, "reduction": "none"}
+        counts = torch.tensor(lengths), torch.tensor(label_lengths)
+        given = (F.log_softmax(x, 2), torch.tensor(own), *counts)
+        y = F.ctc_loss(*given, **options)
+        finite = F.ctc_loss(*given, zero_infinity=True, **options)
+        record(f"ctc_{blank}", finite, x=x)
+        keep(f"ctc_{blank}", labels=own, lengths=lengths, label_lengths=label_lengths, y=y)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
-    for make in (whole_attention, grouped_attention):
+    for make in (whole_attention, grouped_attention, alignments):
         make()
     np.savez_compressed(Path(__file__).with_name("sequence_references.npz"), **ARRAYS)
     print(f"PyTorch {torch.__version__}: {len(ARRAYS)} arrays")

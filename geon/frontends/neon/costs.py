@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import ArgumentError, AxisError
-from ...op_graph.axes import Axis
-from ...op_graph.composites import log_softmax, mean, onehot
+from ...op_graph.composites import log_softmax, mean
 from ...op_graph.constants import as_tensor
 from ...op_graph.dtypes import kind
 from ...op_graph.elementwise import (
@@ -26,10 +25,11 @@ from ...op_graph.elementwise import (
     where,
 )
 from ...op_graph.op_graph import Tensor
-from ...op_graph.own_axes import own_axis
 from ...op_graph.reductions import sum
 from ...op_graph.sites import describe, user_site
-from .axis import channel_axes, feature_axes
+from .axis import T, feature_axes
+from .classes import class_axis, hits, numbers
+from .ctc import Alignment
 
 if TYPE_CHECKING:
     from ...op_graph.accepted import AxisLike, TensorLike
@@ -125,34 +125,33 @@ def focal(
     return -power(-expm1(right), gamma) * right
 
 
-def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
-    """The axis of the classes: ``over``, or the one left without N, T, D, H and W."""
-    if over is not None:
-        return own_axis(scores, over, what)
-    found = channel_axes(scores.axes)
-    if len(found) != 1:
-        raise AxisError(
-            f"{what} at {describe(user_site())}: {scores} (made at {scores.file_info}) has classes "
-            f"along one axis, and {found} are left without N, T, D, H and W; say which with over="
-        )
-    return found[0]
+def ctc(
+    scores: TensorLike,
+    labels: TensorLike,
+    lengths: TensorLike | None = None,
+    label_lengths: TensorLike | None = None,
+    over: AxisLike | None = None,
+    *,
+    along: AxisLike = T,
+    blank: int = 0,
+) -> Tensor:
+    """-log of the probability of a row of labels, whatever the times at which each is said.
 
+    At each time along ``along`` a class is said, and what is said has the labels in their order:
+    repeats of a class are one, and ``blank`` between them is nothing. ``labels`` are class numbers
+    over the axes of the batch and one of their own. ``lengths`` and ``label_lengths``, integers
+    over the batch, say how many times and labels count, all where not given. ``over`` is as in
+    ``cross_entropy``. Where no alignment gives the labels, for want of times or because a label is
+    ``blank``, or a length is one that there is not, the cost is infinite and its derivative 0. A
+    class number outside raises ``IndexRangeError`` when it is computed.
 
-def numbers(t: Tensor, axis: Axis) -> bool:
-    """Whether targets are class numbers."""
-    return kind(t.dtype) == "i" and axis not in t.axes
-
-
-def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
-    """Where the right class is; ``AxisError`` where ``t`` are no class numbers for the scores."""
-    rest = scores.axes.without([axis])
-    if not numbers(t, axis) or not t.axes.same_set(rest):
-        raise AxisError(
-            f"{what} at {describe(user_site())}: {t} (made at {t.file_info}) of dtype "
-            f"{t.dtype.name} has no class number for each score of {scores} (made at "
-            f"{scores.file_info}); give integers over {rest}"
-        )
-    return onehot(t, axis, "bool", checked=True)
+    A. Graves, S. Fernández, F. Gomez and J. Schmidhuber, "Connectionist temporal classification",
+    ICML 2006.
+    """
+    scores = as_tensor(scores)
+    return Alignment(scores, as_tensor(labels), over, along, blank).cost(
+        *[None if count is None else as_tensor(count) for count in (lengths, label_lengths)]
+    )
 
 
 def _pair(y: TensorLike, t: TensorLike, what: str) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,8 @@ from ...op_graph.movement import broadcast
 from ...op_graph.op_graph import Tensor
 from ...op_graph.ordered import top_k
 from ...op_graph.reductions import any, argmax
-from .costs import class_axis, cross_entropy, hits
+from .classes import class_axis, hits
+from .costs import cross_entropy
 
 if TYPE_CHECKING:
     from ...op_graph.accepted import AxisLike

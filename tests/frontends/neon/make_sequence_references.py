@@ -55,9 +55,46 @@ def grouped_attention():
     record("attention_grouped", torch.einsum("nhtk,hke->nte", y, out), x=x, out=out, **w)
 
 
+def alignments():
+    """Rows of labels: repeated, none, too many for the times; the blank first, and last."""
+    labels = np.array(
+        [[1, 2, 3, 1], [2, 2, 2, 1], [1, 1, 3, 3], [3, 1, 2, 1], [2, 3, 1, 2], [1, 1, 1, 1]]
+    )
+    lengths, label_lengths = np.array([7, 7, 5, 1, 0, 5]), np.array([4, 3, 0, 1, 0, 4])
+    for blank in (0, 3):
+        own = labels if blank == 0 else labels - 1
+        x = draw(7, 6, 4)
+        options = {"blank": blank, "reduction": "none"}
+        counts = torch.tensor(lengths), torch.tensor(label_lengths)
+        given = (F.log_softmax(x, 2), torch.tensor(own), *counts)
+        y = F.ctc_loss(*given, **options)
+        finite = F.ctc_loss(*given, zero_infinity=True, **options)
+        record(f"ctc_{blank}", finite, x=x)
+        keep(f"ctc_{blank}", labels=own, lengths=lengths, label_lengths=label_lengths, y=y)
+
+
+def experts():
+    """Five experts of three features, six hidden and two results; all, but two of them count."""
+    x, gate = draw(9, 3), draw(3, 5)
+    w, b, out, out_bias = draw(5, 3, 6), draw(5, 6), draw(5, 6, 2), draw(5, 2)
+    for k in (1, 2):
+        for leaf in (x, gate, w, b, out, out_bias):
+            leaf.grad = None
+        likely = torch.softmax(x @ gate, 1)
+        best, which = likely.topk(k)
+        shares = best / best.sum(1, keepdim=True) if k > 1 else best
+        hidden = F.gelu(torch.einsum("nc,ech->neh", x, w) + b)
+        each = torch.einsum("neh,ehy->ney", hidden, out) + out_bias
+        mixed = torch.einsum("nk,nky->ny", shares, each[torch.arange(9)[:, None], which])
+        counts = torch.bincount(which.reshape(-1), minlength=5) / (9 * k)
+        keep(f"experts_{k}", balance=5 * (counts * likely.mean(0)).sum())
+        leaves = {"gate": gate, "w": w, "b": b, "out": out, "out_bias": out_bias}
+        record(f"experts_{k}", mixed, x=x, **leaves)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
-    for make in (whole_attention, grouped_attention):
+    for make in (whole_attention, grouped_attention, alignments, experts):
         make()
     np.savez_compressed(Path(__file__).with_name("sequence_references.npz"), **ARRAYS)
     print(f"PyTorch {torch.__version__}: {len(ARRAYS)} arrays")

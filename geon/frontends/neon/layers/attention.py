@@ -181,12 +181,12 @@ def turned(x: Tensor, times: Tensor, keys: Axis, base: float) -> Tensor:
     return reorder(concat([a * c - b * s, a * s + b * c], keys.name), x.axes)
 
 
-def of_known_length(axis: Axis, what: str) -> Axis:
+def of_known_length(axis: Axis, what: str, layer: str = "MultiHeadAttention") -> Axis:
     """An axis whose length is a number of at least 1; ``ArgumentError`` for another."""
-    axis = new_axis(axis, "MultiHeadAttention")
+    axis = new_axis(axis, layer)
     if not isinstance(axis.expression, int) or axis.expression < 1:
         raise ArgumentError(
-            f"MultiHeadAttention: {what} is {axis}, whose length is to be a number of at least 1; "
+            f"{layer}: {what} is {axis}, whose length is to be a number of at least 1; "
             f"give geon.Axis({axis.name!r}, length)"
         )
     return axis

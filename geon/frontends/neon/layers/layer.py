@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 class Training:
     """Given to layers as ``training=``: they train, and what they keep of the batch gathers here.
 
-    ``updates`` are the effects to be run with the step, such as those of running statistics.
+    ``updates`` are the effects to be run with the step, such as those of running statistics, and
+    ``costs`` are scalars to be added to the cost, such as those of uneven experts.
     """
 
     def __init__(self) -> None:
+        self.costs: list[Tensor] = []
         self._values: dict[Leaf, Tensor] = {}
 
     def value(self, state: Leaf) -> Tensor:

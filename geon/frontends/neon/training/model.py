@@ -139,8 +139,11 @@ class Model:
             cost = mean(each)
             count = cast(tensor_size(each), "float64")
             moved = [0.0 * count, 0.0 * count + 1, cast(sum(each), "float64"), count]
+            trained = cost
+            for more in training.costs:
+                trained = trained + more
             effects = [
-                self.optimiser(cost),
+                self.optimiser(trained),
                 *training.updates,
                 assign(self.place, self.place + stack(moved, PLACE)),
             ]

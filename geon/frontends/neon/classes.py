@@ -1,0 +1,47 @@
+"""Scores of classes and the numbers of the right ones: which axis is meant, what fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import AxisError
+from ...op_graph.axes import Axis
+from ...op_graph.composites import onehot
+from ...op_graph.dtypes import kind
+from ...op_graph.op_graph import Tensor
+from ...op_graph.own_axes import own_axis
+from ...op_graph.sites import describe, user_site
+from .axis import channel_axes
+
+if TYPE_CHECKING:
+    from ...op_graph.accepted import AxisLike
+
+
+def class_axis(scores: Tensor, over: AxisLike | None, what: str) -> Axis:
+    """The axis of the classes: ``over``, or the one left without N, T, D, H and W."""
+    if over is not None:
+        return own_axis(scores, over, what)
+    found = channel_axes(scores.axes)
+    if len(found) != 1:
+        raise AxisError(
+            f"{what} at {describe(user_site())}: {scores} (made at {scores.file_info}) has classes "
+            f"along one axis, and {found} are left without N, T, D, H and W; say which with over="
+        )
+    return found[0]
+
+
+def numbers(t: Tensor, axis: Axis) -> bool:
+    """Whether targets are class numbers."""
+    return kind(t.dtype) == "i" and axis not in t.axes
+
+
+def hits(scores: Tensor, t: Tensor, axis: Axis, what: str) -> Tensor:
+    """Where the right class is; ``AxisError`` where ``t`` are no class numbers for the scores."""
+    rest = scores.axes.without([axis])
+    if not numbers(t, axis) or not t.axes.same_set(rest):
+        raise AxisError(
+            f"{what} at {describe(user_site())}: {t} (made at {t.file_info}) of dtype "
+            f"{t.dtype.name} has no class number for each score of {scores} (made at "
+            f"{scores.file_info}); give integers over {rest}"
+        )
+    return onehot(t, axis, "bool", checked=True)

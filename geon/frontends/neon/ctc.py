@@ -1,0 +1,162 @@
+"""The probability of a row of labels over all of its alignments, as one loop over time.
+
+States stand for how far the row was said: state 2 i for the blank before label i, state 2 i + 1 for
+the label. All is in logarithms; ``NEVER`` stands for that of 0, finite so that the derivative of
+what cannot be is 0 and not NaN.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import ArgumentError, AxisError, DTypeError
+from ...op_graph.axes import Axis
+from ...op_graph.composites import HALVES, log_softmax, logsumexp, outer
+from ...op_graph.dtypes import kind
+from ...op_graph.elementwise import (
+    cast,
+    equal,
+    exp,
+    greater,
+    less,
+    log,
+    maximum,
+    not_equal,
+    stop_gradient,
+    where,
+)
+from ...op_graph.indexing import CHECKED, gather
+from ...op_graph.joining import pad
+from ...op_graph.leaves import iota
+from ...op_graph.logic import logical_and, logical_or
+from ...op_graph.movement import broadcast
+from ...op_graph.op_graph import Tensor, make
+from ...op_graph.own_axes import axis_of
+from ...op_graph.reductions import tensor_size
+from ...op_graph.regions.scan import scan
+from ...op_graph.sites import describe, user_site
+from .classes import class_axis
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...op_graph.accepted import AxisLike
+
+NEVER = -1e30  # times any number of steps in reach it is finite in float32
+
+
+class Alignment:
+    """Scores over times and classes, and labels, that are to be aligned."""
+
+    def __init__(
+        self, scores: Tensor, labels: Tensor, over: AxisLike | None, along: AxisLike, blank: int
+    ) -> None:
+        self.along = axis_of(scores, along, "ctc")
+        self.classes = class_axis(scores, over, "ctc")
+        self.batch = scores.axes.without([self.along, self.classes])
+        own = labels.axes.without(self.batch)
+        if len(own) != 1 or own[0].name in scores.axes or kind(labels.dtype) != "i":
+            raise AxisError(
+                f"ctc at {describe(user_site())}: {labels} (made at {labels.file_info}) of dtype "
+                f"{labels.dtype.name} has no row of labels for each row of {scores} (made at "
+                f"{scores.file_info}); give integers over {self.batch} and an axis of their own"
+            )
+        count = self.classes.expression
+        if blank < 0 or (isinstance(count, int) and blank >= count):
+            raise ArgumentError(
+                f"ctc at {describe(user_site())}: blank={blank} is no class of {self.classes}; "
+                "give its number"
+            )
+        self.scores, self.labels, self.blank = scores, labels, blank
+        self.row: Axis = own[0]
+        self.state = Axis(f"{self.row.name}.state", 2 * self.row.expression + 1)
+
+    def cost(self, lengths: Tensor | None, label_lengths: Tensor | None) -> Tensor:
+        """The cost over the batch, where so many times and labels count."""
+        lengths, label_lengths = self.counted(lengths), self.counted(label_lengths)
+        times = tensor_size(self.scores, [self.along])
+        known = tensor_size(self.labels, [self.row])
+        end = self.reached(lengths, label_lengths)
+        last = 2 * (known if label_lengths is None else label_lengths)
+        state = iota(self.state)
+        ends = logical_or.apply(equal.apply(state, last), equal.apply(state, last - 1))
+        total = logsumexp(where(ends, end, 2 * NEVER), self.state)
+        never = less(total, NEVER / 2)
+        for given, most in ((lengths, times), (label_lengths, known)):
+            if given is not None:
+                wrong = logical_or(less(given, 0), greater.apply(given, most))
+                never = logical_or.apply(never, wrong)
+        return where(never, np.inf, -total)
+
+    def reached(self, lengths: Tensor | None, label_lengths: Tensor | None) -> Tensor:
+        """The log-probability of each state after the last time."""
+        said, skips = self.said(label_lengths)
+        scores = self.scores
+        logs = log_softmax(
+            cast(scores, "float32") if scores.dtype.name in HALVES else scores, self.classes
+        )
+        state = iota(self.state)
+        odd = equal(state % 2, 1)
+        emitted = maximum(gather(logs, said, self.classes), NEVER)
+        blanks = logical_and.apply(odd, equal(said, self.blank))
+        emitted = where(blanks, NEVER, emitted)
+        axes = emitted.axes.without([self.along])
+        first = broadcast(cast(where(equal(state, 0), 0, NEVER), emitted.dtype), axes)
+        parts = [emitted]
+        if lengths is not None:
+            parts.append(outer(less, iota(self.along), lengths))
+
+        def step(before: Tensor, parts: Sequence[Tensor]) -> tuple[Tensor, None]:
+            skipped = where(skips, self.shifted(before, 2), NEVER)
+            after = log_sum([before, self.shifted(before, 1), skipped]) + parts[0]
+            return (where(parts[1], after, before) if len(parts) > 1 else after), None
+
+        end, _ = scan(step, first, parts, over=self.along)
+        return end
+
+    def said(self, label_lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """What each state says; whether it may come two states after another, with no blank."""
+        place = iota(self.state) // 2
+        here, before = (self.padded(widths, label_lengths) for widths in ((0, 1), (1, 0)))
+        here, before = (gather(each, place, self.row) for each in (here, before))
+        odd = equal(iota(self.state) % 2, 1)
+        skips = logical_and.apply(odd, not_equal(here, before))
+        said = where.apply(odd, here, self.blank)
+        return make(CHECKED, (said,), (self.classes.expression, False)), skips
+
+    def padded(self, widths: tuple[int, int], label_lengths: Tensor | None) -> Tensor:
+        """The labels that count, and blanks."""
+        labels = pad(cast(self.labels, "int64"), {self.row: widths}, value=self.blank)
+        own = labels.axes[self.row.name]
+        if label_lengths is not None:
+            labels = where(outer(less, iota(own) - widths[0], label_lengths), labels, self.blank)
+        return labels
+
+    def shifted(self, x: Tensor, by: int) -> Tensor:
+        """What was in the state so many before."""
+        return pad(x, {self.state: (by, 0)}, value=NEVER)[{self.state.name: slice(0, -by)}]
+
+    def counted(self, given: Tensor | None) -> Tensor | None:
+        """Lengths as integers over the batch."""
+        if given is None:
+            return None
+        if kind(given.dtype) != "i" or len(given.axes.without(self.batch)):
+            raise DTypeError(
+                f"ctc at {describe(user_site())}: {given} (made at {given.file_info}) of dtype "
+                f"{given.dtype.name} are no lengths of rows; give integers over {self.batch}"
+            )
+        return cast(given, "int64")
+
+
+def log_sum(xs: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the sum of what these are the logarithms of."""
+    largest = xs[0]
+    for x in xs[1:]:
+        largest = maximum(largest, x)
+    largest = stop_gradient(largest)
+    total = exp(xs[0] - largest)
+    for x in xs[1:]:
+        total = total + exp(x - largest)
+    return largest + log(total)

@@ -44,6 +44,7 @@ from .layers import (
     Training,
 )
 from .optimisers import (
+    LBFGS,
     SGD,
     Accumulated,
     Adadelta,
@@ -90,10 +91,10 @@ __all__ = [
     "Averaged", "BatchNorm", "Batches", "BiRNN", "Bias", "Buckets", "ByGlobalNorm", "ByNorm",
     "ByValue", "Callback", "Checkpoints", "Constant", "Convolution", "Curves", "Deconvolution",
     "Dropout", "EarlyStopping", "ForgetBias", "GRU", "Gaussian", "Glorot", "GroupNorm", "Groups",
-    "HDF5History", "Highway", "History", "Identity", "Kaiming", "LSTM", "Layer", "LayerNorm",
-    "Linear", "Lion", "LookupTable", "Matrices", "Model", "Muon", "Optimiser", "Orthogonal",
-    "Parallel", "Pooling", "Prefetch", "Preprocess", "Progress", "RMSNorm", "RMSProp", "Recurrent",
-    "Residual", "Run", "SGD", "Scaled", "Sequential", "Sparse", "StopOnNaN", "Stream", "Tag",
-    "TensorBoard", "Timing", "Training", "Uniform", "Xavier", "activations", "augment", "axis",
-    "costs", "metrics", "schedules",
+    "HDF5History", "Highway", "History", "Identity", "Kaiming", "LBFGS", "LSTM", "Layer",
+    "LayerNorm", "Linear", "Lion", "LookupTable", "Matrices", "Model", "Muon", "Optimiser",
+    "Orthogonal", "Parallel", "Pooling", "Prefetch", "Preprocess", "Progress", "RMSNorm", "RMSProp",
+    "Recurrent", "Residual", "Run", "SGD", "Scaled", "Sequential", "Sparse", "StopOnNaN", "Stream",
+    "Tag", "TensorBoard", "Timing", "Training", "Uniform", "Xavier", "activations", "augment",
+    "axis", "costs", "metrics", "schedules",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 import geon
 from geon.op_graph import familiar
-from geon.op_graph.lengths import Length
+from geon.op_graph.lengths import Length, evaluate
 
 A, B, T, S = geon.Axis("A", 3), geon.Axis("B", 4), geon.Axis("T"), geon.Axis("S", 2)
 X = geon.placeholder([A, B], name="x")
@@ -179,11 +179,38 @@ def test_a_length_is_a_weak_integer_in_expressions(transformer):
         T.length + XT,
         XT * T.length,
     ]
+    wanted = [[0.25, 0.5, 0.75, 1], 0.25, 0.5, 2.0, [5, 6, 7, 8], [4, 8, 12, 16]]
+    build += [T.length // XT, T.length % XT, XT // T.length, T.length // 2.5, T.length % 2.5]
+    wanted += [[4, 2, 1, 1], [0, 0, 1, 0], [0, 0, 0, 1], 1, 1.5]
+    build += [2**T.length, abs(T.length - 6), np.sqrt(T.length), XT / np.sqrt(T.length)]
+    wanted += [16, 2, 2, [0.5, 1, 1.5, 2]]
+    build += [np.float32(2) * T.length, np.maximum(XT, T.length), np.power(T.length, 2)]
+    wanted += [8, [4, 4, 4, 4], 16]
     assert (half / T.length).dtype == "float16" and isinstance(T.length * 2, Length)
     found = transformer.computation(build, XT)([1.0, 2.0, 3.0, 4.0])
-    wanted = [[0.25, 0.5, 0.75, 1], 0.25, 0.5, 2.0, [5, 6, 7, 8], [4, 8, 12, 16]]
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other)
+
+
+@pytest.mark.parametrize("three", [3, np.int64(3), np.uint8(3), np.array(3)])
+def test_integers_of_numpy_and_lengths_make_lengths(three):
+    length = T.length
+    assert three * length == length * 3 and three + length == length + 3
+    assert three - length == 3 - length and np.subtract(length, three) == length - 3
+    assert three // length == 3 // length and np.negative(length) == -length == -(+length)
+    for rest in (length % 3, np.remainder(length, three)):
+        assert [evaluate(rest, {"T": n}) for n in (0, 1, 2, 3, 7)] == [0, 1, 2, 0, 1]
+    assert evaluate(three % length, {"T": 2}) == 1
+    assert not three == length and three != length
+    with pytest.raises(geon.SymbolicError, match="cannot be compared with"):
+        three < length  # noqa: B015
+
+
+def test_arrays_without_axes_do_not_become_arrays_of_ops():
+    with pytest.raises(geon.AxisError, match=r"an array of shape \(3,\) has no axes"):
+        np.ones(3) * T.length
+    with pytest.raises(geon.SymbolicError, match=r"cannot be given to np\.add\.reduce"):
+        np.add.reduce(T.length)
 
 
 SCORES = {

@@ -31,7 +31,8 @@ from .dtypes import (
 )
 from .keywords import explained
 from .labelled import by_name, dim_names, refuse_list
-from .lengths import LENGTH_VALUE, Length
+from .length_operators import LENGTH_VALUE
+from .lengths import Length
 from .op_graph import NO_AXES, ComputationOp, Op, Tensor, annotate, intern, make
 from .registry import PRIMITIVES, Inferred, Primitive, need
 from .sites import describe, user_site

@@ -18,7 +18,8 @@ from .dtypes import INT64, as_dtype, named_dtype
 from .effects import assignment
 from .keywords import explained
 from .labelled import by_name, dim_names
-from .lengths import LENGTH_VALUE, Length
+from .length_operators import LENGTH_VALUE
+from .lengths import Length
 from .movement import broadcast
 from .op_graph import (
     NO_AXES,

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from ..errors import SymbolicError
+from .length_operators import LengthOperators
 from .sites import describe, user_site
 
 if TYPE_CHECKING:
     import sympy
-
-# What makes a tensor of a length: put here by a file above this one.
-LENGTH_VALUE: dict[str, Callable[[Length], Any]] = {}
 
 
 class FloorDiv(NamedTuple):
@@ -67,10 +66,11 @@ def _key_of(length: int | Length) -> str:
     return length.key
 
 
-class Length:
+class Length(LengthOperators):
     """An integer expression over open axis names: ``+ - * //`` with integers and lengths.
 
-    With other numbers and with tensors, and by ``/`` and ``**``, it makes a tensor, a weak integer.
+    With other numbers and with tensors, by ``/`` and ``**`` and in NumPy's functions, it makes a
+    tensor, a weak integer.
 
     ``inside`` are the lengths that its floor divisions divide, or divide by, without their own.
     """
@@ -124,13 +124,19 @@ class Length:
 
     def __add__(self, other: Any) -> Any:
         if not _is_exact(other):
-            return LENGTH_VALUE["value"](self) + other
-        return _from_terms([*self.terms, *_terms(other)])
+            return self._tensor() + other
+        if isinstance(other, Length):
+            return _from_terms([*self.terms, *other.terms])
+        *terms, (last, constant) = self.terms  # that of no atoms is the last
+        if last:
+            terms, constant = [*terms, (last, constant)], 0
+        constant += int(other)
+        return Length((*terms, ((), constant)) if constant else tuple(terms))
 
     __radd__ = __add__
 
-    def __neg__(self) -> int | Length:
-        return _from_terms((m, -c) for m, c in self.terms)
+    def __neg__(self) -> Length:
+        return Length(tuple([(monomial, -step) for monomial, step in self.terms]))
 
     def __sub__(self, other: Any) -> Any:
         return self + -other
@@ -140,16 +146,29 @@ class Length:
 
     def __mul__(self, other: Any) -> Any:
         if not _is_exact(other):
-            return LENGTH_VALUE["value"](self) * other
-        return _from_terms((_times(m, n), c * d) for m, c in self.terms for n, d in _terms(other))
+            return self._tensor() * other
+        if isinstance(other, Length):
+            pairs = [(left, right) for left in self.terms for right in other.terms]
+            return _from_terms([(_times(m, n), c * d) for (m, c), (n, d) in pairs])
+        factor = int(other)
+        return factor and Length(tuple([(m, step * factor) for m, step in self.terms]))
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: int | Length) -> int | Length:
-        return floor_divide(self, other)
+    def __floordiv__(self, other: Any) -> Any:
+        return floor_divide(self, other) if _is_exact(other) else self._tensor() // other
 
-    def __rfloordiv__(self, other: int) -> int | Length:
-        return floor_divide(other, self)
+    def __rfloordiv__(self, other: Any) -> Any:
+        return floor_divide(other, self) if _is_exact(other) else other // self._tensor()
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other if _is_exact(other) else self._tensor() % other
+
+    def __rmod__(self, other: Any) -> Any:
+        return other - other // self * self if _is_exact(other) else other % self._tensor()
+
+    def __pos__(self) -> Length:
+        return self
 
     def __index__(self) -> NoReturn:
         raise SymbolicError(
@@ -157,15 +176,6 @@ class Length:
             "they come; use it in lengths of axes, as a tensor with geon.tensor_size, or count "
             "along an axis with geon.iota(axis)"
         )
-
-    def __truediv__(self, other: object) -> Any:
-        return LENGTH_VALUE["value"](self) / other
-
-    def __rtruediv__(self, other: object) -> Any:
-        return other / LENGTH_VALUE["value"](self)
-
-    def __pow__(self, other: object) -> Any:
-        return LENGTH_VALUE["value"](self) ** other
 
     def _refuse_order(self, other: object) -> NoReturn:
         raise SymbolicError(
@@ -305,9 +315,10 @@ def _times(left: Monomial, right: Monomial) -> Monomial:
     return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
 
 
-def _order(item: tuple[Monomial, int]) -> tuple[int, str]:
+@lru_cache(maxsize=4096)
+def _order(monomial: Monomial) -> tuple[bool, str]:
     # Constants last, the rest by text: "N*C + N + 1" reads as a person would write it.
-    return (not item[0], " ".join(f"{_atom_key(atom)}^{power}" for atom, power in item[0]))
+    return (not monomial, " ".join([f"{_atom_key(atom)}^{power}" for atom, power in monomial]))
 
 
 def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> int | Length:
@@ -319,7 +330,7 @@ def _from_terms(terms: Iterable[tuple[Monomial, int]]) -> int | Length:
         return 0
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
-    return Length(tuple(sorted(kept, key=_order)))
+    return Length(tuple(sorted(kept, key=lambda term: _order(term[0]))))
 
 
 def floor_divide(numerator: int | Length, denominator: int | Length) -> int | Length:

@@ -57,15 +57,17 @@ def run(work, memory, lengths):
 
 
 def compare_pieces(work, memory, lengths):
-    """Compute a nest once more by its pieces, which must give the same bits."""
+    """Compute a nest once more by its pieces, which must give the same bits, each of them once."""
     written = {
         store.operand for piece in work.pieces for each in piece.passes for store in each.stores
     }
     again = [np.full_like(m, 77) if k in written else m for k, m in enumerate(memory)]
+    times = {k: np.zeros(len(memory[k]), np.int64) for k in written}
     for piece in work.pieces:
-        _Nest(piece, again, lengths).run()
+        _Nest(piece, again, lengths, times).run()
     for k in written:
         assert again[k].tobytes() == memory[k].tobytes()
+        assert times[k].max(initial=0) <= 1
 
 
 def compare_terms(work, memory, lengths):
@@ -132,6 +134,7 @@ class _Grid:
         self.known = {}
         self.reduced, self.kept, self.contracted = {}, {}, None
         self.running = ()
+        self.times = ()
 
     def size(self, length):
         return evaluate(length, self.lengths)
@@ -167,7 +170,7 @@ class _Grid:
 
     def computed(self, node):
         if isinstance(node, Load):
-            return self.memory[node.operand][self.index(node.offset)]
+            return self.memory[node.operand][self.place(node.offset)]
         if isinstance(node, Number):
             return np.asarray(node.value).astype(node.dtype)
         if isinstance(node, LengthNumber):
@@ -203,17 +206,28 @@ class _Grid:
         low, *high = (philox_words(word, seed, draw, call) for word in words)
         return (low | high[0] << np.uint64(32) if high else low).astype(node.dtype)
 
+    def place(self, offset):
+        """Where elements lie: NumPy takes what is before the first one from the end."""
+        found = self.index(offset)
+        assert np.min(found, initial=0) >= 0
+        return found
+
     def put(self, store):
-        offset, value = self.index(store.offset), self.value(store.value)
+        offset, value = self.place(store.offset), self.value(store.value)
         shape = np.broadcast_shapes(offset.shape, value.shape)
         self.memory[store.operand][np.broadcast_to(offset, shape)] = np.broadcast_to(value, shape)
+        if store.operand in self.times:
+            np.add.at(self.times[store.operand], np.broadcast_to(offset, shape), 1)
 
 
 class _Nest:
-    """Rows in the first dimension of every value, elements of a pass in the second."""
+    """Rows in the first dimension of every value, elements of a pass in the second.
 
-    def __init__(self, nest, memory, lengths):
-        self.nest, self.memory, self.lengths = nest, memory, lengths
+    ``times`` are counts for the elements of operands: how often each is stored.
+    """
+
+    def __init__(self, nest, memory, lengths, times=()):
+        self.nest, self.memory, self.lengths, self.times = nest, memory, lengths, times
         self.reduced, self.kept = {}, {}
         loops = [*nest.rows, *([nest.across] if nest.across is not None else [])]
         self.rows, self.count = self.turns(loops)
@@ -229,7 +243,7 @@ class _Nest:
     def grid(self, loops):
         turns, count = self.turns(loops)
         grid = _Grid(self.memory, self.lengths, {**self.rows, **turns})
-        grid.reduced, grid.kept = self.reduced, self.kept
+        grid.reduced, grid.kept, grid.times = self.reduced, self.kept, self.times
         return grid, count
 
     def run(self):

@@ -1,13 +1,16 @@
 """Joins, borders and updates are computed by pieces in which nothing is chosen for each element."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
 import geon
 from geon.op_graph.affine import Affine, variable
 from geon.op_graph.index_map import Guard
-from geon.transformers.kernels.pieces import MOST, stored
-from geon.transformers.kernels.regions import Facts, guards_of, points_of
+from geon.transformers.kernels.pieces import MOST, in_turns, stored, with_borders
+from geon.transformers.kernels.regions import Facts, Interval, guards_of, points_of
 from tests.golden.emitting import Native
 
 from .transformer import KernelsTransformer
@@ -157,6 +160,18 @@ def test_slopes_of_slices_with_steps(axis, where):
         np.testing.assert_allclose(
             computation(make, *known, KernelsTransformer)(x), g(x), rtol=1e-6
         )
+
+
+@pytest.mark.parametrize("phases", range(1, 10))
+def test_turns_and_borders_take_each_index_once(phases):
+    """Of intervals of any lengths, long ones and open ones beside them."""
+    for lengths in [(3, 20, 3), (1, 64, 9), (70, 2, 5), (5, 4, 30), (7, 8, 1), (0, 11, 0)]:
+        bounds = [0, *np.cumsum(lengths).tolist()]
+        parts = [Interval(a, b - a) for a, b in itertools.pairwise(bounds)]
+        for long in (1, 10, 64, math.inf):
+            found = with_borders(in_turns(parts, phases, Facts()), long)
+            taken = [each.low + k for each in found for k in range(each.turns * each.phases)]
+            assert taken == list(range(bounds[-1]))
 
 
 # What is known of lengths -------------------------------------------------------------------------

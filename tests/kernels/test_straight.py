@@ -95,6 +95,24 @@ def test_wide_windows_with_borders(side, size):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("side", "other", "size", "pad"),
+    [(23, 5, 7, (3, 2)), (18, 10, 7, (2, 4)), (None, 5, 4, 3), (None, 5, 6, (4, 5))],
+)
+def test_borders_that_turns_do_not_divide(side, other, size, pad):
+    """What a border has left behind its last whole turn is stored once, and nothing behind it."""
+    axes = [geon.Axis("H", side), geon.Axis("W", other), geon.Axis("C", 16)]
+    x = geon.placeholder(axes)
+    spec = {axes[0]: geon.Window(size, stride=2, pad=pad), axes[1]: geon.Window(2)}
+    dx = slope(geon.max_pool(x, spec), x)
+    assert side is None or works(Native().computation(dx, x))[-1].pieces
+    for length in (side,) if side else (8, 21, 22, 23, 24):
+        data = np.random.default_rng(0).integers(-9, 9, (length, other, 16)).astype("f4")
+        found = KernelsTransformer().computation(dx, x)(data)
+        expected = geon.NumPyTransformer().computation(dx, x)(data)
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize(("size", "of"), [(2, 2), (8, 2), (9, 2), (4, 3), (5, 3)])
 def test_windows_side_by_side(size, of):
     """Up to eight elements apart their slope is a sum over up to 64 positions; else flattened."""

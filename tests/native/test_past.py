@@ -21,7 +21,7 @@ LENGTHS += [48, 49, 127, 128, 129, 143, past.LONG - 1, past.LONG, past.LONG + 1,
 
 def stores_past(computation):
     """Whether a computation has a way past the caches."""
-    return "geon_past_put(&" in computation.source
+    return any(put in computation.source for put in ("geon_past_put(&", "geon_past_row(y"))
 
 
 def listed(found):
@@ -132,18 +132,70 @@ def test_results_and_operands_begin_anywhere(length):
                 assert (room[:before] == 7).all() and (room[before + length :] == 7).all()
 
 
-@pytest.mark.parametrize(("rows", "columns", "passes"), [(1024, 1040, True), (1025, 1031, False)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_tiles(rows, columns, passes, dtype):
-    """Where rows begin at lines; the last tiles are parts of one."""
-    r, c = R.with_length(rows + 16), C.with_length(columns)
+def transposed(shape, dtype, function=lambda x: x * 2):
+    """A program that stores a matrix in the other order of its axes, and an array for it."""
+    c, r = (axis.with_length(n) for axis, n in zip((C, R), shape, strict=True))
     x = geon.placeholder([c, r], dtype)
-    a = values((columns, rows + 16), dtype)
+    return listed(function(geon.reorder(x, [r, c]))), [x], values(shape, dtype)
+
+
+# Rows of results that begin at lines or inside of them, that are shorter than tiles, and adjoin.
+SHAPES = [(1040, 1040), (1041, 1031), (1040, 4099), (4099, 1031), (20_011, 65), (20_011, 300)]
+SHAPES += [(65, 20_011), (128, 20_011), (129, 20_011), (257, 10_007), (513, 4099), (70_001, 17)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiles(shape, dtype):
+    """The last tiles are parts of one, and results begin anywhere."""
+    results, inputs, a = transposed(shape, dtype)
     with geon.make_transformer("native", threads=2) as transformer:
-        f = transformer.computation(geon.reorder(x, [r, c]) * 2, x)
+        f = transformer.computation(results, *inputs)
+        assert stores_past(f)
+        for least, begins in [(machine.NEVER, [0]), (1, [0, 1, 3])]:
+            store_past(f, least)
+            for before in begins:
+                room = np.full(a.size + 40, 7, dtype)
+                out = room[before : before + a.size].reshape(a.T.shape)
+                f(a, out=[out])
+                np.testing.assert_array_equal(out, a.T * 2)
+                assert (room[:before] == 7).all() and (room[before + a.size :] == 7).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "passes"),
+    [
+        ((4099, 4099), "float16", True),
+        ((5000, 5003), "int8", True),
+        ((4099, 4099), "bool", True),
+        ((past.SHORT - 1, 100_003), "float32", False),
+        ((past.SHORT, 100_003), "float32", True),
+    ],
+)
+def test_tiles_of_small_elements_and_of_few(shape, dtype, passes):
+    results, inputs, a = transposed(shape, dtype, lambda x: x)
+    with geon.make_transformer("native", threads=2) as transformer:
+        f = transformer.computation(results, *inputs)
         assert stores_past(f) == passes
         store_past(f, 1)
-        np.testing.assert_array_equal(f(a), a.T * 2)
+        np.testing.assert_array_equal(f(a)[0], a.T)
+
+
+def test_narrow_parts_of_rows_that_begin_inside_of_lines_stay():
+    """A tile's row of truths is two lines, of which two would be written in parts."""
+    results, inputs, a = transposed((4099, 4099), "float32", lambda x: x > 0)
+    with geon.make_transformer("native", threads=1) as transformer:
+        f = transformer.computation(results, *inputs)
+        assert not stores_past(f)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(f(a)[0], a.T > 0)
+
+
+def test_what_is_stored_across_memory_counts_twice():
+    results, inputs, _ = transposed((1040, 1040), "float32")
+    with geon.make_transformer("native", threads=1) as transformer:
+        f = transformer.computation(results, *inputs)
+        assert f"geon_is_past({2 * 4 * 1040**2}, {2 * 8 * 1040**2})" in f.source
 
 
 def made_of(results, inputs):

@@ -89,3 +89,16 @@ def test_reordered_axes_of_any_sides_are_right(dtype):
             f = transformer.computation(geon.reorder(x, axes[::-1]), x)
             given = a.astype("float32" if dtype == "bfloat16" else dtype)
             np.testing.assert_array_equal(np.asarray(f(given)).astype(int), a.T)
+
+
+@pytest.mark.parametrize("columns", [3, None])
+def test_folds_along_several_open_axes_are_one_kernel(columns):
+    first, second = geon.Axis("N"), geon.Axis("K")
+    other = geon.Axis("M") if columns is None else geon.Axis("M", columns)
+    x, y = geon.placeholder([first, other]), geon.placeholder([second, other])
+    both = geon.sum(x, reduction_axes=[first]) - geon.sum(y, reduction_axes=[second])
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(both, x, y)
+        for turns in [(1, 2049), (65, 7), (2049, 1023)]:
+            a, b = (np.arange(n * 3, dtype=np.float32).reshape(n, 3) % 7 for n in turns)
+            np.testing.assert_array_equal(f(a, b), a.sum(0) - b.sum(0))

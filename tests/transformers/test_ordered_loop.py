@@ -107,6 +107,14 @@ def test_parts_of_what_all_steps_read(transformer):
     agree(transformer, results, {x: floats(9), rates: floats(3)}, [OrderedLoop, OrderedLoop])
 
 
+@pytest.mark.parametrize("axes", [[N, M], [geon.Axis("K", 2), M]])
+@pytest.mark.parametrize("value", [0.0, 7.0])
+def test_a_step_gives_the_constant_that_a_carry_began_with(transformer, axes, value):
+    x, same = geon.placeholder(axes), geon.broadcast(value, axes)
+    last, _ = geon.scan(lambda c, _: ([same, c[0] + c[1]], None), [x, same], over=geon.Axis("S", 5))
+    agree(transformer, last, {x: floats(2, 3)}, [OrderedLoop])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "uint32", "bool"])
 def test_dtypes(transformer, dtype):
     y = geon.placeholder([T, N], dtype, name="y")

@@ -382,3 +382,11 @@ def test_derivatives_over_many_steps(transformer, limit):
                 power * (1 - d) ** 2,
             ]
             np.testing.assert_allclose(f(2.0, d, steps), want, rtol=1e-9, err_msg=str(steps))
+
+
+def test_lengths_are_read_after_a_loop_of_so_many_steps(transformer):
+    parts = [geon.placeholder([geon.Axis(name)]) for name in "ABCDEF"]
+    slope = geon.deriv(geon.sum(net(4)[0]["h"]), w)
+    sizes = [geon.sum(slope) * geon.tensor_size(part) for part in parts]
+    given = {part: floats(k + 2) for k, part in enumerate(parts)}
+    agree(transformer, sizes, {**feeds(2, 3), **given})

@@ -159,6 +159,7 @@ class _Maker:
     def load(self, arg: Op, offset: Affine) -> Scalar:
         """An element of memory, of an argument that lies in the order of its axes."""
         held = self.operands.base.get(arg, arg)  # a view of all, such as a rename, shows another's
+        assert held.axes.size == arg.axes.size, f"{arg} shows a part of {held}"
         return self.elements.code(Load, self.operands.number(held), offset, arg.dtype)
 
     def store(self, op: Op, like: Op, value: Scalar, stacked: bool) -> Store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...op_graph.op_graph import NO_AXES, Op, among
+from ...op_graph.op_graph import NO_AXES, Op, among, post_order
 from ...op_graph.regions.parts import results_of
 from ...op_graph.regions.scan_facts import ScanAttributes
 from .elements import Operands
@@ -41,10 +41,14 @@ def _takes_all_steps(region: Op) -> bool:
 
 
 class _Anywhere(Operands):
-    """Arguments of a region that lie in the order of their axes."""
+    """Arguments of a region that lie in the order of their axes.
+
+    What a body says once more, such as a constant everywhere, it computes, be it an argument too.
+    """
 
     def __init__(self, region: Op) -> None:
-        super().__init__({}, {}, (), lambda op: among(op, region.args))
+        said = {op for body in region.bodies for op in post_order(body.results)}
+        super().__init__({}, {}, (), lambda op: among(op, region.args) and op not in said)
 
     def order(self, op: Op) -> tuple[str, ...]:
         return op.axes.names

@@ -57,7 +57,7 @@ class _Splitter:
         size = self.result.axes.size
         if isinstance(size, int) and size < SMALL:
             return nest
-        enough = max(TEXT, TIMES * count([nest]))
+        enough = max(TEXT, TIMES * count(nest))
         if not self.fused.straight:
             return self.pieces(nest, enough, LONG) or nest
         return (
@@ -80,10 +80,22 @@ class _Splitter:
                 return None
             if sum(max(len(region.cuts), 1) for region in regions) > MOST:
                 continue
-            pieces = [nest_over(each, facts, self.fused, self.operands) for each in regions]
-            if count(pieces) <= enough:
-                return replace(nest, pieces=tuple(pieces), holds=tuple(facts.assumed))
+            pieces = self.nests_over(regions, facts, enough)
+            if pieces is not None:
+                return replace(nest, pieces=pieces, holds=tuple(facts.assumed))
         return None
+
+    def nests_over(
+        self, regions: Iterable[Region], facts: Facts, enough: int
+    ) -> tuple[Nest, ...] | None:
+        """A nest for each region; None as soon as they have more text than ``enough``."""
+        found: list[Nest] = []
+        for region in regions:
+            found.append(nest_over(region, facts, self.fused, self.operands))
+            enough -= count(found[-1])
+            if enough < 0:
+                return None
+        return tuple(found)
 
     def regions(self, names: tuple[str, ...], facts: Facts) -> list[Region]:
         """The regions that cutting these axes makes, outer ones first.
@@ -142,14 +154,20 @@ class _Splitter:
 
 
 def in_turns(intervals: list[Interval], phases: int, facts: Facts) -> list[Interval]:
-    """Intervals whose loops take so many indices in each turn, with what is left of each."""
+    """Intervals whose loops take so many indices in each turn, with what is left of each.
+
+    None has an index of another, so that neighbours can be made one.
+    """
     found = []
     for interval in intervals:
         taken = with_phases(interval, phases, facts)
         rest = taken.rest
         if isinstance(rest.extent, int):
             rest = with_phases(rest, phases, facts)
-        found += [taken] if rest.extent == 0 else [taken, rest]
+        if rest.extent == 0:
+            found.append(taken)
+        else:
+            found += [replace(taken, extent=taken.turns * taken.phases), rest]
     return found
 
 
@@ -188,7 +206,7 @@ def with_borders(intervals: list[Interval], least: float) -> list[Interval]:
     return found
 
 
-def count(nests: Iterable[Nest]) -> int:
+def count(nest: Nest) -> int:
     """The nodes of the scalar code of passes."""
-    steps = [step for nest in nests for step in nest.passes]
-    return sum(1 for step in steps for _ in walk(*[store.value for store in step.stores]))
+    stores = [[store.value for store in step.stores] for step in nest.passes]
+    return sum(1 for values in stores for _ in walk(*values))

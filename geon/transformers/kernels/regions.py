@@ -57,25 +57,40 @@ class Region:
 
 @dataclass(slots=True)
 class Facts:
-    """Sizes that are not negative: ``assumed`` ones, which calls must look at, and ``known``."""
+    """Sizes that are not negative: ``assumed`` ones, which calls must look at, and ``known``.
+
+    ``answers`` are those to what was asked since the last of them became known.
+    """
 
     assumed: list[Size] = field(default_factory=list)
     known: list[Size] = field(default_factory=list)
+    answers: dict[Size, bool] = field(default_factory=dict)
 
     def holds(self, size: Size) -> bool:
         """Whether a size is never negative."""
-        return _never_negative(size) or any(_never_negative(size - each) for each in self.known)
+        if isinstance(size, int):
+            return size >= 0 or any(_never_negative(size - each) for each in self.known)
+        found = self.answers.get(size)
+        if found is None:
+            found = _never_negative(size)
+            found = found or any(_never_negative(size - each) for each in self.known)
+            self.answers[size] = found
+        return found
 
     def assume(self, size: Size) -> None:
         """Take a size as not negative from now on."""
         if not self.holds(size):
             self.assumed.append(size)
-            self.known.append(size)
+            self._learn(size)
 
     def note(self, size: Size) -> None:
         """Remember what follows from what was assumed."""
         if not self.holds(size):
-            self.known.append(size)
+            self._learn(size)
+
+    def _learn(self, size: Size) -> None:
+        self.known.append(size)
+        self.answers.clear()
 
     # Choices ------------------------------------------------------------------------------------
 

@@ -430,7 +430,8 @@ class _Module:
 @cache
 def small_functions() -> dict[str, str]:
     """Functions of units of kernels, by the name that kernels call."""
-    return {**OWN, **transposes(), "geon_past_put": c_text("past.h")}
+    past = {"geon_past_put": c_text("past.h"), "geon_past_row": c_text("past_row.h")}
+    return {**OWN, **transposes(), **past}
 
 
 @cache

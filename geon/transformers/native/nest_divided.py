@@ -13,8 +13,9 @@ from ..printing.parameters import Parameter
 from .accumulate import is_float_sum, wide
 from .loops import for_loop, indented
 from .nest_tasks import NestTasks
-from .passes import DIVIDED, TILE
+from .passes import DIVIDED
 from .past import Past
+from .tiles import TILE
 
 PARTS = 256  # the most partial values of a reduction
 RUNS = 32  # the same for each of a few rows side by side

@@ -11,8 +11,8 @@ from ..printing.parameters import Parameter
 from ..printing.scalars import LANES
 from .loops import indented
 from .nest_divided import DividedNest
-from .passes import TILE
 from .past import Past
+from .tiles import TILE, walks_along, width
 from .whole import whole
 
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
@@ -113,6 +113,9 @@ class NestByRows(DividedNest):
         A pass that does nothing but store may be divided anywhere.
         """
         nest, lines = self.nest, self.nest.row.lines
+        walked = self.walked()
+        if walked is not None:
+            return walked.loops[0]
         loops = [*nest.rows, *([] if nest.lanes is None else [nest.lanes])]
         extents = [loop.extent for loop in loops if isinstance(loop.extent, int)]
         if len(lines) != 1 or len(extents) < len(loops):
@@ -127,8 +130,18 @@ class NestByRows(DividedNest):
         long = not isinstance(extent, int) or extent >= LONG_ROW
         return made.loops[0] if long else None
 
+    def walked(self) -> PrintedPass | None:
+        """A pass that is by itself and walks along tiles, if there is one."""
+        (first, *rest), lanes = self.nest.row.lines or [None], self.nest.lanes
+        if rest or lanes is None or self.nest.arrays or not isinstance(first, PrintedPass):
+            return None
+        return first if walks_along(first, lanes.extent) else None
+
     def stretch(self, cut: Loop) -> str:
         """The turns of a loop that is divided which one row's part takes, whole tiles."""
+        walked = self.walked()
+        if walked is not None:
+            return str(width(walked))
         return f"({self.passes.extent(cut)} / {MANY_ROWS * TILE} + 1) * {TILE}"
 
     def block_size(self) -> list[str]:
@@ -169,34 +182,46 @@ class NestByRows(DividedNest):
         nest = self.nest
         outside = len(nest.rows) - (nest.inside if nest.lanes is not None else 0)
         number, lines = "row", []
-        cut = self.cut()
-        if cut is not None:
-            size = self.passes.extent(cut)
-            lines = [
-                f"const int64_t stretches = (({size}) + stretch - 1) / stretch;",
-                "const int64_t first_turn = row % stretches * stretch;",
-                f"const int64_t last_turn = first_turn + stretch < {size} ? first_turn + stretch "
-                f": {size};",
-                "const int64_t whole_row = row / stretches;",
-            ]
+        cut, walks = self.cut(), self.walked() is not None
+        if cut is not None and not walks:
+            lines = self.stretch_of_row(cut, number)
             number = "whole_row"
         found, rest = self.indices(nest.rows[outside:], number, outside == 0 and nest.lanes is None)
         lines += found
         if nest.lanes is not None:
             size = self.passes.extent(nest.lanes)
             blocks = f"(({size} + block - 1) / block)"
-            first = f"({rest} % {blocks})" if outside else rest
+            first = f"({rest} % {blocks})" if outside or walks else rest
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
             count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
             if isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE:
                 count = size  # in one block, and known: so few sums are held in registers
             lines.append(f"const int64_t lanes = {count};")
-            if outside:
+            if outside or walks:
                 lines.append(f"const int64_t outer = {rest} / {blocks};")
                 rest = "outer"
+        if cut is not None and walks:
+            lines += self.stretch_of_row(cut, rest, last=outside == 0)
+            rest = "whole_row"
         more, _ = self.indices(nest.rows[:outside], rest, True)
         return [*lines, *more]
+
+    def stretch_of_row(self, cut: Loop, number: str, last: bool = False) -> list[str]:
+        """The bounds of the stretch with this number, and the number of the row that it is of
+        where the number is not the ``last`` one.
+        """
+        size = self.passes.extent(cut)
+        end = f"first_turn + stretch < {size} ? first_turn + stretch : {size}"
+        if last:
+            first = [f"const int64_t first_turn = {number} * stretch;"]
+        else:
+            first = [
+                f"const int64_t stretches = (({size}) + stretch - 1) / stretch;",
+                f"const int64_t first_turn = {number} % stretches * stretch;",
+                f"const int64_t whole_row = {number} / stretches;",
+            ]
+        return [*first, f"const int64_t last_turn = {end};"]
 
     def indices(self, loops: Sequence[Loop], rest: str, last: bool) -> tuple[list[str], str]:
         """A number as one index for each loop, and what is left of it where these are not the

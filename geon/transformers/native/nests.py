@@ -10,9 +10,9 @@ from .loops import indented
 from .naming import NAME, Function, KernelNames
 from .nest_rows import NestByRows
 from .nest_tasks import printed_passes
-from .passes import TILE
 from .past import Passing, may_pass
 from .strips import VECTOR_BYTES
+from .tiles import TILE
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
 # that is less work than waking a thread. Else there are about sixteen tasks, so that threads end

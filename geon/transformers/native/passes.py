@@ -20,22 +20,13 @@ from .naming import KernelNames
 from .past import Past
 from .stages import with_stages
 from .strips import strip_loop
+from .tiles import TILE, tiled, width
 from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
 LONG_ROW = 256  # and from which on the states of
 SIDE_BY_SIDE = 4  # vectors are: each step of a state waits for the one before
-TILE = 64  # the side of a tile of a transpose: 16 KiB of float32
 DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
-APART = 8  # elements between the rows of a tile
-
-
-def tiles(start: str, low: str, high: str, body: list[str]) -> list[str]:
-    """A loop over the tiles of one side."""
-    end = "tile_end" if start == "tile" else "lane_end"
-    stop = f"{start} + {TILE} < {high} ? {start} + {TILE} : {high}"
-    head = f"for (int64_t {start} = {low}; {start} < {high}; {start} += {TILE}) {{"
-    return [head, *indented([f"const int64_t {end} = {stop};", *body]), "}"]
 
 
 def turns_beside(lanes: int, turns: int, vector: int) -> int:
@@ -101,7 +92,7 @@ class Passes:
         if made.states:
             return self.stateful(made, bounds, partial)
         if made.crosses:
-            return self.tiled(made, bounds)
+            return tiled(made, self.names, self.row_of_tile(made), bounds)
         if self.beside(made) != "1":
             return self.one_run(made, bounds, partial)
         work = self.accumulation(made)
@@ -330,7 +321,7 @@ class Passes:
         lanes, turns = self.nest.lanes, made.loops[0].extent
         assert lanes is not None
         if not isinstance(lanes.extent, int) or not isinstance(turns, int):
-            return "beside"
+            return f"{made.loops[0].name}_beside"
         return str(turns_beside(lanes.extent, turns, self.vector_bytes // 4))
 
     def held(self, made: PrintedPass) -> str:
@@ -370,36 +361,17 @@ class Passes:
             body = work.blocks(body, loop.name, bounds)
         before = []
         if not beside.isdigit():
-            sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}"
+            sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}, {self.vector_bytes // 4}"
             self.names.calls(["geon_beside"])
-            before.append(f"const int64_t beside = geon_beside({sizes}, {self.vector_bytes // 4});")
+            before.append(f"const int64_t {beside} = geon_beside({sizes});")
         return [*before, *work.start(), *body, *work.meet(held), *work.end(partial)]
 
-    def tiled(self, made: PrintedPass, cut: tuple[str, str] | None) -> list[str]:
-        """A pass across memory: what adjoins along lanes is turned in tiles, then read along the
-        stores.
-
-        A tile is small enough for the nearest cache; its rows are padded so that they do not meet
-        in one set of it. Lanes are taken a tile's side at a time, however many a block has. The
-        last loop is ``cut`` where it is divided.
-        """
-        *outer, last = made.loops
-        lines = []
-        for t in made.turned:
-            lines.append(f"{t.ctype} {t.name}[{TILE}][{TILE + APART}];")
-            self.names.calls([f"geon_transpose_{t.itemsize}"])
-            sides = "tile_end - tile, lane_end - lane_tile"
-            lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, "
-                         f"{TILE + APART}, {sides});")  # fmt: skip
-        each = self.elements(made)
+    def row_of_tile(self, made: PrintedPass) -> list[str]:
+        """The loop along one row of a tile, of a pass across memory."""
+        last, each = made.loops[-1], self.elements(made)
 
         def run(low: str, high: str) -> list[str]:
             return [SIMD, *for_loop(last.name, low, high, each)]
 
         bounds = ("tile", "tile_end")
-        along = self.past.loop(self.chosen(made), last, bounds, run, apart=True)
-        lines += for_loop("lane", "lane_tile", "lane_end", along)
-        body = tiles("tile", *(cut or ("0", self.extent(last))), lines)
-        for turns in reversed(outer):
-            body = for_loop(turns.name, "0", self.extent(turns), body)
-        return tiles("lane_tile", "0", "lanes", body)
+        return self.past.row_of_tile(self.chosen(made), last, width(made), bounds, run)

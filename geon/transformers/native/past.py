@@ -18,6 +18,7 @@ from ..kernels.types import Loop, Nest, Pass, Store
 from ..printing.nests import PrintedPass, PrintedStore, first_turn
 from .loops import indented
 from .naming import KernelNames
+from .tiles import WIDE, width
 
 LINE = 64  # bytes of a line of cache
 LEAST = 1 << 22  # bytes that stay in some cache of every machine
@@ -25,6 +26,7 @@ STAGE = 1 << 10  # bytes of each store that are computed before they are copied
 SHORT = 64  # turns of a loop below which it is not worth it
 LONG = 256  # turns of a loop from which on one text does for both ways
 PIECE = 1 << 16  # bytes of a piece below which it is not, however much others store
+ACROSS = 2  # as much counts what is stored across memory, where no line is read ahead
 MOST = 8  # stores of a loop that have such memory: 8 KiB
 
 
@@ -106,6 +108,8 @@ class Past:
     def __init__(self, passing: Passing | None, names: KernelNames) -> None:
         self.passing, self.names = passing, names
         self.used: dict[str, None] = {}
+        self.rows = False  # whether rows of tiles are stored past the caches,
+        self.plain = False  # and whether others are
 
     def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:
         """The stores of a pass, whose innermost loop is ``inner``, that may pass by the caches.
@@ -119,9 +123,8 @@ class Past:
             return []  # small ones would be a tenth slower
         free = self.passing.operands
         found = [x for x in made.stores if x.start is not None and x.operand in free]
-        found = [
-            x for x in found if not isinstance(x.apart, int) or not x.apart * x.itemsize % LINE
-        ]
+        wide = width(made) if made.crosses else 0
+        found = [x for x in found if may_begin(x) or wide * x.itemsize >= WIDE or x.apart == wide]
         return found if len(found) <= MOST else []
 
     def statements(self, chosen: list[PrintedStore], lines: Iterable[object]) -> list[object]:
@@ -159,6 +162,7 @@ class Past:
         if not chosen:
             return run(*bounds)
         assert self.passing is not None
+        self.plain = True
         first, size, (low, high) = first_turn(inner.name), inner.extent, bounds
         flags = []
         if not isinstance(size, int):
@@ -184,6 +188,24 @@ class Past:
             ]
         return ["{", *indented([*begin, *lines]), "}"] if begin else lines
 
+    def row_of_tile(
+        self,
+        chosen: list[PrintedStore],
+        inner: Loop,
+        wide: int,
+        bounds: tuple[str, str],
+        run: Callable[[str, str], list[str]],
+    ) -> list[str]:
+        """The loop ``run`` along a row of a tile, which has ``wide`` turns.
+
+        The next row adjoins it where these are all.
+        """
+        if not chosen:
+            return run(*bounds)
+        adjoin = all(store.apart == wide for store in chosen)
+        self.rows = self.rows or not adjoin
+        return self.blocks(chosen, inner, bounds, run, "past", True, rows=not adjoin)
+
     def blocks(
         self,
         chosen: list[PrintedStore],
@@ -192,17 +214,24 @@ class Past:
         run: Callable[[str, str], list[str]],
         flag: str,
         whole: bool,
+        rows: bool = False,
     ) -> list[str]:
-        """The loop over blocks of turns that are copied, where ``flag`` does not say otherwise."""
+        """The loop over blocks of turns that are copied, where ``flag`` does not say otherwise.
+
+        Those of ``rows`` of tiles are by themselves, others go on where the one before ended.
+        """
         first, stop, (low, high) = first_turn(inner.name), f"{inner.name}_to", bounds
         start, each = chosen[0].start, chosen[0].itemsize
         turns = STAGE // max(store.itemsize for store in chosen)
         place = "NULL" if whole else start
         part = f"{first} + geon_past_turns({place}, {each}, {high} - {first}, {turns})"
+        streams = [""] * len(chosen) if rows else self.streams(chosen)
+        self.names.calls(["geon_past_put", *(["geon_past_row"] if rows else [])])
         copies = []
-        for k, (store, stream) in enumerate(zip(chosen, self.streams(chosen), strict=True)):
+        for k, (store, stream) in enumerate(zip(chosen, streams, strict=True)):
+            put = "geon_past_row(" if rows else f"geon_past_put(&{stream}, "
             count = f"({stop} - {first}) * {store.itemsize}"
-            copies.append(f"geon_past_put(&{stream}, {store.start}, held_{k}, {count});")
+            copies.append(f"{put}{store.start}, held_{k}, {count});")
         lines = [
             f"{stop} = {flag} ? {part} : {high};" if flag else f"{stop} = {part};",
             *[f"{x.ctype} held_{k}[{turns}] GEON_LINES;" for k, x in enumerate(chosen)],
@@ -222,18 +251,20 @@ class Past:
             beside = sum(name.startswith(f"past_{store.operand}_") for name in found)
             found.append(f"past_{store.operand}_{beside}")
         self.used.update(dict.fromkeys(found))
-        self.names.calls(["geon_past_put"])
         return found
 
     def task(self, lines: list[str]) -> list[str]:
         """The statements of a task, with what they are written through."""
-        if not self.used:
+        if not self.used and not self.rows:
             return lines
         assert self.passing is not None
-        stored, touched = map(self.names.length, (self.passing.stored, self.passing.touched))
+        times = 1 if self.plain else ACROSS
+        sizes = (self.passing.stored * times, self.passing.touched * times)
+        stored, touched = map(self.names.length, sizes)
         begin = [f"const _Bool past = geon_is_past({stored}, {touched});"]
         begin += [f"struct geon_past {name} = {{.held = 0}};" for name in self.used]
         ends = [f"geon_past_end(&{name});" for name in self.used]
+        ends += ["geon_past_rows_end(past);"] if self.rows else []
         return [*begin, *lines, *ends]
 
 

@@ -12,9 +12,10 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ...errors import GeonError, IndexRangeError, NonFiniteError
+from ...errors import GeonError
 from ...op_graph.lengths import evaluate
 from ..lowering.spaces import beyond_counting, walks
+from ..runtime.found import not_finite, outside
 from ..runtime.memory import HOST
 from ..runtime.readers_writer import raises_at_once
 from ..runtime.steps import at_steps
@@ -258,19 +259,10 @@ class Bound:
         if inside is None:
             count, total, first = self.report[0], self.report[1], self.report[2]
             value = np.int64(first).view(np.float64)
-            error = NonFiniteError(
-                f"{count} of {total} values are not finite, the first is {value}; variables "
-                "are as they were, and trace of the computation shows the values of all ops"
-            )
+            error = not_finite(count, total, value)
         else:
             low, high, size = self.report[0], self.report[1], evaluate(inside[0], self.lengths)
-            first = -size if inside[1] else 0
-            found = f"{low} to {high}" if low < high else str(low)
-            lie = f"positions must lie in {first} to {size - 1}: check the data, or geon.clip them"
-            error = IndexRangeError(
-                f"{found} where the axis has length {size}; "
-                f"{lie if size else 'there is no position in it: give an axis with elements'}"
-            )
+            error = outside(low, high, -size if inside[1] else 0, size)
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
         loops = self.program.record.loops.get(kernel, ())
         lengths = [(axis, evaluate(length, self.lengths)) for axis, length in loops]

@@ -52,8 +52,9 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     stacks += given[a.captures]
     after: list[str] = []
     if a.counted:
-        before.append(f"n{number} = rt.steps_of({given[-1]}, {count})")
-        count = f"n{number}"
+        steps = f"steps{number}"
+        before.append(f"{steps} = rt.steps_of({given[-1]}, {count})")
+        count = steps
         after += [f"{results[k]}[{count}:] = 0" for k in sorted(results) if k >= a.carries]
     stored = [f"{results[k]}[{turn}, ...]" for k in sorted(results) if k >= a.carries]
     order = f"range({count})" + ("[::-1]" if a.reverse else "")

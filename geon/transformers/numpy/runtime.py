@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import GeonError, IndexRangeError, NonFiniteError, SizeError
+from ...errors import GeonError, SizeError
 from ...op_graph.philox import random_bits as random_bits
+from ..runtime.found import not_finite, outside
 from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_step as at_step
 from .long_sums import add_accumulate as add_accumulate
@@ -197,14 +198,7 @@ def check_positions(index: Array, length: int, kernel: int, lowest: int | None =
         low, high = int(index.min()), int(index.max())
         first = -length if lowest is None else lowest
         if low < first or high >= length:
-            found = f"{low} to {high}" if low < high else str(low)
-            lie = (
-                f"positions must lie in {first} to {length - 1}: check the data, or geon.clip them"
-            )
-            raise _at(kernel, IndexRangeError(
-                f"{found} where the axis has length {length}; "
-                f"{lie if length else 'there is no position in it: give an axis with elements'}"
-            ))  # fmt: skip
+            raise _at(kernel, outside(low, high, first, length))
 
 
 def check_finite(x: Array, kernel: int) -> None:
@@ -212,10 +206,7 @@ def check_finite(x: Array, kernel: int) -> None:
     finite = np.isfinite(x)
     if not finite.all():
         wrong = x[~finite]
-        raise _at(kernel, NonFiniteError(
-            f"{wrong.size} of {x.size} values are not finite, the first is {wrong[0]}; variables "
-            "are as they were, and trace of the computation shows the values of all ops"
-        ))  # fmt: skip
+        raise _at(kernel, not_finite(wrong.size, x.size, wrong[0]))
 
 
 def _at(kernel: int, error: GeonError) -> GeonError:

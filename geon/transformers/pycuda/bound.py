@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...errors import DeviceError, GeonError, IndexRangeError, NonFiniteError
+from ...errors import DeviceError, GeonError
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..environment import debugging
+from ..runtime.found import not_finite, outside
 from ..runtime.steps import at_steps
 from .bare import Bare, Begun, Clear, Lanes, Multiplying, Read, Waiting, bare_waves, turns_of
 from .device import Array, Device
@@ -363,20 +364,10 @@ class Bound:
         error: GeonError
         if inside is None:
             value = report[3:4].view(np.float64)[0]
-            error = NonFiniteError(
-                f"{report[1]} of {report[4]} values are not finite, the first is {value}; "
-                "variables are as they were, and trace of the computation shows the values of all "
-                "ops"
-            )
+            error = not_finite(report[1], report[4], value)
         else:
             low, high, size = int(report[1]), int(report[2]), evaluate(inside[0], self.lengths)
-            first = -size if inside[1] else 0
-            found = f"{low} to {high}" if low < high else str(low)
-            lie = f"positions must lie in {first} to {size - 1}: check the data, or geon.clip them"
-            error = IndexRangeError(
-                f"{found} where the axis has length {size}; "
-                f"{lie if size else 'there is no position in it: give an axis with elements'}"
-            )
+            error = outside(low, high, -size if inside[1] else 0, size)
         error.kernel = kernel  # type: ignore[union-attr]  # read where the graph is known
         loops = self.program.loops.get(kernel, ())
         counts = [(axis, evaluate(length, self.lengths)) for axis, length in loops]

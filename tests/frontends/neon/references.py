@@ -1,4 +1,4 @@
-"""The arrays of ``references.npz``, which ``make_references.py`` made with PyTorch."""
+"""The arrays that PyTorch made: ``make_references.py``, ``make_sequence_references.py``."""
 
 from pathlib import Path
 
@@ -6,7 +6,11 @@ import numpy as np
 
 import geon
 
-ARRAYS = dict(np.load(Path(__file__).with_name("references.npz")))
+ARRAYS = {
+    key: array
+    for file in ("references.npz", "sequence_references.npz")
+    for key, array in np.load(Path(__file__).with_name(file)).items()
+}
 
 
 def reference(case):

@@ -1,5 +1,7 @@
 """Layers: callables on tensors that make their variables when they are first called."""
 
+from .attention import MultiHeadAttention
+from .cache import Cache
 from .containers import Highway, Parallel, Residual, Sequential
 from .convolution import Convolution, Deconvolution, Pooling
 from .functions import Activation, Dropout, Preprocess
@@ -9,8 +11,8 @@ from .normalisation import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from .recurrent import GRU, LSTM, BiRNN, ForgetBias, Recurrent
 
 __all__ = [
-    "Activation", "Affine", "BatchNorm", "BiRNN", "Bias", "Convolution", "Deconvolution",
-    "Dropout", "ForgetBias", "GRU", "GroupNorm", "Highway", "LSTM", "Layer", "LayerNorm",
-    "Linear", "LookupTable", "Parallel", "Pooling", "Preprocess", "RMSNorm", "Recurrent",
-    "Residual", "Sequential", "Training",
+    "Activation", "Affine", "BatchNorm", "BiRNN", "Bias", "Cache", "Convolution", "Deconvolution",
+    "Dropout", "ForgetBias", "GRU", "GroupNorm", "Highway", "LSTM", "Layer", "LayerNorm", "Linear",
+    "LookupTable", "MultiHeadAttention", "Parallel", "Pooling", "Preprocess", "RMSNorm",
+    "Recurrent", "Residual", "Sequential", "Training",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from .layer import Layer, Training
 
 if TYPE_CHECKING:
     from ....op_graph.accepted import AxisLike
+    from .cache import Cache
 
     Part = Layer | Callable[[Tensor], Tensor]
 
@@ -35,10 +36,12 @@ class Several(Layer):
 class Sequential(Several):
     """Layers one after another; a function among them is an ``Activation``."""
 
-    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, training: Training | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """The result of the last layer."""
         for layer in self.parts:
-            x = layer(x, training=training)
+            x = layer(x, training=training, cache=cache)
         return x
 
 
@@ -49,9 +52,11 @@ class Parallel(Several):
         super().__init__(parts, name=name)
         self.axis = axis
 
-    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, training: Training | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """The results one after another along the axis, in the order of axes of the first."""
-        return concat([layer(x, training=training) for layer in self.parts], self.axis)
+        return concat([layer(x, training=training, cache=cache) for layer in self.parts], self.axis)
 
 
 class Residual(Layer):
@@ -64,10 +69,12 @@ class Residual(Layer):
         self.layer = as_layer(layer)
         self.shortcut = None if shortcut is None else as_layer(shortcut)
 
-    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, training: Training | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """The sum; ``AxisError`` where both have other axes."""
-        changed = self.layer(x, training=training)
-        kept = x if self.shortcut is None else self.shortcut(x, training=training)
+        changed = self.layer(x, training=training, cache=cache)
+        kept = x if self.shortcut is None else self.shortcut(x, training=training, cache=cache)
         return of_one_kind(self, kept, changed, "shortcut=") + changed
 
 
@@ -82,11 +89,14 @@ class Highway(Layer):
         super().__init__(name)
         self.layer, self.gate = as_layer(layer), as_layer(gate)
 
-    def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, training: Training | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """The mixture; ``AxisError`` where the layer or the gate has other axes than ``x``."""
-        changed = of_one_kind(self, self.layer(x, training=training), x, "another layer")
-        gate = of_one_kind(self, self.gate(x, training=training), x, "another gate")
-        opened = sigmoid(gate)
+        changed = self.layer(x, training=training, cache=cache)
+        gate = self.gate(x, training=training, cache=cache)
+        changed = of_one_kind(self, changed, x, "another layer")
+        opened = sigmoid(of_one_kind(self, gate, x, "another gate"))
         return x + opened * (changed - x)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from ....op_graph.sites import describe, user_site
 if TYPE_CHECKING:
     from ....op_graph.accepted import DTypeLike
     from ..initialisers import First
+    from .cache import Cache
 
 
 class Training:
@@ -56,11 +58,23 @@ class Layer:
         self.name = name
         self.variables: dict[str, Leaf] = {}
 
-    def __call__(self, *inputs: Any, training: Training | None = None, **options: Any) -> Tensor:
+    @property
+    def remembers(self) -> bool:
+        """Whether the layer, or one inside of it, goes on after earlier calls with a ``cache``."""
+        return any(layer.remembers for _, layer in self.layers())
+
+    def __call__(
+        self,
+        *inputs: Any,
+        training: Training | None = None,
+        cache: Cache | None = None,
+        **options: Any,
+    ) -> Tensor:
         """The result for these tensors; with ``training`` as it is when the layer trains.
 
-        ``options`` are those of the layer's ``forward``. Raises ``ArgumentError`` for a
-        ``training`` that can hold no updates.
+        With ``cache`` layers that remember go on after the times of the calls before. ``options``
+        are those of the layer's ``forward``. Raises ``ArgumentError`` for a ``training`` that can
+        hold no updates, and for a ``cache`` that ``forward`` does not hand on.
         """
         if training is not None and not isinstance(training, Training):
             raise ArgumentError(
@@ -70,6 +84,14 @@ class Layer:
         for place, layer in self.layers():
             if layer.name is None and self.name is not None:
                 layer.name = f"{self.name}.{place}"
+        if cache is not None and self.remembers:
+            if "cache" not in inspect.signature(self.forward).parameters:
+                raise ArgumentError(
+                    f"{self} at {describe(user_site())}: layers inside of it go on from a cache, "
+                    "and its forward takes none to hand on; give forward a cache=, or call it on "
+                    "whole sequences"
+                )
+            options["cache"] = cache
         return self.forward(*[as_tensor(x) for x in inputs], training=training, **options)
 
     def layers(self) -> Iterator[tuple[str, Layer]]:

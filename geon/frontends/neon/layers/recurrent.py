@@ -27,6 +27,7 @@ from .layer import Layer, Training, parameter_dtype
 if TYPE_CHECKING:
     from ....op_graph.accepted import AxesLike, AxisLike, NewAxes, TensorLike
     from ..initialisers import First
+    from .cache import Cache
 
 State = tuple[Tensor, ...]
 
@@ -58,6 +59,7 @@ class Recurrence(Layer):
     that after the last step.
     """
 
+    remembers = True
     gates: tuple[str, ...]
     carries = 1  # how many tensors the state is made of
 
@@ -85,10 +87,43 @@ class Recurrence(Layer):
         training: Training | None = None,
         state: Sequence[TensorLike] | None = None,
         mask: TensorLike | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
-        """The states at all times, or the last one; ``state`` and ``mask`` as in ``unrolled``."""
-        y, end = self.unrolled(x, state, mask)
+        """The states at all times, or the last one; ``state`` and ``mask`` as in ``unrolled``.
+
+        With ``cache`` it begins with the state after the calls before. Raises ``ArgumentError``
+        for a cache beside a ``state``, or in a layer that goes from the end.
+        """
+        if cache is None:
+            y, end = self.unrolled(x, state, mask)
+        else:
+            y, end = self.remembered(x, state, mask, cache)
         return end[0] if self.last else y
+
+    def remembered(
+        self,
+        x: Tensor,
+        state: Sequence[TensorLike] | None,
+        mask: TensorLike | None,
+        cache: Cache,
+    ) -> tuple[Tensor, State]:
+        """``unrolled`` from the state in the cache, where the last one is kept."""
+        if state is not None or self.reverse:
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: a cache has the state after the times before, "
+                "so there is no state= beside it, nor a layer that goes from the end; leave cache= "
+                "out"
+            )
+        along = axis_of(x, self.along, repr(self))
+        inputs = chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
+        whole = Axes(x.axes.without(inputs).without([along]), self.axes)
+        cache.enter(self, x, along)
+        names = [f"state.{number}" for number in range(self.carries)]
+        kept = [cache.state(whole, parameter_dtype(x), name) for name in names]
+        y, end = self.unrolled(x, [first for _, first in kept], mask)
+        for (leaf, _), value in zip(kept, end, strict=True):
+            cache.keep(leaf, value)
+        return y, end
 
     def unrolled(
         self,

@@ -1,0 +1,219 @@
+"""``MultiHeadAttention``: each time asks all times, in several heads beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....errors import ArgumentError, AxisError, DTypeError
+from ....op_graph import reductions
+from ....op_graph.axes import Axes, Axis, as_axes, new_axis
+from ....op_graph.composites import outer, softmax
+from ....op_graph.constants import as_tensor, constant
+from ....op_graph.contraction import dot
+from ....op_graph.elementwise import cast, greater_equal, multiply, where
+from ....op_graph.joining import concat
+from ....op_graph.leaves import iota
+from ....op_graph.logic import logical_and, logical_not, logical_or
+from ....op_graph.movement import rename, reorder
+from ....op_graph.op_graph import Tensor
+from ....op_graph.own_axes import axis_of
+from ....op_graph.sites import describe, user_site
+from ....op_graph.trigonometry import cos, sin
+from ..axis import T, feature_axes
+from .axes import chosen, made_apart
+from .cache import Cache
+from .layer import Layer, Training, parameter_dtype
+
+if TYPE_CHECKING:
+    from ....op_graph.accepted import AxesLike, AxisLike, NewAxes, TensorLike
+    from ..initialisers import First
+
+
+class MultiHeadAttention(Layer):
+    """Values of all times, mixed by the softmax of what queries and keys have in common.
+
+    ``heads`` is the axis of the heads, ``keys`` that of queries, keys and values in each, and the
+    result is over ``axes``. With ``groups`` there are so many heads of keys and values, and the
+    heads of queries share them, as many each. With ``causal`` a time sees itself and those before
+    it. With ``rotary``, such as 10000, queries and keys are turned by angles that grow with the
+    time: element i and the one half a row after it by t / rotary ** (2 i / keys). Variables are
+    ``query``, ``key`` and ``value`` over what is summed, the heads and ``keys``, ``out`` over those
+    two and ``axes``, and with ``bias`` one beside each, such as ``query_bias``. It sums over
+    ``over``, or all axes of ``x`` but N and T, and goes along ``along``, T where not given.
+
+    A. Vaswani and others, "Attention is all you need", NIPS 2017; J. Su and others, "RoFormer",
+    2021; J. Ainslie and others, "GQA", EMNLP 2023.
+    """
+
+    remembers = True
+
+    def __init__(
+        self,
+        heads: Axis,
+        keys: Axis,
+        axes: NewAxes,
+        init: First,
+        bias: First | None = None,
+        *,
+        groups: int | None = None,
+        causal: bool = False,
+        rotary: float | None = None,
+        over: AxesLike | None = None,
+        along: AxisLike = T,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.heads, self.keys = of_known_length(heads, "heads"), of_known_length(keys, "keys")
+        self.axes, self.init, self.bias = as_axes(axes), init, bias
+        self.shared, self.queries = _grouped(self.heads, groups)
+        if rotary is not None and length_of(self.keys) % 2:
+            raise ArgumentError(
+                f"MultiHeadAttention: rotary turns pairs of elements, and keys is {self.keys}; "
+                "give an even length"
+            )
+        self.causal, self.rotary, self.over, self.along = causal, rotary, over, along
+
+    def forward(
+        self,
+        x: Tensor,
+        training: Training | None = None,
+        mask: TensorLike | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """The mixed values: x's axes that are left, then the layer's.
+
+        ``mask``, of truth values over axes of the batch, the heads, the time, and the time that is
+        seen, under the name T', says what is seen; where a time sees none its values are 0. With
+        ``cache`` the times of the calls before are seen too, and the times that are seen are the
+        cache's ``places``; the layer must be ``causal`` then. A call with no times raises
+        ``GuardError`` where there is no cache.
+        """
+        along = axis_of(x, self.along, repr(self))
+        inputs = chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
+        kept = x.axes.without(inputs)
+        x, inputs = made_apart(x, inputs, Axes(self.shared, self.queries, self.keys), repr(self))
+        q = self.projected(x, "query", inputs, Axes(self.shared, self.queries, self.keys))
+        k = self.projected(x, "key", inputs, Axes(self.shared, self.keys))
+        v = self.projected(x, "value", inputs, Axes(self.shared, self.keys))
+        times = iota(along) if cache is None else self.entered(cache, x, along)
+        if self.rotary is not None:
+            q, k = (turned(each, times, self.keys, self.rotary) for each in (q, k))
+        if cache is None:
+            seen = _primed(along, q.axes.names + self.axes.names)
+            k, v = (rename(each, {along.name: seen.name}) for each in (k, v))
+        else:
+            seen = cache.places
+            k = cache.extended(k, along, times, "key")
+            v = cache.filled(cache.extended(v, along, times, "value"))
+        scores = dot(q * length_of(self.keys) ** -0.5, k, over=[self.keys])
+        allowed = outer(greater_equal, times, iota(seen)) if self.causal else None
+        y = self.mixed(scores, v, seen, allowed, None if mask is None else as_tensor(mask))
+        y, inner = made_apart(y, Axes(self.shared, self.queries, self.keys), self.axes, repr(self))
+        y = self.projected(y, "out", inner, self.axes)
+        return reorder(y, Axes(kept, self.axes))
+
+    def projected(self, x: Tensor, place: str, inputs: Axes, outputs: Axes) -> Tensor:
+        """A product with weights, and with a bias where there is one."""
+        w = self.variable(
+            place,
+            Axes(inputs, outputs),
+            self.init,
+            inputs=inputs,
+            outputs=outputs,
+            dtype=parameter_dtype(x),
+        )
+        y = dot(x, w, over=inputs)
+        if self.bias is None:
+            return y
+        return y + self.variable(
+            f"{place}_bias", outputs, self.bias, outputs=outputs, dtype=parameter_dtype(x)
+        )
+
+    def entered(self, cache: Cache, x: Tensor, along: Axis) -> Tensor:
+        """The times of ``x`` after those in the cache."""
+        if not self.causal:
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: a cache goes on after times that saw nothing "
+                "later, and here they see all; give the layer causal=True, or leave cache= out"
+            )
+        return cache.enter(self, x, along)
+
+    def mixed(
+        self, scores: Tensor, v: Tensor, seen: Axis, allowed: Tensor | None, mask: Tensor | None
+    ) -> Tensor:
+        """The values mixed by the softmax of the scores that are allowed."""
+        if mask is None:
+            if allowed is not None:
+                scores = where(allowed, scores, -np.inf)
+            return dot(softmax(scores, seen), v, over=[seen])
+        self.check(mask, scores, seen)
+        allowed = mask if allowed is None else outer(logical_and, mask, allowed)
+        some = reductions.any(allowed, [seen])
+        safe = logical_or(allowed, logical_not(some))  # else the derivative of a row is NaN
+        y = dot(softmax(where(safe, scores, -np.inf), seen), v, over=[seen])
+        return where(some, y, 0)
+
+    def check(self, mask: Tensor, scores: Tensor, seen: Axis) -> None:
+        """Raise ``DTypeError`` or ``AxisError`` for a mask that does not fit the scores."""
+        if mask.dtype.name != "bool":
+            raise DTypeError(
+                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
+                f"{mask.dtype.name}; give truth values, which hold where a time is seen"
+            )
+        if seen not in mask.axes or len(mask.axes.without(scores.axes)):
+            raise AxisError(
+                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
+                f"to be over {seen}, the times that are seen, and beside it over axes of the "
+                f"scores {scores.axes} alone; geon.rename its time"
+            )
+
+
+def turned(x: Tensor, times: Tensor, keys: Axis, base: float) -> Tensor:
+    """``x`` with pairs of elements along ``keys`` turned by angles that grow with the time."""
+    half = length_of(keys) // 2
+    dtype = "float64" if x.dtype.name == "float64" else "float32"
+    rates = constant(float(base) ** -(np.arange(half) / half), [keys.with_length(half)], dtype)
+    angle = outer(multiply, cast(times, dtype), rates)
+    c, s = cast(cos(angle), x.dtype), cast(sin(angle), x.dtype)
+    a, b = x[{keys.name: slice(0, half)}], x[{keys.name: slice(half, None)}]
+    return reorder(concat([a * c - b * s, a * s + b * c], keys.name), x.axes)
+
+
+def of_known_length(axis: Axis, what: str) -> Axis:
+    """An axis whose length is a number of at least 1; ``ArgumentError`` for another."""
+    axis = new_axis(axis, "MultiHeadAttention")
+    if not isinstance(axis.expression, int) or axis.expression < 1:
+        raise ArgumentError(
+            f"MultiHeadAttention: {what} is {axis}, whose length is to be a number of at least 1; "
+            f"give geon.Axis({axis.name!r}, length)"
+        )
+    return axis
+
+
+def length_of(axis: Axis) -> int:
+    """The number that is the length of an axis."""
+    assert isinstance(axis.expression, int)
+    return axis.expression
+
+
+def _grouped(heads: Axis, groups: int | None) -> tuple[Axis, Axes]:
+    """The axis of heads of keys and values, and the axis of queries that share one."""
+    if groups is None:
+        return heads, Axes()
+    if groups < 1 or length_of(heads) % groups:
+        raise ArgumentError(
+            f"MultiHeadAttention: {heads} cannot share {groups} heads of keys and values; give "
+            "groups= a number that divides that of the heads"
+        )
+    shared = Axis(f"{heads.name}.group", groups)
+    return shared, Axes(Axis(f"{heads.name}.query", length_of(heads) // groups))
+
+
+def _primed(axis: Axis, others: tuple[str, ...]) -> Axis:
+    """The axis under a name that is new."""
+    axis = axis.prime
+    while axis.name in others:
+        axis = axis.prime
+    return axis

@@ -1,0 +1,87 @@
+"""``Cache``: what layers keep of the times before, so that a sequence goes on in another call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ....errors import ArgumentError
+from ....op_graph.axes import Axes, Axis, new_axis
+from ....op_graph.effects import assign
+from ....op_graph.elementwise import cast, less, where
+from ....op_graph.indexing import scatter
+from ....op_graph.leaves import iota, persistent_tensor
+from ....op_graph.op_graph import Leaf, Tensor, VoidOp
+from ....op_graph.reductions import tensor_size
+from ....op_graph.sites import describe, user_site
+
+if TYPE_CHECKING:
+    from ....op_graph.accepted import DTypeLike
+    from .layer import Layer
+
+
+class Cache:
+    """Given to layers as ``cache=``: they go on after the times of the calls before.
+
+    ``places`` is an axis of how many times fit: attention keeps the keys and values of each, and a
+    recurrent layer its state. All are persistent variables that are not trained, and so is
+    ``position``: how many times were seen; where it is set to 0 the next call is the first.
+    ``updates`` are the effects to be run with the call. A time for which there is no place raises
+    ``IndexRangeError``.
+    """
+
+    def __init__(self, places: Axis, *, name: str | None = None) -> None:
+        self.places, self.name = new_axis(places, "Cache"), name
+        self.position = self._kept(Axes(), "int64", "position")
+        self._layers: list[Layer] = []
+        self._updates: dict[Leaf, Tensor] = {}
+
+    def enter(self, layer: Layer, x: Tensor, along: Axis) -> Tensor:
+        """The numbers of the times of ``x``, which a layer begins to keep.
+
+        Raises ``ArgumentError`` where the layer was called with this cache before: what it keeps
+        of one call would take the place of the other's.
+        """
+        if any(layer is other for other in self._layers):
+            raise ArgumentError(
+                f"{layer} at {describe(user_site())}: was called with this cache before, and keeps "
+                "in it one sequence of times; give each call a neon.Cache of its own"
+            )
+        self._layers.append(layer)
+        self._updates[self.position] = self.position + tensor_size(x, [along])
+        return self.position + iota(along)
+
+    def variable(self, axes: Axes, dtype: DTypeLike, place: str) -> Leaf:
+        """A variable for the layer that has entered last."""
+        layer = self._layers[-1]
+        owner = layer.name or str(len(self._layers) - 1)
+        return self._kept(axes, dtype, f"{owner}.{place}")
+
+    def keep(self, state: Leaf, value: Tensor) -> None:
+        """Let a variable have this value after the call."""
+        self._updates[state] = value
+
+    def state(self, axes: Axes, dtype: DTypeLike, place: str) -> tuple[Leaf, Tensor]:
+        """A variable, and its value after the times before: 0 where there were none."""
+        state = self.variable(axes, dtype, place)
+        return state, where(self.position > 0, state, 0)
+
+    def extended(self, x: Tensor, along: Axis, times: Tensor, place: str) -> Tensor:
+        """``x`` and what was kept of it before: over places instead of ``along``."""
+        axes = Axes([self.places if axis is along else axis for axis in x.axes])
+        state = self.variable(axes, x.dtype, place)
+        value = scatter(state, times, cast(x, state.dtype), self.places)
+        self.keep(state, value)
+        return value
+
+    def filled(self, x: Tensor) -> Tensor:
+        """``x`` over places, and 0 at those after the last time: what was left there may be NaN."""
+        return where(less(iota(self.places), self._updates[self.position]), x, 0)
+
+    @property
+    def updates(self) -> list[VoidOp]:
+        """An assignment for each variable of the cache."""
+        return [assign(state, value) for state, value in self._updates.items()]
+
+    def _kept(self, axes: Axes, dtype: DTypeLike, place: str) -> Leaf:
+        name = None if self.name is None else f"{self.name}.{place}"
+        return persistent_tensor(axes, dtype, initial_value=0, name=name)

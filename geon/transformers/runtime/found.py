@@ -1,0 +1,25 @@
+"""What kernels find wrong in values, as errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import IndexRangeError, NonFiniteError
+
+
+def not_finite(count: int, total: int, first: Any) -> NonFiniteError:
+    """The error about so many of ``total`` values, of which ``first`` is the first."""
+    return NonFiniteError(
+        f"{count} of {total} values are not finite, the first is {first}; variables "
+        "are as they were, and trace of the computation shows the values of all ops"
+    )
+
+
+def outside(low: int, high: int, first: int, length: int) -> IndexRangeError:
+    """The error about positions ``low`` to ``high`` along an axis, whose first is ``first``."""
+    found = f"{low} to {high}" if low < high else str(low)
+    lie = f"positions must lie in {first} to {length - 1}: check the data, or geon.clip them"
+    empty = "there is no position in it: give an axis with elements"
+    return IndexRangeError(
+        f"{found} where the axis has length {length}; {lie if length else empty}"
+    )

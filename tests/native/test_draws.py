@@ -11,6 +11,7 @@ from geon.transformers.kernels.draws import runs
 from geon.transformers.kernels.scalar import RandomBits, walk
 from geon.transformers.kernels.types import Call
 from geon.transformers.native.draws import RUN
+from geon.transformers.native.stages import TURNS
 from tests.golden.emitting import Native
 
 N, C = geon.Axis("N"), geon.Axis("C", 24)
@@ -53,6 +54,20 @@ def test_noise_and_what_sums_it_are_one_nest():
     ):
         (kernel,) = kernels(result, x)
         assert kernel.kind == "nest"
+
+
+@pytest.mark.parametrize("width", [1, 3, 4])
+def test_loads_that_are_read_ahead_beside_draws(native, width):
+    """Both cut the innermost loop, one inside of the other."""
+    part, code = geon.Axis("part", 2), geon.Axis("code", width)
+    x = geon.placeholder([N, part, code])
+    for draw in (geon.Random(2).normal([N, code]), geon.Random(2).uniform([N, code])):
+        f = native.computation(x[{part: 0}] + draw, x)
+        with geon.NumPyTransformer() as other:
+            g = other.computation(x[{part: 0}] + draw, x)
+            for size in (0, 1, 3, TURNS // 4, TURNS - 1, TURNS, TURNS + 1, RUN, RUN + 1, 3000):
+                data = np.random.default_rng(size).normal(size=(size, 2, width))
+                np.testing.assert_allclose(f(data), g(data), rtol=2e-6, atol=2e-6)
 
 
 def test_bits_that_many_elements_share_are_made_once():

@@ -47,6 +47,7 @@ from .layers import (
     Training,
 )
 from .optimisers import (
+    LBFGS,
     SGD,
     Accumulated,
     Adadelta,
@@ -93,10 +94,11 @@ __all__ = [
     "Averaged", "BatchNorm", "Batches", "BiRNN", "Bias", "Buckets", "ByGlobalNorm", "ByNorm",
     "ByValue", "Cache", "Callback", "Checkpoints", "Constant", "Convolution", "Curves",
     "Deconvolution", "Dropout", "EarlyStopping", "ForgetBias", "GRU", "Gaussian", "Glorot",
-    "GroupNorm", "Groups", "HDF5History", "Highway", "History", "Identity", "Kaiming", "LSTM",
-    "Layer", "LayerNorm", "Linear", "Lion", "LookupTable", "Matrices", "MixtureOfExperts", "Model",
-    "MultiHeadAttention", "Muon", "Optimiser", "Orthogonal", "Parallel", "Pooling", "Prefetch",
-    "Preprocess", "Progress", "RMSNorm", "RMSProp", "Recurrent", "Residual", "Run", "SGD", "Scaled",
-    "Sequential", "Sparse", "StopOnNaN", "Stream", "Tag", "TensorBoard", "Timing", "Training",
-    "Uniform", "Xavier", "activations", "augment", "axis", "costs", "metrics", "schedules",
+    "GroupNorm", "Groups", "HDF5History", "Highway", "History", "Identity", "Kaiming", "LBFGS",
+    "LSTM", "Layer", "LayerNorm", "Linear", "Lion", "LookupTable", "Matrices", "MixtureOfExperts",
+    "Model", "MultiHeadAttention", "Muon", "Optimiser", "Orthogonal", "Parallel", "Pooling",
+    "Prefetch", "Preprocess", "Progress", "RMSNorm", "RMSProp", "Recurrent", "Residual", "Run",
+    "SGD", "Scaled", "Sequential", "Sparse", "StopOnNaN", "Stream", "Tag", "TensorBoard", "Timing",
+    "Training", "Uniform", "Xavier", "activations", "augment", "axis", "costs", "metrics",
+    "schedules",
 ]  # fmt: skip

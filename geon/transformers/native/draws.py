@@ -43,7 +43,7 @@ def with_words(
     low, high = bounds
     if not windows:
         return loop(low, high)
-    first, stop = f"{variable}_words", f"{variable}_stop"
+    first, stop = f"{variable}_words", f"{variable}_words_stop"
     most = RUN // max(window.words for window in windows)
     if isinstance(extent, int) and extent <= most:
         lines = [f"const int64_t {first} = {low};", *_filled(windows, first, high)]

@@ -28,7 +28,7 @@ def with_stages(
         return loop(low, high)
     if isinstance(extent, int) and extent <= TURNS:
         return ["{", *indented([*_filled(stages, low, high, extent), *loop(low, high)]), "}"]
-    first, stop = f"{variable}_ahead", f"{variable}_stop"
+    first, stop = f"{variable}_ahead", f"{variable}_ahead_stop"  # loops of words are inside
     lines = [
         f"{stop} = {high} - {first} < {TURNS} ? {high} : {first} + {TURNS};",
         *_filled(stages, first, stop, TURNS),

@@ -86,6 +86,14 @@ def test_tensorboard(make, tmp_path):
     assert "validation/cost" in {name for _, name, _ in wanted}
 
 
+def test_runs_within_a_second_have_event_files_of_their_own(transformer, tmp_path):
+    made = model(transformer)
+    for epochs in (1, 2, 3):
+        made.fit(batches(), epochs, callbacks=[neon.TensorBoard(tmp_path)])
+    assert len(list(tmp_path.iterdir())) == 3
+    assert [step for step, name, _ in events(tmp_path) if name is not None] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 @pytest.mark.parametrize("epochs", [0, 1, 3])
 def test_curves(transformer, tmp_path, suffix, epochs):

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ....errors import ArgumentError
+from ....op_graph.axes import Axis
 from ....op_graph.composites import HALVES
 from ....op_graph.constants import as_tensor
 from ....op_graph.deriv import deriv
@@ -131,9 +132,8 @@ class Optimiser:
     def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
         """What one step makes of weights with these slopes."""
         count = self.state(None, "steps")
-        done = cast(count, "float32")
-        rate = self.rate(done) if callable(self.rate) else as_tensor(self.rate)
-        step = Step(self, rate, done + 1)
+        rate = self.rate_at(count)
+        step = Step(self, rate, cast(count, "float32") + 1)
         step.set(count, count + 1)
         for w, slope in zip(weights, self.clip(slopes) if self.clip else slopes, strict=True):
             value, slope = (cast(x, wide(x.dtype)) for x in (w, slope))
@@ -149,20 +149,32 @@ class Optimiser:
         """What a weight of this value becomes; the rule of a subclass."""
         raise NotImplementedError
 
-    def state(self, w: Leaf | None, what: str, first: Any = 0, dtype: str = "int64") -> Leaf:
+    def rate_at(self, count: Tensor) -> Tensor:
+        """The rate of the step of this number, from 0 on."""
+        return self.rate(cast(count, "float32")) if callable(self.rate) else as_tensor(self.rate)
+
+    def state(
+        self,
+        w: Leaf | None,
+        what: str,
+        first: Any = 0,
+        dtype: str = "int64",
+        along: Axis | None = None,
+    ) -> Leaf:
         """The variable of this kind beside a weight, or beside none: made once, then found.
 
-        ``first`` is its first value, ``dtype`` that of one which is beside no weight.
+        ``first`` is its first value, ``dtype`` that of one which is beside no weight. It has the
+        axis ``along`` before those of the weight.
         """
         key = None if w is None else Same(w), what
         found = self.variables.get(key)
         if found is None:
-            name = self.name or "optimiser"
-            if w is None:
-                found = persistent_tensor((), dtype, initial_value=first, name=f"{name}.{what}")
-            else:
-                own = None if w.name is None else f"{name}.{w.name}.{what}"
-                found = persistent_tensor(w.axes, wide(w.dtype), initial_value=first, name=own)
+            name: str | None = f"{self.name or 'optimiser'}.{what}"
+            if w is not None:
+                name = None if w.name is None else f"{self.name or 'optimiser'}.{w.name}.{what}"
+            axes = [*([] if along is None else [along]), *(() if w is None else w.axes)]
+            kind = dtype if w is None else wide(w.dtype)
+            found = persistent_tensor(axes, kind, initial_value=first, name=name)
             self.variables[key] = found
         return found
 

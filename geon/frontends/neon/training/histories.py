@@ -124,7 +124,10 @@ class TensorBoard(Callback):
 
     def begin(self, run: Run) -> None:
         """Open a file."""
-        options = {"purge_step": run.epoch + 1} if run.epoch else {}
+        options: dict[str, Any] = {"purge_step": run.epoch + 1} if run.epoch else {}
+        # names have the second when they were made; two runs in one are told by how many there are
+        number = len(list(self.folder.glob("events.*")))
+        options["filename_suffix"] = f".{number}"
         self.writer = self.events.SummaryWriter(os.fspath(self.folder), **options)
 
     def after_epoch(self, run: Run) -> None:

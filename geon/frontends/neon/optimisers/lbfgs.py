@@ -1,0 +1,170 @@
+"""``LBFGS``: steps by an estimate of curvature, as far as a search along the cost says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from ....errors import ArgumentError
+from ....op_graph.axes import Axis
+from ....op_graph.constants import as_tensor
+from ....op_graph.contraction import dot
+from ....op_graph.deriv import deriv
+from ....op_graph.dtypes import as_dtype
+from ....op_graph.elementwise import add, cast, maximum, sqrt, where
+from ....op_graph.functional import substitute
+from ....op_graph.joining import concat
+from ....op_graph.logic import logical_and
+from ....op_graph.movement import broadcast
+from ....op_graph.op_graph import Leaf, Op, Tensor
+from ....op_graph.regions.scan import scan
+from ....op_graph.regions.while_loop import while_loop
+from ..checks import at_least_one
+from .optimiser import Moves, Optimiser, Rate, wide
+
+LEAST_COSINE = 1e-8  # of a change of weights with that of slopes, for them to tell a curvature
+ENOUGH = 1e-4  # of the decrease that the slope foretells
+
+
+@dataclass(eq=False)
+class LBFGS(Optimiser):
+    """Along the slope times an inverse of the curvature that the last ``history`` steps tell.
+
+    A step is ``rate`` long, or half of it, and so on up to ``searches`` lengths, until the cost has
+    decreased by a share of what the slope foretells; each costs one more forward pass. Where none
+    does, weights stay, and the history begins anew. So it is for a cost that is the same function
+    in each step, such as that of all examples, and without what is drawn anew. The first step of a
+    history is down the slope, of a norm of at most ``rate``. J. Nocedal, "Updating quasi-Newton
+    matrices with limited storage", Mathematics of Computation 1980; the search is L. Armijo's,
+    Pacific Journal of Mathematics 1966. Raises ``ArgumentError`` for ``clip``, counts below 1, and
+    where it is to move weights by slopes alone, as in ``Groups``.
+    """
+
+    rate: Rate = 1.0
+    history: int = 10
+    searches: int = 20
+
+    def __post_init__(self) -> None:
+        at_least_one("LBFGS", "history", self.history)
+        at_least_one("LBFGS", "searches", self.searches)
+        if self.clip is not None:
+            raise ArgumentError("LBFGS: clip= would hide the curvature; give none")
+
+    def moves(self, weights: Sequence[Leaf], slopes: Sequence[Tensor]) -> Moves:
+        """Refused: it needs the cost."""
+        raise ArgumentError(
+            "LBFGS looks for the length of a step along the cost, which Groups, other optimisers "
+            "around it, and update() do not give it; call it with the cost: neon.LBFGS()(cost)"
+        )
+
+    def moves_of(self, cost: Tensor, weights: Sequence[Leaf]) -> Moves:
+        """What a step makes of these weights, and of the history."""
+        if not weights:
+            return Moves()
+        return Search(self, cost, weights).moves()
+
+
+class Search:
+    """One step of ``LBFGS``: lists have a tensor for each weight, scalars are of dtype ``real``."""
+
+    def __init__(self, optimiser: LBFGS, cost: Tensor, weights: Sequence[Leaf]) -> None:
+        self.optimiser, self.weights, self.state = optimiser, list(weights), optimiser.state
+        doubles = any(as_dtype(wide(w.dtype)).name == "float64" for w in weights)
+        self.real = "float64" if doubles else "float32"
+        self.values = [cast(w, wide(w.dtype)) for w in weights]
+        if optimiser.decay:
+            cost = cost + optimiser.decay / 2 * self.inner(self.values, self.values)
+        self.cost = cast(cost, self.real)
+        self.slopes = [cast(slope, wide(slope.dtype)) for slope in deriv(cost, self.weights)]
+        self.axis = Axis("history", optimiser.history)
+        while any(self.axis.name in w.axes for w in weights):
+            self.axis = self.axis.prime
+        self.count = self.state(None, "steps")
+        self.rho = self.state(None, "rho", dtype=self.real, along=self.axis)
+        self.size = self.state(None, "size", dtype=self.real)
+
+    def moves(self) -> Moves:
+        """The new values of all variables."""
+        moves = Moves({self.count: self.count + 1})
+        told, rho, size = self.remember(moves)
+        away = self.direction(told, rho, size)
+        foretold = self.inner(self.slopes, away)
+        length, serves = self.search(away, foretold)
+        found = logical_and(foretold < 0, serves)
+        new = self.plus(self.values, length, away)
+        for w, value in zip(self.weights, new, strict=True):
+            moves.changes[w] = where(found, cast(value, w.dtype), w)
+        moves.changes[self.rho] = where(found, rho, 0)
+        moves.changes[self.size] = where(found, size, 0)
+        return moves
+
+    def remember(self, moves: Moves) -> tuple[list[list[Tensor]], Tensor, Tensor]:
+        """Changes of weights and of slopes, the last at the end, with 1 / of their products.
+
+        And the size of the inverse of the curvature, 0 where nothing tells it.
+        """
+        places = [[self.state(w, what) for w in self.weights] for what in ("value", "slope")]
+        now = [self.values, self.slopes]
+        s, y = (self.plus(new, -1, old) for new, old in zip(now, places, strict=True))
+        ss, sy, yy = self.inner(s, s), self.inner(s, y), self.inner(y, y)
+        known = logical_and(self.count > 0, sy > LEAST_COSINE * sqrt(ss * yy))
+        for old, new in zip(places, now, strict=True):
+            moves.changes |= zip(old, new, strict=True)
+        told: list[list[Tensor]] = []
+        for what, news in (("s", s), ("y", y)):
+            kept = [self.state(w, what, along=self.axis) for w in self.weights]
+            pairs = zip(kept, news, strict=True)
+            told.append([where(known, self.pushed(old, new), old) for old, new in pairs])
+            moves.changes |= zip(kept, told[-1], strict=True)
+        sy, yy = where(known, sy, 1), where(known, yy, 1)
+        rho = where(known, self.pushed(self.rho, 1 / sy), self.rho)
+        return told, rho, where(known, sy / yy, self.size)
+
+    def direction(self, told: list[list[Tensor]], rho: Tensor, size: Tensor) -> list[Tensor]:
+        """Minus the inverse of the curvature times the slope, by a loop back and one forth."""
+
+        def back(q: list[Tensor], pair: Any) -> tuple[list[Tensor], Tensor]:
+            (s, y), rho = pair
+            share = rho * self.inner(s, q)
+            return self.plus(q, -share, y), share
+
+        def forth(r: list[Tensor], pair: Any) -> tuple[list[Tensor], None]:
+            (s, y), rho, share = pair
+            return self.plus(r, share - rho * self.inner(y, r), s), None
+
+        q, shares = scan(back, self.slopes, (told, rho), over=self.axis, reverse=True)
+        first = 1 / maximum(1, sqrt(self.inner(self.slopes, self.slopes)))
+        start = [cast(where(size > 0, size, first) * x, x.dtype) for x in q]
+        r, _ = scan(forth, start, (told, rho, shares), over=self.axis)
+        return [-x for x in r]
+
+    def search(self, away: list[Tensor], foretold: Tensor) -> tuple[Tensor, Tensor]:
+        """The first length that serves, from the rate on, and whether there is one."""
+
+        def half(tried: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+            length = tried[0] / 2
+            values = self.plus(self.values, length, away)
+            pairs = zip(self.weights, values, strict=True)
+            known: dict[Op, Op] = {w: cast(value, w.dtype) for w, value in pairs}
+            cost = substitute(self.cost, known)
+            assert isinstance(cost, Tensor)
+            return length, cost <= self.cost + ENOUGH * length * foretold  # not where it is NaN
+
+        begin = 2 * cast(self.optimiser.rate_at(self.count), self.real), as_tensor(False)
+        length, serves = while_loop(lambda c: ~c[1], half, begin, self.optimiser.searches)
+        return length, serves
+
+    def pushed(self, kept: Tensor, new: Tensor) -> Tensor:
+        """What is kept along the history without the first, and the new one at the end."""
+        one = broadcast(new, [self.axis.with_length(1), *new.axes])
+        return concat([kept[{self.axis: slice(1, None)}], one], self.axis)
+
+    def inner(self, a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
+        """The sum of all products."""
+        return reduce(add, [cast(dot(x, y), self.real) for x, y in zip(a, b, strict=True)])
+
+    def plus(self, a: Sequence[Tensor], t: Any, b: Sequence[Tensor]) -> list[Tensor]:
+        """a + t b."""
+        return [cast(x + t * y, x.dtype) for x, y in zip(a, b, strict=True)]

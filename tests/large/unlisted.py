@@ -242,6 +242,7 @@ PLACES = {
     ("transformers/kernels/counting.py", "words_of_counter"): PREDICTS,
     ("transformers/kernels/costs.py", "LIKELY_TURNS"): PREDICTS,
     ("op_graph/regions/while_loop.py", "STEPS_OF_DRAWS"): "a number of a draw",
+    ("op_graph/regions/while_loop.py", "while_loop"): TEXT,
     ("op_graph/regions/fixed_point.py", "", 1994): "the year of a publication",
     ("op_graph/regions/fixed_point.py", "fixed_point"): "how often a call may repeat",
     ("op_graph/regions/while_deriv.py", "RECORDED"): STEPS,

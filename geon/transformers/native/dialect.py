@@ -62,7 +62,7 @@ class ArrayLanes:
     """Rows side by side as arrays over them: their number is ``lanes``, that at hand ``lane``."""
 
     number = "lanes"
-    tiles = windows = stages = wraps = True
+    tiles = flat = windows = stages = wraps = True
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""

@@ -8,13 +8,15 @@ from typing import Protocol
 class Lanes(Protocol):
     """How a language holds values of rows, where ``number`` of them are computed side by side.
 
-    Passes that cross memory read what adjoins along lanes from ``tiles``, and random bits of a loop
-    are made in ``windows`` before it, and loads of an order of their own in ``stages``, where a
-    language does so. Where it ``wraps``, sums of signed integers do so by themselves.
+    Passes that cross memory read what adjoins along lanes from ``tiles``, short rows that adjoin
+    are walked as one that is ``flat``, random bits of a loop are made in ``windows`` before it, and
+    loads of an order of their own in ``stages``, where a language does so. Where it ``wraps``, sums
+    of signed integers do so by themselves.
     """
 
     number: str
     tiles: bool
+    flat: bool
     windows: bool
     stages: bool
     wraps: bool

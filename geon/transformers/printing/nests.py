@@ -282,7 +282,7 @@ class _NestPrinter:
         made.stages = [print_stage(self.scalars, row, each) for each in ahead]
         self.read_ahead(body, made, ahead)
         if lanes.tiles and across is not None and crosses(step, across.name):
-            made.crosses, made.flat = True, is_flat(step, across.name)
+            made.crosses, made.flat = True, lanes.flat and is_flat(step, across.name)
             self.turn(made, step, across.name)
         self.scalars.words = {}
         if lanes.windows and not made.crosses:  # tiles do not follow the order of positions

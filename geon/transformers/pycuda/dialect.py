@@ -48,6 +48,7 @@ class ThreadLanes:
 
     number = "1"
     windows = stages = False
+    flat = False
     wraps = False  # nvcc takes x + 1 > x for true
 
     def __init__(self, tiles: bool = False) -> None:

@@ -1,7 +1,8 @@
 """Rows by fours: a thread takes four neighbouring elements, which are read and written at once.
 
-Every value begins at a multiple of 256 bytes; so do rows whose length is a multiple of four, as far
-as four elements need. What several passes read of a row is read once, into registers.
+Every value begins at a multiple of 256 bytes, but for parts of stacks in a loop; so do rows whose
+length is a multiple of four, as far as four elements need. What several passes read of a row is
+read once, into registers.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def fours_of(
     work = _Loads(found, nest, names, held)
     for number, each in found.passes.items():
         loop = each.loops[0].name
-        near = [load for load in loads_in(values_in(each)) if adjoins(load.offset, loop, nest)]
+        near = [load for load in loads_in(values_in(each)) if adjoins(load, loop, nest, names)]
         work.take(number, loop, [load for load in near if load not in scalar])
     stored = [s for each in found.passes.values() for s in each.stores]
     work.print()
@@ -139,9 +140,11 @@ def loads_in(values: Sequence[Scalar]) -> list[Load]:
     return [value for value in walk(*values) if isinstance(value, Load)]
 
 
-def adjoins(offset: Affine, loop: str, nest: Nest) -> bool:
+def adjoins(access: Load | Store, loop: str, nest: Nest, names: KernelNames) -> bool:
     """Whether four neighbouring turns of a loop take neighbouring elements, aligned ones first."""
-    rows = {each.name for each in nest.rows}
+    if names.is_apart(access.operand):
+        return False
+    rows, offset = {each.name for each in nest.rows}, access.offset
     for atom, step in offset.terms.items():
         if atom == loop:
             if step != 1:
@@ -216,7 +219,7 @@ def group_body(
     puts: Lines = []
     after: Lines = []
     for each, (store, shown) in enumerate(zip(stores, made.stores, strict=True)):
-        if fours.partial or not adjoins(store.offset, loop.name, nest):
+        if fours.partial or not adjoins(store, loop.name, nest, names):
             puts.append(str(shown))
             continue
         ctype = f"geon_four<{element_type(store.dtype)}>"

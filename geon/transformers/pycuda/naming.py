@@ -138,6 +138,10 @@ class KernelNames(Parameters):
         self.works: Parameter | None = None
         self.lanes = ThreadLanes(is_by_elements(kernel.work))
 
+    def is_apart(self, number: int) -> bool:
+        """Whether the operand of this number may begin at any element."""
+        return self.place_of(self.operands[number]) in self.apart
+
     def scratch(self) -> str:
         """The name of the memory that the kernel works in."""
         self.works = Parameter("scratch", "char", ("arena", self.plan.scratch[self.kernel.op]))

@@ -25,7 +25,7 @@ def vector_function(nest: Nest, names: KernelNames) -> Function | None:
     """The function of a nest that is one such pass; None for other nests."""
     if nest.rows or nest.across is not None or len(nest.steps) != 1:
         return None
-    if any(names.place_of(op) in names.apart for op in nest.operands):
+    if any(map(names.is_apart, range(len(names.operands)))):
         return None
     (step,) = nest.steps
     if not isinstance(step, Pass) or len(step.loops) != 1 or step.reductions or step.keeps:

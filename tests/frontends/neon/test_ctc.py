@@ -20,12 +20,6 @@ label_lengths = geon.placeholder([N], "int64", name="label_lengths")
 GIVEN = [x, labels, lengths, label_lengths]
 
 
-@pytest.fixture(params=[geon.NumPyTransformer, geon.NativeTransformer])
-def transformer(request):
-    """On CUDA a loop over rows whose bytes are no multiple of 16 reads fours that are not there."""
-    return request.param()
-
-
 @pytest.mark.parametrize("blank", [0, 3])
 def test_values_and_derivatives(transformer, blank):
     arrays = reference(f"ctc_{blank}")

@@ -59,6 +59,7 @@ typedef struct {
     void (*watch)(void);
     void (*unwatch)(void);
     PyObject *held;
+    void *nothing; /* what pointers to arrays without elements point to */
 } Tables;
 
 #define KEPT 8
@@ -73,7 +74,6 @@ typedef struct {
 
 static PyTypeObject *tables_type;
 static PyObject *name_access, *name_epoch, *name_writer, *name_readers;
-static char nothing[64]; /* what pointers to arrays without elements point to */
 
 /* Frees an object of a type that was made here, after what it refers to. */
 static void free_object(PyObject *self)
@@ -131,19 +131,20 @@ static int read_watching(Tables *tables, PyObject *row)
 static PyObject *tables_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     Tables *tables = (Tables *)PyType_GenericNew(type, args, keywords);
-    PyObject *run, *inputs, *outputs, *checks, *watching, *held;
+    PyObject *run, *inputs, *outputs, *checks, *watching, *held, *nothing;
     if (!tables)
         return NULL;
-    if (!PyArg_ParseTuple(args, "O!O!O!w*y*ipO!OO", &PyLong_Type, &run, &PyTuple_Type, &inputs,
+    if (!PyArg_ParseTuple(args, "O!O!O!w*y*ipO!OO!O", &PyLong_Type, &run, &PyTuple_Type, &inputs,
                           &PyTuple_Type, &outputs, &tables->pointers, &tables->lengths,
                           &tables->threads, &tables->is_long, &PyTuple_Type, &checks, &watching,
-                          &held))
+                          &PyLong_Type, &nothing, &held))
         goto failed;
     if (watching != Py_None && !read_watching(tables, watching))
         goto failed;
     tables->checks = Py_NewRef(checks);
     tables->held = Py_NewRef(held);
     tables->run = (Run *)PyLong_AsVoidPtr(run);
+    tables->nothing = PyLong_AsVoidPtr(nothing);
     Py_ssize_t count = PyTuple_Size(inputs), total = count + PyTuple_Size(outputs);
     tables->values = PyMem_Calloc((size_t)total + 1, sizeof *tables->values);
     if (!tables->values) {
@@ -235,9 +236,9 @@ static int read_number(const Value *value, PyObject *object, Scalar *scalar)
     return 1;
 }
 
-static void *data_of(const Value *value, PyObject *array)
+static void *data_of(const Tables *tables, const Value *value, PyObject *array)
 {
-    return value->bytes ? PyArray_DATA((PyArrayObject *)array) : nothing;
+    return value->bytes ? PyArray_DATA((PyArrayObject *)array) : tables->nothing;
 }
 
 /* Whether these arguments can be used as they are. */
@@ -262,7 +263,7 @@ static void put_inputs(Tables *tables, PyObject *const *arguments)
     for (Py_ssize_t k = 0; k < tables->inputs; k++) {
         Value *value = &tables->values[k];
         if (PyArray_CheckExact(arguments[k])) {
-            pointers[k] = data_of(value, arguments[k]);
+            pointers[k] = data_of(tables, value, arguments[k]);
         } else {
             read_number(value, arguments[k], &value->scalar);
             pointers[k] = &value->scalar;
@@ -285,7 +286,7 @@ static int put_outputs(Tables *tables, PyObject *arrays)
             continue;
         if (!is_array(value, array, NPY_ARRAY_CARRAY))
             return 0;
-        const char *start = pointers[k] = data_of(value, array);
+        const char *start = pointers[k] = data_of(tables, value, array);
         for (Py_ssize_t other = 0; other < k; other++) {
             const char *at = pointers[other];
             if (at && value->bytes && at < start + value->bytes
@@ -379,7 +380,7 @@ static PyObject *execute(Tables *tables, PyObject *arrays, PyObject *state, int6
             Py_DECREF(results);
             return NULL;
         }
-        pointers[tables->inputs + k] = data_of(value, array);
+        pointers[tables->inputs + k] = data_of(tables, value, array);
         PyTuple_SetItem(results, k, array);
     }
     if (state && !is_unlocked(state, epoch)) {

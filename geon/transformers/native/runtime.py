@@ -21,12 +21,12 @@ from ..runtime.readers_writer import raises_at_once
 from ..runtime.steps import at_steps
 from .entry import Entry, extension
 from .machine import past_bytes
+from .nothing import nothing, zeros
 from .record import Record
 from .result_pool import maker, new_result
 from .threads import load_pool
 
 Array = np.ndarray[Any, Any]
-_EMPTY = np.zeros(64, np.uint8)  # what pointers to arrays without elements point to
 # Elements that kernels go over, from which on other Python threads may run meanwhile: they take
 # about as long as two hundred times what it costs to let go of the interpreter and to get it back.
 LONG = 1 << 15
@@ -159,9 +159,10 @@ class Bound:
         base = address(arena)
         sizes = [buffer.bytes(lengths, threads) for buffer in record.buffers]
         tail = [address(v) for v in variables] + [address(c) for c in constants]
-        nothing = address(_EMPTY)
+        self.nothing = nothing(lengths)
         tail += [
-            base + offset if size else nothing for offset, size in zip(offsets, sizes, strict=True)
+            base + offset if size else self.nothing
+            for offset, size in zip(offsets, sizes, strict=True)
         ]
         if record.keeps:
             self.kept = program.keep(arena, version, lengths)
@@ -229,6 +230,7 @@ class Bound:
             work >= LONG,
             tuple(self.program.record.checks),
             self.watching() if self.program.record.stops else None,
+            self.nothing,
             self.held,
         )
 
@@ -292,6 +294,6 @@ class Copies:
 def address(array: Array) -> int:
     """Where the elements of an array lie; somewhere readable where it has none."""
     if not array.size:
-        array = _EMPTY
+        return zeros()
     found: int = array.__array_interface__["data"][0]
     return found

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.op_graph.interpret import interpret
 from tests.kinds import numpy_only
 
 from ..op_graph.computing import compute
@@ -151,3 +152,27 @@ def test_small_integers_are_summed_in_int64(transformer):
     got = f(np.full((5, 4), 127, np.int8), np.full((4, 6), 127, np.int8))
     assert got.dtype == np.int64
     np.testing.assert_array_equal(got, np.full((5, 6), 4 * 127 * 127))
+
+
+@pytest.mark.parametrize("beside", ["one", "largest", "cosine", "another slice", "nothing"])
+def test_terms_beside_a_strided_slice_are_summed(transformer, beside):
+    rows, summed, outer = geon.Axis("M", 20), geon.Axis("C"), geon.Axis("F", 10)
+    x, w = geon.placeholder([rows, summed]), geon.placeholder([outer, summed])
+    y = geon.dot(x, w, over=[summed])
+    part = y[{rows: slice(1, None, 3), outer: slice(4, None, 3)}]
+    total = geon.sum(part)
+    if beside == "one":
+        total = total + geon.sum(y)
+    elif beside == "largest":
+        total = total + geon.sum(geon.maximum(y, 0.5))
+    elif beside == "cosine":
+        total = geon.sum(geon.cos(part)) - geon.sum(geon.cos(y))
+    elif beside == "another slice":
+        total = total + 2 * geon.sum(y[{rows: slice(0, None, 2), outer: slice(1, None, 2)}])
+    random = np.random.default_rng(0)
+    arrays = [random.normal(size=size).astype("float32") for size in ((20, 6), (10, 6))]
+    results = list(geon.deriv(total, [x, w]))
+    found = transformer.computation(results, x, w)(*arrays)
+    wanted = interpret(results, dict(zip([x, w], arrays, strict=True)), {"C": 6})
+    for op, array in zip(results, found, strict=True):
+        np.testing.assert_allclose(array, wanted[op], rtol=1e-4, atol=1e-5)

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...op_graph.affine import Affine, Remainder, Size, variable
+from ...op_graph.index_map import Guard
 from .regions import guards_of
-from .scalar import Scalar
+from .scalar import Apply, Number, Scalar, Select, walk
 from .types import Loop
 
 MOST = 16  # classes of results that are contractions of their own
+KEEP_ZERO = frozenset(("cast", "negative", "add", "subtract", "multiply"))  # 0 of zeros
 TERMS = 64  # classes of what is summed that are looked at for one of these
 
 
@@ -89,12 +91,16 @@ def classes_of(
 
 
 def _tests(operands: Sequence[Scalar], loops: Mapping[str, Loop]) -> list[Test]:
-    """The guards on remainders; none where one is on more than steps of loops that are known."""
+    """The guards on remainders; none where one is on more than steps of loops that are known, or
+    where there are terms without it.
+    """
     found = []
     for guard in dict.fromkeys(guards_of(*operands)):
         divided = [atom for atom in guard.index.terms if isinstance(atom, Remainder)]
         if not divided:
             continue
+        if not any(vanishes(operand, guard) for operand in operands):
+            return []
         (atom, *others), by = divided, divided[0].by
         bounds = (guard.low, guard.high, guard.index.constant, atom.of.constant, by)
         plain = guard.index == variable(atom) and not others
@@ -103,6 +109,30 @@ def _tests(operands: Sequence[Scalar], loops: Mapping[str, Loop]) -> list[Test]:
             return []
         found.append(Test(atom.of, _known(by), _known(guard.low), _known(guard.high)))
     return found
+
+
+def vanishes(operand: Scalar, guard: Guard) -> bool:
+    """Whether an operand is known to be 0 wherever a guard does not hold."""
+    zeros: set[int] = set()
+    for node in walk(operand):
+        if isinstance(node, Number):
+            zero = bool(node.value == 0)
+        elif isinstance(node, Select):
+            zero = id(node.other) in zeros and (guard in node.guards or id(node.value) in zeros)
+        elif isinstance(node, Apply):
+            # A product with what may be infinite is 0 only of what is chosen after it.
+            factors = node.row.name == "multiply"
+            args = [x for x in node.args if not (factors and _is_finite(x))] or node.args
+            zero = node.row.name in KEEP_ZERO and all(id(x) in zeros for x in args)
+        else:
+            zero = False
+        if zero:
+            zeros.add(id(node))
+    return id(operand) in zeros
+
+
+def _is_finite(value: Scalar) -> bool:
+    return isinstance(value, Number) and math.isfinite(value.value)
 
 
 def _rests(periods: Mapping[str, int]) -> Iterator[dict[str, int]]:

@@ -74,6 +74,11 @@ MISTAKES = {
         "take it of the derivative",
     ),
     "float": (lambda: float(V[0]), geon.SymbolicError, "computation(x, v)(value of v)"),
+    "float of what x is in": (
+        lambda: float(geon.sum(geon.placeholder([geon.Axis("N")], name="x"))),
+        geon.SymbolicError,
+        "computation(result, x)(value of x)",
+    ),
     "array": (lambda: np.asarray(V), geon.SymbolicError, "computation(v, v)(value of v)"),
     "format": (lambda: f"{V:.2f}", geon.SymbolicError, "cannot be written as '.2f'"),
     "round": (lambda: round(V, 2), geon.SymbolicError, "geon.round(x * 100) / 100"),

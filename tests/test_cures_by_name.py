@@ -1,6 +1,7 @@
 """Names and ways of other libraries: the errors say what to write, and what they say runs."""
 
 import math
+import operator
 import re
 import warnings
 
@@ -213,11 +214,14 @@ def test_integers_of_numpy_and_lengths_make_lengths(three):
     assert evaluate(three % length, {"T": 2}) == 1
     assert not three == length and three != length
     with pytest.raises(geon.SymbolicError, match="cannot be compared with"):
-        three < length  # noqa: B015
+        operator.lt(three, length)
 
 
 def test_arrays_without_axes_do_not_become_arrays_of_ops():
-    with pytest.raises(geon.AxisError, match=r"an array of shape \(3,\) has no axes"):
+    with pytest.raises(
+        geon.AxisError,
+        match=r"shape \(3,\) has no axes at \S*by_name\.py:\d+; name",
+    ):
         np.ones(3) * T.length
     with pytest.raises(geon.SymbolicError, match=r"cannot be given to np\.add\.reduce"):
         np.add.reduce(T.length)

@@ -366,6 +366,6 @@ def as_tensor(value: Any, near: Any = None) -> Tensor:
         return array_constant(array, near.axes, weak)
     there = f" beside {near} (made at {near.file_info})" if isinstance(near, Tensor) else ""
     raise AxisError(
-        f"an array of shape {array.shape}{there} has no axes; "
+        f"an array of shape {array.shape}{there} has no axes at {describe(user_site())}; "
         "name them with geon.constant(array, axes=[...])"
     )

@@ -237,7 +237,8 @@ class TensorOperators:
         names = [leaf.name or f"input {n}" for n, leaf in enumerate(op.placeholders())]
         given = "".join(f", {name}" for name in names)
         values = ", ".join(f"value of {name}" for name in names)
-        return f"compute it: transformer.computation({op.name or 'x'}{given})({values})"
+        shown = op.name or ("result" if "x" in names else "x")
+        return f"compute it: transformer.computation({shown}{given})({values})"
 
     def _refuse_value(self, what: str, cure: str) -> NoReturn:
         place = self.file_info  # type: ignore[attr-defined]  # the mixin is a Tensor

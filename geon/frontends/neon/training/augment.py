@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ....errors import ArgumentError
-from .data import Data, as_data
+from .data import MadeOf
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -23,19 +23,15 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Change: TypeAlias = Callable[[np.random.Generator, Array], Array]
 
 
-class Augmented:
+class Augmented(MadeOf):
     """``data`` with ``changes`` of an array of each batch, one after another.
 
     ``part`` is the number of the array, the first one by default.
     """
 
     def __init__(self, data: Any, changes: Sequence[Change], seed: int, part: int = 0) -> None:
-        self.data: Data = as_data(data)
+        super().__init__(data)
         self.changes, self.seed, self.part = list(changes), seed, part
-
-    def __len__(self) -> int:
-        """How many batches an epoch has; ``TypeError`` where the data do not say."""
-        return len(self.data)  # type: ignore[arg-type]  # some have a length
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from the one of number ``start`` on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -116,9 +116,23 @@ def as_data(data: Any) -> Data:
 def count_of(data: Data) -> int | None:
     """How many batches an epoch has, where that is known."""
     try:
-        return len(data)  # type: ignore[arg-type]  # some have a length
-    except TypeError:
+        return len(data) if isinstance(data, Sized) else None
+    except TypeError:  # of data that are made of others, which do not say
         return None
+
+
+class MadeOf:
+    """Data that have a batch for each batch of other ``data``."""
+
+    def __init__(self, data: Any) -> None:
+        self.data: Data = as_data(data)
+
+    def __len__(self) -> int:
+        """How many batches an epoch has; ``TypeError`` where the data do not say."""
+        count = count_of(self.data)
+        if count is None:
+            raise TypeError(f"{self.data!r} does not say how many batches an epoch has")
+        return count
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..checks import at_least_one
-from .data import Data, as_data, ended
+from .data import Data, MadeOf, ended
 
 if TYPE_CHECKING:
     from .data import Batch
 
 
-class Prefetch:
+class Prefetch(MadeOf):
     """``data``, of which a thread makes up to ``ahead`` batches before they are asked for.
 
     They are the same batches in the same order. What the thread raises is raised where its batch is
@@ -24,12 +24,8 @@ class Prefetch:
 
     def __init__(self, data: Any, ahead: int = 2) -> None:
         at_least_one("Prefetch", "ahead", ahead)
-        self.data: Data = as_data(data)
+        super().__init__(data)
         self.ahead = ahead
-
-    def __len__(self) -> int:
-        """How many batches an epoch has; ``TypeError`` where the data do not say."""
-        return len(self.data)  # type: ignore[arg-type]  # some have a length
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from the one of number ``start`` on."""

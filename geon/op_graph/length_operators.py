@@ -61,7 +61,7 @@ class LengthOperators:
         called = method == "__call__" and not options
         if called and ufunc in _COMPARED and not any(isinstance(v, np.ndarray) for v in plain):
             return _COMPARED[ufunc](*plain)
-        if called and ufunc in _EXACT and all(_is_exact(value) for value in plain):
+        if called and ufunc in _EXACT and all(is_exact(value) for value in plain):
             return _EXACT[ufunc](*plain)
         values = [v._tensor() if isinstance(v, LengthOperators) else v for v in inputs]
         return getattr(ufunc, method)(*values, **options)
@@ -73,5 +73,6 @@ def _number(value: Any) -> Any:
     return value.item() if scalar else value
 
 
-def _is_exact(value: object) -> bool:
-    return isinstance(value, (Integral, LengthOperators))
+def is_exact(value: object) -> bool:
+    """Whether a length and a value make a length."""
+    return isinstance(value, (int, LengthOperators)) or isinstance(value, Integral)

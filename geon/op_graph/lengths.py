@@ -11,11 +11,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from ..errors import SymbolicError
-from .length_operators import LengthOperators
+from .length_operators import LengthOperators, is_exact
 from .sites import describe, user_site
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class Length(LengthOperators):
         return self._hash
 
     def __add__(self, other: Any) -> Any:
-        if not _is_exact(other):
+        if not is_exact(other):
             return self._tensor() + other
         if isinstance(other, Length):
             return _from_terms([*self.terms, *other.terms])
@@ -145,7 +144,7 @@ class Length(LengthOperators):
         return -self + other
 
     def __mul__(self, other: Any) -> Any:
-        if not _is_exact(other):
+        if not is_exact(other):
             return self._tensor() * other
         if isinstance(other, Length):
             pairs = [(left, right) for left in self.terms for right in other.terms]
@@ -156,16 +155,16 @@ class Length(LengthOperators):
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
-        return floor_divide(self, other) if _is_exact(other) else self._tensor() // other
+        return floor_divide(self, other) if is_exact(other) else self._tensor() // other
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return floor_divide(other, self) if _is_exact(other) else other // self._tensor()
+        return floor_divide(other, self) if is_exact(other) else other // self._tensor()
 
     def __mod__(self, other: Any) -> Any:
-        return self - self // other * other if _is_exact(other) else self._tensor() % other
+        return self - self // other * other if is_exact(other) else self._tensor() % other
 
     def __rmod__(self, other: Any) -> Any:
-        return other - other // self * self if _is_exact(other) else other % self._tensor()
+        return other - other // self * self if is_exact(other) else other % self._tensor()
 
     def __pos__(self) -> Length:
         return self
@@ -297,11 +296,6 @@ class Length(LengthOperators):
 # Those that are alive. As the lengths inside are one where they are equal, terms are compared
 # without going into them.
 _KNOWN: weakref.WeakValueDictionary[Terms, Length] = weakref.WeakValueDictionary()
-
-
-def _is_exact(value: object) -> bool:
-    """Whether a length and a value make a length."""
-    return isinstance(value, (int, Length)) or isinstance(value, Integral)
 
 
 def _terms(value: int | Length) -> Iterable[tuple[Monomial, int]]:

@@ -68,12 +68,9 @@ class Facts:
 
     def holds(self, size: Size) -> bool:
         """Whether a size is never negative."""
-        if isinstance(size, int):
-            return size >= 0 or any(_never_negative(size - each) for each in self.known)
         found = self.answers.get(size)
         if found is None:
-            found = _never_negative(size)
-            found = found or any(_never_negative(size - each) for each in self.known)
+            found = any(_never_negative(size - each) for each in (0, *self.known))
             self.answers[size] = found
         return found
 

@@ -14,7 +14,6 @@ import pytest
 import geon
 from geon.frontends import neon
 from geon.frontends.neon import axis as ax
-from geon.frontends.neon.training.summary import summary
 
 N = ax.N
 C, H, Y = geon.Axis("C", 4), geon.Axis("H", 8), geon.Axis("Y", 3)
@@ -402,23 +401,3 @@ def test_data_that_are_none_are_refused():
     ):
         with pytest.raises(geon.ArgumentError, match=what):
             neon.Batches(*arrays, **options)
-
-
-# Summary -------------------------------------------------------------------------------------
-
-
-def test_summary(transformer):
-    text = model(transformer).summary()
-    lines = text.splitlines()
-    assert lines[0].split() == ["layer", "variable", "elements", "bytes"]
-    assert lines[1] == "net: Sequential"
-    assert lines[2].split() == ["0:", "Affine", "w(C:4,", "H:8)", "32", "128"]
-    assert lines[-2].split() == ["trained", "83", "332"]
-    assert lines[-1].split() == ["not", "trained", "16", "64"]
-
-
-def test_a_summary_of_open_axes_has_expressions():
-    layer = neon.Linear(Y, 0.0)
-    layer(geon.placeholder([N, ax.C]))
-    lines = summary(layer).splitlines()
-    assert lines[1].split()[-2:] == ["3*C", "12*C"] and lines[-1].split()[-2:] == ["0", "0"]

@@ -14,6 +14,7 @@ from ....op_graph.effects import assign
 from ....op_graph.leaves import variable
 from ....op_graph.op_graph import NO_AXES, Leaf, Tensor, VoidOp
 from ....op_graph.sites import describe, user_site
+from .calls import Calls
 
 if TYPE_CHECKING:
     from ....op_graph.accepted import DTypeLike
@@ -59,6 +60,7 @@ class Layer:
     def __init__(self, name: str | None = None) -> None:
         self.name = name
         self.variables: dict[str, Leaf] = {}
+        self.calls = Calls()
 
     @property
     def remembers(self) -> bool:
@@ -94,7 +96,10 @@ class Layer:
                     "whole sequences"
                 )
             options["cache"] = cache
-        return self.forward(*[as_tensor(x) for x in inputs], training=training, **options)
+        given = [as_tensor(x) for x in inputs]
+        result = self.forward(*given, training=training, **options)
+        self.calls.add([*given, *options.values()], result)
+        return result
 
     def layers(self) -> Iterator[tuple[str, Layer]]:
         """The layers inside with their places: attributes, and elements of lists, ``all.0``."""

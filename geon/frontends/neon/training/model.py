@@ -27,7 +27,7 @@ from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
 from .data import Batches, Data, as_data, count_of, ended
 from .run import Callback, Run, held_interrupts
-from .summary import summary
+from .summary import Summary, summary
 
 if TYPE_CHECKING:
     from ....transformers.base import Computation
@@ -209,9 +209,12 @@ class Model:
         assert isinstance(result, Tensor)
         return result
 
-    def summary(self) -> str:
-        """A table of layers and their variables: axes, elements, and bytes where they are known."""
-        return summary(self.layer)
+    def summary(self) -> Summary:
+        """A table of layers, as text and HTML: axes of results, variables, bytes, and operations.
+
+        Operations are those of one example without training.
+        """
+        return summary(self.layer, self.result)
 
     # Checkpoints --------------------------------------------------------------------------------
 

@@ -1,52 +1,182 @@
-"""``summary``: a table of a layer and those inside of it."""
+"""``Summary``: a table of a layer and those inside of it, as text and as HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from ....op_graph.lengths import Length
+from ....op_graph.op_graph import Leaf, Op, Tensor
+from ....op_graph.walks import post_order
+from .operations import computed, operations
 
 if TYPE_CHECKING:
     from ..layers import Layer
 
-HEAD = ("layer", "variable", "elements", "bytes")
+Count = int | Length
+HEAD = ("layer", "result", "variable", "elements", "bytes", "operations")
+WORDS = 3  # columns of words come first, then columns of numbers
 
 
-def summary(layer: Layer) -> str:
-    """A line for each layer and each of its variables, then the sums; expressions where open."""
-    rows = [HEAD, *lines(layer, layer.name or "", 0)]
-    counts: list[tuple[str, int | Length, int | Length]] = []
-    for what, leaves in (
-        ("trained", layer.parameters()),
-        ("not trained", [v for v in layer.all_variables() if not v.trainable]),
-    ):
-        size: int | Length = 0
-        taken: int | Length = 0
-        for leaf in leaves:
-            size, taken = size + leaf.axes.size, taken + leaf.axes.size * leaf.dtype.itemsize
-        counts.append((what, size, taken))
-    rows += [(what, "", shown(size), shown(taken)) for what, size, taken in counts]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    return "\n".join(
-        f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d:>{widths[3]}}".rstrip()
-        for a, b, c, d in rows
+@dataclass(frozen=True)
+class Line:
+    """One layer of a summary: its place in the network, its kind, and what is its own.
+
+    ``results`` are the axes of what it gave, call by call; ``variables`` are its own, by place;
+    ``operations`` those of itself for one example, without the layers inside.
+    """
+
+    depth: int
+    place: str
+    kind: str
+    results: tuple[str, ...]
+    variables: tuple[tuple[str, Leaf], ...]
+    operations: Count
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Its cells, a row for each variable or result, whichever are more."""
+        title = f"{'  ' * self.depth}{self.place + ': ' if self.place else ''}{self.kind}"
+        own = [
+            (f"{place}{leaf.axes}", shown(leaf.axes.size), shown(taken(leaf)))
+            for place, leaf in self.variables
+        ]
+        for number in range(max(1, len(own), len(self.results))):
+            first = number == 0
+            yield (
+                title if first else "",
+                self.results[number] if number < len(self.results) else "",
+                *(own[number] if number < len(own) else ("", "", "")),
+                shown(self.operations) if first else "",
+            )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The layers of a network with the axes of their results, their variables, and operations.
+
+    Text as ``str``, and a table in notebooks. Operations are those of one example without training,
+    and each counts in the innermost layer that makes it; elements, bytes and operations are
+    expressions where lengths are open.
+    """
+
+    lines: tuple[Line, ...]
+    elements: Count
+    bytes: Count
+    untrained_elements: Count
+    untrained_bytes: Count
+    operations: Count
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The cells below the head: those of the layers, then the sums."""
+        found = [row for line in self.lines for row in line.rows()]
+        trained = (shown(self.elements), shown(self.bytes), shown(self.operations))
+        rest = (shown(self.untrained_elements), shown(self.untrained_bytes), "")
+        return [*found, ("trained", "", "", *trained), ("not trained", "", "", *rest)]
+
+    def __str__(self) -> str:
+        rows = [HEAD, *self.rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+        return "\n".join(
+            "  ".join(
+                f"{cell:<{width}}" if column < WORDS else f"{cell:>{width}}"
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+    def _repr_html_(self) -> str:
+        head = "".join(f'<th style="text-align: left">{name}</th>' for name in HEAD)
+        return f"<table><tr>{head}</tr>{''.join(map(_html, self.rows()))}</table>"
+
+
+def summary(layer: Layer, result: Tensor | None = None) -> Summary:
+    """The summary of a layer, with the calls that ``result`` came of; all that are known, if none.
+
+    A layer that is called several times has the operations of all these calls, and what several
+    layers ask for is counted once.
+    """
+    used = None if result is None else frozenset(post_order([result]))
+    places = list(inside(layer, layer.name or "", 0))
+    owner: dict[Op, Layer] = {}
+    for _, _, each in places:  # inner layers after outer ones, whose ops they take
+        owner |= dict.fromkeys(own_ops(each, used), each)
+    parts: dict[Layer, list[Op]] = {}
+    for op, each in owner.items():
+        parts.setdefault(each, []).append(op)
+    found = [
+        Line(
+            depth,
+            place,
+            type(each).__name__,
+            tuple([str(y.axes) for y, _ in calls_in(each, used)]),
+            tuple(each.variables.items()),
+            operations(parts.get(each, [])),
+        )
+        for place, depth, each in first_places(places)
+    ]
+    trained = layer.parameters()
+    rest = [leaf for leaf in layer.all_variables() if not leaf.trainable]
+    return Summary(
+        tuple(found),
+        total(leaf.axes.size for leaf in trained),
+        total(taken(leaf) for leaf in trained),
+        total(leaf.axes.size for leaf in rest),
+        total(taken(leaf) for leaf in rest),
+        total(line.operations for line in found),
     )
 
 
-def lines(layer: Layer, place: str, depth: int) -> Iterator[tuple[str, str, str, str]]:
-    """The rows of a layer and those inside of it."""
-    title = f"{'  ' * depth}{place + ': ' if place else ''}{type(layer).__name__}"
-    own = [
-        (f"{v}{leaf.axes}", shown(leaf.axes.size), shown(leaf.axes.size * leaf.dtype.itemsize))
-        for v, leaf in layer.variables.items()
-    ]
-    for number, row in enumerate(own or [("", "", "")]):
-        yield (title if number == 0 else "", *row)
+def inside(layer: Layer, place: str, depth: int) -> Iterator[tuple[str, int, Layer]]:
+    """A layer and those inside of it, with places and depths, outer ones first."""
+    yield place, depth, layer
     for inner, each in layer.layers():
-        yield from lines(each, inner, depth + 1)
+        yield from inside(each, inner, depth + 1)
 
 
-def shown(count: int | Length) -> str:
+def first_places(places: Iterable[tuple[str, int, Layer]]) -> Iterator[tuple[str, int, Layer]]:
+    """Each layer once, where it comes first."""
+    seen: set[Layer] = set()
+    for place, depth, each in places:
+        if each not in seen:
+            seen.add(each)
+            yield place, depth, each
+
+
+def calls_in(layer: Layer, used: frozenset[Op] | None) -> list[tuple[Tensor, list[Tensor]]]:
+    """The calls of a layer whose results are among these ops."""
+    return [(y, given) for y, given in layer.calls if used is None or y in used]
+
+
+def own_ops(layer: Layer, used: frozenset[Op] | None) -> list[Op]:
+    """What the calls of a layer compute, those of layers inside among it."""
+    return [op for y, given in calls_in(layer, used) for op in computed([y], given)]
+
+
+def total(counts: Iterable[Count]) -> Count:
+    """The sum of counts."""
+    found: Count = 0
+    for count in counts:
+        found = found + count
+    return found
+
+
+def taken(leaf: Leaf) -> Count:
+    """The bytes of a variable."""
+    return leaf.axes.size * leaf.dtype.itemsize
+
+
+def shown(count: Count) -> str:
     """A count with commas, or its expression."""
     return f"{count:,}" if isinstance(count, int) else str(count)
+
+
+def _html(row: tuple[str, ...]) -> str:
+    """A row of the table; places stay indented."""
+    cells = []
+    for column, cell in enumerate(row):
+        side = "left" if column < WORDS else "right"
+        space = "; white-space: pre" if column == 0 else ""
+        cells.append(f'<td style="text-align: {side}{space}">{escape(cell)}</td>')
+    return f"<tr>{''.join(cells)}</tr>"

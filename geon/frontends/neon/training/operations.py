@@ -1,0 +1,77 @@
+"""How many operations an expression takes, op by op, as it is written and before any fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ....op_graph.axes import Axis
+from ....op_graph.lengths import product, substituted
+from ....op_graph.op_graph import Leaf, Op, Tensor
+from ....op_graph.walks import post_order
+from ..axis import N
+
+if TYPE_CHECKING:
+    from ....op_graph.axes import Axes
+    from ....op_graph.lengths import Length
+
+# One for each element: of the result, or of what is gone through.
+OF_RESULT, OF_ARGUMENT = ("elementwise",), ("reduction", "ordered")
+
+
+def operations(ops: Sequence[Op]) -> int | Length:
+    """The operations of these ops for one example, that is where N has length 1.
+
+    An elementwise op is one for each element, a reduction one for each that it goes through, and a
+    product two for each multiplication. A loop is its step as often as it has steps, where that is
+    known before, and a branch all its bodies. What moves, looks up or draws elements counts 0.
+    """
+    total: int | Length = 0
+    for op in ops:
+        total = total + _of(op)
+    return total
+
+
+def computed(roots: Iterable[Op], given: Iterable[Op] = ()) -> list[Op]:
+    """What is computed for some values from those given; not what constants alone are made of."""
+    known = frozenset(given)
+    order = post_order(roots, known)
+    moving: set[Op] = set(known)
+    for op in order:
+        own = isinstance(op, Leaf) or op.primitive.name == "parameter"
+        if own or any(arg in moving for arg in op.args):
+            moving.add(op)
+    return [op for op in order if op in moving]
+
+
+def _of(op: Op) -> int | Length:
+    kind = op.primitive.kind
+    if kind == "contraction":
+        left, right = op.args
+        return 2 * _size([*_axes(left), *_axes(right).without(_axes(left))])
+    if kind in OF_RESULT and isinstance(op, Tensor):
+        return 0 if op.primitive.picks and len(op.args) == 1 else _size(op.axes)
+    if kind in OF_ARGUMENT:
+        return _size(_axes(op.args[0]))
+    inside: int | Length = 0
+    for body in op.bodies:
+        inside = inside + operations(computed(body.results))
+    return _steps(op) * inside
+
+
+def _steps(op: Op) -> int | Length:
+    """How often a region runs its bodies; 1 where only a call can tell."""
+    named = dict(zip(op.primitive.attributes, op.attrs, strict=False))
+    along = named.get("axis") if op.primitive.name == "scan" else None
+    return _size([along]) if isinstance(along, Axis) else 1
+
+
+def _axes(op: Op) -> Axes:
+    assert isinstance(op, Tensor)
+    return op.axes
+
+
+def _size(axes: Iterable[Axis]) -> int | Length:
+    """The product of the lengths where N has length 1."""
+    one = {N.name: 1}
+    return product(1 if axis.name == N.name else substituted(axis.expression, one) for axis in axes)

@@ -197,9 +197,96 @@ def recurrent():
         keep(case, last=last[0] if isinstance(last, tuple) else last)
 
 
+def matrices():
+    """Muon's weights after each of four steps, (out, in) as PyTorch has them.
+
+    Its products are taken in float32: by itself it takes them in bfloat16.
+    """
+    half = torch.Tensor.bfloat16
+    torch.Tensor.bfloat16 = torch.Tensor.clone
+    try:
+        for case, shape, nesterov in (
+            ("wide", (3, 7), True),
+            ("tall", (7, 3), True),
+            ("plain", (4, 4), False),
+        ):
+            w = draw(*shape)
+            first, path = w.detach().clone(), []
+            slopes = RANDOM.normal(size=(4, *shape)).astype(np.float32)
+            optimiser = torch.optim.Muon([w], 0.1, 0.5, 0.9, nesterov)
+            for slope in slopes:
+                w.grad = torch.tensor(slope)
+                optimiser.step()
+                path.append(w.detach().numpy().copy())
+            keep(f"muon_{case}", first=first, slopes=slopes, path=path)
+    finally:
+        torch.Tensor.bfloat16 = half
+
+
+def curvature():
+    """L-BFGS on the logistic regression of 20 points, whose first slopes are small."""
+    points = RANDOM.normal(size=(20, 3))
+    truths = (points @ [1.0, -2.0, 0.5] + RANDOM.normal(size=20) > 0).astype(np.float64)
+    for history in (1, 3):
+        w = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+        optimiser = torch.optim.LBFGS(
+            [w], max_iter=1, history_size=history, tolerance_grad=0, tolerance_change=0
+        )
+
+        def cost(w=w, optimiser=optimiser):
+            optimiser.zero_grad()
+            scores = torch.tensor(points) @ w
+            found = F.binary_cross_entropy_with_logits(scores, torch.tensor(truths))
+            found = found + 0.05 * (w * w).sum()
+            found.backward()
+            return found
+
+        path = []
+        for _ in range(8):
+            optimiser.step(cost)
+            path.append(w.detach().numpy().copy())
+        keep(f"lbfgs_{history}", points=points, truths=truths, path=path)
+
+
+def around():
+    """Averages of weights, and a scaled cost of which two steps overflow."""
+    slopes = RANDOM.normal(size=(7, 2, 3)).astype(np.float32)
+    layer = nn.Linear(3, 2, bias=False)
+    layer.weight = nn.Parameter(draw(2, 3).detach())
+    first, path = layer.weight.detach().clone(), []
+    averaging = torch.optim.swa_utils.get_ema_avg_fn(0.8)
+    averaged = torch.optim.swa_utils.AveragedModel(layer, avg_fn=averaging)
+    averaged.update_parameters(layer)  # the first values
+    optimiser = torch.optim.Adam(layer.parameters(), 0.1)
+    for slope in slopes:
+        layer.weight.grad = torch.tensor(slope)
+        optimiser.step()
+        averaged.update_parameters(layer)
+        path.append(averaged.module.weight.detach().numpy().copy())
+    keep("averaged", first=first, slopes=slopes, path=path)
+
+    slopes = slopes.copy()
+    slopes[1, 0, 1], slopes[4, 1, 2] = np.inf, np.nan
+    w = draw(2, 3)
+    first, path, scales = w.detach().clone(), [], []
+    optimiser = torch.optim.Adam([w], 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=2)
+    for slope in slopes:
+        optimiser.zero_grad()
+        scaler.scale((w * torch.tensor(slope)).sum()).backward()
+        scaler.step(optimiser)
+        scaler.update()
+        path.append(w.detach().numpy().copy())
+        scales.append(scaler.get_scale())
+    keep("scaled", first=first, slopes=slopes, path=path, scales=scales)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
-    for make in (products, windows, norms, activations, costs, optimisers, schedules, recurrent):
+    for make in (
+        products, windows, norms, activations, costs, optimisers, schedules, recurrent,
+        matrices, curvature, around,
+    ):  # fmt: skip
         make()
     np.savez_compressed(Path(__file__).with_name("references.npz"), **ARRAYS)
     print(f"PyTorch {torch.__version__}: {len(ARRAYS)} arrays")

@@ -1,4 +1,4 @@
-"""Optimisers around optimisers, and Muon, beside written-out NumPy."""
+"""Optimisers around optimisers, and Muon, beside PyTorch and written-out NumPy."""
 
 import numpy as np
 import pytest
@@ -195,6 +195,29 @@ def test_names_are_those_of_the_inner_optimiser(transformer):
     }  # fmt: skip
 
 
+def test_averages_as_pytorch_has_them(transformer):
+    arrays = reference("averaged")
+    w = geon.Variable([A, B], initial_value=arrays["first"], name="w")
+    g = geon.placeholder([A, B], name="g")
+    f = transformer.computation(neon.Averaged(neon.Adam(0.1), 0.8)(geon.sum(w * g)), g)
+    path = [f(slope) or transformer.get("optimiser.w.average") for slope in arrays["slopes"]]
+    close(np.array(path), arrays["path"])
+
+
+def test_scaled_costs_as_pytorch_has_them(transformer):
+    arrays = reference("scaled")
+    w = geon.Variable([A, B], initial_value=arrays["first"], name="w")
+    g = geon.placeholder([A, B], name="g")
+    optimiser = neon.Scaled(neon.Adam(0.1), first=64.0, every=2)
+    f = transformer.computation(optimiser(geon.sum(w * g)), g)
+    found = [
+        f(slope) or (transformer.get(w), transformer.get("optimiser.scale"))
+        for slope in arrays["slopes"]
+    ]
+    close(np.array([weight for weight, _ in found]), arrays["path"])
+    assert [scale for _, scale in found] == list(arrays["scales"])
+
+
 # Muon ------------------------------------------------------------------------------------------
 
 
@@ -222,6 +245,17 @@ def test_muon(transformer, shape, nesterov):
         w = w - 0.1 * (max(1, shape[1] / shape[0]) ** 0.5 * change + 0.5 * w)
         path.append(w)
     np.testing.assert_allclose(found, np.array(path), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["wide", "tall", "plain"])
+def test_muon_as_pytorch_has_it(transformer, case):
+    """A weight of PyTorch is (out, in)."""
+    arrays = reference(f"muon_{case}")
+    slopes = arrays["slopes"].swapaxes(1, 2)
+    axes = [geon.Axis("in", slopes.shape[1]), geon.Axis("out", slopes.shape[2])]
+    optimiser = neon.Muon(0.1, 0.9, nesterov=case != "plain", decay=0.5)
+    found = stepped(transformer, optimiser, slopes, arrays["first"].T, axes)
+    np.testing.assert_allclose(found.swapaxes(1, 2), arrays["path"], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("names", [("K'", "K"), ("K", "K'"), ("many", "few"), ("few", "few'")])

@@ -1,4 +1,4 @@
-"""L-BFGS beside the same steps written out in NumPy, and what it reaches."""
+"""L-BFGS beside PyTorch's and the same steps written out in NumPy, and what it reaches."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 import geon
 from geon.frontends import neon
 
+from .references import reference
 from .test_averaged_model import everything
 from .test_training import examples, model, same
 
@@ -59,6 +60,21 @@ def test_steps_as_written_out(transformer, history):
 
     wanted = written_out(lambda w: banana(*w), slope, np.array([-1.2, 1.0]), 12, history)
     np.testing.assert_allclose(path, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("history", [1, 3])
+def test_steps_of_pytorch_where_none_is_too_long(transformer, history):
+    """It searches no length; here the first one serves always."""
+    arrays = reference(f"lbfgs_{history}")
+    c = geon.Axis("C", 3)
+    w = geon.Variable([c], "float64", initial_value=0, name="w")
+    points = geon.placeholder([N, c], "float64", name="points")
+    truths = geon.placeholder([N], "float64", name="truths")
+    cost = geon.mean(neon.costs.binary_cross_entropy(geon.dot(points, w), truths))
+    cost = cost + 0.05 * geon.sum(geon.square(w))
+    f = transformer.computation([cost, neon.LBFGS(history=history)(cost)], points, truths)
+    path = [f(arrays["points"], arrays["truths"]) and transformer.get(w) for _ in range(8)]
+    np.testing.assert_allclose(path, arrays["path"], rtol=1e-6, atol=1e-7)
 
 
 def test_a_curved_valley_is_followed_to_its_end(transformer):

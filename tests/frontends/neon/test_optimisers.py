@@ -39,6 +39,7 @@ def test_the_path_of_a_weight(transformer, case):
 
 
 def test_lion_goes_along_signs(transformer):
+    """As its paper writes it out: PyTorch has none."""
     slopes = reference("slopes")["both"].astype("float64")
     first = reference("optimiser_sgd")["first"]
     found = stepped(transformer, neon.Lion(0.1, 0.8, 0.9, decay=0.5), first, slopes)

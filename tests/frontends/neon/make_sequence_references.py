@@ -92,9 +92,38 @@ def experts():
         record(f"experts_{k}", mixed, x=x, **leaves)
 
 
+def attention_between_sequences():
+    """Another sequence of other features, of which the last times are padding in one example."""
+    layer = nn.MultiheadAttention(6, 3, kdim=5, vdim=5, batch_first=True)
+    for leaf in layer.parameters():
+        leaf.data = draw(*leaf.shape).detach()
+    x, memory = draw(2, 5, 6), draw(2, 4, 5)
+    real = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], bool)
+    y, _ = layer(x, memory, memory, need_weights=False, key_padding_mask=~torch.tensor(real))
+    record("attention_between", y, x=x, memory=memory, **dict(layer.named_parameters()))
+    keep("attention_between", real=real)
+
+
+def attention_with_shares_left_out():
+    """Two heads of three elements; a quarter of the shares become 0, the others larger."""
+    x, out = draw(2, 5, 4), draw(2, 3, 4)
+    w = {"query": draw(4, 2, 3), "key": draw(4, 2, 3), "value": draw(4, 2, 3)}
+    kept = np.random.default_rng(2).random((2, 2, 5, 5)) < 0.75
+    q, k, v = (torch.einsum("nte,ehk->nhtk", x, each) for each in w.values())
+    scores = torch.einsum("nhtk,nhsk->nhts", q, k) / 3**0.5
+    scores = scores.masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf)
+    shares = torch.softmax(scores, 3) * torch.tensor(kept) / 0.75
+    y = torch.einsum("nhts,nhsk,hke->nte", shares, v, out)
+    record("attention_dropped", y, x=x, out=out, **w)
+    keep("attention_dropped", kept=kept)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
-    for make in (whole_attention, grouped_attention, alignments, experts):
+    for make in (
+        whole_attention, grouped_attention, alignments, experts, attention_between_sequences,
+        attention_with_shares_left_out,
+    ):  # fmt: skip
         make()
     np.savez_compressed(Path(__file__).with_name("sequence_references.npz"), **ARRAYS)
     print(f"PyTorch {torch.__version__}: {len(ARRAYS)} arrays")

@@ -116,6 +116,91 @@ def test_any_length_and_number_of_groups_under_masks(transformer, groups, length
         assert np.isfinite(slope).all()
 
 
+S = geon.Axis("S")
+
+
+def test_another_sequence(transformer):
+    arrays = reference("attention_between")
+    memory = geon.placeholder([N, S, geon.Axis("F", 5)], name="memory")
+    real = geon.placeholder([N, S], "bool", name="real")
+    layer = neon.MultiHeadAttention(HEAD, KEY, E, 0.0, 0.0, seen=S)
+    y = layer(x, memory, mask=real)
+    own, wanted = layer.variables, {}
+    for number, place in enumerate(PLACES):
+        for new, old in ((place, f"{place[0]}_proj_weight"), (f"{place}_bias", "in_proj_bias")):
+            rows = slice(6 * number, 6 * number + 6) if "bias" in old else slice(None)
+            first, slope = (split(arrays[f"{d}{old}"][rows]) for d in ("", "d"))
+            transformer.set(own[new], first)
+            wanted[own[new]] = slope
+    for place, old in (("out", "out_proj.weight"), ("out_bias", "out_proj.bias")):
+        first, slope = (arrays[f"{d}{old}"].T for d in ("", "d"))
+        transformer.set(own[place], first.reshape(transformer.get(own[place]).shape))
+        wanted[own[place]] = slope.reshape(transformer.get(own[place]).shape)
+    values = {x: arrays["x"], memory: arrays["memory"], real: arrays["real"], "g": arrays["g"]}
+    assert y.axes is x.axes
+    leaves = [x, memory, *own.values()]
+    found, slopes = computed(transformer, y, y.axes, leaves, values, beside=[real])
+    close(found, arrays["y"])
+    close(slopes[x], arrays["dx"])
+    close(slopes[memory], arrays["dmemory"])
+    np.testing.assert_allclose(slopes[own["key_bias"]], 0, atol=1e-4)
+    for leaf in wanted.keys() - {own["key_bias"]}:
+        close(slopes[leaf], wanted[leaf])
+
+
+def test_another_sequence_along_the_same_axis(transformer):
+    """It is seen under the name T', as the sequence itself would be."""
+    memory = geon.placeholder([N, T, E], name="memory")
+    mask = geon.placeholder([T, SEEN], "bool", name="mask")
+    layer = neon.MultiHeadAttention(HEAD, KEY, E, neon.Glorot(geon.Random(0)))
+    y, itself = layer(x, memory, mask=mask), layer(x, mask=mask)
+    data, seen = np.random.default_rng(0).normal(size=(2, 4, 6)), np.tri(4, dtype=bool)
+    both = transformer.computation(y, x, memory, mask)(data, data, seen)
+    np.testing.assert_allclose(
+        both, transformer.computation(itself, x, mask)(data, seen), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_shares_that_are_left_out(transformer):
+    arrays = reference("attention_dropped")
+    heads, keys = geon.Axis("head", 2), geon.Axis("key", 3)
+    z = geon.placeholder([N, T, geon.Axis("E", 4)], name="x")
+    kept = geon.placeholder([N, heads, T, SEEN], "bool", name="kept")
+    dropout = neon.Activation(lambda shares: geon.where(kept, shares / 0.75, 0))
+    layer = neon.MultiHeadAttention(
+        heads, keys, geon.Axis("E", 4), 0.0, causal=True, dropout=dropout
+    )
+    y = layer(z)
+    for place, leaf in layer.variables.items():
+        transformer.set(leaf, arrays[place])
+    leaves = {"x": z, **layer.variables}
+    agrees(transformer, "attention_dropped", y, y.axes, leaves, beside={"kept": kept})
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_dropout_is_for_training(transformer, masked):
+    """With keys of zeros all shares are alike, and of values of 1 their sum is seen."""
+    random, times = geon.Random(3), geon.Axis("T", 64)
+    mask = np.ones((64, 64), bool) if masked else None
+    mask = mask if mask is None else geon.constant(mask, [times, times.prime])
+
+    def layer(dropout):
+        return neon.MultiHeadAttention(
+            HEAD, KEY, geon.Axis("Y", 1), neon.Constant(0.5), dropout=dropout, name="a"
+        )
+
+    z = geon.placeholder([N, times, E], name="z")
+    data = np.full((2, 64, 6), 1 / 3, "float32")  # values of 1, and 1 from each head
+    dropped = layer(neon.Dropout(0.25, random))
+    still = transformer.computation(dropped(z, mask=mask), z)(data)
+    np.testing.assert_allclose(still, 3, rtol=1e-5)
+    moving = transformer.computation(dropped(z, mask=mask, training=neon.Training()), z)(data)
+    counts = moving * 0.75 * 64  # how many shares are kept, in all three heads
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-2)
+    assert counts.std() > 2 and abs(counts.mean() / (3 * 64) - 0.75) < 0.02
+    assert [place for place, _ in dropped.layers()] == ["dropout"]
+
+
 def test_what_sees_nothing_is_0(transformer):
     mask = geon.placeholder([N, SEEN], "bool", name="mask")
     layer = neon.MultiHeadAttention(HEAD, KEY, E, neon.Glorot(geon.Random(0)))
@@ -143,6 +228,12 @@ def test_a_sequence_of_no_times_is_refused(transformer):
     layer = neon.MultiHeadAttention(HEAD, KEY, E, 0.0)
     with pytest.raises(geon.GuardError, match="at least one element"):
         transformer.computation(layer(x), x)(np.ones((2, 0, 6)))
+    memory = geon.placeholder([N, S, E], name="memory")
+    both = neon.MultiHeadAttention(HEAD, KEY, E, 0.0, seen=S)
+    f = transformer.computation(both(x, memory), x, memory)
+    with pytest.raises(geon.GuardError, match="at least one element"):
+        f(np.ones((2, 3, 6)), np.ones((2, 0, 6)))
+    assert f(np.ones((2, 0, 6)), np.ones((2, 3, 6))).shape == (2, 0, 6)
 
 
 def test_what_is_refused():
@@ -161,3 +252,14 @@ def test_what_is_refused():
             layer(x, mask=geon.placeholder(axes, "bool"))
     with pytest.raises(geon.ArgumentError, match="give the layer causal=True"):
         layer(x, cache=neon.Cache(geon.Axis("place", 4)))
+    memory = geon.placeholder([N, S, E])
+    for options in ({"causal": True}, {"rotary": 100.0}):
+        ordered = neon.MultiHeadAttention(HEAD, KEY, E, 0.0, seen=S, **options)
+        with pytest.raises(geon.ArgumentError, match="neither causal= nor rotary="):
+            ordered(x, memory)
+    with pytest.raises(geon.ArgumentError, match="the call no cache="):
+        neon.MultiHeadAttention(HEAD, KEY, E, 0.0, seen=S)(
+            x, memory, cache=neon.Cache(geon.Axis("place", 4))
+        )
+    with pytest.raises(geon.AxisError, match="S"):
+        neon.MultiHeadAttention(HEAD, KEY, E, 0.0, seen=S)(x, x)

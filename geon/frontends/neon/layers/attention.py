@@ -38,10 +38,12 @@ class MultiHeadAttention(Layer):
     result is over ``axes``. With ``groups`` there are so many heads of keys and values, and the
     heads of queries share them, as many each. With ``causal`` a time sees itself and those before
     it. With ``rotary``, such as 10000, queries and keys are turned by angles that grow with the
-    time: element i and the one half a row after it by t / rotary ** (2 i / keys). Variables are
+    time: element i and the one half a row after it by t / rotary ** (2 i / keys). The shares of the
+    values go through the layer ``dropout``, such as ``Dropout(0.1, random)``. Variables are
     ``query``, ``key`` and ``value`` over what is summed, the heads and ``keys``, ``out`` over those
     two and ``axes``, and with ``bias`` one beside each, such as ``query_bias``. It sums over
-    ``over``, or all axes of ``x`` but N and T, and goes along ``along``, T where not given.
+    ``over``, or all axes of ``x`` but N and T, and goes along ``along``, T where not given. What is
+    seen is ``x`` itself, or a second tensor of the call, another sequence along ``seen``.
 
     A. Vaswani and others, "Attention is all you need", NIPS 2017; J. Su and others, "RoFormer",
     2021; J. Ainslie and others, "GQA", EMNLP 2023.
@@ -60,8 +62,10 @@ class MultiHeadAttention(Layer):
         groups: int | None = None,
         causal: bool = False,
         rotary: float | None = None,
+        dropout: Layer | None = None,
         over: AxesLike | None = None,
         along: AxisLike = T,
+        seen: AxisLike | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(name)
@@ -73,46 +77,72 @@ class MultiHeadAttention(Layer):
                 f"MultiHeadAttention: rotary turns pairs of elements, and keys is {self.keys}; "
                 "give an even length"
             )
-        self.causal, self.rotary, self.over, self.along = causal, rotary, over, along
+        self.causal, self.rotary, self.dropout = causal, rotary, dropout
+        self.over, self.along, self.seen = over, along, along if seen is None else seen
 
     def forward(
         self,
         x: Tensor,
+        memory: Tensor | None = None,
         training: Training | None = None,
         mask: TensorLike | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
         """The mixed values: x's axes that are left, then the layer's.
 
-        ``mask``, of truth values over axes of the batch, the heads, the time, and the time that is
-        seen, under the name T', says what is seen; where a time sees none its values are 0. With
-        ``cache`` the times of the calls before are seen too, and the times that are seen are the
-        cache's ``places``; the layer must be ``causal`` then. A call with no times raises
-        ``GuardError`` where there is no cache.
+        ``memory`` is what is seen in the place of ``x``, along the layer's ``seen``; it may have
+        other features. The layer is neither ``causal`` nor ``rotary`` then. ``mask``, of truth
+        values over axes of the batch, the heads, the time, and the time that is seen, under the
+        name T' where ``x`` goes along T too, says what is seen; where a time sees none its values
+        are 0. With ``cache`` the times of the calls before are seen too, and the times that are
+        seen are the cache's ``places``; the layer must be ``causal`` then. A call where no time is
+        there to be seen raises ``GuardError``, unless there is a cache.
         """
         along = axis_of(x, self.along, repr(self))
-        inputs = chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
-        kept = x.axes.without(inputs)
-        x, inputs = made_apart(x, inputs, Axes(self.shared, self.queries, self.keys), repr(self))
-        q = self.projected(x, "query", inputs, Axes(self.shared, self.queries, self.keys))
-        k = self.projected(x, "key", inputs, Axes(self.shared, self.keys))
-        v = self.projected(x, "value", inputs, Axes(self.shared, self.keys))
+        kept = x.axes.without(self.features(x, along))
+        q = self.asked(x, along, "query", Axes(self.shared, self.queries, self.keys))
+        if memory is None:
+            source, past = x, along
+        else:
+            self.refuse_order(cache)
+            source, past = memory, axis_of(memory, self.seen, repr(self))
+        k = self.asked(source, past, "key", Axes(self.shared, self.keys))
+        v = self.asked(source, past, "value", Axes(self.shared, self.keys))
         times = iota(along) if cache is None else self.entered(cache, x, along)
         if self.rotary is not None:
             q, k = (turned(each, times, self.keys, self.rotary) for each in (q, k))
         if cache is None:
-            seen = _primed(along, q.axes.names + self.axes.names)
-            k, v = (rename(each, {along.name: seen.name}) for each in (k, v))
+            seen = past if past not in q.axes else _primed(past, q.axes.names + self.axes.names)
+            k, v = (rename(each, {past.name: seen.name}) for each in (k, v))
         else:
             seen = cache.places
             k = cache.extended(k, along, times, "key")
             v = cache.filled(cache.extended(v, along, times, "value"))
         scores = dot(q * length_of(self.keys) ** -0.5, k, over=[self.keys])
         allowed = outer(greater_equal, times, iota(seen)) if self.causal else None
-        y = self.mixed(scores, v, seen, allowed, None if mask is None else as_tensor(mask))
+        given = None if mask is None else as_tensor(mask)
+        y = self.mixed(scores, v, seen, allowed, given, training)
         y, inner = made_apart(y, Axes(self.shared, self.queries, self.keys), self.axes, repr(self))
         y = self.projected(y, "out", inner, self.axes)
         return reorder(y, Axes(kept, self.axes))
+
+    def features(self, x: Tensor, along: Axis) -> Axes:
+        """What is summed of a sequence along an axis."""
+        return chosen(x, self.over, feature_axes(x.axes).without([along]), repr(self))
+
+    def asked(self, x: Tensor, along: Axis, place: str, outputs: Axes) -> Tensor:
+        """The queries, keys or values of a sequence."""
+        x, inputs = made_apart(x, self.features(x, along), outputs, repr(self))
+        return self.projected(x, place, inputs, outputs)
+
+    def refuse_order(self, cache: Cache | None) -> None:
+        """Raise ``ArgumentError`` where times of another sequence were to be compared."""
+        if self.causal or self.rotary is not None or cache is not None:
+            raise ArgumentError(
+                f"{self} at {describe(user_site())}: sees another sequence, whose times are not "
+                "those of its own, and which is there as a whole in each call; give the layer "
+                "neither causal= nor rotary=, and the call no cache="
+            )
 
     def projected(self, x: Tensor, place: str, inputs: Axes, outputs: Axes) -> Tensor:
         """A product with weights, and with a bias where there is one."""
@@ -141,19 +171,30 @@ class MultiHeadAttention(Layer):
         return cache.enter(self, x, along)
 
     def mixed(
-        self, scores: Tensor, v: Tensor, seen: Axis, allowed: Tensor | None, mask: Tensor | None
+        self,
+        scores: Tensor,
+        v: Tensor,
+        seen: Axis,
+        allowed: Tensor | None,
+        mask: Tensor | None,
+        training: Training | None,
     ) -> Tensor:
         """The values mixed by the softmax of the scores that are allowed."""
         if mask is None:
             if allowed is not None:
                 scores = where(allowed, scores, -np.inf)
-            return dot(softmax(scores, seen), v, over=[seen])
+            return dot(self.shares(scores, seen, training), v, over=[seen])
         self.check(mask, scores, seen)
         allowed = mask if allowed is None else outer(logical_and, mask, allowed)
         some = reductions.any(allowed, [seen])
         safe = logical_or(allowed, logical_not(some))  # else the derivative of a row is NaN
-        y = dot(softmax(where(safe, scores, -np.inf), seen), v, over=[seen])
-        return where(some, y, 0)
+        shares = self.shares(where(safe, scores, -np.inf), seen, training)
+        return where(some, dot(shares, v, over=[seen]), 0)
+
+    def shares(self, scores: Tensor, seen: Axis, training: Training | None) -> Tensor:
+        """How much of each value is taken."""
+        found = softmax(scores, seen)
+        return found if self.dropout is None else self.dropout(found, training=training)
 
     def check(self, mask: Tensor, scores: Tensor, seen: Axis) -> None:
         """Raise ``DTypeError`` or ``AxisError`` for a mask that does not fit the scores."""

@@ -69,3 +69,12 @@ def test_digits_are_drawn_beside_their_predictions() -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
 def test_help(arguments: list[str], tmp_path: Path) -> None:
     assert "--checkpoint" in run(tmp_path, *arguments)
+
+
+@pytest.mark.parametrize("program", sorted(path.name for path in SCRIPT.parent.glob("*.py")))
+def test_each_program_is_in_the_list_and_in_a_test(program: str) -> None:
+    root = SCRIPT.parent.parent
+    pages = (root / "docs/programs.md", root / "docs/write-a-transformer.md")
+    assert any(f"{program}`" in page.read_text() for page in pages)
+    tests = list((root / "tests").rglob("test_*.py"))
+    assert any(program.removesuffix(".py") in path.read_text() for path in tests)

@@ -63,6 +63,7 @@ class ArrayLanes:
 
     number = "lanes"
     tiles = flat = windows = stages = wraps = True
+    spares = False  # nor has it to: arrays without elements lie in zeros
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""

@@ -11,7 +11,8 @@ class Lanes(Protocol):
     Passes that cross memory read what adjoins along lanes from ``tiles``, short rows that adjoin
     are walked as one that is ``flat``, random bits of a loop are made in ``windows`` before it, and
     loads of an order of their own in ``stages``, where a language does so. Where it ``wraps``, sums
-    of signed integers do so by themselves.
+    of signed integers do so by themselves; where it ``spares`` memory, nothing is read that no
+    choice takes.
     """
 
     number: str
@@ -20,6 +21,7 @@ class Lanes(Protocol):
     windows: bool
     stages: bool
     wraps: bool
+    spares: bool
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""

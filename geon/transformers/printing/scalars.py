@@ -10,6 +10,7 @@ from ...op_graph.affine import Affine, Quotient, Remainder, Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.index_map import Guard
 from ..kernels.depths import Depths
+from ..kernels.limits import limits
 from ..kernels.scalar import (
     NODES,
     Apply,
@@ -319,7 +320,11 @@ class ScalarPrinter:
         offset = self.index(block, value.offset)
         # gcc 12 makes vectors of no load of _Bool: bools lie in bytes.
         flag = " != 0" if name_of(value.dtype) == "bool" else ""
-        return f"{self.names.operand(value.operand)}[{offset}]{flag}"
+        element = f"{self.names.operand(value.operand)}[{offset}]{flag}"
+        if not self.names.lanes.spares:
+            return element
+        taken = [self.flag(block, guards) for guards in limits(value.offset)]
+        return f"{' && '.join(taken)} ? {element} : 0" if taken else element
 
     def _index(self, block: Block, value: IndexNumber) -> str:
         text = f"({self.index(block, value.index)})"

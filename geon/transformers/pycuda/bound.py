@@ -18,6 +18,7 @@ from ...errors import DeviceError, GeonError
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..environment import debugging
+from ..lowering.memory import Buffer
 from ..runtime.found import not_finite, outside
 from ..runtime.steps import at_steps
 from .bare import Bare, Begun, Clear, Lanes, Multiplying, Read, Waiting, bare_waves, turns_of
@@ -35,14 +36,15 @@ STAGED = 1 << 26  # bytes of an input or result from which on none are kept pinn
 class Program(Protocol):
     """What a binding needs of a compiled module.
 
-    ``results`` has their lengths and dtypes; ``checks``, for each kernel that can report an error,
-    the length that positions are checked against, or None where a value is not finite; ``loops``
-    has the loops around it.
+    ``buffers`` are those of the arena, ``results`` has lengths and dtypes; ``checks``, for each
+    kernel that can report an error, the length that positions are checked against, or None where a
+    value is not finite; ``loops`` has the loops around it.
     """
 
     device: Device
     module: Module
     loaded: Mapping[str, Any]
+    buffers: tuple[Buffer, ...]
     results: tuple[tuple[tuple[Size, ...], Any], ...]
     checks: dict[int, Any]
     loops: dict[int, Any]
@@ -101,8 +103,12 @@ class Bound:
             (tuple([evaluate(n, lengths) for n in dims]), dtype) for dims, dtype in program.results
         ]
         module = program.module
+        sizes = [buffer.bytes(lengths, 1) for buffer in program.buffers]
         self.tail = [value.address for value in (*variables, *constants)]
-        self.tail += [arena.address + offset for offset in offsets]
+        self.tail += [
+            arena.address + offset if size else 0
+            for offset, size in zip(offsets, sizes, strict=True)
+        ]
         self.tail += [value.address for value in program.small]
         self.waves = bare_waves(module, program.loaded, lengths)
         self.steps = [step for wave in self.waves for lane in wave for step in lane]
@@ -156,7 +162,7 @@ class Bound:
             report = self.staging.place("report", WORDS * 8)
             self.staging.pinned("report", (WORDS,), np.int64)
         addresses = [source.address for source in inputs] + [each.address for each in results]
-        table = [*addresses, *self.tail, report]
+        table = [each or self.device.nothing for each in (*addresses, *self.tail, report)]
         staged = [source.pinned is not None for source in inputs]
         key = (self.staging.generation, *addresses, *staged)
 

@@ -58,12 +58,14 @@ class Device(Protocol):
     All raise ``DeviceError`` where it fails, or has failed before; its ``lost`` says that nothing
     can be done with the device any more. ``name`` tells devices apart whose modules differ;
     ``dlpack`` is what DLPack calls it, its kind and number, and ``stream_number`` that of the
-    stream on which all is done, where others can wait for it.
+    stream on which all is done, where others can wait for it. Kernels are told that what has no
+    elements lies at ``nothing``, and look at none of it.
     """
 
     name: str
     dlpack: tuple[int, int]
     stream_number: int | None
+    nothing: int
 
     def allocate(self, size: int) -> int:
         """The address of so many bytes; ``DeviceError`` where there is no room."""

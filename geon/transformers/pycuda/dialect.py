@@ -50,6 +50,7 @@ class ThreadLanes:
     windows = stages = False
     flat = False
     wraps = False  # nvcc takes x + 1 > x for true
+    spares = True  # an array without elements lies nowhere
 
     def __init__(self, tiles: bool = False) -> None:
         self.tiles = tiles

@@ -91,6 +91,7 @@ class GpuDevice:
         self.lanes: list[Any] = []
         self.marks: list[Any] = []
         self.stream_number: int | None = int(self.stream.handle)
+        self.nothing = 0
 
     @contextlib.contextmanager
     def entered(self, what: str) -> Iterator[None]:

@@ -84,6 +84,7 @@ def runtime() -> Any:
     library.geon_host_launch.argtypes = (
         ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_int,
     )  # fmt: skip
+    library.geon_host_nowhere.restype = ctypes.c_uint64
     return library
 
 
@@ -107,6 +108,7 @@ def entries(kernels: Sequence[Signature]) -> str:
 CHECKS = {
     "": ((), ()),
     "races": (("-fsanitize=thread",), ()),
+    "loads": (("-O0",), ()),
     "memory": (
         ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"),
         ("-fsanitize=address,undefined",),
@@ -120,6 +122,8 @@ class HostDevice:
     With ``checks="races"`` a kernel fails where two threads use one place, one of them to write it,
     without a barrier between them. With ``"memory"`` the process ends at the first access outside
     of what was allocated, or undefined operation; it must have been started with the sanitizer.
+    A kernel that looks at an array without elements fails with all of them, but compilers may leave
+    out a load that nothing takes; with ``"loads"`` they do not, so all is read that the text reads.
     """
 
     dlpack: tuple[int, int] = (OTHER, 0)
@@ -128,6 +132,7 @@ class HostDevice:
     def __init__(self, checks: str = "") -> None:
         self.name = f"host {checks}".rstrip()
         self.checks, self.flags = checks, CHECKS[checks]
+        self.nothing = runtime().geon_host_nowhere()
         if checks == "races":
             runtime().geon_host_look()
         self.blocks: dict[int, Array] = {}

@@ -22,7 +22,8 @@ class CudaProgram:
 
     def __init__(self, record: Record, device: Device) -> None:
         self.record, self.module, self.device = record, record.module, device
-        self.results, self.checks, self.loops = record.results, record.checks, record.loops
+        self.buffers, self.results = record.buffers, record.results
+        self.checks, self.loops = record.checks, record.loops
         self.loaded = device.load(self.module.source, self.module.kernels)
         self.functions = (self.bind, Bound.run, self.sizes)
         self.lock = threading.Lock()

@@ -144,8 +144,8 @@ class PyCudaTransformer(CudaTransformer):
 class CudaOnHost(CudaTransformer):
     """Runs CUDA's kernels on the CPU: slow, and the same as on a GPU. For tests.
 
-    ``checks`` are those of ``HostDevice``: "races" or "memory". With ``products="cublaslt"`` NumPy
-    does what that library does on a GPU; ``tf32`` is as on one.
+    ``checks`` are those of ``HostDevice``: "races", "loads" or "memory". With
+    ``products="cublaslt"`` NumPy does what that library does on a GPU; ``tf32`` is as on one.
     """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")

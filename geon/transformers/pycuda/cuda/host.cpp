@@ -1,10 +1,13 @@
 /* Runs kernels on a CPU: one block after another, the threads of a block as fibers that are
    switched where they wait for one another. One launch at a time. */
+#include <setjmp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #error "fibers are written for x86-64 and aarch64"
 #endif
@@ -64,6 +67,19 @@ bool meets;
 Call called;
 const uint64_t *given;
 char problem[200];
+const size_t NOWHERE = (size_t)1 << 36;
+char *nowhere; /* address space without memory */
+sigjmp_buf launching;
+struct sigaction former;
+
+/* Ends a launch that looks at an array without elements; other faults are for others. */
+void caught(int, siginfo_t *fault, void *)
+{
+    const size_t behind = (size_t)((char *)fault->si_addr - nowhere);
+    if (nowhere && behind < NOWHERE)
+        siglongjmp(launching, 1);
+    sigaction(SIGSEGV, &former, NULL); /* who had them sees this one when it comes again */
+}
 
 void entry()
 {
@@ -193,6 +209,36 @@ const void *geon_host_shown(unsigned lane)
     return other.shown[(fibers[current].turn - 1) & 1].bytes;
 }
 
+/* Runs all blocks; says whether they came to their end. */
+static bool run_blocks(unsigned blocks, unsigned threads)
+{
+    for (unsigned b = 0; b < blocks; b++) {
+        blockIdx.x = b;
+        races_begin_block();
+        if (meets) {
+            if (!run_block(threads))
+                return false;
+            continue;
+        }
+        for (unsigned k = 0; k < threads; k++) {
+            threadIdx.x = current = k;
+            called(given);
+        }
+    }
+    return true;
+}
+
+/* Where arrays without elements lie: a launch that looks there fails. */
+uint64_t geon_host_nowhere(void)
+{
+    if (!nowhere) {
+        void *made = mmap(NULL, NOWHERE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                          -1, 0);
+        nowhere = made == MAP_FAILED ? NULL : (char *)made;
+    }
+    return nowhere ? (uint64_t)nowhere + NOWHERE / 2 : 0; /* some look before it */
+}
+
 /* Runs a kernel; gives what went wrong, or nothing. */
 const char *geon_host_launch(Call call, const uint64_t *words, unsigned blocks, unsigned threads,
                              int meeting)
@@ -209,20 +255,19 @@ const char *geon_host_launch(Call call, const uint64_t *words, unsigned blocks, 
     given = words;
     meets = meeting;
     fiber_count = threads;
+    struct sigaction watching = {};
+    watching.sa_sigaction = caught;
+    watching.sa_flags = SA_SIGINFO;
+    bool ended = false;
     races_begin(call, blocks);
-    for (unsigned b = 0; b < blocks; b++) {
-        blockIdx.x = b;
-        races_begin_block();
-        if (meeting) {
-            if (!run_block(threads))
-                return problem;
-            continue;
-        }
-        for (unsigned k = 0; k < threads; k++) {
-            threadIdx.x = current = k;
-            call(words);
-        }
+    if (sigsetjmp(launching, 1) == 0) {
+        sigaction(SIGSEGV, &watching, &former);
+        ended = run_blocks(blocks, threads);
+    } else {
+        snprintf(problem, sizeof problem, "thread %u of block %u looks at an element of an array "
+                 "that has none", threadIdx.x, blockIdx.x);
     }
-    return races_found() ? problem : NULL;
+    sigaction(SIGSEGV, &former, NULL);
+    return !ended || races_found() ? problem : NULL;
 }
 }

@@ -249,7 +249,9 @@ CONSTANTS = (
     _native("sorting", "MOST_ROWS", "line", "line8", "line16", "line32", "line64"),
     _native("sorting", "TILE", "line32", each=(16, 32, 64), many=0),
     _native("sorting", "SHORTEST_SHARED", "line32", many=2),
-    _c("sort_quick.h", "LONGEST_BLOCK", "line32", "line64", value=16, each=(1 / 8, 1 / 16)),
+    _c(
+        "sort_quick.h", "LONGEST_BLOCK", "line32", "line64", value=16, each=(1 / 4, 1 / 8, 1 / 16)
+    ),  # lanes of a vector
     _c("sort_network.h", "PART", "lines", "columns", value=16),
     _native("sorting", "_GRAIN", "line", "extreme"),
     _c("sort_words.h", "FEW", "line8", value=24, plus=8),

@@ -25,6 +25,7 @@ STEPS = "steps of a loop, no length of data: tests/transformers/test_while.py go
 FILES = {
     "transformers/native/c/sort_pairs.h": "rows that registers hold: what sorts them has how many",
     "transformers/native/c/sort_blocks.h": "rows and lanes of a block: LONGEST_BLOCK has how many",
+    "transformers/native/c/sort_press.h": "lanes of a vector: LONGEST_BLOCK has how many",
     "op_graph/approximations.py": FORMULA,
     "op_graph/normal.py": FORMULA,
     "op_graph/special.py": FORMULA,
@@ -285,10 +286,10 @@ PLACES = {
     ("transformers/native/c/sort_network.h", "PART", 4): "rows: what sorts them has how many",
     ("transformers/native/c/sort_network.h", "PART", 8): "rows: what sorts them has how many",
     ("transformers/native/c/sort_quick.h", "SAMPLES"): "how a pivot is guessed",
-    ("transformers/native/c/sort_quick.h", "PART", 6): "a comparison",
     ("transformers/native/c/sort_quick.h", "PART", 16): "how a pivot is guessed",
     ("transformers/native/c/sort_quick.h", "PART", 64): BITS,
     ("transformers/native/c/sort_rows.h", "PART"): ROUNDING,
+    ("transformers/native/c/sort_vector.h", "HELD"): BITS,
     (
         "transformers/native/c/sort_shared.h",
         "MOST_CHUNKS",

@@ -6,8 +6,8 @@ an element in sort, and 8 bytes in the others, or 16 for an x of 64 bits.
 
 Lines of up to ``MOST_ROWS`` elements are sorted side by side by networks (``c/sort_network.h``).
 Longer ones are parted at pivots, a vector at a time (``c/sort_quick.h``), where the processor has
-AVX-512 and words have 4 or 8 bytes, and by all threads together (``c/sort_shared.h``) where there
-are few. Other words are sorted by the bytes of their keys, and bytes are counted.
+AVX2 and words have 4 or 8 bytes, and by all threads together (``c/sort_shared.h``) where there are
+few. Other words are sorted by the bytes of their keys, and bytes are counted.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
 #define EACH_LANE(M, by)                                                                          \
     M(0, by), M(1, by), M(2, by), M(3, by), M(4, by), M(5, by), M(6, by), M(7, by), M(8, by),     \
         M(9, by), M(10, by), M(11, by), M(12, by), M(13, by), M(14, by), M(15, by)
+#elif LANES == 4
+#define EACH_LANE(M, by) M(0, by), M(1, by), M(2, by), M(3, by)
 #else
 #define EACH_LANE(M, by)                                                                          \
     M(0, by), M(1, by), M(2, by), M(3, by), M(4, by), M(5, by), M(6, by), M(7, by)
@@ -18,11 +20,11 @@
 #define PICKED(x, y, bit) __builtin_shufflevector(x, y, EACH_LANE(LANE_PICKED, bit))
 #define DEALT(x, y, start) __builtin_shufflevector(x, y, EACH_LANE(LANE_DEALT, start))
 
-#define LOADED(k) PART(vector) r##k = words[k];
-#define STORED(k) words[k] = r##k;
+#define LOADED(k) PART(vector) r##k = words[k] ^ HELD;
+#define STORED(k) words[k] = r##k ^ HELD;
 #define RENAMED(k) r##k = s##k;
-#define EXCHANGED(i, j) PART(ordered)(&r##i, &r##j);
-GEON_INLINE void PART(ordered)(PART(vector) *a, PART(vector) *b)
+#define EXCHANGED(i, j) PART(swap)(&r##i, &r##j);
+GEON_INLINE void PART(swap)(PART(vector) *a, PART(vector) *b)
 {
     PART(vector) lesser = LESSER(*a, *b);
     *b = LARGER(*a, *b);
@@ -74,22 +76,25 @@ GEON_INLINE void PART(ordered)(PART(vector) *a, PART(vector) *b)
 #define ROUNDS_8 ROUND(8) ROUND(8) ROUND(8)
 #define ROUNDS_16 ROUND(16) ROUND(16) ROUND(16) ROUND(16)
 
-#if LANES == 16
-#define LAST_MERGE(count)                                                                         \
+#if LANES == 4
+#define LATER_MERGES(count)
+#elif LANES == 8
+#define LATER_MERGES(count) MERGE_EIGHT(count)
+#else
+#define LATER_MERGES(count)                                                                       \
+    MERGE_EIGHT(count)                                                                            \
     ENDS_##count(MIRRORED_8) ROWS_##count(NEARER_4) ROWS_##count(NEARER_2) ROWS_##count(NEARER_1) \
         CLEAN_##count(EXCHANGED)
-#else
-#define LAST_MERGE(count)
 #endif
+#define MERGE_EIGHT(count)                                                                        \
+    ENDS_##count(MIRRORED_4) ROWS_##count(NEARER_2) ROWS_##count(NEARER_1) CLEAN_##count(EXCHANGED)
 #define BLOCK(count)                                                                              \
     static void PART(block_##count)(PART(vector) *words)                                          \
     {                                                                                             \
         ROWS_##count(LOADED) SORT_##count(EXCHANGED)                                              \
         ENDS_##count(MIRRORED_1) CLEAN_##count(EXCHANGED)                                         \
         ENDS_##count(MIRRORED_2) ROWS_##count(NEARER_1) CLEAN_##count(EXCHANGED)                  \
-        ENDS_##count(MIRRORED_4) ROWS_##count(NEARER_2) ROWS_##count(NEARER_1)                    \
-        CLEAN_##count(EXCHANGED)                                                                  \
-        LAST_MERGE(count)                                                                         \
+        LATER_MERGES(count)                                                                       \
         ROUNDS_##count                                                                            \
         ROWS_##count(STORED)                                                                      \
     }
@@ -152,5 +157,6 @@ static void PART(block)(const WORD *from, WORD *to, int64_t n)
 #undef ROUNDS_4
 #undef ROUNDS_8
 #undef ROUNDS_16
-#undef LAST_MERGE
+#undef MERGE_EIGHT
+#undef LATER_MERGES
 #undef BLOCK

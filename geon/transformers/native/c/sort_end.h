@@ -1,6 +1,8 @@
 /* No macro of the sorts is left defined. */
 #undef VECTOR_BYTES
 #undef TOGETHER
+#undef HELD
+#undef LAST
 #undef LESSER
 #undef LARGER
 #undef X86_LANE

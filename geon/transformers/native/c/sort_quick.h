@@ -1,23 +1,9 @@
 /* Words that adjoin, sorted by parting them again and again at a pivot, a vector at a time, down to
    what registers sort. Asked for the least k, it leaves the order of the others open. */
 #include "sort_blocks.h"
-#define LANES (VECTOR_BYTES / WORD_BYTES)
+#include "sort_press.h"
 #define LONGEST_BLOCK (16 * LANES)
 #define SAMPLES (4 * LANES)
-
-#if WORD_BYTES == 4
-typedef int PART(numbers) __attribute__((vector_size(64)));
-#define X86_NAME_OF(what) __builtin_ia32_##what##si512_mask
-#define X86_ABOVE __builtin_ia32_ucmpd512_mask
-typedef uint16_t PART(mask);
-#else
-typedef long long PART(numbers) __attribute__((vector_size(64)));
-#define X86_NAME_OF(what) __builtin_ia32_##what##di512_mask
-#define X86_ABOVE __builtin_ia32_ucmpq512_mask
-typedef uint8_t PART(mask);
-#endif
-#define PRESSED(x, mask)                                                                          \
-    ((PART(vector))X86_NAME_OF(compress)((PART(numbers))(x), (PART(numbers)){0}, mask))
 
 /* Parts n words at a pivot: those up to it to `low`, those above to `high`, of which one may begin
    where `from` does. How many are up to it. A vector is loaded whole before as much is stored. */
@@ -28,7 +14,7 @@ static int64_t PART(parted)(const WORD *from, int64_t n, WORD *low, WORD *high, 
     WORD *start = low;
     for (; i + LANES <= n; i += LANES) {
         PART(vector) x = *(const PART(vector) *)(from + i);
-        PART(mask) above = (PART(mask))X86_ABOVE((PART(numbers))x, (PART(numbers))limit, 6, -1);
+        PART(mask) above = ABOVE(x, limit);
         *(PART(vector) *)low = PRESSED(x, (PART(mask))~above);
         *(PART(vector) *)high = PRESSED(x, above);
         int64_t count = __builtin_popcount(above);
@@ -86,6 +72,17 @@ static void PART(quick)(WORD *to, WORD *other, int64_t n, int64_t k, int is_othe
 }
 #undef LANES
 #undef SAMPLES
+#undef ABOVE
+#undef PRESSED
 #undef X86_NAME_OF
 #undef X86_ABOVE
-#undef PRESSED
+#undef LANE_OF_MASK
+#undef BITS_BELOW
+#undef LANE_IN
+#undef OF_FOUR
+#undef MASKS_4
+#undef MASKS_16
+#undef MASKS_64
+#undef MASKS
+#undef OF_MASK
+#undef LANE_BITS

@@ -67,7 +67,7 @@ GEON_INLINE void PART(row_of)(const TYPE *x, int64_t i, PART(row) *row)
     NUMBER *key = (NUMBER *)&row->key;
     (void)i;
     for (int64_t lane = 0; lane < TOGETHER; lane++)
-        key[lane] = ROW_NUMBER(x[lane], i);
+        key[lane] = (NUMBER)(ROW_NUMBER(x[lane], i) ^ HELD);
 #if PAIRED
     row->at = (uint64_t)i - (PART(vector)){0};
 #endif
@@ -76,12 +76,24 @@ GEON_INLINE void PART(row_of)(const TYPE *x, int64_t i, PART(row) *row)
 GEON_INLINE void PART(found_of)(const PART(row) *row, RESULT *out)
 {
 #if PAIRED
-    const NUMBER *word = (const NUMBER *)&row->at;
+    PART(vector) words = row->at;
 #else
-    const NUMBER *word = (const NUMBER *)&row->key;
+    PART(vector) words = row->key ^ HELD;
 #endif
+    const NUMBER *word = (const NUMBER *)&words;
     for (int64_t lane = 0; lane < TOGETHER; lane++)
         out[lane] = ROW_FOUND(word[lane]);
+}
+
+/* Rows behind all others. */
+GEON_INLINE void PART(ended)(PART(row) *rows, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        rows[i].key = LAST - (PART(vector)){0};
+#if PAIRED
+        rows[i].at = LAST - (PART(vector)){0};
+#endif
+    }
 }
 
 #if SIGNS
@@ -118,7 +130,7 @@ static void PART(put_signs)(const struct PART(some) *all, const PART(row) *rows,
         RESULT *out = all->out + all->to[lane];
         int64_t before = 0;
         for (int64_t i = 0; signs->zeros[lane] && i < all->n; i++)
-            before += rows[i].key[lane] < PART(top);
+            before += (NUMBER)(rows[i].key[lane] ^ HELD) < PART(top);
         for (int64_t i = 0; i < signs->zeros[lane]; i++)
             out[(before + i) * all->inner] = OF_BITS(signs->negative[lane][i] ? PART(top) : 0);
     }
@@ -140,7 +152,7 @@ static void PART(together)(const struct PART(some) *all)
     }
     for (int64_t i = 0; i < n; i++)
         PART(row_of)(x + i * step, i, rows + i);
-    __builtin_memset(rows + n, 255, (size_t)(count - n) * sizeof *rows);
+    PART(ended)(rows + n, count - n);
 #if SIGNS
     struct PART(signs) signs;
     int is_signed = PART(signs_of)(x, step, n, &signs);
@@ -165,7 +177,7 @@ static void PART(kept)(const struct PART(some) *all)
     PART(row) rows[MOST_KEPT];
     char held[MOST_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
     int is_there = all->some == TOGETHER && PART(adjoin)(all) && all->inner > 1;
-    __builtin_memset(rows, 255, sizeof rows);
+    PART(ended)(rows, MOST_KEPT);
     for (int64_t start = 0; start < all->n; start += MOST_ROWS) {
         int64_t end = start + MOST_ROWS < all->n ? start + MOST_ROWS : all->n;
         const TYPE *x = all->x + all->from[0] + start * all->inner;

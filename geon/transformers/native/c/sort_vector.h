@@ -12,10 +12,22 @@
 typedef NUMBER PART(vector)
     __attribute__((vector_size(VECTOR_BYTES), aligned(NUMBER_BYTES), may_alias));
 
-/* Lane by lane the lesser, and the larger. */
+/* AVX2 compares 64 bits with signs alone: where numbers are HELD their top bit is another. */
+#if VECTOR_BYTES == 32 && NUMBER_BYTES == 8
+#define HELD ((NUMBER)1 << 63)
+typedef int64_t PART(ordered) __attribute__((vector_size(VECTOR_BYTES)));
+#else
+#define HELD ((NUMBER)0)
+typedef PART(vector) PART(ordered);
+#endif
+#define LAST ((NUMBER)(~(NUMBER)0 ^ HELD)) /* held, no number is beyond it */
+
+/* Lane by lane the lesser of numbers that are held, and the larger. */
 #if defined(__clang__)
-#define LESSER(x, y) __builtin_elementwise_min(x, y)
-#define LARGER(x, y) __builtin_elementwise_max(x, y)
+#define X86_OF(of, x, y)                                                                          \
+    ((PART(vector))__builtin_elementwise_##of((PART(ordered))(x), (PART(ordered))(y)))
+#define LESSER(x, y) X86_OF(min, x, y)
+#define LARGER(x, y) X86_OF(max, x, y)
 #elif VECTOR_BYTES == 64
 #if NUMBER_BYTES == 1
 #define X86_LANE char
@@ -35,6 +47,28 @@ typedef X86_LANE PART(lanes) __attribute__((vector_size(64)));
     ((PART(vector))X86_NAME(of)((PART(lanes))(x), (PART(lanes))(y), (PART(lanes))(x), -1))
 #define LESSER(x, y) X86_OF(min, x, y)
 #define LARGER(x, y) X86_OF(max, x, y)
+#elif VECTOR_BYTES == 32 && NUMBER_BYTES == 8
+typedef double PART(lanes) __attribute__((vector_size(VECTOR_BYTES)));
+#define X86_OF(x, y, mask)                                                                        \
+    ((PART(vector))__builtin_ia32_blendvpd256((PART(lanes))(x), (PART(lanes))(y),                 \
+                                              (PART(lanes))(mask)))
+#define LESSER(x, y) X86_OF(x, y, (PART(ordered))(x) > (PART(ordered))(y))
+#define LARGER(x, y) X86_OF(y, x, (PART(ordered))(x) > (PART(ordered))(y))
+#elif VECTOR_BYTES == 32
+#if NUMBER_BYTES == 1
+#define X86_LANE char
+#define X86_NAME(of) __builtin_ia32_p##of##ub256
+#elif NUMBER_BYTES == 2
+#define X86_LANE short
+#define X86_NAME(of) __builtin_ia32_p##of##uw256
+#else
+#define X86_LANE int
+#define X86_NAME(of) __builtin_ia32_p##of##ud256
+#endif
+typedef X86_LANE PART(lanes) __attribute__((vector_size(VECTOR_BYTES)));
+#define X86_OF(of, x, y) ((PART(vector))X86_NAME(of)((PART(lanes))(x), (PART(lanes))(y)))
+#define LESSER(x, y) X86_OF(min, x, y)
+#define LARGER(x, y) X86_OF(max, x, y)
 #else
 #define CHOSEN(mask, x, y) (((x) & (PART(vector))(mask)) | ((y) & ~(PART(vector))(mask)))
 #define LESSER(x, y) CHOSEN((x) < (y), x, y)
@@ -42,7 +76,7 @@ typedef X86_LANE PART(lanes) __attribute__((vector_size(64)));
 #endif
 
 typedef struct {
-    PART(vector) key;
+    PART(vector) key; /* held */
 #if PAIRED
     PART(vector) at;
 #endif
@@ -52,7 +86,9 @@ typedef struct {
 GEON_INLINE void PART(exchange)(PART(row) *a, PART(row) *b)
 {
 #if PAIRED
-    PART(vector) above = (PART(vector))((a->key > b->key) | ((a->key == b->key) & (a->at > b->at)));
+    PART(ordered) x = (PART(ordered))a->key, y = (PART(ordered))b->key;
+    PART(ordered) i = (PART(ordered))a->at, j = (PART(ordered))b->at;
+    PART(vector) above = (PART(vector))((x > y) | ((x == y) & (i > j)));
     PART(vector) key = (a->key ^ b->key) & above, at = (a->at ^ b->at) & above;
     a->key ^= key, b->key ^= key, a->at ^= at, b->at ^= at;
 #else

@@ -7,7 +7,7 @@
 #define HAS_PICK 0
 #endif
 #define IS_QUICK                                                                                  \
-    (VECTOR_BYTES == 64 && HAS_PICK && WORD_BYTES == NUMBER_BYTES && WORD_BYTES >= 4)
+    (VECTOR_BYTES >= 32 && HAS_PICK && WORD_BYTES == NUMBER_BYTES && WORD_BYTES >= 4)
 
 /* A radix sort takes a byte of the keys at a time, the least significant first. */
 static WORD *PART(digits)(WORD *words, WORD *other, int64_t n)

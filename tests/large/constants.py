@@ -252,6 +252,7 @@ CONSTANTS = (
     _c(
         "sort_quick.h", "LONGEST_BLOCK", "line32", "line64", value=16, each=(1 / 4, 1 / 8, 1 / 16)
     ),  # lanes of a vector
+    _c("sort_prefix.h", "LONGEST_RUN", "line64"),
     _c("sort_network.h", "PART", "lines", "columns", value=16),
     _native("sorting", "_GRAIN", "line", "extreme"),
     _c("sort_words.h", "FEW", "line8", value=24, plus=8),

@@ -285,9 +285,9 @@ PLACES = {
     ("transformers/native/c/sort_network.h", "IN_REGISTERS"): "rows: what sorts them has how many",
     ("transformers/native/c/sort_network.h", "PART", 4): "rows: what sorts them has how many",
     ("transformers/native/c/sort_network.h", "PART", 8): "rows: what sorts them has how many",
+    ("transformers/native/c/sort_prefix.h", "PART"): BITS,
     ("transformers/native/c/sort_quick.h", "SAMPLES"): "how a pivot is guessed",
     ("transformers/native/c/sort_quick.h", "PART", 16): "how a pivot is guessed",
-    ("transformers/native/c/sort_quick.h", "PART", 64): BITS,
     ("transformers/native/c/sort_rows.h", "PART"): ROUNDING,
     ("transformers/native/c/sort_vector.h", "HELD"): BITS,
     (

@@ -11,6 +11,7 @@ import pytest
 import geon
 from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.op_graph.lengths import evaluate
+from geon.transformers.native.c_files import c_text
 from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.library import LIBRARY, library_text
 from geon.transformers.native.prefix import (
@@ -37,6 +38,7 @@ ORDERED = ("bool", *INTEGERS, "float32", "float64")
 SHAPES = [(1, 0, 1), (1, 1, 1), (2, 2, 1), (1, 17, 1), (3, 100, 1), (1, 1000, 1), (2, 5, 3),
           (1, 40, 70), (1, 300, 130), (0, 4, 2), (300, 130, 1), (9, 1, 3), (3, MOST_ROWS, 21),
           (70, MOST_ROWS + 1, 1), (1, 600, 67), (19, 250, 3)]  # fmt: skip
+LONGEST_RUN = int(re.search(r"LONGEST_RUN (\d+)", c_text("sort_prefix.h"))[1])
 LONG = [(1, SHORTEST_SHARED, 1), (3, SHORTEST_SHARED + 1, 1), (1, SHORTEST_SHARED + 17, 3)]
 
 # Every task gets a thread of its own where more than one is asked for, in no certain order.
@@ -245,6 +247,29 @@ def test_the_largest(library, dtype, shape, capfd):
             call_sort(library, "top_k", dtype, threads, x, out, *shape, k)
             same(out, np.ascontiguousarray(order[:, :k]), f"the {k} largest")
     assert "runtime error" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("row", ["argsort", "top_k"])
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+@pytest.mark.parametrize("run", [LONGEST_RUN - 1, LONGEST_RUN, LONGEST_RUN + 1, 700])
+def test_elements_of_64_bits_that_begin_alike(library, row, dtype, run):
+    """Runs of about so many whose keys differ in their last bits, and the same ones again."""
+    random = np.random.default_rng(run)
+    for count in (1, 5, 4000 // run):
+        n = MOST_ROWS + 1 + run * count
+        info = np.iinfo("int64")
+        bits = random.integers(info.min, info.max, count)[np.arange(n) % count] & -(1 << 12)
+        x = (bits + random.integers(0, 1 << 12, n)).view(dtype)
+        x[: n // 50] = x[n // 50 : n // 50 * 2]
+        random.shuffle(x)
+        x = x.reshape(1, n, 1)
+        backwards = n - 1 - np.argsort(np.flip(x, 1), axis=1, kind="stable")
+        wanted = np.argsort(x, 1, "stable") if row == "argsort" else np.flip(backwards, 1)
+        for k in (n,) if row == "argsort" else (1, 9, 64, 65, n // 3, n // 2, n - 1, n):
+            out = np.empty((1, k, 1), np.int64)
+            further = () if row == "argsort" else (k,)
+            call_sort(library, row, dtype, 1, x, out, *x.shape, *further)
+            same(out, np.ascontiguousarray(wanted[:, :k]), f"{row} of {n} in {count} runs, {k}")
 
 
 @pytest.mark.parametrize("row", ["argmax", "argmin"])

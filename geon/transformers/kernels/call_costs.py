@@ -75,7 +75,7 @@ def sorted_steps(op: Op, lengths: Mapping[str, int]) -> float:
         return (2 + bits / 2) * wide
     if itemsize == 1:
         return COUNTED_STEPS
-    word = itemsize if not finds else 16 if itemsize == 8 else 8
+    word = 8 if finds else itemsize
     share = 1.0
     if op.primitive.name == "top_k":
         share = int(evaluate(op.attrs[1], lengths)) / n

@@ -2,7 +2,8 @@
 
 All compare unsigned keys (``geon_key_*``), in which both zeros are equal and NaN is the largest.
 Sorting is by words that hold a key and, below it, the position it came from. A word has the size of
-an element in sort, and 8 bytes in the others, or 16 for an x of 64 bits.
+an element in sort, and 8 bytes in the others, for an x of 64 bits with as much of a key as there is
+room for (``c/sort_prefix.h``).
 
 Lines of up to ``MOST_ROWS`` elements are sorted side by side by networks (``c/sort_network.h``).
 Longer ones are parted at pivots, a vector at a time (``c/sort_quick.h``), where the processor has
@@ -38,8 +39,7 @@ def lines_of_task(length: int | Length) -> int | Length:
 
 def word_bytes(row: str, dtype: str) -> int:
     """The bytes of a word in which ``row`` sorts elements of ``dtype``."""
-    size = named_dtype(dtype).itemsize
-    return size if row == "sort" else 16 if size == 8 else 8
+    return named_dtype(dtype).itemsize if row == "sort" else 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ def _words(row: str, dtype: str) -> dict[str, object]:
     if row == "sort":
         macros = {"WORD": f"uint{8 * size}_t", "DOWN": 0, "PAIRED": 0, "ROW_DOWN": 0}
     else:
-        word, position = ("unsigned __int128", 64) if size == 16 else ("uint64_t", 32)
-        macros = {"WORD": word, "DOWN": position, "POSITION": f"uint{position}_t"}
-        macros |= {"PAIRED": int(size == 16), "ROW_DOWN": 4 * number}
+        paired = named_dtype(dtype).itemsize == 8
+        macros = {"WORD": "uint64_t", "DOWN": 0 if paired else 32, "PAIRED": int(paired)}
+        macros["ROW_DOWN"] = 4 * number
     macros |= {"NUMBER": f"uint{8 * number}_t", "NUMBER_BYTES": number}
     return macros | {"WORD_BYTES": size}
 

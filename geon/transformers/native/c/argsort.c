@@ -2,12 +2,18 @@
 #include "sort.h"
 #include "sort_vector.h"
 
-#define WORD_OF(value, i) ((WORD)KEY_OF(value) << DOWN | (WORD)(i))
-#define FOUND(word) ((int64_t)(POSITION)(word))
+GEON_INLINE KEY PART(key)(TYPE x)
+{
+    return KEY_OF(x);
+}
+
 #if PAIRED
+#define FOUND(word) ((int64_t)(word))
 #define ROW_NUMBER(value, i) KEY_OF(value)
 #define ROW_FOUND(number) ((int64_t)(number))
 #else
+#define WORD_OF(value, i) ((WORD)PART(key)(value) << DOWN | (WORD)(i))
+#define FOUND(word) ((int64_t)(uint32_t)(word))
 #define ROW_NUMBER(value, i) ((NUMBER)((NUMBER)KEY_OF(value) << ROW_DOWN | (NUMBER)(i)))
 #define ROW_FOUND(number) ((int64_t)((number) & (((NUMBER)1 << ROW_DOWN) - 1)))
 #endif
@@ -31,12 +37,11 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
 }
 #else
 #include "sort_words.h"
+#include "sort_least.h"
 
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words)
 {
-    for (int64_t i = 0; i < n; i++)
-        words[i] = WORD_OF(x[i * inner], i);
-    WORD *sorted = PART(words)(words, words + n, n, n);
+    WORD *sorted = PART(least)(x, n, inner, words, words + n, n);
     for (int64_t i = 0; i < n; i++)
         out[i * inner] = FOUND(sorted[i]);
 }

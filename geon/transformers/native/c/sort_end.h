@@ -29,6 +29,10 @@
 #undef FEWEST_LANES
 #undef FEW
 #undef IS_QUICK
+#undef IS_SHARED
+#undef LONGEST_RUN
+#undef KEY_AT
+#undef WORD_AT
 #undef KEYS
 #undef MOST_CHUNKS
 #undef MOST_PIECES

@@ -3,7 +3,8 @@
 #if COLUMNS
 #include "sort_columns.h"
 #endif
-#if IS_QUICK
+#define IS_SHARED (IS_QUICK && !PAIRED)
+#if IS_SHARED
 #include "sort_shared.h"
 #endif
 
@@ -125,7 +126,7 @@ void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t ou
     struct PART(lines) all = {x, out, scratch, outer * inner, n, inner, LENGTH, each, turned};
     if (!all.lines || !n || !all.k)
         return;
-#if IS_QUICK
+#if IS_SHARED
     int are_few = all.lines < 2 * threads && all.lines % threads;
     if (are_few && n >= SHORTEST_SHARED && !SCANNED(all.k, n)) {
         for (int64_t line = 0; line < all.lines; line++) {

@@ -8,12 +8,13 @@ GEON_INLINE KEY PART(key)(TYPE x)
     return (KEY)~key;
 }
 
-#define WORD_OF(value, i) ((WORD)PART(key)(value) << DOWN | (WORD)(i))
-#define FOUND(word) ((int64_t)(POSITION)(word))
 #if PAIRED
+#define FOUND(word) ((int64_t)(word))
 #define ROW_NUMBER(value, i) PART(key)(value)
 #define ROW_FOUND(number) ((int64_t)(number))
 #else
+#define WORD_OF(value, i) ((WORD)PART(key)(value) << DOWN | (WORD)(i))
+#define FOUND(word) ((int64_t)(uint32_t)(word))
 #define ROW_NUMBER(value, i) ((NUMBER)((NUMBER)PART(key)(value) << ROW_DOWN | (NUMBER)(i)))
 #define ROW_FOUND(number) ((int64_t)((number) & (((NUMBER)1 << ROW_DOWN) - 1)))
 #endif
@@ -42,30 +43,37 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
 }
 #else
 #include "sort_words.h"
+#include "sort_least.h"
 
+#if PAIRED
+#define KEY_AT(place) PART(key)(x[(int64_t)sorted[place] * inner])
+#define WORD_AT(key, i) ((WORD)(i))
+#else
+#define KEY_AT(place) ((KEY)(sorted[place] >> DOWN))
+#define WORD_AT(key, i) ((WORD)(key) << DOWN | (WORD)(i))
+#endif
 #define SCANNED(k, n) ((k) <= 64 && (k) < (n) / 4)
 /* Few of many are held in order while the rest is compared with the last of them, 64 at a time. */
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words,
                        int64_t k)
 {
     int64_t first = SCANNED(k, n) ? k : n;
-    for (int64_t i = 0; i < first; i++)
-        words[i] = WORD_OF(x[i * inner], i);
-    WORD *sorted = PART(words)(words, words + first, first, k);
+    WORD *sorted = PART(least)(x, first, inner, words, words + first, k);
+    KEY limit = KEY_AT(k - 1);
     for (int64_t i = first; i < n;) {
         int64_t end = i + 64 < n ? i + 64 : n;
-        KEY limit = (KEY)(sorted[k - 1] >> DOWN);
         int closer = 0;
         for (int64_t j = i; j < end; j++)
             closer |= PART(key)(x[j * inner]) < limit;
         for (; closer && i < end; i++) {
-            WORD word = WORD_OF(x[i * inner], i);
-            int64_t place = k - 1;
-            if (word > sorted[place])
+            KEY key = PART(key)(x[i * inner]);
+            if (key >= limit)
                 continue;
-            for (; place > 0 && sorted[place - 1] > word; place--)
+            int64_t place = k - 1;
+            for (; place > 0 && KEY_AT(place - 1) > key; place--)
                 sorted[place] = sorted[place - 1];
-            sorted[place] = word;
+            sorted[place] = WORD_AT(key, i);
+            limit = KEY_AT(k - 1);
         }
         i = end;
     }

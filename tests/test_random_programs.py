@@ -328,12 +328,51 @@ def test_jax_computes_the_same(number):
 
 
 @needs_jax
-def test_results_that_differ_or_are_not_finite_are_left_out():
+def test_what_differs():
     from benchmarks.random_programs.raced import differs
 
     x = np.linspace(-1, 1, 100, dtype=np.float32)
+    top = np.where(x > 0.9, np.inf, x).astype(np.float32)
     assert differs([x], [x + 1e-5]) is None
-    assert "are wrong" in differs([x], [x + 0.1])
-    assert "not finite" in differs([x], [np.where(x > 0.9, np.inf, x).astype(np.float32)])
-    assert "shapes" in differs([x], [x[:5]])
-    assert "1 are wrong" in differs([np.arange(5)], [np.array([0, 1, 2, 3, 5])])
+    assert differs([top], [top]) is None and differs([top * np.nan], [top * np.nan]) is None
+    told = "result 0 is -1.0 at (0,), JAX -0.75; 100 of 100 elements differ"
+    assert differs([x], [x + 0.25]) == told
+    assert "at (95,), JAX inf; 5 of 100" in differs([x], [top])
+    assert "JAX nan" in differs([top], [top * np.nan])
+    assert differs([-top], [top * 1]).endswith("100 of 100 elements differ")
+    assert differs([x], [x[:5]]) == "result 0 has the shape (100,), JAX (5,)"
+    assert "is 4 at (4,), JAX 5; 1 of 5" in differs([np.arange(5)], [np.array([0, 1, 2, 3, 5])])
+
+
+@needs_native
+@needs_jax
+def test_other_values_than_those_of_jax_fail(tmp_path, capsys, monkeypatch):
+    from benchmarks.random_programs import raced
+
+    program = grown("fixed", 0, derivatives=False, small=True)
+    made = raced.in_jax
+    off_by_half = lambda *given: lambda *args: [x + 0.5 for x in made(*given)(*args)]  # noqa: E731
+    with monkeypatch.context() as patched:
+        patched.setattr(raced, "in_jax", off_by_half)
+        row = raced.raced(program, 1)
+    assert "JAX" in row["forward"]["differs"] and "geon" not in row["forward"]
+
+    # A run that has this outcome fails without being asked to assert, and says all there is.
+    into = tmp_path / "found.jsonl"
+    into.write_text(json.dumps({"number": 0, **row}) + "\n")
+    monkeypatch.setattr(bench_random, "FILES", tmp_path)
+    options = ["--programs", "1", "--seed", "fixed", "--small", "--into", str(into)]
+    assert bench_random.main(options) == 1
+    shown = capsys.readouterr().out
+    file = tmp_path / "fixed-0-forward.geon"
+    assert f"DIFFERS from JAX: fixed-0 forward: {row['forward']['differs']}" in shown
+    assert f"python -m geon replay {file}" in shown and file.exists()
+
+
+@needs_jax
+def test_a_program_that_fails_fails_the_race(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_random, "FILES", tmp_path)
+    into = tmp_path / "found.jsonl"
+    into.write_text(json.dumps({"number": 0, "shown": "", "failed": "ended with -11"}) + "\n")
+    options = ["--programs", "1", "--seed", "fixed", "--small", "--into", str(into)]
+    assert bench_random.main(options) == 1

@@ -43,6 +43,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "log_ndtr": jax.scipy.special.log_ndtr,
     "stop_gradient": jax.lax.stop_gradient,
 }
+HALVES = ("float16", "bfloat16")
 REDUCED = {"sum": jnp.sum, "prod": jnp.prod, "max": jnp.max, "min": jnp.min, "any": jnp.any,
            "all": jnp.all}  # fmt: skip
 
@@ -119,7 +120,8 @@ def _cumulative(running: Rule, identity: int) -> Rule:
     def value(op: Any, x: Any) -> Any:
         name, exclusive, reverse = op.attrs
         at = op.axes.index(name)
-        x = x.astype(op.dtype)
+        # JAX adds halves in their own precision, geon in float32.
+        x = x.astype("float32" if op.dtype.name in HALVES else op.dtype)
         if exclusive:
             edge = jnp.full_like(jax.lax.slice_in_dim(x, 0, 1, axis=at), identity)
             count = x.shape[at]
@@ -213,8 +215,7 @@ def _pad(op: Any, x: Any, value: Any) -> Any:
 
 def _reduced(reduce: Rule) -> Rule:
     def value(op: Any, x: Any) -> Any:
-        half = op.dtype.name in ("float16", "bfloat16")
-        return reduce(x if half else x.astype(op.dtype), axis=positions(op))
+        return reduce(x if op.dtype.name in HALVES else x.astype(op.dtype), axis=positions(op))
 
     return value
 

@@ -1,5 +1,5 @@
 """``python -m benchmarks.random_programs.bench_random``: random large programs, and derivatives of
-them, beside JAX; ``make bench-random``.
+them, beside JAX; ``make bench-random``. Values that differ from those of JAX fail it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,17 @@ def ratios(found: list[Row]) -> list[Row]:
 def geometric_mean(rows: list[Row], of: str = "ratio") -> float:
     """Of the ratios; 0 without any."""
     return math.exp(sum(math.log(row[of]) for row in rows) / len(rows)) if rows else 0.0
+
+
+def differences(found: list[Row]) -> list[Row]:
+    """Each computation whose values are not those of JAX."""
+    return [
+        {"program": row["number"], "kind": which, "shown": row["shown"],
+         "differs": row[which]["differs"]}
+        for row in found
+        for which in KINDS
+        if "differs" in row.get(which, ())
+    ]  # fmt: skip
 
 
 def fails(rows: list[Row]) -> bool:
@@ -69,11 +80,16 @@ def report(found: list[Row], seed: str, shown: int) -> str:
         for which in KINDS:
             if "reason" in row.get(which, ()):
                 lines.append(f"left out: {row['number']} {which}: {row[which]['reason']}")
+    lines += [
+        f"DIFFERS from JAX: {seed}-{row['program']} {row['kind']}: {row['differs']}"
+        f"\n    {row['shown']}"
+        for row in differences(found)
+    ]
     return "\n".join(lines)
 
 
 def write_files(rows: list[Row], seed: str, most: int, small: bool) -> list[str]:
-    """The programs of the worst ratios, in files that ``python -m geon replay`` runs."""
+    """The first programs of some rows, in files that ``python -m geon replay`` runs."""
     from .raced import derivatives, summed  # here because it needs JAX
 
     FILES.mkdir(parents=True, exist_ok=True)
@@ -98,13 +114,16 @@ def told(row: Row) -> str:
         one = row.get(which, {})
         if "geon" in one:
             parts.append(f"{which} {one['jax'] / one['geon']:.2f}")
+        elif "differs" in one:
+            parts.append(f"{which} DIFFERS: {one['differs']}")
         elif one:
             parts.append(f"{which} left out: {one['reason'][:80]}")
     return ", ".join(parts)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, print, and the exit status."""
+    """Measure, print, and the exit status: 1 where values differ from those of JAX or a program
+    fails, and with ``--assert`` where geon is slower than it should be."""
     chosen = parsed(arguments, "bench_random", programs=100)
     if importlib.util.find_spec("jax") is None:
         print("JAX is not installed: pip install 'geon[bench]'", file=sys.stderr)
@@ -112,9 +131,12 @@ def main(arguments: list[str] | None = None) -> int:
     found = collected(chosen, "raced", told)
     rows = ratios(found)
     print("\n" + report(found, chosen.seed, 10))
-    for path in write_files(rows, chosen.seed, chosen.files, chosen.small):
+    wrong = differences(found)
+    paths = write_files(wrong, chosen.seed, len(wrong), chosen.small)
+    for path in paths + write_files(rows, chosen.seed, chosen.files, chosen.small):
         print(f"python -m geon replay {path} --transformer native")
-    return int(chosen.asserted and (not rows or fails(rows)))
+    broken = wrong or any("failed" in row for row in found)
+    return int(bool(broken) or (chosen.asserted and (not rows or fails(rows))))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from geon.op_graph.dtypes import kind
 from geon.op_graph.op_graph import Op, post_order
 
 from .as_jax import UnsaidError, as_jax
+from .measured import is_finite
 from .programs import Program
 
 ROUNDS = 5  # turns of each
@@ -89,7 +90,9 @@ def race(
         their_first = time.perf_counter() - began
         fault = differs(ours, theirs)
         if fault is not None:
-            return {"reason": fault}
+            return {"differs": fault}
+        if not all(is_finite(value) for value in ours):
+            return {"reason": "values that are not finite, the same ones in JAX"}
         times = in_turns(lambda: f(*feeds), lambda: jax.block_until_ready(g(*args)))
     return {
         "geon": statistics.median(map(statistics.median, times[0])),
@@ -140,23 +143,33 @@ def timed(call: Call) -> float:
 
 
 def differs(ours: list[Array], theirs: list[Array]) -> str | None:
-    """Where two lists of results part; None where they agree."""
+    """Where two lists of results part; None where they agree.
+
+    An infinity or NaN agrees with itself alone.
+    """
     for k, (x, y) in enumerate(zip(ours, theirs, strict=True)):
         if x.shape != y.shape:
-            return f"result {k} has the shapes {x.shape} and {y.shape}"
+            return f"result {k} has the shape {x.shape}, JAX {y.shape}"
         if not x.size:
             continue
-        wide = np.float64 if kind(x.dtype) == "f" else x.dtype
-        a, b = x.astype(wide), y.astype(wide)
-        if kind(x.dtype) == "f":
-            if not (np.isfinite(a).all() and np.isfinite(b).all()):
-                return f"result {k} is not finite"
-            allowed = TOLERANCE[x.dtype.name]
-            spread = float(np.sqrt(np.mean(b**2)))
-            wrong = np.abs(a - b) > allowed * (np.abs(b) + spread) + 1e-6
-        else:
-            wrong = a != b
+        wrong = apart(x, y)
         if wrong.mean() > STRAYS:
             at = tuple(int(each) for each in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-            return f"result {k} has {a[at]} and {b[at]} at {at}, {int(wrong.sum())} are wrong"
+            return (
+                f"result {k} is {x[at]} at {at}, JAX {y[at]}; "
+                f"{int(wrong.sum())} of {wrong.size} elements differ"
+            )
     return None
+
+
+def apart(x: Array, y: Array) -> Any:
+    """Which elements of two arrays differ by more than rounding."""
+    if kind(x.dtype) != "f":
+        return np.asarray(x != y)
+    a, b = x.astype(np.float64), y.astype(np.float64)
+    finite = np.isfinite(a) & np.isfinite(b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    spread = float(np.sqrt(np.mean(b[finite] ** 2))) if finite.any() else 0.0
+    with np.errstate(invalid="ignore"):
+        far = np.abs(a - b) > TOLERANCE[x.dtype.name] * (np.abs(b) + spread) + 1e-6
+    return np.where(finite, far, ~same)

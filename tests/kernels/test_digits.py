@@ -119,3 +119,90 @@ def test_a_flatten_beside_what_it_is_divided_by_in_another_way_is_right():
     with geon.NativeTransformer() as transformer:
         got = transformer.computation(left * right, x, y)(a, b)
     np.testing.assert_array_equal(got, a.T.reshape(-1) * b.T.reshape(-1))
+
+
+def divisions_left(results, *inputs):
+    """The divisions in the nests that compute some values, in the pieces where there are such."""
+    kernels = Native().computation(results, *inputs).plan.schedule.kernels
+    nests = [kernel.work for kernel in kernels if kernel.kind == "nest"]
+    parts = [part for nest in nests for part in nest.pieces or (nest,)]
+    return [each for part in parts for index in Uses.of(part).indices for each in divisions(index)]
+
+
+SHAPES = [(1, 1, 1), (3, 65, 7), (64, 2, 130), (5, 1, 300)]
+ORDERS = list(itertools.permutations("ABC"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_reductions_over_a_flatten_of_reordered_axes_divide_nothing(order):
+    """They go along memory; positions are still those of the flatten, the first of equal ones."""
+    x = geon.placeholder([A, B, C])
+    moved = geon.reorder(x, [x.axes[name] for name in order])
+    flat = geon.maximum(geon.flatten(moved, moved.axes), 0.0)
+    reductions = [geon.sum, geon.max, geon.argmax, geon.variance]
+    results = [reduction(flat) for reduction in reductions]
+    assert not divisions_left(results, x)
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(results, x)
+        for shape in SHAPES:
+            values = np.random.default_rng(1).integers(-3, 4, shape).astype(np.float32)
+            want = np.maximum(values.transpose(["ABC".index(n) for n in order]).reshape(-1), 0)
+            total, largest, at, spread = f(values)
+            assert (total, largest, at) == (want.sum(), want.max(), want.argmax())
+            np.testing.assert_allclose(spread, want.var(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kept", ["last", "first"])
+def test_rows_of_a_flatten_of_reordered_axes_are_right(kept):
+    """A flatten beside an axis that is kept, and as the kept one, of sums and softmaxes."""
+    rows = geon.Axis("R", 5)
+    x = geon.placeholder([A, B, rows] if kept == "last" else [rows, A, B])
+    flat = geon.flatten(x, [x.axes["B"], x.axes["A"]])
+    axis = flat.axes["B_A"]
+    results = [
+        geon.sum(flat, axis), geon.sum(flat, rows), geon.argmin(flat, axis),
+        geon.softmax(flat, normalization_axes=axis), geon.sum(geon.exp(flat), axis),
+    ]  # fmt: skip
+    with (
+        geon.NativeTransformer(threads=2) as transformer,
+        geon.NumPyTransformer() as numpy,
+    ):
+        f, g = (each.computation(results, x) for each in (transformer, numpy))
+        for shape in ((1, 1), (3, 70), (65, 9), (130, 2)):
+            lengths = (*shape, 5) if kept == "last" else (5, *shape)
+            values = np.random.default_rng(2).normal(size=lengths).astype(np.float32)
+            for got, want in zip(f(values), g(values), strict=True):
+                np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_join_of_flattens_of_reordered_axes_divides_nothing(order):
+    x = geon.placeholder([A, B, C])
+    whole = geon.Axis("F", A.expression * B.expression * C.expression)
+    moved = geon.reorder(x, [x.axes[name] for name in order])
+    flat = geon.flatten(moved, moved.axes, whole)
+    joined = geon.concat([flat * 2, geon.flatten(x, x.axes, whole), flat], whole)
+    assert not divisions_left([joined], x)
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(joined, x)
+        for shape in (*SHAPES, (0, 3, 2)):
+            values = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+            want = values.transpose(["ABC".index(n) for n in order]).reshape(-1)
+            np.testing.assert_array_equal(
+                f(values), np.concatenate([want * 2, values.reshape(-1), want])
+            )
+
+
+def test_what_reads_a_flatten_at_one_index_computes_it_there():
+    """A flatten that several ops of one loop read needs no memory, nor the way back from it."""
+    x = geon.placeholder([A, B])
+    flat = geon.flatten(geon.reorder(x, [B, A]), [B, A])
+    made = geon.where(flat > 0.5, flat * 2, flat)
+    back = geon.reorder(geon.unflatten(made, flat.axes[0], [B, A]), [A, B])
+    (kernel,) = Native().computation([back], x).plan.schedule.kernels
+    assert not [each for index in Uses.of(kernel.work).indices for each in divisions(index)]
+    with geon.NativeTransformer() as transformer:
+        f = transformer.computation(back, x)
+        for shape in ((1, 1), (7, 65), (0, 4)):
+            values = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+            np.testing.assert_array_equal(f(values), np.where(values > 0.5, values * 2, values))

@@ -28,7 +28,7 @@ from ...op_graph.op_graph import Op, among
 from .elements import Elements, Operands
 from .nest_items import Item, Levels, loop_order, reducer_of, states_of
 from .nest_space import Groups, Space
-from .regions import Facts, Interval, Region
+from .regions import Facts, Interval, Region, assumed
 from .scalar import IndexNumber, Kept, Reduced, Scalar
 from .straight import reduced
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
@@ -64,9 +64,12 @@ class NestMaker:
         self.results = operands.results
         self.reductions, self.straight = fused.reductions, fused.straight
         extents: dict[str, Size] = {}
+        self.blocks: set[str] = set()  # axes of which a part is walked, which begins anywhere
         for op in (*self.results, *(a for r in self.reductions for a in r.args)):
             for axis in op.axes:
                 extents.setdefault(axis.name, operands.extent(axis))
+                if extents[axis.name] != axis.expression:
+                    self.blocks.add(axis.name)
         self.space = Space(extents)
         self.phases: dict[str, int] = {}
         for name, interval in region.spans:
@@ -105,13 +108,22 @@ class NestMaker:
         """The nest, with neighbouring loops merged where all offsets allow it."""
         if self.rows is None:
             return self.map_nest()
+        nest = self.row_nest()
+        if self.reductions and self.take_apart(Uses.of(nest)):
+            self.items = [replace(i, inner=self.space.divided(i.inner)) for i in self.items]
+            self.go_along(Uses.of(self.row_nest()))
+            nest = self.row_nest()
+        return nest
+
+    def row_nest(self) -> Nest:
+        """Passes for each row, with neighbouring loops merged where all offsets allow it."""
         order = self.row_order()
         across = None
         reads: tuple[str, ...] = ()
         if self.reductions:
-            reads = self.several(loop_order(self.reductions[0], self.operands))
+            reads = self.space.divided(self.several(loop_order(self.reductions[0], self.operands)))
         if self.wants_across and reads:
-            across = reads[-1] if reads[-1] in self.rows else self.beside(order)
+            across = reads[-1] if reads[-1] in order else self.beside(order)
         rows: Groups = [(n,) for n in order if n != across]
         first = self.build(rows, across, {})
         merged = self.merged_inner(first)
@@ -136,7 +148,7 @@ class NestMaker:
         else:
             order = self.operands.order(self.results[0])
         rows = self.rows or frozenset()
-        return [n for n in order if n in rows]
+        return list(self.space.divided([n for n in order if n in rows]))
 
     def by_element(self) -> Nest:
         """One pass with a loop for each axis."""
@@ -157,9 +169,31 @@ class NestMaker:
 
     def take_apart(self, uses: Uses) -> bool:
         """Walk axes that are divided by their digits; False where there are none."""
-        if self.region.spans or self.region.cuts:
+        if self.region.cuts or any(phases > 1 for phases in self.phases.values()):
             return False
-        return self.space.divide(self.walked(), uses)
+        names = dict.fromkeys(n for item in self.items for n in item.inner)
+        order = [n for n in self.space.extents if n in names or n in (self.rows or ())]
+        return self.space.divide([n for n in order if n not in self.blocks], uses)
+
+    def go_along(self, uses: Uses) -> None:
+        """Reduce along the digits of divided axes as what is read lies in memory.
+
+        A sum may take its terms in any order. Passes that also store go as that is stored.
+        """
+        stored = {item.level for item in self.items if not item.reduces and item.inner}
+        self.items = [
+            item if item.level in stored else replace(item, inner=self.along(item.inner, uses))
+            for item in self.items
+        ]
+
+    def along(self, inner: tuple[str, ...], uses: Uses) -> tuple[str, ...]:
+        """Loops in the order of the steps of the first load that goes along all of them."""
+        names = {self.space.name((n,)): n for n in inner}
+        for offset in uses.offsets:
+            steps = {names[atom]: step for atom, step in offset.terms.items() if atom in names}
+            if len(steps) == len(inner):
+                return tuple(sorted(inner, key=lambda n: -abs(assumed(steps[n]))))
+        return inner
 
     def map_nest(self) -> Nest:
         """One pass over all axes: a single loop where memory allows, else rows and a last loop."""
@@ -351,7 +385,8 @@ class NestMaker:
         digits = self.space.digits.get(name)
         if digits is None:
             return self.index[name]
-        return flattened([self.index[d] for d in digits], [self.space.extents[d] for d in digits])
+        extents = [self.space.extents[d] for d in digits]
+        return flattened([self.index[d] for d in digits], extents) + self.space.low.get(name, 0)
 
     def reduction(self, op: Op) -> Reduction:
         """A reduction with the elements it goes over."""
@@ -361,7 +396,7 @@ class NestMaker:
         position, states = None, states_of(op)
         if reducer.positions:
             over = [axis for axis in op.args[0].axes if axis.name not in op.axes]
-            at = [self.index[axis.name] for axis in over]
+            at = [self.index_along(axis.name) for axis in over]
             place = flattened(at, [axis.expression for axis in over])
             narrow = INT64 if reducer.place is None else states[reducer.place]
             position = self.elements.code(IndexNumber, place, narrow)

@@ -11,13 +11,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...op_graph.affine import Size
+from ...op_graph.affine import Quotient, Size
+from .digits import divisions
 from .elements import Operands
 from .nests import NestMaker, nest_over
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
 from .scalar import Scalar, walk
 from .straight import is_straight
 from .types import Fused, Nest
+from .uses import Uses
 
 SMALL = 256  # elements of a result below which a choice costs less than another loop
 UNROLLED = 8  # elements of an innermost axis of joined values that are stored without a loop
@@ -110,7 +112,25 @@ class _Splitter:
             borders += [p for p in parts if is_border(p.of(name), spans, self.long)]
             if len(found) > MOST:
                 return found
-        return [self.cut_rows(region, names[-1], facts) for region in (*found, *borders)]
+        last = names[-1]
+        if self.divides(last, facts):
+            return [part for region in (*found, *borders) for part in self.cut(region, last, facts)]
+        return [self.cut_rows(region, last, facts) for region in (*found, *borders)]
+
+    def divides(self, name: str, facts: Facts) -> bool:
+        """Whether values are read at quotients of an axis, which is then walked by its digits.
+
+        Its intervals are nests of their own, each with the digits that it has.
+        """
+        if self.intervals(Region(), name, facts)[1] > 1:
+            return False  # each turn of a loop has all of the remainders
+        maker = NestMaker(self.fused, self.operands, Region(), facts, across=False)
+        divided = Uses()
+        for offset in Uses.of(maker.by_element()).offsets:
+            for each in divisions(offset):
+                if isinstance(each, Quotient):
+                    divided.direct(each.of)
+        return maker.space.name((name,)) in divided.values
 
     def cut(self, region: Region, name: str, facts: Facts) -> list[Region]:
         """A region as those in which choices along an axis are decided."""

@@ -96,12 +96,14 @@ class Facts:
         least = most = guard.index.constant
         for atom, step in guard.index.terms.items():
             extent = atom.by if isinstance(atom, Remainder) else ranges.get(atom)
-            if extent is None or not isinstance(step, int):
+            if extent is None:
                 return None
-            if step > 0:
+            if _never_negative(step):
                 most = most + step * (extent - 1)
-            else:
+            elif _never_negative(step * -1):
                 least = least + step * (extent - 1)
+            else:
+                return None
         if self.holds(least - guard.low) and self.holds(guard.high - 1 - most):
             return True
         if self.holds(guard.low - 1 - most) or self.holds(least - guard.high):
@@ -124,14 +126,14 @@ class Facts:
         """The intervals between 0, the ``points`` that lie inside, and ``extent``, in order."""
         inner = []
         for point in dict.fromkeys(points):
-            place = _assumed(point)
+            place = assumed(point)
             if place <= 0:
                 self.assume(point * -1)
-            elif place >= _assumed(extent):
+            elif place >= assumed(extent):
                 self.assume(point - extent)
             else:
                 inner.append(point)
-        bounds = [0, *sorted(inner, key=_assumed), extent]
+        bounds = [0, *sorted(inner, key=assumed), extent]
         for low, high in zip(bounds, bounds[1:], strict=False):
             self.assume(high - low)
         for k, low in enumerate(bounds):
@@ -141,7 +143,7 @@ class Facts:
         return [Interval(low, high - low) for low, high in pairs if high - low != 0]
 
 
-def _assumed(size: Size) -> int:
+def assumed(size: Size) -> int:
     """A size where open lengths are long."""
     return int(evaluate(size, dict.fromkeys(names_of(size), ASSUMED)))
 

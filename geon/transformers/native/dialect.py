@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
+from .loops import SIMD, for_loop
 
 PRELUDE = """\
 #include <math.h>
@@ -62,7 +63,7 @@ class ArrayLanes:
     """Rows side by side as arrays over them: their number is ``lanes``, that at hand ``lane``."""
 
     number = "lanes"
-    tiles = flat = windows = stages = wraps = True
+    tiles = flat = windows = stages = together = wraps = True
     spares = False  # nor has it to: arrays without elements lie in zeros
 
     def held(self, name: str) -> str:
@@ -82,6 +83,10 @@ class ArrayLanes:
         if not side_by_side:
             return statement
         return f"for (int64_t lane = 0; lane < lanes; lane++) {statement}"
+
+    def all(self, statements: list[str]) -> list[str]:
+        """Statements that are run for each row, in one loop."""
+        return [SIMD, *for_loop("lane", "0", "lanes", statements)]
 
 
 class ArrayStrips:

@@ -10,9 +10,9 @@ class Lanes(Protocol):
 
     Passes that cross memory read what adjoins along lanes from ``tiles``, short rows that adjoin
     are walked as one that is ``flat``, random bits of a loop are made in ``windows`` before it, and
-    loads of an order of their own in ``stages``, where a language does so. Where it ``wraps``, sums
-    of signed integers do so by themselves; where it ``spares`` memory, nothing is read that no
-    choice takes.
+    loads of an order of their own in ``stages``, where a language does so. What is stored of rows
+    is computed ``together``, in one loop over them. Where it ``wraps``, sums of signed integers do
+    so by themselves; where it ``spares`` memory, nothing is read that no choice takes.
     """
 
     number: str
@@ -20,6 +20,7 @@ class Lanes(Protocol):
     flat: bool
     windows: bool
     stages: bool
+    together: bool
     wraps: bool
     spares: bool
 
@@ -34,6 +35,9 @@ class Lanes(Protocol):
 
     def stored(self, statement: str, side_by_side: bool) -> str:
         """The statement that stores a value of the row, or of each of those side by side."""
+
+    def all(self, statements: list[str]) -> list[str]:
+        """Statements that are run for each of the rows side by side, in one loop."""
 
 
 class Strips(Protocol):

@@ -231,15 +231,41 @@ class _NestPrinter:
         """All blocks."""
         nest = self.nest
         for block, steps in ((self.row, nest.steps), (self.ending, nest.ending)):
-            for step in steps:
+            last = self.last_stores(block, steps)
+            for step in steps[: len(steps) - len(last)]:
                 if isinstance(step, Store):
                     self.store_row(block, step)
                 else:
                     block.lines.append(self.print_pass(block, step))
+            self.store_together(block, last)
         assert self.divided or not nest.ending, "only what is divided ends"
         arrays = [self.arrays[array.number] for array in nest.arrays]
         blocks = (self.top, self.row, self.ending)
         return PrintedNest(nest.rows, nest.across, *blocks, arrays, nest.inside)
+
+    def last_stores(self, block: Block, steps: Sequence[Pass | Store]) -> Sequence[Pass | Store]:
+        """The stores behind the last pass, where a loop over lanes may do all of them at once."""
+        if block.lanes is None or not block.lanes.together:
+            return ()
+        passes = [k for k, step in enumerate(steps) if isinstance(step, Pass)]
+        return steps[max(passes, default=-1) + 1 :]
+
+    def store_together(self, row: Block, stores: Sequence[Pass | Store]) -> None:
+        """Stores of values of the row in one loop over lanes, which computes what only they need.
+
+        Each value in an array over lanes of its own costs several times as much. What compilers
+        make no vectors of keeps its loop to itself.
+        """
+        each = Block(row)
+        each.depth, each.called = row.depth, []
+        printed = [str(self.store(each, store)) for store in stores if isinstance(store, Store)]
+        if each.serial:
+            for store in stores:
+                assert isinstance(store, Store)
+                self.store_row(row, store)
+        elif printed:
+            self.names.calls(each.called)
+            row.lines += self.names.lanes.all([*each.lines, *printed])
 
     def store_row(self, block: Block, store: Store) -> None:
         """A store of a value of the row itself."""

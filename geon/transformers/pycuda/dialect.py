@@ -47,7 +47,7 @@ class ThreadLanes:
     """
 
     number = "1"
-    windows = stages = False
+    windows = stages = together = False
     flat = False
     wraps = False  # nvcc takes x + 1 > x for true
     spares = True  # an array without elements lies nowhere
@@ -70,3 +70,7 @@ class ThreadLanes:
     def stored(self, statement: str, side_by_side: bool) -> str:
         """The statement that stores a value of the row, by one thread of those that share it."""
         return RowStore(f"if (first) {statement}")
+
+    def all(self, statements: list[str]) -> list[str]:
+        """The statements: a thread has one row."""
+        return statements

@@ -62,7 +62,7 @@ class Repeats:
         cheap = self.is_cheap(op) and self.chain[op] <= CHEAP_CHAIN
         scalar = not len(op.axes) and self.chain[op] <= CHEAP_CHAIN
         alone = len(uses) == 1 and not uses[0].broadcasts and not self.state.operand(uses[0])
-        if not (cheap or scalar or alone):
+        if not (cheap or scalar or alone or self.together(op, uses, users)):
             return False
         if op.primitive.cost == "expensive" and not scalar and self.multiplies(uses, users):
             return False
@@ -70,6 +70,13 @@ class Repeats:
             if group.kind == "call" or full(op, group):
                 return False
         return not any(self.state.operand(use) and op in self.after_contraction for use in uses)
+
+    def together(self, op: Op, uses: list[Use], users: list[FusionGroup]) -> bool:
+        """Whether all that reads moved elements reads each at one index, in one loop."""
+        if op.primitive.cost != "once" or op.primitive.name == "concat" or len(users) != 1:
+            return False
+        straight = all(use.identity and not self.state.operand(use) for use in uses)
+        return straight and not users[0].reductions and users[0].kind == "nest"
 
     def multiplied(self, use: Use, users: list[FusionGroup]) -> bool:
         """Whether a use is as an operand of a product, or in what is computed for one."""

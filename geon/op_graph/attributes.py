@@ -56,6 +56,11 @@ def is_step(value: Any) -> bool:
     return type(value) is int and value >= 1
 
 
+def is_parts(value: Any) -> bool:
+    """Whether ``value`` is a tuple of integers of at least 2, one or more."""
+    return type(value) is tuple and value != () and all(type(n) is int and n > 1 for n in value)
+
+
 def is_length(value: Any) -> bool:
     """Whether ``value`` is a length: an integer or an expression."""
     return type(value) is int or isinstance(value, Length)

@@ -24,6 +24,8 @@ from .movement import broadcast, cast_axes
 from .op_graph import Op, RegionOp, Tensor, intern, make, post_order
 from .sites import remarked
 
+SAME_PLACE = ("custom", "print", "checked", "remat", "segmented")  # x, element by element
+
 
 def with_further(
     roots: Sequence[Tensor], known: Mapping[Op, Tensor], axes: Axes, what: str
@@ -161,7 +163,7 @@ def _refuse_other_length(op: Op, axis: Axis, what: str) -> None:
 def _mixes(op: Op, changed: Sequence[int], name: str) -> bool:
     """Whether an element of ``op`` at a place along an axis is made of those at other places."""
     row = op.primitive
-    if row.kind == "elementwise" or row.name in ("custom", "print", "checked", "remat"):
+    if row.kind == "elementwise" or row.name in SAME_PLACE:
         return False
     if row.index_map is not None:
         pieces = row.index_map(op, identity(op.axes.names))

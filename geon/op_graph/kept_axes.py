@@ -10,7 +10,7 @@ from .affine import Affine, variable
 from .constants import CONSTANT
 from .index_map import Index, Piece, Position, atoms, identity
 from .op_graph import Leaf, Op, Tensor
-from .recomputed import AFTER, REMAT
+from .recomputed import AFTER, REMAT, SEGMENTED
 from .regions.parts import PARAMETER, REGION_RESULT
 from .regions.scan import SCAN
 from .regions.scan_facts import ScanAttributes
@@ -136,7 +136,7 @@ class _Search:
             return self._given(state)
         if isinstance(op, Leaf) or row is CONSTANT:
             return self._leaf(state)
-        if row is REMAT or row is AFTER or row.name in ("custom", "checked"):
+        if row in (REMAT, AFTER, SEGMENTED) or row.name in ("custom", "checked"):
             return Made(((state._replace(op=op.args[0]),),))
         if row.name == "where":
             condition, *branches = [state._replace(op=arg) for arg in op.args]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .attributes import is_flag
+from .attributes import is_flag, is_parts
 from .elementwise import same
 from .op_graph import Op, Tensor, make
 from .registry import Primitive
@@ -37,6 +37,19 @@ REMAT = Primitive(
     carriers=(0,),
     alike=(0,),
 )
+SEGMENTED = Primitive(
+    "segmented",
+    "call",
+    "x itself; a scan that begins with it is run in so many segments, where others read its steps.",
+    reference=lambda op, x: x,
+    transpose=lambda g, op, i: g,
+    attributes=("numbers",),
+    fits=(is_parts,),
+    arity=1,
+    infer=same,
+    carriers=(0,),
+    alike=(0,),
+)
 AFTER = Primitive(
     "after",
     "call",
@@ -59,4 +72,10 @@ def marked(value: Tensor, kept: Sequence[Op], open: bool) -> Tensor:
 def after(value: Op, late: Sequence[Op]) -> Op:
     """``value``, known once ``late`` are computed."""
     made: Op = make(AFTER, (value, *late), site=value._site)
+    return made
+
+
+def segmented(value: Tensor, numbers: tuple[int, ...]) -> Tensor:
+    """``value``, with which a scan begins that is run in so many segments, each in so many."""
+    made: Tensor = make(SEGMENTED, (value,), (numbers,))
     return made

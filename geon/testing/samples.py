@@ -288,6 +288,12 @@ def _recomputed(x: Tensor) -> Tensor:
     return geon.deriv(geon.sum(geon.square(geon.tanh(inner(x)))), x)
 
 
+def _in_segments(x: Tensor, y: Tensor) -> Tensor:
+    """A derivative of a loop that computes its steps once more, segment by segment."""
+    last, _ = geon.scan(lambda c, each: (geon.tanh(c * each), None), y, x, over=A, segments=2)
+    return geon.deriv(geon.sum(geon.square(last)), y)
+
+
 def _others() -> list[Sample]:
     floats = {"dtypes": FLOATS}
     return [
@@ -307,6 +313,8 @@ def _others() -> list[Sample]:
             dtypes=("float32", "float64"),
         ),
         sample("remat", "under a derivative", [[A, B]], _recomputed, dtypes=("float32", "float64")),
+        sample("segmented", "under a derivative", [[A, B], [B]], _in_segments,
+               dtypes=("float32", "float64")),
         sample("iota", "along an axis", [[A]], lambda x: x + geon.cast(geon.iota(A), x.dtype),
                dtypes=NUMBERS),
         sample("constant", "large", [[A]],

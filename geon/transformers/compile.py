@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ..op_graph.functional import Functional
 from ..op_graph.op_graph import Leaf
+from ..op_graph.regions.segments import MARKED, Division
 from . import cache
 from .environment import debugging
 from .linking import Linking
@@ -65,7 +66,12 @@ class Stages:
             return made
         request = self.request
         target, check = self.compiler.target, request.check
-        return Fitting(budget, target, request.own, check, request.planned).fitted(made)
+
+        def divided(division: Division) -> Program:
+            return self._built(again=True, division=division)
+
+        fitting = Fitting(budget, target, request.own, check, request.planned)
+        return fitting.fitted(made, divided)
 
     @property
     def budget(self) -> Budget | None:
@@ -81,10 +87,10 @@ class Stages:
         made: Plan = self.once("kept", lambda: self._planned(self._built(again=False)))
         return made
 
-    def _built(self, again: bool) -> Program:
+    def _built(self, again: bool, division: Division = MARKED) -> Program:
         pure = self.request.copied(self.pure)
-        request = self.request
-        return build_program(pure, self.compiler.target, request.own, again, request.check)
+        request, target = self.request, self.compiler.target
+        return build_program(pure, target, request.own, again, request.check, division)
 
     def _planned(self, program: Program) -> Plan:
         return plan_memory(self._scheduled(program), reuse=self.request.planned)

@@ -6,6 +6,7 @@ from collections import Counter
 
 from ..op_graph.default_lengths import default_lengths
 from ..op_graph.lengths import names_of
+from ..op_graph.op_graph import Op
 from .compile import Stages
 from .lowering.memory import Plan, peak
 from .lowering.predictions import predictions, written_place
@@ -17,7 +18,7 @@ def computed_again(stages: Stages, threads: int) -> list[str]:
     if not again:
         return []
     lengths = {**default_lengths(), **stages.request.lengths}
-    counts = Counter(op.primitive.name for op in again)
+    counts = Counter(_called(op) for op in again)
     rows = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     takes, took = (peak(plan, lengths, threads) for plan in (stages.plan, stages.kept))
     found = [f"computed again: {rows}", f"peak bytes: {takes} instead of {took}"]
@@ -26,6 +27,14 @@ def computed_again(stages: Stages, threads: int) -> list[str]:
         more, before = (1e6 * seconds for seconds in times if seconds is not None)
         found.append(f"predicted: {more:.2f} us instead of {before:.2f} us")
     return found
+
+
+def _called(op: Op) -> str:
+    """What an op is called: its row; a scan in segments with the steps that it takes in one."""
+    if op.primitive.name != "scan":
+        return op.primitive.name
+    axis = op.attrs[0]
+    return f"scan of {axis.length} steps along {axis.name}"
 
 
 def _seconds(plan: Plan, lengths: dict[str, int], threads: int) -> float | None:

@@ -21,6 +21,7 @@ CHECKS = "what is read back is checked to be as it was written"
 ORDER = "only the order of independent work depends on it"
 ROUNDING = "half or one less of a number that is listed, as it rounds up to it"
 STEPS = "steps of a loop, no length of data: tests/transformers/test_while.py goes around it"
+SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments.py goes around it"
 
 FILES = {
     "transformers/native/c/sort_pairs.h": "rows that registers hold: what sorts them has how many",
@@ -153,6 +154,7 @@ PLACES = {
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
     ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/budget.py", "NEAR"): CHOOSES,
+    ("transformers/lowering/budget.py", "SEGMENTS"): CHOOSES,
     ("transformers/lowering/budget.py", "BYTES_OF_A_STEP"): CHOOSES,
     ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,
     (
@@ -246,6 +248,7 @@ PLACES = {
     ("op_graph/regions/while_loop.py", "while_loop"): TEXT,
     ("op_graph/regions/fixed_point.py", "", 1994): "the year of a publication",
     ("op_graph/regions/fixed_point.py", "fixed_point"): "how often a call may repeat",
+    ("op_graph/regions/segment_numbers.py", "OPEN"): SEGMENTS,
     ("op_graph/regions/while_deriv.py", "RECORDED"): STEPS,
     ("op_graph/regions/while_deriv.py", "SEGMENTS"): STEPS,
     ("op_graph/regions/while_deriv.py", "PARTS"): STEPS,

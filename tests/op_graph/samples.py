@@ -291,6 +291,15 @@ def _others():
             sample("of a product", [[A, B], [B]], geon.checkpoint(lambda x, y: geon.tanh(x * y))),
             sample("of a draw", [[A, B]], lambda x: geon.remat(geon.exp(x * x), "nothing")),
         ],
+        "segmented": [
+            sample(
+                "beginning of a loop",
+                [[A, B], [B]],
+                lambda x, y: geon.scan(
+                    lambda c, each: (geon.tanh(c * each), None), y, x, over=A, segments=2
+                )[0],
+            )
+        ],
     }
 
 

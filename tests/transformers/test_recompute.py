@@ -474,3 +474,44 @@ def test_marks_in_the_steps_of_a_loop(transformer):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4 * np.abs(other).max())
     if transformer.target.name == "numpy":  # where each value has memory of its own
         assert peaks[1] < 0.8 * peaks[0]
+
+
+def test_a_loop_computed_again_gives_what_is_needed_of_it(make):
+    """The reverse needs the last carry of the loop, not what the loop stacks for others."""
+    T = geon.Axis("T", 60)
+
+    def block(h, x):
+        last, seen = geon.scan(lambda c, each: (geon.tanh(c * each), c * c), h, x, over=T)
+        return last * last, geon.sum(geon.reorder(seen, [H, T]), reduction_axes=T)
+
+    def build(wrapper):
+        x, w = geon.placeholder([T, H]), geon.placeholder([H])
+        h, s = wrapper(block)(w, x)
+        last, t = wrapper(block)(geon.sin(h), x)
+        loss = geon.sum(last * last) + geon.sum(s + t)
+        return [loss, geon.deriv(loss, w)], [x, w], []
+
+    held(make, build, np.full((60, 16), 0.9, np.float32), np.linspace(0.1, 1, 16))
+
+
+def test_a_branch_and_a_while_loop_computed_again_give_what_is_needed_of_them(make):
+    def block(h):
+        first, second = geon.cond(
+            geon.sum(h) > 0, lambda: (geon.sin(h), h * h), lambda: (geon.cos(h), h)
+        )
+        (a, b), steps = geon.while_loop(
+            lambda c: geon.sum(c[0]) < 20, lambda c: (c[0] * 1.5 + 0.1, c[1] * c[0]),
+            (first * first, second), 40, count=True,
+        )  # fmt: skip
+        return geon.tanh(a * a), geon.sum(b) + geon.cast(steps, "float32")
+
+    def build(wrapper):
+        h = w = geon.placeholder([H])
+        total = 0.0
+        for _ in range(3):
+            h, each = wrapper(block)(h)
+            total += each
+        loss = geon.sum(h * h) + total
+        return [loss, geon.deriv(loss, w)], [w], []
+
+    held(make, build, np.linspace(0.1, 0.5, 16))

@@ -25,7 +25,8 @@ A, B, C = (geon.Axis(name) for name in "ABC")
 
 # Rows that are gone before kernels are made, by rules that always apply.
 REPLACED = {"stop_gradient", "custom"}
-MARKS = {"remat", "after"}  # gone as well: stage 3 reads them, and has the values in their place
+# Gone as well: stage 3 reads them, and has the values in their place.
+MARKS = {"remat", "after", "segmented"}
 
 
 def lowered(name):

@@ -14,6 +14,7 @@ from ..dtypes import INT64
 from ..keywords import explained
 from ..movement import broadcast
 from ..op_graph import NO_AXES, Tensor
+from ..recomputed import segmented
 from ..registry import Primitive
 from ..sites import describe, user_site
 from .carries import Carries, inside, needs_function, shown, stepping, strong
@@ -21,6 +22,7 @@ from .closing import refuse_effects
 from .scan_deriv import scan_jvp, scan_vjp
 from .scan_facts import make_scan, scan_infer, scan_outcomes, scan_reference
 from .scan_further import scan_spread
+from .segment_numbers import numbers_of
 from .structures import flat
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def scan(
     *,
     over: AxisLike | None = None,
     reverse: bool = False,
+    segments: int | Sequence[int] | str | None = None,
     name: str | None = None,
 ) -> tuple[Any, Any]:
     """A loop along the axis ``over``: the last carries, and the values of all steps.
@@ -69,14 +72,26 @@ def scan(
     dictionaries, lists, tuples and dataclasses of them. The values have ``over`` first. The steps
     go from the first place of the axis to the last, or with ``reverse`` the other way. The axis may
     be left out where ``xs`` is one tensor with one axis. What the step reads from outside it may
-    just name. ``name`` is that of the loop. Raises ``AxisError`` where ``xs`` lack the axis or have
+    just name. ``name`` is that of the loop.
+
+    Reverse derivatives need the carries of each step. With ``segments`` they keep those that so
+    many segments begin with, and compute the steps of one segment at a time again: "sqrt" is as
+    many as a segment has steps, 64 where the axis is open; an integer of at least 2 is a number of
+    segments; of several ones each is that of the segments in one of those before. Memory is then
+    that of so many carries and of the steps of one of the last segments, time that of one more loop
+    forward for each number. Values are the same, and where nothing reads the steps the loop is as
+    it is without. Loops over the same axis that read what this one stacks are in segments too.
+
+    Raises ``AxisError`` where ``xs`` lack the axis or have
     it in two lengths, or a carry comes back over other axes, ``DTypeError`` where it comes back in
-    another dtype, and ``ArgumentError`` for another structure and for effects inside of the step.
+    another dtype, and ``ArgumentError`` for another structure, for effects inside of the step, and
+    for other ``segments``.
     """
     what = f"scan at {describe(user_site())}"
     needs_function(what, "step", step, "lambda carry, x: (carry + x, carry)")
     walked = _Walked(what, xs, over)
     begun = Carries(what, "init", init)
+    numbers = numbers_of(what, segments, walked.axis)
     with stepping(walked.at, walked.axis.expression):
         returned = step(begun.given(), walked.given())
     carries, values = _both(what, returned)
@@ -87,7 +102,8 @@ def scan(
     _refuse_axis(what, walked.axis, results)
     stacks = walked.stacks
     leaves = [*begun.leaves, *stacks, walked.at]
-    init, xs = begun.first, list(stacks.values())
+    xs = list(stacks.values())
+    init = [segmented(first, numbers) for first in begun.first] if numbers else begun.first
     made = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results)
     if name is not None and made:
         made[0].args[0].name = name

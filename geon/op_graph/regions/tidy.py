@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..body import Body
 from ..building import building, current
@@ -15,39 +15,84 @@ from .closing import rebuilt
 from .hoist import Scan, added, multiplied, products_after, products_before, sums_after
 from .parts import parameter, result_of, tensors
 from .scan_facts import ScanAttributes
+from .segments import MARKED, Divided, Division
 from .tidy_while import smaller_while, while_key
 from .together import together
 from .while_facts import WhileAttributes
 
 
-def tidied(roots: Sequence[Op], own: OwnTable, hoist: bool = True) -> list[Op]:
+def tidied(
+    roots: Sequence[Op], own: OwnTable, hoist: bool = True, division: Division | None = MARKED
+) -> list[Op]:
     """The roots with fewer and smaller regions below; new ops are in ``own``.
 
     Scans that share carries become one, which gives what all of them do. Carries, stacks, captures
     and results that nothing needs are left out. The number of the step, where a body reads it,
-    becomes a stack like others. Products leave loops, with ``hoist``.
+    becomes a stack like others. Products leave loops, with ``hoist``; they stay in those that are
+    to be in segments by a ``division``, whose stacks are not to be made.
     """
     with building(own):
-        return _tidied(roots, hoist)
+        return _tidied(roots, hoist, division)
 
 
-def _tidied(roots: Sequence[Op], hoist: bool) -> list[Op]:
+def _tidied(roots: Sequence[Op], hoist: bool, division: Division | None) -> list[Op]:
     while True:
         roots = together(roots)
         order = post_order(roots)
         if not any(isinstance(op, RegionOp) for op in order):
             return list(roots)
-        made = _Pass(order, roots, hoist).run()
+        made = _Pass(order, roots, hoist, division).run()
         if all(new is old for new, old in zip(made, roots, strict=True)):
             return made
         roots = made
 
 
+def without_unused(roots: Sequence[Op]) -> dict[Op, Op]:
+    """What stands for each op below the roots, of regions without results that nobody needs.
+
+    Regions stay apart that do the same, and what is in them stays as it is.
+    """
+    order = post_order(roots)
+    used: dict[Op, set[int]] = {op: set() for op in order if isinstance(op, RegionOp)}
+    for op in order:
+        if op.args and op.args[0] in used:
+            used[op.args[0]].add(op.attrs[0])
+    new: dict[Op, Op] = {}
+    made: dict[Op, Mapping[int, Op]] = {}
+    for op in order:
+        current.site = op._site
+        if isinstance(op, RegionOp):
+            args = tuple([new[arg] for arg in op.args])
+            made[op] = _needed(op, args, used[op])
+            new[op] = next(iter(made[op].values())).args[0] if made[op] else op
+            continue
+        inside = op.args[0] if op.args and op.args[0] in made else None
+        if inside is not None:
+            new[op] = made[inside][op.attrs[0]]
+        else:
+            new[op] = with_args(op, tuple([new[arg] for arg in op.args]))
+        carry_notes(op, new[op])
+    return new
+
+
+def _needed(op: RegionOp, args: tuple[Op, ...], needed: set[int]) -> Mapping[int, Op]:
+    """The needed results of a region on these arguments, by number."""
+    if op.primitive.name == "case":
+        return _smaller_case(op, args, op.bodies, sorted(needed))
+    if op.primitive.name == "while":
+        return smaller_while(op, WhileAttributes(op.attrs), args, needed)
+    a = ScanAttributes(op.attrs)
+    return _smaller(op, a, args, a.body, needed)
+
+
 class _Pass:
     """One walk from arguments to users."""
 
-    def __init__(self, order: Sequence[Op], roots: Sequence[Op], hoist: bool) -> None:
-        self.order, self.roots, self.hoist = order, roots, hoist
+    def __init__(
+        self, order: Sequence[Op], roots: Sequence[Op], hoist: bool, division: Division | None
+    ) -> None:
+        self.order, self.roots, self.hoist, self.division = order, roots, hoist, division
+        self.divided = {} if division is None else Divided(order, roots, division).numbers
         self.new: dict[Op, Op] = {}
         self.results: dict[Op, dict[int, Op]] = {}  # of each old region, the new ones by number
         self.used: dict[Op, set[int]] = {}
@@ -98,7 +143,7 @@ class _Pass:
             numbers[k] = count + values.setdefault(value, len(values))
         body = Body(bodies[0].parameters, (*made[:count], *values))
         needed = {numbers[k] for k in self.used[op]}
-        if self.hoist:
+        if self.hoist and op not in self.divided:
             results = _without_products(op, args, body, needed)
         else:
             results = _smaller(op, ScanAttributes(op.attrs), args, body, needed)
@@ -128,7 +173,9 @@ class _Pass:
 
     def body(self, body: Body) -> Body:
         """A body whose own regions are tidy."""
-        return Body(body.parameters, tuple(tensors(_tidied(body.results, self.hoist))))
+        return Body(
+            body.parameters, tuple(tensors(_tidied(body.results, self.hoist, self.division)))
+        )
 
 
 def _without_products(

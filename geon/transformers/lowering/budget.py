@@ -7,14 +7,17 @@ fit, the one whose kernels should take the least time is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...errors import SizeError
+from ...op_graph.axes import Axis
 from ...op_graph.bound import is_bound
 from ...op_graph.building import building
 from ...op_graph.interning import OwnTable
-from ...op_graph.op_graph import Leaf, Op, post_order
+from ...op_graph.op_graph import Leaf, Op, deep_order, post_order
+from ...op_graph.regions.segment_numbers import ForBytes
+from ...op_graph.regions.segments import Division
 from ..kernels.costs import cost_of
 from .kernel import Kernel
 from .layout import lay_out
@@ -25,6 +28,8 @@ from .recompute import Recomputation, Regions, connected
 from .schedule import Schedule, schedule
 from .target import Target
 
+# Levels of segments that are tried, and of scans whose stacks take such a share of the budget.
+SEGMENTS = ((1, 4), (1, 1 << 62), (2, 1 << 62), (3, 1 << 62))
 NEAR = 8  # kernels before the fullest one that are looked at
 BYTES_OF_A_STEP = 16  # that are moved in the time of one step, of targets without a model
 
@@ -57,20 +62,20 @@ class Fitting:
         self.check, self.reuse = check, reuse
         self.lengths = dict(budget.lengths)
 
-    def fitted(self, program: Program) -> Program:
+    def fitted(self, program: Program, divided: Callable[[Division], Program]) -> Program:
         """The program, computing again what has to be for the budget.
 
-        ``SizeError`` where no choice fits.
+        ``divided`` builds it with scans in segments. ``SizeError`` where no choice fits.
         """
         laid_out, plan, first = self.planned(program)
         if first.bytes <= self.budget.bytes:
             return program
-        found = [first]
-        crest = self.crest(laid_out, plan)
-        for kept in crest.policies():
-            made = self.without(laid_out, crest, kept)
-            if len(made.again) > len(program.again):
-                found.append(self.planned(made)[-1])
+        found = [first, *self.again(laid_out, plan)]
+        for made in self.in_segments(program, divided):
+            laid_out, plan, choice = self.planned(made)
+            found.append(choice)
+            if choice.bytes > self.budget.bytes:
+                found += self.again(laid_out, plan)
         fitting = [choice for choice in found if choice.bytes <= self.budget.bytes]
         if not fitting:
             least = min(found, key=lambda choice: choice.bytes)
@@ -80,6 +85,30 @@ class Fitting:
                 f"{self.shown_lengths()}; give that many, or smaller lengths"
             )
         return min(fitting, key=lambda choice: choice.time).program
+
+    def again(self, program: Program, plan: Plan) -> Iterator[Choice]:
+        """What it takes to compute values again that lie where a plan takes most."""
+        crest = self.crest(program, plan)
+        for kept in crest.policies():
+            made = self.without(program, crest, kept)
+            if len(made.again) > len(program.again):
+                yield self.planned(made)[-1]
+
+    def in_segments(
+        self, program: Program, divided: Callable[[Division], Program]
+    ) -> Iterator[Program]:
+        """The program with scans in segments: those of long stacks alone, then all, then in
+        segments of segments; none where there is no scan that keeps stacks for others."""
+        known = {scans_of(program)}
+        if not any(known):
+            return
+        for levels, share in SEGMENTS:
+            made = divided(ForBytes(levels, self.budget.bytes // share, self.lengths))
+            scans = scans_of(made)
+            if scans in known:
+                continue
+            known.add(scans)
+            yield made
 
     def shown_lengths(self) -> str:
         """The lengths that bytes are for, as part of a sentence."""
@@ -186,6 +215,11 @@ class Crest:
             yield set(held) - set(held[apart - 1 :: apart])
             yield set(held[apart - 1 :: apart])
         yield set()
+
+
+def scans_of(program: Program) -> tuple[Axis, ...]:
+    """The axes of all scans, by which programs in other segments differ."""
+    return tuple([op.attrs[0] for op in deep_order(program.roots) if op.primitive.name == "scan"])
 
 
 def descendants(order: Sequence[Op], ops: Iterable[Op]) -> set[Op]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,6 +15,7 @@ from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_notes, made_at
 from ...op_graph.op_graph import Leaf, Op, Tensor, deep_order, post_order
 from ...op_graph.recomputed import after
+from ...op_graph.regions.segments import MARKED, Division, in_segments
 from ...op_graph.regions.tidy import tidied
 from ...op_graph.rewrite import RuleSet, rewrite
 from ...op_graph.simplify import simplify_rules
@@ -73,11 +74,17 @@ def _lowering_rules(target: Target) -> RuleSet:
 
 
 def build_program(
-    pure: Functional, target: Target, own: OwnTable, again: bool = True, check: bool = False
+    pure: Functional,
+    target: Target,
+    own: OwnTable,
+    again: bool = True,
+    check: bool = False,
+    division: Division = MARKED,
 ) -> Program:
     """The functional graph, stabilised, simplified and lowered to what ``target`` has rows for.
 
-    What marks ask for is computed ``again``, or not. With ``check`` steps of loops compute all that
+    What marks ask for is computed ``again``, or not, and so are the steps of scans that are to be
+    in segments by a ``division``. With ``check`` steps of loops compute all that
     they were written with, so that what goes wrong is of a step. New ops are in ``own``.
     """
     outputs = [op for op in pure.outputs if op is not None]
@@ -87,7 +94,12 @@ def build_program(
     simple = roots
     for rules in passes:
         simple = rewrite(simple, rules, {}, own)
-    simple = tidied(simple, own, hoist=not check)
+    divided = division if again else None
+
+    def tidy(roots: Sequence[Op], division: Division | None) -> list[Op]:
+        return tidied(roots, own, not check, division)
+
+    simple, runs = in_segments(tidy(simple, divided), own, tidy, divided)
     first, second = len(outputs), len(outputs) + len(pure.updates)
     simple, clones = recomputed(printed_in_order(simple, second, own), own, again)
     new = [op for op in simple if isinstance(op, Tensor)]
@@ -95,7 +107,7 @@ def build_program(
         tuple(new[:first]),
         tuple(zip(pure.updates, new[first:second], strict=True)),
         tuple(simple[second:]),
-        clones,
+        (*runs, *clones),
     )
     require_complete(made, target)
     return made

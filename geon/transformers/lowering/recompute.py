@@ -21,9 +21,10 @@ from ...op_graph.building import building
 from ...op_graph.copies import with_args, with_bodies
 from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_notes
-from ...op_graph.op_graph import Leaf, Op, deep_order, post_order
+from ...op_graph.op_graph import Leaf, Op, RegionOp, deep_order, post_order
 from ...op_graph.recomputed import REMAT, after
 from ...op_graph.regions.parts import PARAMETER
+from ...op_graph.regions.tidy import without_unused
 
 
 def recomputed(
@@ -190,7 +191,15 @@ class Recomputation:
             late = self.late.get(op, 0)
             args = [self.argument(arg, late) for arg in op.args]
             self.new[op] = self.made(op, args)
+        if any(isinstance(op, RegionOp) for op in self.again):
+            self.drop_unused()
         return self.new
+
+    def drop_unused(self) -> None:
+        """Leave out results of loops and branches that the first ones or the clones do not need."""
+        made = without_unused([self.new[root] for root in self.roots])
+        self.new = {op: made.get(new, new) for op, new in self.new.items()}
+        self.again = {made.get(op, op): None for op in self.again}
 
     def find_late(self) -> dict[Op, int]:
         """Note late ops and what their regions wait for; what each op is derived from otherwise."""
@@ -259,23 +268,25 @@ class Recomputation:
                 continue
             args = [self.clones[id(arg), bits] if bits else self.new[arg] for arg, bits in below]
             if not any(bits & wanted for _, bits in below):
-                self.tie(args, wanted)
+                self.tie(args, wanted, isinstance(op, RegionOp))
             made = self.clones[id(op), wanted] = self.made(op, args)
             if op in self.regions.number:
                 self.again[made] = None
             stack.pop()
         return self.clones[id(root), regions]
 
-    def tie(self, args: list[Op], regions: int) -> None:
+    def tie(self, args: list[Op], regions: int, every: bool) -> None:
         """Let the first argument that a call computes or is given wait for what regions wait for.
 
-        One is enough for the op to wait, and to be another one than the first.
+        One is enough for the op to wait, and to be another one than the first. Of a loop it is
+        ``every`` argument, since some of them may not be needed for what is needed of it again.
         """
         late = dict.fromkeys(self.new[self.ties[k]] for k in bits_of(regions))
         for k, arg in enumerate(args):
             if isinstance(arg, Leaf) or not is_bound(arg):
                 args[k] = after(arg, list(late))
-                return
+                if not every:
+                    return
 
     def made(self, op: Op, args: list[Op]) -> Op:
         """``op`` on these arguments, with its names."""

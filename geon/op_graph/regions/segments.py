@@ -1,0 +1,470 @@
+"""Scans in segments: what one stacks for others is made again, one segment of its steps at a time.
+
+A scan that others read the stacks of, as its reverse does, becomes a scan over segments, of which
+each is a scan over the steps in it. It keeps the carries that segments begin with. Who reads its
+stacks is in segments too, and in each of these the steps of the first one are run again, from what
+that segment began with. What is between the stacks, element by element, is computed there as well.
+So of all steps the carries of as many are in memory as there are segments, and what is stacked of
+as many as one segment has. Steps behind the last whole segment are scans of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from ..axes import Axes, Axis
+from ..body import Body
+from ..building import building, current
+from ..copies import with_args, with_bodies
+from ..dtypes import INT64
+from ..further import fresh_axes, names_below
+from ..interning import OwnTable
+from ..joining import CONCAT
+from ..leaves import iota, length_value, placeholder
+from ..movement import FLATTEN, UNFLATTEN, broadcast
+from ..nodes import carry_lines, carry_notes
+from ..op_graph import Op, RegionOp, Tensor, intern, make, post_order
+from ..recomputed import SEGMENTED
+from ..slicing import SLICE
+from .opened import like
+from .parts import result_of, results_of, tensors
+from .scan_facts import ScanAttributes, make_scan
+
+Numbers = tuple[int, ...]  # how many segments, then how many segments of each of these
+
+
+class Division(Protocol):
+    """Says of scans in how many segments they are to be run, where others read what they stack."""
+
+    def of(self, scan: RegionOp) -> Numbers:
+        """The numbers for a scan; none where it need not be in segments."""
+
+
+class Marked:
+    """The division that the beginnings of scans are marked with."""
+
+    def of(self, scan: RegionOp) -> Numbers:
+        """The numbers of the mark."""
+        for arg in scan.args[: ScanAttributes(scan.attrs).carries]:
+            while arg.primitive.view or arg.primitive.name == "cast":
+                arg = arg.args[0]
+            if arg.primitive is SEGMENTED:
+                numbers: Numbers = arg.attrs[0]
+                return numbers
+        return ()
+
+
+class Along:
+    """The same numbers for all scans along an axis."""
+
+    def __init__(self, axis: Axis, numbers: Numbers) -> None:
+        self.axis, self.numbers = axis, numbers
+
+    def of(self, scan: RegionOp) -> Numbers:
+        """The numbers, of a scan along the axis."""
+        return self.numbers if scan.attrs[0] == self.axis else ()
+
+
+MARKED = Marked()
+
+
+# Which scans --------------------------------------------------------------------------------------
+
+
+class Divided:
+    """The scans below ``roots`` that are to be in segments, by ``numbers``, each with its own.
+
+    ``inner`` are the stacks that nobody but these read, step by step, and what is made of them
+    element by element: they are made in segments alone.
+    """
+
+    def __init__(self, order: Sequence[Op], roots: Iterable[Op], division: Division) -> None:
+        self.order = order
+        self.asked = self._asked(division)
+        self.users: dict[Op, list[Op]] = {}
+        if self.asked:
+            for op in order:
+                for arg in dict.fromkeys(op.args):
+                    self.users.setdefault(arg, []).append(op)
+        self.inner = self._inner(set(roots))
+        self.numbers = {
+            scan: numbers
+            for scan, numbers in self.asked.items()
+            if self.made(scan) or any(x in self.inner for x in stacks_of(scan))
+        }
+
+    def made(self, scan: Op) -> list[Op]:
+        """The stacks of a scan that are made in segments alone."""
+        return [op for op in self.users.get(scan, ()) if op in self.inner]
+
+    def _asked(self, division: Division) -> dict[RegionOp, Numbers]:
+        """The scans with numbers of their own, and those that read what these stack."""
+        found: dict[RegionOp, Numbers] = {}
+        through: dict[Op, tuple[Axis, Numbers]] = {}
+        for op in self.order:
+            if isinstance(op, RegionOp):
+                if op.primitive.name != "scan" or ScanAttributes(op.attrs).counted:
+                    continue
+                axis = op.attrs[0]
+                read = [through[x] for x in stacks_of(op) if x in through]
+                numbers = next((n for along, n in read if along == axis), ()) or division.of(op)
+                if numbers:
+                    found[op] = numbers
+            elif op.args and op.args[0] in found:
+                scan: Any = op.args[0]
+                if op.attrs[0] >= scan.attrs[1]:
+                    through[op] = scan.attrs[0], found[scan]
+            elif op.primitive.kind == "elementwise":
+                along_with = next((through[arg] for arg in op.args if arg in through), None)
+                if along_with is not None and op.axes[0] == along_with[0]:
+                    through[op] = along_with
+        self.through = through
+        return found
+
+    def _inner(self, roots: set[Op]) -> set[Op]:
+        """The stacks, and what is made of them, that nobody needs as a whole."""
+        found: set[Op] = set()
+        for op in reversed(self.order):
+            if op in self.through and op not in roots:
+                axis, numbers = self.through[op]
+                users = self.users.get(op, [])
+                if users and all(self._by_steps(op, user, axis, numbers, found) for user in users):
+                    found.add(op)
+        return found
+
+    def _by_steps(self, op: Op, user: Op, axis: Axis, numbers: Numbers, inner: set[Op]) -> bool:
+        """Whether a user reads a stack in segments of these numbers alone."""
+        if not isinstance(user, RegionOp):
+            return user in inner and self.through[user] == (axis, numbers)
+        if self.asked.get(user) != numbers or user.attrs[0] != axis:
+            return False
+        first, last = user.attrs[1], user.attrs[1] + user.attrs[2]
+        return all(first <= k < last for k, arg in enumerate(user.args) if arg is op)
+
+
+def stacks_of(scan: Op) -> tuple[Op, ...]:
+    """What a scan walks."""
+    a = ScanAttributes(scan.attrs)
+    return scan.args[a.carries : a.before_captures]
+
+
+# What stands for them -----------------------------------------------------------------------------
+
+Tidy = Callable[[Sequence[Op], Division | None], list[Op]]
+
+
+def in_segments(
+    roots: Sequence[Op], own: OwnTable, tidied: Tidy, division: Division | None = MARKED
+) -> tuple[list[Op], tuple[RegionOp, ...]]:
+    """The roots, of scans in segments, without marks; and the scans that are run again in these.
+
+    Without a ``division`` nothing but the marks is gone. ``tidied`` is for the steps of segments,
+    which are scans. New ops are in ``own``.
+    """
+    again: dict[RegionOp, None] = {}
+    with building(own):
+        found = _Work(roots, tidied, division, again, deep=True).run()
+    return found, tuple(again)
+
+
+class _Work:
+    """What stands for each op outside of segments; of bodies too, where it is ``deep``."""
+
+    def __init__(
+        self,
+        roots: Sequence[Op],
+        tidied: Tidy,
+        division: Division | None,
+        again: dict[RegionOp, None],
+        deep: bool,
+    ) -> None:
+        self.roots, self.tidied, self.division = roots, tidied, division
+        self.again, self.deep = again, deep
+        self.order = post_order(roots)
+        self.divided = Divided(self.order, roots, division or _NONE)
+        self.new: dict[Op, Op] = {}
+        self.runs: dict[tuple[Axis, Numbers], _Runs] = {}
+
+    def run(self) -> list[Op]:
+        """The roots."""
+        for op in self.order:
+            current.site = op._site
+            if isinstance(op, RegionOp) and op in self.divided.numbers:
+                self.of(op).whole(op)
+            elif op not in self.divided.inner:
+                self.new[op] = self.made(op)
+        return [self.new[root] for root in self.roots]
+
+    def made(self, op: Op) -> Op:
+        """What stands for an op that is no scan in segments."""
+        if op.primitive is SEGMENTED:
+            return self.new[op.args[0]]
+        if op.args and op.args[0] in self.divided.numbers:
+            scan: Any = op.args[0]
+            new: Op = self.of(scan).result(scan, op.attrs[0])
+        else:
+            args = tuple([self.new[arg] for arg in op.args])
+            bodies = [self.body(body) for body in op.bodies]
+            new = with_bodies(op, bodies, args) if bodies else with_args(op, args)
+        carry_lines(op, new)
+        carry_notes(op, new)
+        return new
+
+    def body(self, body: Body) -> Body:
+        """A body, of scans in segments."""
+        if not self.deep:
+            return body
+        work = _Work(body.results, self.tidied, self.division, self.again, deep=True)
+        return Body(body.parameters, tuple(tensors(work.run())))
+
+    def of(self, scan: RegionOp) -> _Runs:
+        """The scans along the axis of one."""
+        key = scan.attrs[0], self.divided.numbers[scan]
+        if key not in self.runs:
+            self.runs[key] = _Runs(self, *key)
+        return self.runs[key]
+
+
+class _None:
+    """No scan is to be in segments."""
+
+    def of(self, scan: RegionOp) -> Numbers:
+        """No numbers."""
+        return ()
+
+
+_NONE = _None()
+
+
+class _Whole:
+    """The scan over segments that stands for one: ``results`` by number, and what segments begin
+    with, stacked."""
+
+    def __init__(self, results: dict[int, Tensor], starts: list[Tensor]) -> None:
+        self.results, self.starts = results, starts
+
+
+class _Runs:
+    """Scans along one axis in the same numbers of segments."""
+
+    def __init__(self, work: _Work, axis: Axis, numbers: Numbers) -> None:
+        self.work, self.divided, self.axis, self.numbers = work, work.divided, axis, numbers
+        length = axis.expression
+        each = length // numbers[0]
+        self.taken = each * numbers[0]
+        self.left = length - self.taken
+        segment = Axis("segment", numbers[0])
+        (self.outer,) = fresh_axes(Axes(segment), names_below(work.roots))
+        self.inner, self.behind = axis.with_length(each), axis.with_length(self.left)
+        self.wholes: dict[RegionOp, _Whole] = {}
+        self.rest = _Part(self, self.behind, self.begins_behind, self.rest_of)
+
+    # Outside of segments ------------------------------------------------------------------------
+
+    def result(self, scan: RegionOp, number: int) -> Tensor:
+        """A result of a scan: a last carry, or a stack of all steps."""
+        a = ScanAttributes(scan.attrs)
+        made = self.whole(scan).results[number]
+        if number < a.carries:
+            return made if a.reverse or self.left == 0 else self.rest.result(scan, number)
+        taken = self.axis.with_length(self.taken)
+        flat: Tensor = make(FLATTEN, (made,), ((self.outer.name, self.inner.name), taken))
+        if self.left == 0:
+            return flat
+        joined: Tensor = make(CONCAT, (flat, self.rest.result(scan, number)), (self.axis.name,))
+        return joined
+
+    def whole(self, scan: RegionOp) -> _Whole:
+        """The scan over segments."""
+        if scan not in self.wholes:
+            self.wholes[scan] = _Turn(self, scan).made()
+        return self.wholes[scan]
+
+    def begins(self, scan: RegionOp) -> list[Tensor]:
+        """What a scan begins with."""
+        return tensors(self.work.new[arg] for arg in scan.args[: scan.attrs[1]])
+
+    def begins_whole(self, scan: RegionOp) -> list[Tensor]:
+        """What the scan over segments begins with: back from behind, after the steps there."""
+        if self.left == 0 or not scan.attrs[3]:
+            return self.begins(scan)
+        return [self.rest.result(scan, k) for k in range(scan.attrs[1])]
+
+    def begins_behind(self, scan: RegionOp) -> list[Tensor]:
+        """What the steps behind the last segment begin with."""
+        if scan.attrs[3]:
+            return self.begins(scan)
+        made = self.whole(scan).results
+        return [made[k] for k in range(scan.attrs[1])]
+
+    def rest_of(self, op: Op) -> Tensor:
+        """What a stack has behind the last segment."""
+        return self.sliced(op, self.taken, self.axis.expression)
+
+    def stacked(self, op: Op) -> Tensor:
+        """A stack as one of stacks of segments."""
+        taken = self.sliced(op, 0, self.taken)
+        made: Tensor = make(UNFLATTEN, (taken,), (self.axis.name, Axes(self.outer, self.inner)))
+        return made
+
+    def sliced(self, op: Op, start: Any, stop: Any) -> Tensor:
+        """A stack from one place to another."""
+        whole: Any = self.work.new[op]
+        if self.left == 0:
+            return whole  # type: ignore[no-any-return]  # a tensor
+        items = (("range", start, stop, 1), *(None for _ in whole.axes[1:]))
+        made: Tensor = make(SLICE, (whole,), (items,))
+        return made
+
+
+class _Part:
+    """What scans and stacks are of the steps along ``axis`` that follow ``begins``.
+
+    ``begins`` gives what a scan begins with there, ``kept`` what a stack in memory has there.
+    """
+
+    def __init__(
+        self,
+        runs: _Runs,
+        axis: Axis,
+        begins: Callable[[RegionOp], Sequence[Tensor]],
+        kept: Callable[[Op], Tensor],
+    ) -> None:
+        self.runs, self.axis, self.begins, self.kept = runs, axis, begins, kept
+        self.first: Callable[[], Tensor] = lambda: length_value(runs.taken)
+        self.made: dict[Op, Op] = {}
+
+    def result(self, scan: RegionOp, number: int) -> Tensor:
+        """A result of a scan of these steps."""
+        return result_of(self.region(scan), number, scan._site)
+
+    def region(self, scan: RegionOp) -> Op:
+        """A scan of these steps."""
+        stack: list[Op] = [scan, *stacks_of(scan)][::-1]
+        while stack:
+            op = stack[-1]
+            missing = [] if op in self.made else [x for x in self.needs(op) if x not in self.made]
+            if missing:
+                stack += missing
+                continue
+            if op not in self.made:
+                self.made[op] = self.part(op)
+                carry_notes(op, self.made[op])
+            stack.pop()
+        return self.made[scan]
+
+    def needs(self, op: Op) -> Sequence[Op]:
+        """Of what else there is a part that one is made of."""
+        if isinstance(op, RegionOp):
+            return stacks_of(op)
+        if op not in self.runs.divided.inner:
+            return ()
+        if isinstance(op.args[0], RegionOp):
+            return op.args[:1]
+        return [arg for arg in op.args if self.runs.axis in arg.axes]
+
+    def part(self, op: Op) -> Op:
+        """The part of a scan, of a stack, or of what is made of one."""
+        if isinstance(op, RegionOp):
+            return self.scan(op)
+        if op not in self.runs.divided.inner:
+            return self.stack(op)
+        if isinstance(op.args[0], RegionOp):
+            return result_of(self.made[op.args[0]], op.attrs[0], op._site)
+        new = self.runs.work.new
+        args = tuple([self.made[arg] if arg in self.made else new[arg] for arg in op.args])
+        axes = Axes(self.axis, [axis for axis in op.axes if axis.name != self.axis.name])
+        names = tuple(dict.fromkeys(name for arg in args for name in arg.axes.names))
+        return intern(
+            type(op), op.primitive, args, op.attrs, axes, op.dtype, weak=op.weak,
+            guards=op.guards, arranged=names != axes.names, site=op._site,
+        )  # fmt: skip
+
+    def scan(self, op: RegionOp) -> Op:
+        """The scan of these steps."""
+        work, a = self.runs.work, ScanAttributes(op.attrs)
+        xs = [self.made[x] for x in stacks_of(op)]
+        captures = [work.new[arg] for arg in op.args[a.captures]]
+        attrs = (self.axis, a.carries, a.xs, a.reverse, False, work.body(a.body))
+        args = (*self.begins(op), *xs, *captures)
+        made: RegionOp = make(op.primitive, args, attrs, guards=op.guards, site=op._site)
+        carry_lines(op, made)
+        return made
+
+    def stack(self, op: Op) -> Tensor:
+        """The part of a stack that is in memory, or is known without."""
+        if op.primitive.name == "iota" and op.dtype is INT64:
+            return iota(self.axis) + self.first()
+        if op.primitive.name == "broadcast" and self.axis not in op.args[0].axes:
+            value: Any = self.runs.work.new[op.args[0]]
+            return broadcast(value, Axes(self.axis, op.axes.without([self.axis.name])))
+        return self.kept(op)
+
+
+class _Turn:
+    """The scan over segments that stands for a scan."""
+
+    def __init__(self, runs: _Runs, scan: RegionOp) -> None:
+        self.runs, self.scan, self.a = runs, scan, ScanAttributes(scan.attrs)
+        self.carries = [like(op) for op in self.a.body.parameters[: self.a.carries]]
+        self.read: dict[Tensor, Tensor] = {}  # stacks of segments, and what stands for one
+        self.part = _Part(runs, runs.inner, self.begins, lambda op: self.of(runs.stacked(op)))
+        self.part.first = self.first
+
+    def begins(self, scan: RegionOp) -> Sequence[Tensor]:
+        """What a scan begins a segment with."""
+        if scan is self.scan:
+            return self.carries
+        return [self.of(stack) for stack in self.runs.whole(scan).starts]
+
+    def first(self) -> Tensor:
+        """The number of the first step of a segment."""
+        number = self.of(iota(self.runs.outer))  # targets read a stack, not the number of a step
+        return number * length_value(self.runs.inner.expression)
+
+    def of(self, stack: Tensor) -> Tensor:
+        """What stands for the part of a stack that a segment reads."""
+        if stack not in self.read:
+            rest = stack.axes.without([self.runs.outer.name])
+            self.read[stack] = placeholder(rest, stack.dtype)
+        return self.read[stack]
+
+    def made(self) -> _Whole:
+        """It, run."""
+        runs, count = self.runs, self.a.carries
+        region = self.part.region(self.scan)
+        inner = {op.attrs[0] for op in runs.divided.made(self.scan)}
+        users = {op.attrs[0] for op in runs.divided.users.get(self.scan, ())}
+        whole = sorted(number for number in users - inner if number >= count)
+        results = [result_of(region, k) for k in (*range(count), *whole)]
+        starts = self.carries if inner else []
+        scans = [op for op in self.part.made.values() if isinstance(op, RegionOp)]
+        runs.work.again.update(dict.fromkeys(scans[:-1]))  # the last one is this scan's own
+        leaves = [*self.carries, *self.read.values(), placeholder((), "int64")]
+        made = make_scan(
+            self.scan.primitive,
+            runs.outer,
+            self.a.reverse,
+            runs.begins_whole(self.scan),
+            list(self.read),
+            leaves,
+            [*results, *starts],
+        )
+        made = results_of(self.tidy(made[0].args[0]), self.scan._site)
+        numbered = dict(zip([*range(count), *whole], made, strict=False))
+        return _Whole(numbered, made[len(results) :])
+
+    def tidy(self, region: Op) -> Op:
+        """The scan whose segments are in segments too, or their products outside of their steps."""
+        runs, (body,) = self.runs, region.bodies
+        further = Along(runs.inner, runs.numbers[1:]) if runs.numbers[1:] else None
+        results = runs.work.tidied(body.results, further)
+        if further is not None:
+            work = _Work(results, runs.work.tidied, further, runs.work.again, deep=False)
+            results = work.run()
+        carry_lines(self.scan, region)
+        carry_notes(self.scan, region)
+        made = with_bodies(region, [Body(body.parameters, tuple(tensors(results)))])
+        carry_notes(region, made)
+        return made

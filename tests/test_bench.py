@@ -91,22 +91,34 @@ def test_loops(tmp_path):
         assert "median" in row["contenders"]["geon"], (row["name"], row["contenders"]["geon"])
 
 
-@pytest.mark.parametrize("contender", ["jax", "torch"])
+@pytest.mark.parametrize("contender", ["jax", "torch", "numba", "c"])
 def test_peers_compute_the_same_loops(contender):
     """The small sizes, in this process."""
-    pytest.importorskip(contender)
+    if contender != "c":
+        pytest.importorskip(contender)
+    elif ceilings.compiler() is None:
+        pytest.skip("there is no C compiler")
     module = importlib.import_module(f"benchmarks.peers.{contender}_work")
     module.start(1)
     from benchmarks.peers import geon_work
 
-    for workload in workloads.LOOPS:
-        if workload.kind in module.BUILDERS:
-            found = [
-                each.BUILDERS[workload.kind](workload.small, workload.inputs(True)).results()
-                for each in (module, geon_work)
-            ]
-            same = contest.differs(*map(digest, found), workload.rtol)
-            assert same is None, (workload.name, same)
+    shared = [workload for workload in workloads.LOOPS if workload.kind in module.BUILDERS]
+    assert len(shared) >= 4
+    for workload in shared:
+        found = [
+            each.BUILDERS[workload.kind](workload.small, workload.inputs(True)).results()
+            for each in (module, geon_work)
+        ]
+        same = contest.differs(*map(digest, found), workload.rtol)
+        assert same is None, (workload.name, same)
+
+
+def test_loops_by_hand_need_a_compiler_that_works(monkeypatch):
+    from benchmarks.peers import c_work
+
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(RuntimeError, match=r"false did not compile loops\.c"):
+        c_work.start(1)
 
 
 def test_compile_time_and_import(tmp_path):
@@ -206,6 +218,8 @@ def test_summary():
     assert row(geon=1.0, geon_base=1.5, jax=3.0)["before"] == 1.5
     assert row(geon=1.0, geon_base=1.5, jax=3.0)["best_peer"] == "jax"
     assert row(jax=1.0)["ratio"] is None
+    written = row(geon=2.0, c=1.0, numba=3.0)
+    assert written["best_peer"] == "numba" and written["by_hand"] == 0.5
     assert report.geometric_mean([2.0, None, 8.0]) == pytest.approx(4.0)
     assert [report.seconds(v) for v in (1.234, 0.0123, 4.5e-6, 1.5e-7, None)] == [
         "1.23 s", "12.3 ms", "4.50 µs", "0.15 µs", "–",

@@ -8,7 +8,7 @@ from typing import Any
 
 from .processes import CONTENDERS, OURS
 
-MARKS = "osD^vP*X"
+MARKS = "osD^vP*Xdh<>"
 
 
 def draw(run: dict[str, Any], path: Path) -> None:

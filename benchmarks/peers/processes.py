@@ -19,10 +19,13 @@ CONTENDERS = {
     "onnx": "ONNX Runtime",
     "pytensor": "PyTensor",
     "tinygrad": "tinygrad",
+    "numba": "Numba",
     "numpy": "NumPy by hand",
+    "c": "C by hand",
 }
 OURS, BASE = "geon", "geon_base"  # the working tree, and another revision of it
-REFERENCES = ("numpy", BASE)  # what is no peer
+BY_HAND = "c"  # loops in C, with derivatives written out
+REFERENCES = ("numpy", BY_HAND, BASE)  # what is no peer
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from .processes import BASE, CONTENDERS, OURS, REFERENCES
+from .processes import BASE, BY_HAND, CONTENDERS, OURS, REFERENCES
 
 NONE = "–"
 SLOWER = 0.97  # below this it is slower than before, and no tie
@@ -30,6 +30,8 @@ def summarize(row: Row) -> None:
             row["share"] = ceiling / ours if ours and ceiling else None
             before = times_of.get(BASE)
             row["before"] = before / ours if ours and before else None
+            written = times_of.get(BY_HAND)
+            row["by_hand"] = written / ours if ours and written else None
 
 
 def geometric_mean(ratios: Iterable[float | None]) -> float | None:
@@ -87,13 +89,15 @@ def work_table(run: Row) -> list[str]:
     head = ["work, float32", *(CONTENDERS[n] for n in names)]
     both = BASE in names
     head += ["before / geon"] * both
-    head += ["best peer / geon", "of ceiling", "memory geon", "memory XLA"]
+    by_hand = any(row["by_hand"] for row in run["workloads"])
+    head += ["best peer / geon", *["C / geon"] * by_hand]
+    head += ["of ceiling", "memory geon", "memory XLA"]
     rows = []
     for row in run["workloads"]:
         found = row["contenders"]
         line = [row["title"], *(seconds(found[n].get("median")) for n in names)]
         line += [times(row["before"])] * both
-        line += [times(row["ratio"]), percent(row["share"])]
+        line += [times(row["ratio"]), *[times(row["by_hand"])] * by_hand, percent(row["share"])]
         line += [size(found.get(n, {}).get("memory")) for n in (OURS, "jax")]
         rows.append(line)
     return table(head, rows)
@@ -184,8 +188,8 @@ def page(run: Row) -> str:
         "",
         "Times are medians; contenders took turns, each in a process of its own, with the same "
         "number of threads on the same processors. Their results were compared before anything was "
-        "timed. A dash is work that a contender does not express, or the reason is below. NumPy by "
-        "hand is a reference and no peer: nothing is derived or compiled there. The share of the "
+        "timed. A dash is work that a contender does not express, or the reason is below. NumPy "
+        "and C by hand are references and no peers: nothing is derived there. The share of the "
         "ceiling is the least time that operations, or bytes read and written, take on this "
         "machine over the time measured. Memory is what a call needs beside inputs and state: "
         "geon's `peak_bytes`, and XLA's own analysis of temporaries and results.",
@@ -209,7 +213,6 @@ def page(run: Row) -> str:
         "",
         "## Not here",
         "",
-        "- Loops over scalar carries: geon has no loops yet.",
         *reasons(run),
         *(f"- {note}" for note in run["notes"]),
         "",

@@ -91,8 +91,12 @@ def test_loops(tmp_path):
         assert "median" in row["contenders"]["geon"], (row["name"], row["contenders"]["geon"])
 
 
-@pytest.mark.parametrize("contender", ["jax", "torch", "numba", "c"])
-def test_peers_compute_the_same_loops(contender):
+SHARED = [(each, "LOOPS", 4) for each in ("jax", "torch", "numba", "c")]
+SHARED += [(each, "NETS", 3) for each in ("jax", "torch")]
+
+
+@pytest.mark.parametrize(("contender", "kind", "least"), SHARED)
+def test_peers_compute_the_same_loops_and_networks(contender, kind, least):
     """The small sizes, in this process."""
     if contender != "c":
         pytest.importorskip(contender)
@@ -102,8 +106,9 @@ def test_peers_compute_the_same_loops(contender):
     module.start(1)
     from benchmarks.peers import geon_work
 
-    shared = [workload for workload in workloads.LOOPS if workload.kind in module.BUILDERS]
-    assert len(shared) >= 4
+    work = getattr(workloads, kind)
+    shared = [workload for workload in work if workload.kind in module.BUILDERS]
+    assert len(shared) >= least
     for workload in shared:
         found = [
             each.BUILDERS[workload.kind](workload.small, workload.inputs(True)).results()
@@ -119,6 +124,22 @@ def test_loops_by_hand_need_a_compiler_that_works(monkeypatch):
     monkeypatch.setenv("CC", "false")
     with pytest.raises(RuntimeError, match=r"false did not compile loops\.c"):
         c_work.start(1)
+
+
+def test_what_fit_costs_is_printed():
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks.fitting", "--batches", "2", "--rounds", "1"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr
+    rows = [line.strip("|").split(" | ") for line in ran.stdout.splitlines()[2:]]
+    assert len(rows) == 2
+    for row in rows:
+        least, ratio = (float(row[at].split()[0]) for at in (1, -2))
+        assert least > 0 and 0.2 < ratio < 50
 
 
 def test_compile_time_and_import(tmp_path):

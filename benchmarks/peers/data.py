@@ -6,6 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from .data_nets import gpt_step as gpt_step
+from .data_nets import lstm_model_step as lstm_model_step
+from .data_nets import residual_step as residual_step
+from .data_nets import sampling as sampling
+
 Array = np.ndarray[Any, Any]
 Data = dict[str, Any]
 Generator = np.random.Generator

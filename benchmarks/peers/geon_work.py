@@ -16,6 +16,7 @@ from geon import Axis, Variable, assign, dot, placeholder
 from .data import WEIGHTS
 from .geon_loops import LOOPS
 from .geon_moves import MOVES
+from .geon_nets import STEPS, going_on
 from .geon_windows import WINDOWS, network
 from .prepared import (
     ADAM_EPSILON,
@@ -365,3 +366,38 @@ def prepared_move(kind: str, sizes: Sizes, data: Data) -> Prepared:
 
 
 BUILDERS |= {kind: partial(prepared_move, kind) for kind in MOVES | LOOPS | WINDOWS}
+
+
+def prepared_step(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A training step of ``geon_nets``."""
+    made = STEPS[kind](sizes)
+    cost, effects, variables = made.step()
+    values = {leaf: data["values"][leaf.name.removeprefix("net.")] for leaf in variables}
+    assert len(values) == len(data["values"])
+    values = dict(sorted(values.items(), key=lambda pair: str(pair[0].name)))
+    return trained(cost, effects, {made.x: data["x"], made.t: data["t"]}, values, made.lengths)
+
+
+BUILDERS |= {kind: partial(prepared_step, kind) for kind in STEPS}
+
+
+def sampling(sizes: Sizes, data: Data) -> Prepared:
+    """Token after token, each the likeliest: the tokens, and the last scores."""
+    net, x, scores, cache = going_on(sizes)
+    runner = transformer()
+    f = runner.computation([scores, geon.argmax(scores), geon.doall(cache.updates)], x)
+    for leaf in net.all_variables():
+        runner.set(leaf, data["values"][leaf.name.removeprefix("net.")])
+
+    def call() -> Any:
+        runner.set(cache.position, 0)
+        token, said = data["first"], []
+        for _ in range(sizes["tokens"]):
+            scores, token, _ = f([[token]])
+            said.append(int(token))
+        return np.array(said), scores
+
+    return plain(call, f.peak_bytes)
+
+
+BUILDERS["sampling"] = sampling

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from .data import WEIGHTS
 from .jax_loops import LOOPS
 from .jax_moves import MOVES
+from .jax_nets import STEPS, Sampler
 from .jax_windows import WINDOWS, network
 from .prepared import (
     ADAM_EPSILON,
@@ -336,3 +337,16 @@ def prepared_window(kind: str, sizes: Sizes, data: Data) -> Prepared:
 
 
 BUILDERS |= {kind: partial(prepared_window, kind) for kind in WINDOWS}
+
+
+def prepared_step(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A training step of ``jax_nets``."""
+    step, state, shown = STEPS[kind](sizes, data["values"])
+    names = sorted(data["values"])
+    return trained(step, state, lambda s: [shown(s)[name] for name in names], data["x"], data["t"])
+
+
+BUILDERS |= {kind: partial(prepared_step, kind) for kind in STEPS}
+BUILDERS["sampling"] = lambda sizes, data: plain(
+    partial(Sampler(sizes, data["values"]).run, data["first"])
+)

@@ -15,6 +15,8 @@ Array = np.ndarray[Any, Any]
 RATE, MOMENTUM = 0.1, 0.9  # of the training steps
 ADAM_RATE, BETA1, BETA2, ADAM_EPSILON = 0.1, 0.9, 0.999, 1e-8
 NORM_EPSILON = 1e-5
+# Of the networks. With a smaller epsilon Adam's first steps would be signs of what is rounding.
+NET_RATE, NET_DECAY, NET_EPSILON, ROTARY = 0.01, 0.1, 1e-4, 10000.0
 STEPS_CHECKED = 3  # training steps whose losses and movements are compared
 
 

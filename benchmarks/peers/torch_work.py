@@ -26,6 +26,7 @@ from .prepared import (
 )
 from .torch_loops import LOOPS
 from .torch_moves import MOVES
+from .torch_nets import STEPS, Sampler
 from .torch_windows import WINDOWS, network
 from .workloads import Sizes
 
@@ -331,3 +332,28 @@ def prepared_window(kind: str, sizes: Sizes, data: Data) -> Prepared:
 
 
 BUILDERS |= {kind: partial(prepared_window, kind) for kind in WINDOWS}
+
+
+def prepared_step(kind: str, sizes: Sizes, data: Data) -> Prepared:
+    """A training step of ``torch_nets``."""
+    step = STEPS[kind](sizes, data["values"])
+    x, t, names = tensor(data["x"]), tensor(data["t"]), sorted(data["values"])
+    loss_of = made(step.loss)
+
+    def call() -> Any:
+        step.optimiser.zero_grad(set_to_none=True)
+        loss = loss_of(x, t, step.trained, step.kept)
+        loss.backward()
+        step.optimiser.step()
+        return loss.detach()
+
+    def state() -> list[Any]:
+        return [step.shown(name).reshape(data["values"][name].shape) for name in names]
+
+    return stepping(call, state)
+
+
+BUILDERS |= {kind: partial(prepared_step, kind) for kind in STEPS}
+BUILDERS["sampling"] = lambda sizes, data: plain(
+    partial(Sampler(sizes, data["values"]).run, data["first"])
+)

@@ -160,6 +160,26 @@ WINDOWS = [
              {"batch": 3, "side": 16, "first": 3, "second": 4, "classes": 5}, rtol=5e-3),
 ]  # fmt: skip
 
+TEXT = {"width": 256, "words": 256}
+SMALL_TEXT = {"width": 8, "words": 11}
+GPT, SMALL_GPT = {**TEXT, "layers": 4, "heads": 4}, {**SMALL_TEXT, "layers": 2, "heads": 2}
+
+# Networks of layers; steps in which all has moved are compared.
+NETS = [
+    Workload("residual-step", "residual net, 16 to 64 channels, 32 of 32×32, training step",
+             "residual_step",
+             {"batch": 32, "side": 32, "channels": 16, "blocks": 2, "classes": 10},
+             {"batch": 4, "side": 9, "channels": 3, "blocks": 2, "classes": 5}, rtol=2e-2),
+    Workload("gpt-step", "GPT, 4 layers of width 256, 16×128 tokens, AdamW, training step",
+             "gpt_step", {**GPT, "batch": 16, "tokens": 128},
+             {**SMALL_GPT, "batch": 3, "tokens": 7}, rtol=2e-2),
+    Workload("lstm-model-step", "LSTM language model, width 256, 32×64 tokens, training step",
+             "lstm_model_step", {**TEXT, "batch": 32, "tokens": 64},
+             {**SMALL_TEXT, "batch": 3, "tokens": 7}, rtol=2e-2),
+    Workload("sampling", "64 tokens from the GPT, one after another, with a cache", "sampling",
+             {**GPT, "tokens": 64, "places": 128}, {**SMALL_GPT, "tokens": 5, "places": 9}),
+]  # fmt: skip
+
 WORKLOADS = [
     Workload("mlp-step", "784-512-512-10 MLP training step, batch 128, momentum SGD", "mlp_step",
              MLP, SMALL_MLP),
@@ -199,6 +219,7 @@ WORKLOADS = [
     *MOVES,
     *LOOPS,
     *WINDOWS,
+    *NETS,
 ]  # fmt: skip
 
 # What is compiled in a fresh process, from the first op written to the first result.
@@ -208,6 +229,7 @@ COMPILED = [
              {"count": 8, "length": 30}),
     Workload("chain-gradient", "chain of 900 elementwise ops with gradient", "chain_gradient",
              {"count": 1024, "length": 900}, {"count": 8, "length": 30}),
+    *NETS[:2],
 ]  # fmt: skip
 
 

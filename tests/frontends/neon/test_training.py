@@ -122,6 +122,34 @@ def test_a_run_goes_on_bit_for_bit_after_an_epoch(make, tmp_path, epochs):
         np.testing.assert_array_equal(value, values[name], err_msg=name)
 
 
+# Each optimiser with what it may keep, and what goes around it; L-BFGS is in test_lbfgs.py.
+OPTIMISERS = {
+    "sgd": lambda: neon.SGD(0.05, 0.9, nesterov=True),
+    "rmsprop": lambda: neon.RMSProp(momentum=0.5),
+    "adagrad": neon.Adagrad,
+    "adadelta": neon.Adadelta,
+    "adam": lambda: neon.Adam(neon.schedules.WarmUp(3, neon.schedules.Cosine(0.05, 12))),
+    "adamw": lambda: neon.AdamW(decay=0.1, clip=neon.ByGlobalNorm(1.0)),
+    "lion": lambda: neon.Lion(0.01, decay=0.1),
+    "muon": lambda: neon.Groups({neon.Matrices(): neon.Muon()}, rest=neon.AdamW()),
+    "accumulated": lambda: neon.Accumulated(neon.Adam(), 3),
+    "averaged": lambda: neon.Averaged(neon.SGD(0.05)),
+    "scaled": lambda: neon.Scaled(neon.SGD(0.05, 0.5), first=4.0, every=2),
+}
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_every_optimiser_goes_on_bit_for_bit(tmp_path, optimiser):
+    """What each keeps is in checkpoints, whichever the target; so one is enough."""
+    saved = [neon.Checkpoints(tmp_path, every=9)]
+    whole, part, rest = (model(geon.NumPyTransformer(), OPTIMISERS[optimiser]()) for _ in range(3))
+    unbroken = whole.fit(batches(), 3, callbacks=saved)
+    part.fit(batches(), 3, callbacks=[Interrupt(5), *saved])
+    resumed = rest.fit(batches(), 3, resume=tmp_path / "interrupted.safetensors", callbacks=saved)
+    assert resumed.figures == unbroken.figures
+    same(whole.transformer, rest.transformer)
+
+
 class Interrupt(neon.Callback):
     """Ctrl-C after so many batches."""
 
@@ -313,6 +341,23 @@ def test_a_stop_at_what_is_not_finite(transformer, tmp_path):
     assert "test_training.py" in run.stop
     assert run.epoch == 0 and run.batch == 2
     assert all(np.isfinite(value).all() for value in transformer.values().values())
+
+
+def test_the_first_op_that_made_what_is_not_finite_is_named(transformer):
+    """All that comes after it is not finite either."""
+    x = geon.placeholder([N, C], name="x")
+    t = geon.placeholder([N, C], name="t")
+    layer = neon.Sequential(
+        [neon.Linear(C, neon.Identity()), lambda x: geon.log(x, name="culprit"), geon.exp],
+        name="net",
+    )
+    cost = neon.costs.squared_error
+    made = neon.Model(layer, x, t, cost, neon.SGD(0.1), transformer=transformer)
+    points = np.ones((6, 4), "float32")
+    points[4, 1] = -1  # in the third batch
+    data = neon.Batches(points, points, size=2)
+    run = made.fit(data, 2, callbacks=[neon.StopOnNaN()])
+    assert run.batch == 2 and "culprit" in run.stop, run.stop
 
 
 def test_an_error_raises_and_callbacks_are_told(transformer):

@@ -1,11 +1,11 @@
 """A Gaussian process on the carbon dioxide in the air, with its marginal likelihood.
 
-    python examples/gaussian_process.py [--steps 60] [--seed 0] [--into co2.png]
+    python examples/gaussian_process.py [--steps 60] [--starts 6] [--seed 0] [--into co2.png]
 
 Annual means at Mauna Loa in ppm, 1959 to 2014, as NOAA's Global Monitoring Laboratory published
 them (P. Tans and R. Keeling; public domain). Learned are those up to 2004; the later ones are
 foretold. The covariance of two years is a line, a slow and a quick part, and a noise, whose six
-sizes and lengths are made likelier by L-BFGS from beginnings that ``--seed`` draws.
+sizes and lengths L-BFGS makes likelier, from several beginnings that ``--seed`` draws.
 
 There is no Cholesky decomposition: a geon.scan learns one year after another. Each takes its part
 from the covariance of all others, which is what elimination does; how likely it was, given those
@@ -31,7 +31,6 @@ MEANS = """\
 CO2 = np.array([float(each) for each in MEANS.split()])
 YEARS = np.arange(1959, 2015)
 KNOWN = 46  # years to learn from
-
 YEAR, LEARNED = geon.Axis("year", len(YEARS)), geon.Axis("learned", KNOWN)
 OTHER = YEAR.prime
 NAMES = ["line", "slow part", "its years", "quick part", "its years", "noise"]
@@ -50,9 +49,8 @@ def covariance(sizes: geon.Tensor) -> geon.Tensor:
         return geon.square(size) * geon.exp(-far / (2 * geon.square(years)))
 
     straight = geon.square(line / 20) * geon.outer(geon.multiply, t, other)
-    same = geon.constant(np.eye(len(YEARS)), [YEAR, OTHER], "float64")
-    parts = bell(slow, slow_years) + bell(quick, quick_years)
-    return straight + parts + (geon.square(noise) + 1e-8) * same
+    same = geon.constant(np.eye(len(YEARS)), [YEAR, OTHER], "float64") * geon.square(noise)
+    return straight + bell(slow, slow_years) + bell(quick, quick_years) + same
 
 
 Left = tuple[geon.Tensor, geon.Tensor]  # a covariance, and how far from 0 values are
@@ -83,19 +81,28 @@ def learn(
 class Process:
     """The Gaussian process: a step up its likelihood, and what it foretells."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self) -> None:
         self.middle, self.spread = CO2[:KNOWN].mean(), CO2[:KNOWN].std()
-        drawn = FIRST * np.exp(np.random.default_rng(seed).normal(0, 0.1, len(FIRST)))
-        logs = geon.Variable([SIZE], "float64", initial_value=np.log(drawn), name="logs")
+        logs = geon.Variable([SIZE], "float64", initial_value=np.log(FIRST), name="logs")
         values = np.where(np.arange(len(YEARS)) < KNOWN, (CO2 - self.middle) / self.spread, 0)
         given = geon.constant(values, [YEAR], "float64")
         self.sizes = sizes = geon.exp(logs)
         means, rest, likelihood = learn(covariance(sizes), given)
         variances = geon.diagonal(rest, [YEAR, OTHER], YEAR)
-        self.transformer = geon.make_transformer()
-        cost = -likelihood / KNOWN
+        self.transformer, cost = geon.make_transformer(), -likelihood / KNOWN
         self.climb = self.transformer.computation([likelihood, neon.LBFGS()(cost)])
         self.found = self.transformer.computation([likelihood, sizes, means, variances])
+
+    def fit(self, steps: int, starts: int, seed: int) -> None:
+        """Take the likeliest of what is found from several beginnings: there are many hills."""
+        found = []
+        for change in np.random.default_rng(seed).normal(0, 0.5, (starts, len(FIRST))):
+            self.transformer.initialize(force=True)
+            self.transformer.set("logs", np.log(FIRST) + change)
+            for _ in range(steps):
+                self.climb()
+            found.append((float(self.found()[0]), self.transformer.get("logs")))
+        self.transformer.set("logs", max(found, key=lambda pair: pair[0])[1])
 
     def foretold(self) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations of the years that were not learned, in ppm."""
@@ -108,28 +115,26 @@ def plot(means: np.ndarray, deviations: np.ndarray, path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    axes, far = figure.subplots(), 1.96 * deviations
     axes.plot(YEARS[:KNOWN], CO2[:KNOWN], ".", label="learned")
     axes.plot(YEARS[KNOWN:], CO2[KNOWN:], ".", label="held out")
     axes.plot(YEARS[KNOWN:], means, label="foretold")
-    far = 1.96 * deviations
     axes.fill_between(YEARS[KNOWN:], means - far, means + far, alpha=0.3)
-    axes.set_ylabel("carbon dioxide, ppm")
-    axes.legend()
+    axes.legend(title="carbon dioxide, ppm")
     figure.savefig(path)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Foretell carbon dioxide.")
     parser.add_argument("--steps", type=int, default=60, help="of L-BFGS")
+    parser.add_argument("--starts", type=int, default=6, help="how many beginnings")
     parser.add_argument("--seed", type=int, default=0, help="of where the search begins")
     parser.add_argument("--into", type=Path, default=Path("co2.png"), help="picture")
     options = parser.parse_args(argv)
 
-    process = Process(options.seed)
+    process = Process()
     before = process.found()[0]
-    for _ in range(options.steps):
-        process.climb()
+    process.fit(options.steps, options.starts, options.seed)
     after, sizes, *_ = process.found()
     means, deviations = process.foretold()
     line = np.polynomial.Polynomial.fit(YEARS[:KNOWN], CO2[:KNOWN], 1)(YEARS[KNOWN:])

@@ -131,7 +131,7 @@ def test_the_likelihood_rises_and_later_years_are_foretold(tmp_path: Path, capsy
 
 
 def test_learning_years_one_by_one_is_the_decomposition_of_all() -> None:
-    process = gaussian_process.Process(0)
+    process = gaussian_process.Process()
     computed = process.transformer.computation(gaussian_process.covariance(process.sizes))()
     likelihood, _, means, variances = process.found()
     known = gaussian_process.KNOWN

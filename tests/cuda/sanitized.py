@@ -11,7 +11,14 @@ import geon
 from geon.transformers.pycuda import host, teams
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
-from tests.cuda import test_attention, test_beside, test_fours, test_long_rows, test_sorting
+from tests.cuda import (
+    test_attention,
+    test_beside,
+    test_fours,
+    test_long_rows,
+    test_sorting,
+    test_whole_loops,
+)
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 from tests.cuda.test_products import LENGTHS, made, numbers, operands
 
@@ -48,6 +55,9 @@ def everything():
         f(np.ones((3, test_fours.WARP + 4), np.float32))
         f = transformer.computation([*test_long_rows.graphs(x).values()][-1], x)
         f(np.ones((2, test_long_rows.LONG + 3), np.float32))
+        for graph in test_whole_loops.results().values():
+            f = transformer.computation(graph, *test_whole_loops.INPUTS)
+            f(*test_whole_loops.feeds(2, 3, 3))
         _, slopes, update = test_beside.optimizer()
         f = transformer.computation(update, *slopes)
         f(*[np.ones(each.axes.lengths, np.float32) for each in slopes])

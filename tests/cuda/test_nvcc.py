@@ -8,7 +8,7 @@ import pytest
 import geon
 from geon.errors import DeviceError
 from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
-from tests.cuda import test_attention, test_products
+from tests.cuda import test_attention, test_products, test_whole_loops
 from tests.golden import registers
 from tests.golden.emitting import cuda
 from tests.golden.programs import PROGRAMS, WITHOUT_C
@@ -77,3 +77,11 @@ def test_attention_products_and_sorts_compile(dtype, architecture):
             f = transformer.computation(graph, *given)
             found = registers.compiled(f.source, architecture)
             assert all(used <= 255 and spilled <= 128 for used, spilled in found.values()), found
+
+
+@pytest.mark.parametrize("name", test_whole_loops.results())
+def test_whole_loops_compile(name):
+    with geon.make_transformer("cuda-on-host") as transformer:
+        f = transformer.computation(test_whole_loops.results()[name], *test_whole_loops.INPUTS)
+        found = registers.compiled(f.source, "sm_80")
+        assert all(used <= 255 and spilled == 0 for used, spilled in found.values()), found

@@ -117,6 +117,7 @@ FILES = {
     "transformers/pycuda/teams.py": ON_DEVICES,
     "transformers/pycuda/tiles.py": ON_DEVICES,
     "transformers/pycuda/vectors.py": ON_DEVICES,
+    "transformers/pycuda/whole_loops.py": ON_DEVICES,
     "transformers/pycuda/launches.py": ON_DEVICES,
     "transformers/pycuda/bare.py": ON_DEVICES,
     "transformers/pycuda/joining.py": ON_DEVICES,

@@ -19,6 +19,7 @@ from ..kernels.types import ENDLESS
 from .device import Multiplication
 from .emit import Module
 from .launches import (
+    ROUND,
     Argument,
     Choice,
     Copy,
@@ -27,6 +28,7 @@ from .launches import (
     Launch,
     Multiply,
     Parts,
+    Round,
     Show,
     Stack,
     Step,
@@ -133,6 +135,9 @@ def turns_of(
     loop = waiting.loop
     if any(read(*made.at(index), np.int64) != branch for index, branch in loop.chosen):
         return
+    if isinstance(loop, Until) and loop.whole is not None:
+        yield from made.rounds(loop, loop.whole, waiting.origin, read)
+        return
     if isinstance(loop, Until):
         yield from made.until(loop, read)
         return
@@ -150,7 +155,7 @@ class _Bare:
     def __init__(self, loaded: Mapping[str, Any], lengths: Mapping[str, int]) -> None:
         self.loaded, self.lengths = loaded, lengths
         self.inside: dict[int, tuple[int, int]] = {}
-        self.turn = 0
+        self.turn = self.round = 0
 
     def at(self, pointer: int) -> tuple[int, int]:
         """The number of a pointer in the program's table, and how many bytes behind it."""
@@ -226,6 +231,14 @@ class _Bare:
         if loop.limit is not None:
             yield from self.unreached(loop.stacks, turn, loop.limit)
 
+    def rounds(self, loop: Until, whole: Launch, origin: int, read: Read) -> Iterator[Bare]:
+        """Launches that take some turns each, until one has found the condition false."""
+        while loop.limit is None or self.round < loop.limit:
+            yield self.begun(whole, origin)
+            if not read(*self.at(loop.truth), np.bool_):
+                return
+            self.round += ROUND
+
     def each(self, steps: Iterable[Step], origins: Iterable[int]) -> Iterator[Bare]:
         """Steps of the kernels ``origins``."""
         for step, origin in zip(steps, origins, strict=True):
@@ -263,6 +276,8 @@ class _Bare:
             return argument.value
         if isinstance(argument, Turn):
             return self.turn
+        if isinstance(argument, Round):
+            return self.round
         return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]
 
     def multiplication(self, step: Multiply) -> Multiplication:

@@ -23,8 +23,8 @@ from ..runtime.found import not_finite, outside
 from ..runtime.steps import at_steps
 from .bare import Bare, Begun, Clear, Lanes, Multiplying, Read, Waiting, bare_waves, turns_of
 from .device import Array, Device
-from .emit import REPORT, Module
-from .launches import Copy, Show
+from .emit import Module
+from .launches import REPORT, Copy, Show
 from .memory import ALIGNMENT, DeviceArray, DeviceMemory, Shown
 from .staging import Staging
 

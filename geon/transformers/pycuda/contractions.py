@@ -143,7 +143,15 @@ class _Writer:
         grid = Grid(blocks_of(work, tiles), parts=self.cut)
         files = tiles.files
         together = 2 if tiles.by_matrices or tiles.dtype == "float32" else 1
-        return names.function(body, grid, THREADS, True, self.further, files, together)
+        return names.function(
+            body, grid, THREADS, True, self.further, files, together, self.shared()
+        )
+
+    def shared(self) -> int:
+        """The bytes of shared memory: the tiles of both operands, and sums on their way."""
+        tiles = self.tiles
+        found = tiles.wide * THREADS * self.work.dtype.itemsize
+        return found + sum(tiles.bytes(fill.lines, fill.turned) for fill in (self.left, self.right))
 
     @property
     def long(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, groupby
 
 import numpy as np
@@ -31,18 +31,24 @@ from .device import Array, Signature
 from .dialect import by_instruction, cuda_text
 from .joining import joined, joined_text
 from .launches import (
+    REPORT,
     Argument,
     Choice,
     Copy,
     Fixed,
+    Grid,
     Grids,
     Launch,
     Multiply,
     Parts,
+    Round,
     Show,
     Step,
     Turn,
+    Turns,
+    Until,
     described,
+    kernels_in,
 )
 from .library import finite_parts, library_parts
 from .naming import (
@@ -61,9 +67,9 @@ from .nests import nest_parts
 from .ordered import ordered_function
 from .products import product_of, product_parts
 from .turning import Repeating, Scope, Turning, branches
+from .whole_loops import is_long, whole_loop
 
 PRELUDE = "prelude.cuh"
-REPORT = -1  # the number of the pointer to the report
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -138,6 +144,9 @@ class _Module:
         self.names: dict[str, str] = {}
         self.kernels: list[Signature] = []
         self.texts: list[str] = []
+        self.functions: dict[str, Function] = {}  # the kernels by name,
+        self.at: dict[str, int] = {}  # where their texts are, and those of
+        self.inner: dict[str, str] = {}  # parts of others that they are too
         self.calls: dict[str, None] = {}
         self.files: dict[str, None] = {}
         self.top = self.scope = Scope(plan)
@@ -154,6 +163,7 @@ class _Module:
                 steps += found
                 origins += [origin] * len(found)
                 waves += [wave] * len(found)
+        self.drop_unused(steps)
         own = "\n".join([*self.texts, *self.order(steps, origins, waves)])
         files = [cuda_text(name) for name in self.files]
         helpers = definitions(self.calls, by_instruction)
@@ -231,13 +241,41 @@ class _Module:
         made = Turning(kernel, scope, self.pointer, self.virtual)
         before = self.steps(made.before)
         steps, origins = self.inside(made.scope)
-        return [*before, made.turns(tuple(steps), tuple(origins))]
+        return [*before, self.whole(made.turns(tuple(steps), tuple(origins)))]
 
     def until(self, scope: Scope, kernel: Kernel) -> Step:
         """The step of a while loop, whose bodies' kernels are written here."""
         made = Repeating(kernel, scope, self.pointer, self.virtual)
         test, step = map(self.inside, made.scopes)
-        return made.until(test, step)
+        return self.whole(made.until(test, step))
+
+    def whole(self, loop: Turns | Until) -> Step:
+        """A loop as one launch where it is small enough, which lengths may say."""
+        made = whole_loop(loop, self.functions, self.inner_name)
+        if made is None:
+            return loop
+        function, holds = made
+        step: Step = self.launch(function)
+        assert isinstance(step, Launch)
+        if isinstance(loop, Until) and is_long(loop):
+            step = replace(loop, whole=step)
+        return Choice(holds, (step,), (loop,)) if holds else step
+
+    def inner_name(self, kernel: str) -> str:
+        """The name of the function that is a part of others, and computes what this kernel does."""
+        if kernel not in self.inner:
+            name = f"{kernel}_inside"
+            self.inner[kernel] = self.functions[kernel].inner.replace(NAME, name)
+        return f"{kernel}_inside"
+
+    def drop_unused(self, steps: Sequence[Step]) -> None:
+        """Leave out kernels that are parts of others alone."""
+        launched = set(kernels_in(steps))
+        for name, at in self.at.items():
+            own = [self.texts[at]] if name in launched else []
+            inside = [self.inner[name]] if name in self.inner else []
+            self.texts[at] = "\n".join([*inside, *own])
+        self.kernels = [kernel for kernel in self.kernels if kernel.name in launched]
 
     def inside(self, scope: Scope) -> tuple[list[Step], list[int]]:
         """The steps of a body, and the numbers of their kernels."""
@@ -264,6 +302,7 @@ class _Module:
         name = self.named(function.text)
         if not known:
             self.kernels.append(Signature(name, types_of([function]), function.meets))
+            self.functions[name], self.at[name] = function, len(self.texts) - 1
             self.needs(function)
         arguments = [self.argument(p) for p in function.parameters]
         return Launch(name, function.grid, function.threads, tuple(arguments))
@@ -299,7 +338,7 @@ class _Module:
     def argument(self, parameter: Parameter) -> Argument:
         """The number of a parameter's pointer, or the name of its length."""
         if not parameter.pointer:
-            assert isinstance(parameter.place, (str, Parts, Fixed, Turn))
+            assert isinstance(parameter.place, (str, Parts, Fixed, Grid, Turn, Round))
             return parameter.place
         return self.pointer(parameter.place)  # type: ignore[arg-type]
 

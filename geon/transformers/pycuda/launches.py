@@ -6,7 +6,7 @@ every device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,12 @@ from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 
 MOST = (1 << 31) - 1  # blocks of a launch
+REPORT = -1  # the number of the pointer to the report
 
 
 WANTED = 512  # blocks that fill a device
 LEAST = 256  # turns of a loop that are worth a part of their own
+ROUND = 1 << 14  # turns of a loop with a condition that one launch takes, where there may be more
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,13 @@ class Turn:
     """The turn of the loops around a launch, counted through their nest."""
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How many turns of a loop were taken by the launches before, where one does not take all."""
+
+
 # The number of a pointer in the program's table, the name of an open length, or a number.
-Argument = int | str | Parts | Fixed | Grid | Turn
+Argument = int | str | Parts | Fixed | Grid | Turn | Round
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +242,8 @@ class Until:
     """Turns that end where the bool at ``truth``, which the steps ``test`` put there, is false.
 
     There are no more than ``limit``, if that is given. Carries go to and fro between ``last`` and
-    ``other``; those that stay are at ``last`` in the end. Else as ``Turns``.
+    ``other``; those that stay are at ``last`` in the end. Else as ``Turns``. Where the launch
+    ``whole`` takes ``ROUND`` turns, or those that are left, it is repeated while the bool is true.
     """
 
     limit: int | None
@@ -247,9 +255,25 @@ class Until:
     steps: tuple[Step, ...]
     origins: tuple[int, ...]
     chosen: tuple[tuple[int, int], ...] = ()
+    whole: Launch | None = None
 
 
 Step = Launch | Copy | Show | Choice | Multiply | Turns | Until
+
+
+def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
+    """The kernels that steps launch, those of loops and of choices too."""
+    for step in steps:
+        if isinstance(step, Launch):
+            yield step.kernel
+        elif isinstance(step, Choice):
+            yield from kernels_in((*step.steps, *step.others))
+        elif isinstance(step, Turns):
+            yield from kernels_in(step.steps)
+        elif isinstance(step, Until) and step.whole is not None:
+            yield step.whole.kernel
+        elif isinstance(step, Until):
+            yield from kernels_in((*step.test, *step.steps))
 
 
 Names = Sequence[str] | dict[int, str]  # of pointers, by number
@@ -273,6 +297,9 @@ def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str
             into = names[step.works if step.product.apart else step.out]
             factors = f"{names[step.left]} times {names[step.right]}"
             found.append(f"{indent}{into} = {factors}{bias}, by a library")
+        elif isinstance(step, Until) and step.whole is not None:
+            found.append(f"{indent}while {names[step.truth]}:")
+            found += described([step.whole], names, f"{indent}    ")
         elif isinstance(step, Until):
             most = "" if step.limit is None else f", {step.limit} turns at most"
             inner = turning(step, names)
@@ -334,4 +361,6 @@ def shown_argument(argument: Argument, names: Names) -> str:
         return f"{argument.value}"
     if isinstance(argument, Turn):
         return "turn"
+    if isinstance(argument, Round):
+        return "turns before"
     return argument if isinstance(argument, str) else names[argument]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
 from ...op_graph.op_graph import Op
@@ -52,6 +52,14 @@ class Function:
         """Its text, as a part of a kernel: the blocks that it knows of are its own."""
         own = "const geon_blocks blockIdx, const geon_blocks gridDim"
         return f"GEON_INLINE void {NAME}({self.declared}, {own})\n{self.body}"
+
+    @property
+    def inner(self) -> str:
+        """Its text, as a part of a kernel that goes through turns: what it reads may be what it
+        has written in another one.
+        """
+        declared = ", ".join([declaration(p, False) for p in self.parameters])
+        return replace(self, declared=declared).part
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...op_graph.affine import Size
-from ...op_graph.dtypes import HALVES
+from ...op_graph.dtypes import HALVES, named_dtype
 from ..printing.c_expressions import C_TYPES
 from .teams import Lines
 
@@ -95,6 +95,11 @@ class Tiles:
         """The declaration of an operand's tile."""
         high, wide = self.shape(lines, turned)
         return f"alignas(16) __shared__ {self.ctype} {name}_tile[{high}][{wide}];"
+
+    def bytes(self, lines: int, turned: bool) -> int:
+        """The bytes of an operand's tile."""
+        high, wide = self.shape(lines, turned)
+        return high * wide * named_dtype(self.dtype).itemsize
 
     def start(self) -> Lines:
         """The statements that say which part of the tile is a thread's."""

@@ -89,8 +89,8 @@ PARTS: tuple[type, ...] = (
     Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
     scratch.Columns, scratch.PartSums, scratch.RowParts, launches.Parts,
     launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
-    launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Until, launches.Stack,
-    launches.Carry,
+    launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Round,
+    launches.Until, launches.Stack, launches.Carry,
     launches.Multiply, launches.Product, launches.Strides, sorting.SortMemory,
 )  # fmt: skip
 

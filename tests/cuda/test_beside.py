@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.op_graph.op_graph import storage_leaves
 from geon.transformers.lowering import beside
 from geon.transformers.lowering.memory import place_plan
 from geon.transformers.lowering.verify import verify_plan
@@ -154,9 +155,56 @@ def test_no_wave_has_more_than_its_number():
         _, slopes, update = optimizer([(4,)] * count)
         with geon.make_transformer("cuda-on-host") as transformer:
             f = transformer.computation(update, *slopes)
-            waves = f.plan.schedule.waves
-            assert max(waves.count(each) for each in waves) == min(count, beside.MOST)
+            sums = waves_of(f, lambda kernel: not kernel.writes)
+            assert max(map(len, sums)) == min(count, beside.MOST)
             f(*[np.ones(4)] * count)
+    for count in (beside.WIDE - 1, beside.WIDE, beside.WIDE + 1):
+        slopes, update = many(count)
+        with geon.make_transformer("cuda-on-host") as transformer:
+            f = transformer.computation(update, *slopes)
+            waves = waves_of(f, lambda kernel: True)
+            assert max(map(len, waves)) == min(count, beside.WIDE)
+
+
+def waves_of(f, chosen):
+    """The kernels of each wave that are chosen."""
+    schedule = f.plan.schedule
+    pairs = list(zip(schedule.waves, schedule.kernels, strict=True))
+    return [[k for wave, k in pairs if wave == n and chosen(k)] for n in set(schedule.waves)]
+
+
+def many(count):
+    """Momentum steps of so many unrelated variables."""
+    slopes, updates = [], []
+    for k in range(count):
+        axes = [geon.Axis(f"a{k}", (64, 128, 1000, 10)[k % 4])]
+        w = geon.Variable(axes, initial_value=1, name=f"w{k}")
+        v = geon.Variable(axes, initial_value=0, name=f"v{k}")
+        slopes.append(geon.placeholder(axes, name=f"g{k}"))
+        new = 0.9 * v + slopes[-1]
+        updates += [geon.assign(v, new), geon.assign(w, w - 0.1 * new)]
+    return slopes, geon.doall(updates)
+
+
+def test_two_hundred_updates_are_four_launches():
+    slopes, update = many(200)
+    random = np.random.default_rng(0)
+    given = [random.normal(size=g.axes.lengths).astype(np.float32) for g in slopes]
+    held = []
+    for name in ("cuda-on-host", "numpy"):
+        with geon.make_transformer(name) as transformer:
+            f = transformer.computation(update, *slopes)
+            if name != "numpy":
+                assert len(f.plan.schedule.kernels) == 200 and len(steps_of(f)) == 4
+            for _ in range(2):
+                f(*given)
+            held.append([transformer.get(w) for w in variables_of(update)])
+    for a, b in zip(*held, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def variables_of(update):
+    return [leaf for leaf in storage_leaves(update) if not leaf.primitive.name == "placeholder"]
 
 
 def test_what_moves_forward_is_bounded():
@@ -182,6 +230,8 @@ def test_lanes_are_those_that_leave_room():
     assert bare.lanes_of([small, large, small, large]) == [[*large, *large], small, small]
     assert bare.lanes_of([large, begun(bare.FILLING + 1)]) == [[*large, *begun(bare.FILLING + 1)]]
     assert bare.lanes_of([]) == []
+    many = bare.lanes_of([large, *[small] * (bare.LANES + 1)])
+    assert many == [large, [*small, *small], *[small] * (bare.LANES - 1)]
 
 
 def test_shared_memory_bounds_what_is_joined():

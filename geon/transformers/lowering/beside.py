@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...op_graph.op_graph import Leaf, Op
+from ..kernels.types import Nest, Pass
 from .kernel import Kernel
 
 LITTLE = 1 << 20  # bytes of a value that may be held longer than needed
-MOST = 8  # kernels of a wave
+MOST = 8  # kernels of a wave that hold or work in memory of the arena
+WIDE = 64  # kernels of a wave
 BACK = 8  # waves before the last one that a kernel may come to
 MOVED = MOST * LITTLE  # bytes of the results, of all kernels, that may come earlier
 
@@ -42,6 +44,7 @@ class _Waves:
         self.left = MOVED
         self.reads = {kernel: frozenset(kernel.reads) for kernel in kernels}
         self.made = {kernel: {*kernel.results, *kernel.writes.values()} for kernel in kernels}
+        self.plain = {kernel for kernel in kernels if is_plain(kernel)}
         self.readers: dict[Op, set[Kernel]] = {}
         for kernel in kernels:
             for value in kernel.reads:
@@ -57,7 +60,7 @@ class _Waves:
                 break
             if any(self.conflict(kernel, other) for other in wave):
                 break
-            if len(wave) < MOST and self.costs_little([*wave, kernel]):
+            if self.has_room(wave, kernel) and self.costs_little([*wave, kernel]):
                 found = number
         if found < 0:
             self.waves.append([kernel])
@@ -65,6 +68,16 @@ class _Waves:
         self.waves[found].append(kernel)
         if found < last:
             self.left -= bytes or 0
+
+    def has_room(self, wave: Sequence[Kernel], kernel: Kernel) -> bool:
+        """Whether a wave may have one more; of those that take nothing of the arena, many."""
+        if len(wave) >= WIDE or self.takes_nothing(kernel):
+            return len(wave) < WIDE
+        return sum(not self.takes_nothing(other) for other in wave) < MOST
+
+    def takes_nothing(self, kernel: Kernel) -> bool:
+        """Whether a kernel stores elements alone, and none of them in the arena."""
+        return kernel in self.plain and not self.held(kernel)
 
     def conflict(self, a: Kernel, b: Kernel) -> bool:
         """Whether two kernels run one after the other."""
@@ -91,6 +104,9 @@ class _Waves:
 
     def costs_little(self, wave: Sequence[Kernel]) -> bool:
         """Whether no large value of a wave could lie where another one does that dies in it."""
+        born = [kernel for kernel in wave for op in self.held(kernel) if not is_little(op)]
+        if not born:
+            return True
         dying = [
             value
             for kernel in wave
@@ -98,8 +114,16 @@ class _Waves:
             if not (isinstance(value, Leaf) or value in self.outputs or is_little(value))
             and self.readers[value] <= set(wave)
         ]
-        born = [kernel for kernel in wave for op in self.held(kernel) if not is_little(op)]
         return not any(self.readers[value] != {kernel} for value in dying for kernel in born)
+
+
+def is_plain(kernel: Kernel) -> bool:
+    """Whether a kernel does nothing but compute and store elements, each by itself."""
+    if not isinstance(kernel.work, Nest):
+        return False
+    nests = (kernel.work, *kernel.work.pieces)
+    passes = [step for nest in nests for step in (*nest.passes, *nest.ending)]
+    return not any(isinstance(step, Pass) and (step.reductions or step.keeps) for step in passes)
 
 
 def is_little(op: Op) -> bool:

@@ -39,6 +39,7 @@ from .launches import (
 from .products import WORKSPACE
 
 FILLING = 256  # blocks that leave nothing of a device idle
+LANES = 8  # beside those that fill it
 
 
 class Begun(NamedTuple):
@@ -115,7 +116,8 @@ def lanes_of(chains: Lanes) -> Lanes:
     """Chains of steps in lanes: those that fill the device by themselves share one."""
     large = [step for chain in chains if fills(chain) for step in chain]
     small = [chain for chain in chains if not fills(chain)]
-    return [large, *small] if large else small
+    lanes = [[step for chain in small[k::LANES] for step in chain] for k in range(LANES)]
+    return [lane for lane in (large, *lanes) if lane]
 
 
 def fills(chain: Sequence[Bare]) -> bool:

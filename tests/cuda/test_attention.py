@@ -25,6 +25,9 @@ WIDTHS = [
     (attention_matrices.STEP - 1, attention_matrices.STEP + 1),
     (8, attention.WIDEST),
     (1, 1),
+    (8, attention.WIDEST + 1),
+    (2 * attention.WIDEST, 2 * attention.WIDEST),
+    (5, 3 * attention.WIDEST - 7),
 ]
 
 
@@ -158,7 +161,7 @@ def test_long_rows_of_equal_weights(dtype):
 
 
 def test_what_is_not_it_is_computed_as_ever():
-    wide = operands(wide=attention.WIDEST + 1)
+    wide = operands(deep=8, wide=attention.MOST + 1)
     q, k, v = operands()
     scores = product(q, k, "D")
     weights = geon.softmax(scores, normalization_axes=S)
@@ -180,5 +183,6 @@ def test_what_is_not_it_is_computed_as_ever():
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_it_has_no_races(dtype):
-    inputs = operands(dtype, 40, 24)
-    compare(attended(*inputs, True), inputs, LENGTHS[3:4], CLOSE[dtype], "races")
+    for wide in (24, attention.WIDEST + 5):
+        inputs = operands(dtype, 40, wide)
+        compare(attended(*inputs, True), inputs, LENGTHS[3:4], CLOSE[dtype], "races")

@@ -2,7 +2,8 @@
 
 A block has some rows, and goes over keys tile by tile: weights are powers of scores less the
 largest so far, and what was found before shrinks where a larger one comes. Halves are multiplied by
-tensor cores, which hold queries and weights in registers; float32 by tiles in shared memory.
+tensor cores, which hold queries and weights in registers; float32 by tiles in shared memory. Where
+results are wide, blocks have a part of them each, and the same scores.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from __future__ import annotations
 from ...op_graph.dtypes import name_of
 from ..kernels.attention import Attention
 from .attention_matrices import ByMatrices
-from .attention_text import size_of
+from .attention_text import WIDEST, size_of
 from .attention_tiles import ByTiles
 from .fills import multiplied, narrow
 from .naming import Function, KernelNames
 
-WIDEST = 128  # results of a row that threads have sums for, and halves of a query they hold
+MOST = 4 * WIDEST  # results of a row, of which each block finds a part and all scores anew
 
 
 def fits(work: Attention) -> bool:
-    """Whether threads have room for the sums of a row's results."""
+    """Whether a few blocks have room for the sums of a row's results."""
     size = size_of(work.results)
-    return isinstance(size, int) and 0 < size <= WIDEST
+    return isinstance(size, int) and 0 < size <= MOST
 
 
 def half_of(work: Attention) -> str | None:

@@ -22,7 +22,7 @@ class ByMatrices(AttentionWriter):
         deep = size_of(work.first.summed)
         assert isinstance(deep, int)
         self.tiles = Tiles(dtype, TALL, KEYS, up(deep, STEP))
-        self.value_tiles = Tiles(dtype, TALL, up(self.width, STEP), KEYS)
+        self.value_tiles = Tiles(dtype, TALL, up(self.part, STEP), KEYS)
 
     def start(self) -> Lines:
         return [
@@ -31,13 +31,13 @@ class ByMatrices(AttentionWriter):
         ]
 
     def results_wide(self) -> int:
-        return up(self.width, STEP) // 4
+        return up(self.part, STEP) // 4
 
     def inner(self) -> Lines:
         """The statements of one block of keys."""
         query = self.fill("query", self.tiles, NARROW, turned=False)
         key = self.fill("key", self.tiles, KEYS)
-        value = self.fill("value", self.value_tiles, up(self.width, STEP))
+        value = self.fill("value", self.value_tiles, up(self.part, STEP))
         query_tile, _ = self.placed(query, 0)
         key_tile, end = self.placed(key, 0)
         value_tile, _ = self.placed(value, end)

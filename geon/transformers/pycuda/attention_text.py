@@ -24,6 +24,7 @@ from .product_tiles import NARROW, THREADS, Tiles
 from .teams import Lines, places
 
 KEYS = NARROW  # of a tile
+WIDEST = 128  # results of a row that threads have sums for, and halves of a query they hold
 
 
 class StepNames:
@@ -98,7 +99,8 @@ class AttentionWriter(ABC):
         self.deep = names.length(size_of(first.summed))
         width = size_of(work.results)
         assert isinstance(width, int)
-        self.width = width
+        self.width, self.part = width, min(width, WIDEST)
+        self.parts = -(-width // self.part)
         self.space = Space()
 
     def fill(self, name: str, tiles: Tiles, lines: int, turned: bool | None = None) -> Fill:
@@ -133,9 +135,7 @@ class AttentionWriter(ABC):
         body = [
             f"alignas(16) __shared__ unsigned char space[{self.space.bytes}];",
             *self.start(),
-            f"const int64_t tall = {tall}, batch = (int64_t)blockIdx.x / tall;",
-            f"const int64_t first_row = (int64_t)blockIdx.x % tall * {self.rows};",
-            "const int64_t first_column = 0;",
+            *self.which(tall),
             *places(self.batch, "batch", self.names.length),
             *inner,
             f"geon_join<{self.lanes}>(total);",
@@ -143,9 +143,23 @@ class AttentionWriter(ABC):
             own,
             *self.stored(),
         ]
-        grid = Grid(size_of(self.work.first.batch) * ((size_of(self.work.rows) + self.rows - 1)
-                    // self.rows))  # fmt: skip
+        high = (size_of(self.work.rows) + self.rows - 1) // self.rows
+        grid = Grid(size_of(self.work.first.batch) * high * self.parts)
         return self.names.function(body, grid, THREADS, True, files=self.files)
+
+    def which(self, tall: str) -> Lines:
+        """The statements that say which rows, and which part of wide results, are a block's."""
+        if self.parts == 1:
+            return [
+                f"const int64_t tall = {tall}, batch = (int64_t)blockIdx.x / tall;",
+                f"const int64_t first_row = (int64_t)blockIdx.x % tall * {self.rows};",
+                "const int64_t first_column = 0;",
+            ]
+        return [
+            f"const int64_t tall = {tall}, tile = (int64_t)blockIdx.x / {self.parts};",
+            f"const int64_t first_row = tile % tall * {self.rows}, batch = tile / tall;",
+            f"const int64_t first_column = (int64_t)blockIdx.x % {self.parts} * {self.part};",
+        ]
 
     def weighed(self, key: str) -> Lines:
         """The statements that make weights of the sums of a tile."""

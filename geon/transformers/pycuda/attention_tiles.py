@@ -18,7 +18,7 @@ class ByTiles(AttentionWriter):
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
         super().__init__(work, names, dtype)
         self.tiles = Tiles(dtype, NARROW, KEYS)
-        self.value_tiles = Tiles(dtype, NARROW, up(self.width, NARROW))
+        self.value_tiles = Tiles(dtype, NARROW, up(self.part, NARROW))
 
     def start(self) -> Lines:
         return self.tiles.start()

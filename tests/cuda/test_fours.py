@@ -105,3 +105,42 @@ def test_rows_by_fours_have_no_races(length, checks):
     x = geon.placeholder([N, c], name="x")
     given = np.random.default_rng(0).normal(size=(9, length)).astype(np.float32)
     compared(graphs(x, c), [given], [x], checks, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_carries_that_end_in_parts_of_stacks_are_read_by_single_elements(ended):
+    """Turns after the first read a carry where it was written: in a part of an outer stack."""
+    t, s = geon.Axis("T"), geon.Axis("S")
+    k = geon.Axis("K", 5)
+    start, xs = geon.placeholder([k], name="start"), geon.placeholder([t, k], name="xs")
+    zs = geon.placeholder([s], name="zs")
+
+    def turn(h, z):
+        return geon.cumsum(geon.tanh(h), k) * z
+
+    def inner(first):
+        if not ended:
+            return geon.scan(lambda h, z: (turn(h, z), geon.sum(h)), first, zs, over=s)[0]
+        body = {"h": first, "n": geon.constant(0)}
+        return geon.while_loop(
+            lambda c: c["n"] < 5, lambda c: {"h": turn(c["h"], 0.9), "n": c["n"] + 1}, body, 9
+        )["h"]
+
+    def outer(c, x):
+        last = inner(start * c + x)
+        return c + geon.sum(last), last
+
+    total, lasts = geon.scan(outer, geon.constant(0.5), xs, over=t)
+    random = np.random.default_rng(0)
+    given = [random.normal(size=n).astype(np.float32) for n in (5, (4, 5), 5)]
+    found = []
+    for name in ("numpy", "cuda-on-host"):
+        with geon.make_transformer(name) as transformer:
+            f = transformer.computation([total, lasts], start, xs, zs)
+            found.append(f(*given))
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    text = f.source
+    reads = text[text.index("/* tanh") :]
+    reads = reads[: reads.index("/* cumsum")]
+    assert "geon_tanh_f32" in reads and "geon_four" not in reads

@@ -66,7 +66,7 @@ class Turning:
         results = dict(zip(self.work.numbers, made, strict=True))
         self.alignment = plan.schedule.target.alignment
         known: dict[Place, int] = {}
-        apart = anywhere(lies, leaves, kernel, self.work.numbers, around)
+        apart = anywhere(lies, leaves, kernel, self.work.numbers, a.carries, around)
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
         self.before: list[Moved] = []
@@ -126,11 +126,17 @@ class Turning:
 
 
 def anywhere(
-    lies: Sequence[Op], leaves: Sequence[Op], kernel: Kernel, numbers: Sequence[int], around: Scope
+    lies: Sequence[Op],
+    leaves: Sequence[Op],
+    kernel: Kernel,
+    numbers: Sequence[int],
+    carries: int,
+    around: Scope,
 ) -> set[Place]:
     """The places of a body that may begin at any element, since they are in parts of stacks.
 
-    ``numbers`` are those that the body has for the results of the kernel.
+    ``numbers`` are those that the body has for the results of the kernel. The first results are
+    ``carries``, which later turns read where they were written.
     """
     found: set[Place] = set()
     for leaf, arg in zip(leaves, lies, strict=False):
@@ -139,6 +145,8 @@ def anywhere(
     for number, op in zip(numbers, kernel.results, strict=False):
         if place_of(around.plan, op) in around.apart:
             found.add(("result", number))
+            if number < carries:
+                found.add(("leaf", Same(leaves[number])))
     return found
 
 
@@ -170,8 +178,9 @@ class Repeating:
         ]  # fmt: skip
         known[0]["result", 0] = self.truth
         numbers = [k - (k > a.carries) for k in work.numbers]  # no body gives the number of steps
-        apart = anywhere(lies, work.bodies[1].leaves, kernel, numbers, around)
-        apart |= anywhere(lies, work.bodies[0].leaves, kernel, (), around)
+        apart: set[Place] = set()
+        for body in work.bodies:
+            apart |= anywhere(lies, body.leaves, kernel, numbers, a.carries, around)
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
         plan = inside.plans[1]

@@ -15,7 +15,7 @@ import geon
 from geon.transformers.pycuda.device import Multiplication
 from geon.transformers.pycuda.products import WORKSPACE
 
-from . import peers
+from . import peers, test_beside
 
 PEAKS = {"H100": 989, "H200": 989, "A100": 312}  # TFLOP/s of bfloat16, as NVIDIA gives them
 LAYERS = (784, 512, 512, 10)
@@ -33,6 +33,8 @@ def measure(name, small):
         attention(transformer, known, small)
         positions(transformer, small)
         overhead(transformer, small)
+        loops(transformer, small)
+        updates(transformer, small)
         steps(transformer, small)
         blocks(transformer, small)
     if not small:
@@ -202,6 +204,53 @@ def overhead(transformer, small):
     (few, short), (many, long) = found[0], found[-1]
     each = (long - short) / (many - few)
     print(f"a call takes {short - few * each:.1f} µs, and {each:.2f} µs for each kernel of a graph")
+
+
+def loops(transformer, small):
+    """Turns of loops that are one launch: of scalars, of a small body, and with a condition."""
+    t, k = geon.Axis("T"), geon.Axis("K", 24)
+    w = filled([k.prime, k], "float32", "turning")
+    start = geon.constant(0.1, [k])
+    seen = geon.placeholder([t], name="seen")
+
+    def turned(h):
+        return geon.softmax(geon.cast_axes(geon.dot(w, h), [k]), normalization_axes=k)
+
+    def scalar(c, x):
+        return c * 0.5 + geon.sin(x), c
+
+    def body(h, x):
+        return turned(h) * x, geon.sum(h)
+
+    wanted = geon.placeholder([], "int64", name="wanted")
+    init = {"h": start, "n": geon.constant(0)}
+    made = {
+        "scalars": (geon.scan(scalar, geon.constant(0.0), seen, over=t)[0], 1 << 20, seen),
+        "a small body": (geon.scan(body, start, seen, over=t)[0], 1 << 14, seen),
+        "a condition": (
+            geon.while_loop(
+                lambda c: c["n"] < wanted, lambda c: {"h": turned(c["h"]), "n": c["n"] + 1}, init
+            )["h"],
+            1 << 14,
+            wanted,
+        ),
+    }
+    for name, (result, turns, given) in made.items():
+        turns = 5 if small else turns
+        f = transformer.computation(result, given)
+        fed = np.ones(turns, np.float32) if given is seen else np.asarray(turns)
+        took = seconds(transformer.device, lambda f=f, fed=fed: f(fed), 3 if small else 10)
+        print(f"{turns} turns of {name}: {1e9 * took / turns:.0f} ns for each")
+
+
+def updates(transformer, small):
+    """Momentum steps of 200 unrelated variables."""
+    slopes, update = test_beside.many(10 if small else 200)
+    f = transformer.computation(update, *slopes)
+    given = [np.ones(each.axes.lengths, np.float32) for each in slopes]
+    took = seconds(transformer.device, lambda: f(*given), 3 if small else 50)
+    launches = len(f.stages().compiled.module.steps)
+    print(f"{len(slopes)} updates by {launches} launches: {1e6 * took:.0f} µs")
 
 
 def steps(transformer, small):

@@ -19,7 +19,7 @@ import numpy as np
 
 import geon
 from geon.transformers.pycuda import doctor, teams
-from tests.cuda import figures, test_attention, test_products
+from tests.cuda import figures, test_attention, test_nothing, test_products, test_whole_loops
 from tests.cuda.test_lengths import GRAPHS, data, v, x
 
 
@@ -38,6 +38,14 @@ def kernels(name, small):
             f = transformer.computation(test_products.made(*pair), *pair)
             for lengths in test_products.LENGTHS[5:11]:
                 f(*[test_products.numbers(each, lengths, 0) for each in pair])
+        for graph in list(test_whole_loops.results().values())[: 1 if small else 4]:
+            f = transformer.computation(graph, *test_whole_loops.INPUTS)
+            f(*test_whole_loops.feeds(2, 3, 3))
+        for graph in list(test_nothing.graphs().values())[: 2 if small else 15]:
+            inputs = test_nothing.inputs_of(graph)
+            f = transformer.computation(graph, *inputs)
+            for known in test_nothing.lengths_of(inputs, (0, 3), (300,), (4,)):
+                f(*test_nothing.arrays(inputs, known))
 
 
 def runtime(name, small):

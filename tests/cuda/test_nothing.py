@@ -63,34 +63,48 @@ def graphs():
     }
 
 
+def inputs_of(result):
+    """The placeholders that a result hangs on."""
+    used = set(storage_leaves(result))
+    return [leaf for leaf in LEAVES if leaf in used]
+
+
+def lengths_of(inputs, rows, columns, positions):
+    """All lengths of these at which every position is inside."""
+    for lengths in itertools.product(rows, columns, positions):
+        known = dict(zip("HWV", lengths, strict=True)) | {"C": 5}
+        if known["V"] or not known["H"] or at not in set(inputs):
+            yield known
+
+
+def arrays(inputs, known):
+    """Data of these lengths."""
+    random, found = np.random.default_rng(0), []
+    for leaf in inputs:
+        shape = tuple(known[axis.name] for axis in leaf.axes)
+        if leaf is at:
+            found.append(random.integers(-known["V"], known["V"], shape))
+        else:
+            found.append(random.normal(size=shape).astype(np.float32))
+    return found
+
+
 @pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 @pytest.mark.parametrize("name", graphs())
 def test_what_is_not_there_is_not_read(name):
-    random = np.random.default_rng(0)
     result = graphs()[name]
-    used = set(storage_leaves(result))
-    inputs = [leaf for leaf in LEAVES if leaf in used]
+    inputs = inputs_of(result)
+    columns = (2, 300) if "softmax" in name else (0, 2, 300)  # nothing has no largest element
     with (
         geon.make_transformer("cuda-on-host", checks="loads") as device,
         geon.make_transformer("numpy") as plain,
     ):
         f, g = (each.computation(result, *inputs) for each in (device, plain))
         verify_plan(f.plan)
-        for lengths in itertools.product((0, 3), (0, 2, 300), (0, 4)):
-            known = dict(zip("HWV", lengths, strict=True)) | {"C": 5}
-            if known["H"] and not known["V"] and at in used:
-                continue  # no position is inside
-            if not known["W"] and "softmax" in name:
-                continue  # nothing has no largest element
-            arrays = []
-            for leaf in inputs:
-                shape = tuple(known[axis.name] for axis in leaf.axes)
-                if leaf is at:
-                    arrays.append(random.integers(-known["V"], known["V"], shape))
-                else:
-                    arrays.append(random.normal(size=shape).astype(np.float32))
+        for known in lengths_of(inputs, (0, 3), columns, (0, 4)):
+            given = arrays(inputs, known)
             for _ in range(2):
-                np.testing.assert_allclose(f(*arrays), g(*arrays), rtol=1e-5, atol=1e-4)
+                np.testing.assert_allclose(f(*given), g(*given), rtol=1e-5, atol=1e-4)
 
 
 READS = """extern "C" __global__ void tried(const float *x, float *y, int64_t n)

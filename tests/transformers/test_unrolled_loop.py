@@ -5,6 +5,7 @@ import pytest
 
 import geon
 from geon.op_graph.interpret import interpret
+from geon.transformers.kernels import ordering
 from geon.transformers.kernels.ordered import OrderedLoop
 from geon.transformers.kernels.types import Region
 from geon.transformers.kernels.unrolled import SMALL
@@ -186,3 +187,24 @@ def test_threads_and_plans_change_no_bit():
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+def test_whether_a_loop_is_one_kernel_is_tried_once(monkeypatch):
+    """To try is to make the kernel: once to know, and once with what it reads."""
+    made, way = [], ordering.unrolled
+
+    def counted(*given):
+        made.append(given[0])
+        return way(*given)
+
+    monkeypatch.setattr(ordering, "unrolled", counted)
+    T, H = geon.Axis("T"), geon.Axis("H", 4)
+    x, w = geon.placeholder([T, H]), geon.placeholder([H.prime, H])
+
+    def step(carry, each):
+        return geon.tanh(geon.rename(geon.dot(w, carry), {H.prime: H}) + each), None
+
+    last, _ = geon.scan(step, geon.broadcast(0.0, [H]), x, over=T)
+    f = geon.NativeTransformer().computation([last, geon.deriv(geon.sum(last), w)], x, w)
+    kernels = f.plan.schedule.kernels
+    assert made and len(made) == 2 * sum(isinstance(kernel.work, OrderedLoop) for kernel in kernels)

@@ -27,7 +27,7 @@ from ..registry import Inferred, Primitive, need
 from ..sites import describe, user_site
 from ..sweeps import cotangents, forward_mode, zeros
 from .carries import alike, needs_function, strong
-from .closing import captured, rebuilt, refuse_effects
+from .closing import CHOOSE, captured, rebuilt, refuse_effects
 from .opened import Opened, like
 from .parts import outcome, parameter, results_of, tensors
 from .scan_facts import guards_of
@@ -309,8 +309,8 @@ def cond(
 def _branch(what: str, k: int, function: Callable[[], Any]) -> tuple[list[Tensor], Structure]:
     """What a branch gives, in dtypes of its own."""
     values, structure = flat(function(), f"branch {k}")
+    refuse_effects(what, [value for _, value in values], CHOOSE)
     made = [as_tensor(value) for _, value in values]
-    refuse_effects(what, made)
     return [strong(op) for op in made], structure
 
 

@@ -37,7 +37,7 @@ from ..sites import describe, user_site
 from ..sweeps import cotangents, forward_mode, zeros
 from ..weak import strengthen
 from .carries import Carries, needs_function
-from .closing import closed, refuse_effects
+from .closing import closed
 from .opened import Opened, like
 from .parts import outcome, results_of, substituted
 from .scan import is_body
@@ -315,7 +315,6 @@ def fixed_point(
                 "float dtype; geon.cast it"
             )
     results = begun.after(f(begun.given()), "values", "f")
-    refuse_effects(what, results)
     within = _tolerance(what, tolerance, begun.first)
     made = _make(FIXED_POINT, max_steps, begun.first, begun.leaves, results, within)
     if name is not None:

@@ -97,8 +97,8 @@ def scan(
     carries, values = _both(what, returned)
     found, structure = flat(values, "values")
     results = begun.after(carries, "carries", "step")
+    refuse_effects(what, [value for _, value in found])
     results += [strong(as_tensor(value)) for _, value in found]
-    refuse_effects(what, results)
     _refuse_axis(what, walked.axis, results)
     stacks = walked.stacks
     leaves = [*begun.leaves, *stacks, walked.at]

@@ -89,10 +89,11 @@ def while_loop(
     needs_function(what, "body", body, "lambda carry: 2 * carry")
     begun, at = Carries(what, "init", init), inside(what, NO_AXES, INT64)
     with stepping(at, STEPS_OF_DRAWS if max_steps is None else max_steps):
-        truth = _truth(what, condition(begun.given()))
+        tested = condition(begun.given())
+        refuse_effects(what, [tested])
+        truth = _truth(what, tested)
         returned = body(begun.given())
     results = begun.after(returned, "carries", "body")
-    refuse_effects(what, [truth, *results])
     leaves = [*begun.leaves, at]
     made = make_while(WHILE, None, max_steps, begun.first, leaves, truth, results)
     if name is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary
 
 from ...op_graph.op_graph import NO_AXES, Op, among, post_order
 from ...op_graph.regions.parts import results_of
@@ -11,39 +12,42 @@ from .elements import Operands
 from .ordered import OrderedLoop, of_rows
 from .unrolled import unrolled
 
+Make = Callable[[Op, Sequence[Op], Operands], OrderedLoop | None]
 
-def is_ordered(region: Op) -> bool:
-    """Whether a region can be one kernel, however its arguments lie."""
-    if not _takes_all_steps(region):
-        return False
-    anywhere = _Anywhere(region)
-    return _is_by_rows(region) or unrolled(region, results_of(region), anywhere) is not None
+# How a region is one kernel, once that was tried, which takes as long as to make the kernel.
+_WAYS: WeakKeyDictionary[Op, Make | None] = WeakKeyDictionary()
 
 
 def reads_views(region: Op) -> bool:
-    """Whether it can be one kernel that reads views of values as they lie."""
-    if not _takes_all_steps(region):
-        return False
+    """Whether a region can be one kernel that reads views of values as they lie."""
     rows = max([op.axes for op in region.bodies[0].results], key=len, default=NO_AXES)
-    return len(rows) <= 1 if _is_by_rows(region) else is_ordered(region)
+    way = _way(region)
+    return len(rows) <= 1 if way is of_rows else way is not None
 
 
 def make_ordered(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoop | None:
     """The scan with these results as one kernel; None where it cannot be one.
 
-    Which of both it is follows from the region alone, as what ``reads_views`` says does.
+    Which of both ways it is made in follows from the region alone.
     """
-    make = of_rows if _is_by_rows(region) else unrolled
-    return make(region, results, operands)
+    way = _way(region)
+    if way is None:
+        return None
+    made = way(region, results, operands)
+    assert made is not None, "it does not depend on where its arguments lie"
+    return made
 
 
-def _is_by_rows(region: Op) -> bool:
-    """Whether each element of the carries is a row of its own."""
-    return of_rows(region, results_of(region), _Anywhere(region)) is not None
-
-
-def _takes_all_steps(region: Op) -> bool:
-    return region.primitive.name == "scan" and not ScanAttributes(region.attrs).counted
+def _way(region: Op) -> Make | None:
+    """What makes a region one kernel: its elements as rows, or its small tensors taken apart."""
+    if region.primitive.name != "scan" or ScanAttributes(region.attrs).counted:
+        return None
+    if region not in _WAYS:
+        results, anywhere = results_of(region), _Anywhere(region)
+        ways: tuple[Make, ...] = (of_rows, unrolled)
+        found = (way for way in ways if way(region, results, anywhere) is not None)
+        _WAYS[region] = next(found, None)
+    return _WAYS[region]
 
 
 class _Anywhere(Operands):

@@ -19,7 +19,7 @@ from ...op_graph.regions.closing import rebuilt
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
 from ..kernels.ordered import OrderedLoop
-from ..kernels.ordering import is_ordered, make_ordered
+from ..kernels.ordering import make_ordered
 from ..kernels.types import Inner, Region
 from .beside import side_by_side
 from .groups import Group, is_region_result, one_each
@@ -312,12 +312,12 @@ class _Work:
     def region(self, group: Group) -> Region | OrderedLoop:
         """The work of a region: one loop, or the schedules of its bodies."""
         region = group.op.args[0]
-        if self.target.orders and not self.check and is_ordered(region):
+        if self.target.orders and not self.check:
             known = self.computed.__contains__
             operands = Operands(self.laid_out.layouts, self.base, group.results, known)
             ordered = make_ordered(region, group.results, operands)
-            assert ordered is not None, "it does not depend on where its arguments lie"
-            return ordered
+            if ordered is not None:
+                return ordered
         bodies = tuple([self.inner(body) for body in region.bodies])
         return Region(region, bodies, group.results)
 

@@ -60,15 +60,6 @@ def test_random_convolutions_and_their_derivatives(part, transformer_name, make)
         check(f(xa, wa, ga, ua, va), wanted, case)
 
 
-def pooled(x, windows):
-    return [
-        geon.max_pool(x, windows),
-        geon.average_pool(x, windows),
-        geon.average_pool(x, windows, count_pad=True),
-        geon.lp_pool(x, windows, 3),
-    ]
-
-
 def naive_pooled(case, x, g, u):
     """The values, the slopes, and how these change along u and with g."""
     seen = cases.shown(case, x, -np.inf)
@@ -118,20 +109,10 @@ def test_random_poolings_and_their_derivatives(part, transformer_name, make):
     transformer = make()
     for seed in range(part * count, (part + 1) * count):
         case, random = cases.pooling_case(seed)
-        x = geon.placeholder([case.axis(n) for n in case.x_axes], "float64", name="x")
-        ys = pooled(x, case.windows)
-        assert all(y.axes.names == tuple(case.x_axes) for y in ys)
-        g, u = (geon.placeholder(op.axes, "float64") for op in (ys[0], x))
-        slopes = [geon.deriv(geon.sum(y * g), x) for y in ys]
-        second = [
-            geon.deriv(geon.sum(d * u), by, unreached="zero") for by in (x, g) for d in slopes
-        ]
-        f = transformer.computation([*ys, *slopes, *second], x, g, u)
-        xa, ua = (random.normal(size=case.lengths(case.x_axes)) for _ in range(2))
-        counts = {each.name: each.count for each in case.along}
-        ga = random.normal(
-            size=[counts.get(n, have) for n, have in zip(case.x_axes, xa.shape, strict=True)]
-        )
+        results, leaves = cases.pooling_graph(case)
+        assert all(y.axes.names == tuple(case.x_axes) for y in results[:4])
+        xa, ga, ua = cases.pooling_arrays(case, random)
+        f = transformer.computation(results, *leaves)
         check(f(xa, ga, ua), naive_pooled(case, xa, ga, ua), case)
 
 

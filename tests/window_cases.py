@@ -208,3 +208,32 @@ def counted(case, pad):
         shape[case.x_axes.index(each.name)] = -1
         found.append(inside.sum(axis=1).reshape(shape))
     return reduce(np.multiply, found)
+
+
+def pooled(x, windows):
+    return [
+        geon.max_pool(x, windows),
+        geon.average_pool(x, windows),
+        geon.average_pool(x, windows, count_pad=True),
+        geon.lp_pool(x, windows, 3),
+    ]
+
+
+def pooling_graph(case):
+    """Each pool, its slope along ``g``, what these change by along ``u`` and with ``g``; and the
+    placeholders x, ``g`` and ``u``.
+    """
+    x = geon.placeholder([case.axis(n) for n in case.x_axes], "float64", name="x")
+    ys = pooled(x, case.windows)
+    g, u = (geon.placeholder(op.axes, "float64") for op in (ys[0], x))
+    slopes = [geon.deriv(geon.sum(y * g), x) for y in ys]
+    second = [geon.deriv(geon.sum(d * u), by, unreached="zero") for by in (x, g) for d in slopes]
+    return [*ys, *slopes, *second], [x, g, u]
+
+
+def pooling_arrays(case, random):
+    """Arrays for x, ``g`` and ``u``."""
+    x, u = (random.normal(size=case.lengths(case.x_axes)) for _ in range(2))
+    counts = {each.name: each.count for each in case.along}
+    shape = [counts.get(n, have) for n, have in zip(case.x_axes, x.shape, strict=True)]
+    return x, random.normal(size=shape), u

@@ -10,9 +10,11 @@ import pytest
 import geon
 from geon.testing import assert_agrees
 from geon.testing.samples import SAMPLES
+from tests import window_cases
 from tests.native.test_random_native import compare, drawn
 from tests.native.together import Together
 from tests.random_borders import Borders
+from tests.random_pools import Pooling
 
 N, M = geon.Axis("N"), geon.Axis("M")
 C, D = geon.Axis("C", 5), geon.Axis("D", 33)
@@ -45,6 +47,32 @@ def test_samples_of_every_row(half):
 
 def test_random_graphs():
     compare(drawn(7, each=3), Together(divided=True, sanitize=True), "sanitized")
+
+
+def test_random_pools():
+    """Kernels that take several elements in a turn, beside borders that these do not divide.
+
+    Cases 6 and 7 of ``pooling_case`` once stored outside of their results.
+    """
+    together = Together(divided=True, sanitize=True)
+    transformer = together.transformer(threads=3)
+    cases = []
+    for number in (6, 7):
+        case, random = window_cases.pooling_case(number)
+        results, leaves = window_cases.pooling_graph(case)
+        arrays = window_cases.pooling_arrays(case, random)
+        cases.append((results, dict(zip(leaves, arrays, strict=True)), 1.0))
+    for number in range(3):
+        pooling = Pooling(number)
+        cases.append((pooling.results, pooling.feeds(), None))
+    x, y = geon.placeholder([N, C]), geon.placeholder([C, M])  # a product: `DIVIDED` is of those
+    cases.append(([geon.dot(x, y)], {x: np.ones((9, 5), "f4"), y: np.ones((5, 7), "f4")}, None))
+    for results, feeds, _ in cases:
+        together.add(transformer.computation(results, *feeds))
+    together.compile()
+    for results, feeds, floor in cases:
+        assert_agrees(transformer, results, feeds, floor=floor)
+    assert not together.missed
 
 
 def test_random_borders():

@@ -235,6 +235,25 @@ def test_pieces_that_are_short():
             assert f.source.count("geon_past_put(&") == ways
 
 
+def test_borders_of_open_lengths_stay():
+    """Pieces of fewer open lengths than the whole, and the whole itself, for short lengths."""
+    n, h, w = (geon.Axis(name) for name in "NHW")
+    x = geon.placeholder([n, h, w, geon.Axis("C", 64)])
+    y = geon.max_pool(x, {h: geon.Window(3, pad=1), w: geon.Window(3, pad=1)})
+    f = geon.make_transformer("native", threads=1).computation([y], x)
+    texts = f.source.split("static void kernel_")
+    passing = [text.split("(")[0] for text in texts if "geon_past_put(&" in text]
+    (work,) = [kernel.work for kernel in f.plan.schedule.kernels]
+    open_ = [past.degree(past.stored(piece)) for piece in work.pieces]
+    assert set(open_) == {2, 3} and open_.count(3) == 1
+    assert passing == [f"0_{open_.index(3)}_rows"] and work.holds
+    store_past(f, 1)
+    g = geon.make_transformer("numpy").computation(y, x)
+    for lengths in [(1, 1, 1), (1, 2, 9), (3, 9, 2), (2, 11, 13)]:
+        array = values((*lengths, 64))
+        np.testing.assert_array_equal(f(array)[0], g(array))
+
+
 def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
     monkeypatch.setattr(machine, "kept_ceilings", lambda threads: None)
     for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * past.LEAST)]:

@@ -71,8 +71,9 @@ def pieces_text(
 
     def text(piece: Nest, called: str) -> str:
         printed = printed_nest(piece, names, vector_bytes)
-        past = passing if passing is not None and may_pass(piece) else None
-        return nest_text(printed, names, called, vector_bytes, past)
+        # The whole is for short lengths, where there are pieces for others.
+        much = piece is not work and passing is not None and may_pass(piece, passing.stored)
+        return nest_text(printed, names, called, vector_bytes, passing if much else None)
 
     called = dict(names.called)
     for piece in (work, *work.pieces):

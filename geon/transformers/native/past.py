@@ -64,10 +64,21 @@ def passing(work: Nest, names: KernelNames) -> Passing | None:
     return Passing(frozenset(free), size, touched) if free else None
 
 
-def may_pass(piece: Nest) -> bool:
-    """Whether a piece of a nest stores enough to do so past the caches."""
+def may_pass(piece: Nest, whole: Size) -> bool:
+    """Whether a piece of a nest, of whose stores ``whole`` are the bytes, stores enough of them to
+    do so past the caches.
+
+    A border is of fewer open lengths than the whole is, and so a small part of what is much.
+    """
     size = stored(piece)
-    return not isinstance(size, int) or size >= PIECE
+    return size >= PIECE if isinstance(size, int) else degree(size) >= degree(whole)
+
+
+def degree(size: Size) -> int:
+    """The most open lengths that are factors of one term."""
+    if isinstance(size, int):
+        return 0
+    return max(sum(power for _, power in monomial) for monomial, _ in size.terms)
 
 
 def may_begin(store: PrintedStore) -> bool:

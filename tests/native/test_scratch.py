@@ -155,12 +155,12 @@ REFUSED = """
     f(np.ones(3))
     f(np.ones(3))  # the short way in is there
     t.save(folder + "/first")
-    data = np.random.default_rng(0).random(5_000_000)
+    data = np.random.default_rng(0).random(10_000_000)
     out = np.empty(data.size, np.int64)
     out[:] = 0
     before = t.get(v).tolist()
     pages = int(open("/proc/self/statm").read().split()[0])
-    limit = pages * resource.getpagesize() + (80 << 20)  # for the result, not for the work
+    limit = pages * resource.getpagesize() + (100 << 20)  # for the result, not for the work
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
     for give in ({}, {"out": (out, None)}, {}):
         try:

@@ -2,8 +2,8 @@
 
 All compare unsigned keys (``geon_key_*``), in which both zeros are equal and NaN is the largest.
 Sorting is by words that hold a key and, below it, the position it came from. A word has the size of
-an element in sort, and 8 bytes in the others, for an x of 64 bits with as much of a key as there is
-room for (``c/sort_prefix.h``).
+an element in sort and 8 bytes in the others: keys of 64 bits are put in order by what a position
+leaves room for, then by the rest (``c/sort_prefix.h``).
 
 Lines of up to ``MOST_ROWS`` elements are sorted side by side by networks (``c/sort_network.h``).
 Longer ones are parted at pivots, a vector at a time (``c/sort_quick.h``), where the processor has

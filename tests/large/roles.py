@@ -557,6 +557,16 @@ def places(b, length):
     _added(b, b.choice([2, 5, 17]) * length + b.choice([-1, 0, 70_000]), length)
 
 
+def far_places(b, length):
+    """How many places there are, more than caches hold, for some values."""
+    _added(b, b.choice([100, 66_000, 90_001]), length)
+
+
+def far_values(b, length):
+    """How many values are added to more places than caches hold."""
+    _added(b, length, 2_200_000)
+
+
 def _added(b, values, count):
     axis, other, along = b.new_axis(values), b.new_axis(b.choice([1, 2])), b.new_axis(count)
     dtype = b.choice(["float32", "int32", "float64"])
@@ -718,7 +728,8 @@ ROLES = {
         products, matrix_vector, reduced_product, reduced_batch, line, lines, line8, line16, line32,
         line64, bools, extreme, positions, most,
         running,
-        beside, running_rows, running_lines, scattered, added, places, bits, finite, shifted,
+        beside, running_rows, running_lines, scattered, added, places,
+        far_places, far_values, bits, finite, shifted,
         constant, cheap,
         chain, heavy, stored, steps,
         results, joined, bordered, parts_joined,

@@ -152,6 +152,7 @@ FILES = {
 }
 
 PLACES = {
+    ("transformers/native/scattering.py", "MOST_RANGES"): "how many threads share one scatter",
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
     ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/budget.py", "NEAR"): CHOOSES,

@@ -22,7 +22,7 @@ from geon.transformers.native.prefix import (
     PartTotals,
     reorders,
 )
-from geon.transformers.native.scattering import GRAIN, MOST_PARTS, Copies
+from geon.transformers.native.scattering import AHEAD, FAR, GRAIN, LISTED, MOST_PARTS, Copies
 from geon.transformers.native.sorting import MOST_ROWS, SHORTEST_SHARED, SortScratch
 from geon.transformers.printing.helpers import definitions
 
@@ -457,6 +457,34 @@ def test_values_added_in_copies(library, dtype, size):
         assert taken * 8 <= value.nbytes
     call_scatter(library, "add", (dtype, "int64"), 2, x, positions, value, x)
     same(x, expected, f"scatter {size} in place")
+
+
+@pytest.mark.parametrize("mode", ["set", "add"])
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+@pytest.mark.parametrize("size", [
+    (1, 0, 1, GRAIN), (1, 1, 1, GRAIN - 1), (1, 1, 1, GRAIN), (1, 1, 1, GRAIN + LISTED - 1),
+    (1, 1, 1, AHEAD + 1), (1, 1, 3, GRAIN // 3 + 1), (1, 1, 8, GRAIN), (1, 1, 33, 2000),
+    (2, 1, 1, GRAIN),
+], ids=str)  # fmt: skip
+def test_many_places_are_taken_in_ranges(library, mode, dtype, size):
+    """More places than caches hold, by so many elements as the size has of ``n``: each gets what it
+    gets, in order, from any number of threads."""
+    outer, more, inner, m = size
+    made = as_dtype(dtype)
+    n = FAR // (made.itemsize * inner) + more
+    random = np.random.default_rng(13)
+    x, value = values(dtype, (outer, n, inner), 14), values(dtype, (outer, m, inner), 15)
+    positions = random.integers(-n, n, m)
+    positions[::7] = positions[0]
+    positions[:2] = n - 1, -n
+    with np.errstate(all="ignore"):
+        expected = scattered(mode, x, positions, value)
+    for threads in (*THREADS, 5):
+        out = np.empty_like(x)
+        call_scatter(library, mode, (dtype, "int64"), threads, x, positions, value, out)
+        same(out, expected, f"scatter {mode} {size}")
+    call_scatter(library, mode, (dtype, "int64"), 2, x, positions, value, x)
+    same(x, expected, f"scatter {mode} {size} in place")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

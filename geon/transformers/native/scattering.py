@@ -21,6 +21,10 @@ COLUMNS = 512  # columns of a task at least: memory brings long runs sooner than
 FEW_PLACES = 8  # values for each place of all copies, so that these take less than the values
 MOST_PARTS = 16  # copies, each of which a thread may add in
 PIECE = 4096  # elements of the copies that are added by one task
+FAR = 1 << 23  # bytes of places from which on caches hold few of them
+AHEAD = 32  # positions between one whose place is fetched and the one that is put
+LISTED = 1024  # positions of which those of one range are found together
+MOST_RANGES = 8  # tasks that look through all positions, each for its own range of places
 
 
 def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
@@ -36,6 +40,7 @@ def scatter_text(mode: str, dtype: str, index: str) -> FileFunction:
     macros |= {"NOTHING": _nothing(dtype), "GRAIN": GRAIN, "COLUMNS": COLUMNS}
     macros |= {"FEW_PLACES": FEW_PLACES}
     macros |= {"MOST_PARTS": MOST_PARTS, "PIECE": PIECE}
+    macros |= {"FAR": FAR, "AHEAD": AHEAD, "LISTED": LISTED, "MOST_RANGES": MOST_RANGES}
     name = f"geon_scatter_{mode}_{SUFFIXES[dtype]}_{SUFFIXES[index]}"
     added = mode == "add" and dtype in HALVES
     called = cast_calls(dtype, "float32") + cast_calls("float32", dtype) if added else ()

@@ -1,33 +1,100 @@
 /* x with values put in at positions, in order, so that of two at one place the later stays or is
    added: STORED is what a place and a value give. Where many are ADDED to few places, parts of the
    positions are added in copies of their own, from NOTHING on, and the copies then in order. Else
-   tasks have columns of wide rows, each going over all positions. */
+   tasks have columns of wide rows, each going over all positions; where there are none of these and
+   places are more than caches hold, tasks have ranges of places. What a place gets, and in which
+   order, is the same for all of them. */
 #include "scatter.h"
 
 struct PART(work) {
     const TYPE *x, *value;
     const INDEX *positions;
     TYPE *out, *copies;
-    int64_t outer, n, inner, m, blocks, parts, pieces;
+    int64_t outer, n, inner, m, blocks, parts, pieces, far, ranges;
 };
+
+/* Where a position lies: negative ones count from the end. */
+GEON_INLINE int64_t PART(at)(const struct PART(work) *all, const INDEX *positions, int64_t i)
+{
+    int64_t position = (int64_t)positions[i];
+    return position < 0 ? position + all->n : position;
+}
+
+/* Rows of known length put at places, one after another. */
+GEON_INLINE void PART(rows)(const struct PART(work) *all, TYPE *out, const TYPE *value,
+                            const INDEX *positions, int64_t m, int64_t column, int64_t columns)
+{
+    for (int64_t i = 0; i < m; i++) {
+        TYPE *place = out + PART(at)(all, positions, i) * all->inner + column;
+        const TYPE *put = value + i * all->inner + column;
+        if (all->far && i + AHEAD < m)
+            __builtin_prefetch(out + PART(at)(all, positions, i + AHEAD) * all->inner + column, 1);
+#pragma omp simd
+        for (int64_t j = 0; j < columns; j++)
+            place[j] = STORED(place[j], put[j]);
+    }
+}
 
 /* Columns from `column` on put at places, as many as there are. */
 GEON_INLINE void PART(put)(const struct PART(work) *all, TYPE *out, const TYPE *value,
                            const INDEX *positions, int64_t m, int64_t column, int64_t columns)
 {
-    int64_t n = all->n, inner = all->inner;
-    for (int64_t i = 0; inner == 1 && i < m; i++) {
-        int64_t position = (int64_t)positions[i];
-        TYPE *place = out + (position < 0 ? position + n : position);
-        *place = STORED(*place, value[i]);
+    if (all->inner == 1 && !all->far) {
+        for (int64_t i = 0; i < m; i++) {
+            TYPE *place = out + PART(at)(all, positions, i);
+            *place = STORED(*place, value[i]);
+        }
+    } else if (columns == 1) {
+        PART(rows)(all, out, value, positions, m, column, 1);
+    } else if (columns == 2) {
+        PART(rows)(all, out, value, positions, m, column, 2);
+    } else if (columns == 3) {
+        PART(rows)(all, out, value, positions, m, column, 3);
+    } else if (columns == 4) {
+        PART(rows)(all, out, value, positions, m, column, 4);
+    } else if (columns == 8) {
+        PART(rows)(all, out, value, positions, m, column, 8);
+    } else {
+        PART(rows)(all, out, value, positions, m, column, columns);
     }
-    for (int64_t i = 0; inner != 1 && i < m; i++) {
-        int64_t position = (int64_t)positions[i];
-        TYPE *place = out + (position < 0 ? position + n : position) * inner + column;
-        const TYPE *put = value + i * inner + column;
-#pragma omp simd
-        for (int64_t j = 0; j < columns; j++)
+}
+
+/* Rows of known length, of these positions, put at these places. */
+GEON_INLINE void PART(found)(TYPE *out, const TYPE *value, const int64_t *places,
+                             const int64_t *from, int64_t count, int64_t inner)
+{
+    for (int64_t k = 0; k < count; k++) {
+        TYPE *place = out + places[k] * inner;
+        const TYPE *put = value + from[k] * inner;
+        if (k + AHEAD < count)
+            __builtin_prefetch(out + places[k + AHEAD] * inner, 1);
+        for (int64_t j = 0; j < inner; j++)
             place[j] = STORED(place[j], put[j]);
+    }
+}
+
+/* One range of places, for which all positions are looked through: those that lie in it are listed
+   first, which needs no branch that is foreseen badly. */
+static void PART(range)(void *argument, int64_t index)
+{
+    const struct PART(work) *all = argument;
+    int64_t outer = index / all->ranges, range = index % all->ranges;
+    int64_t low = range * all->n / all->ranges, high = (range + 1) * all->n / all->ranges;
+    TYPE *out = all->out + outer * all->n * all->inner;
+    const TYPE *value = all->value + outer * all->m * all->inner;
+    for (int64_t start = 0; start < all->m; start += LISTED) {
+        int64_t places[LISTED], from[LISTED], count = 0;
+        int64_t end = start + LISTED < all->m ? start + LISTED : all->m;
+        for (int64_t i = start; i < end; i++) {
+            int64_t at = PART(at)(all, all->positions, i);
+            places[count] = at;
+            from[count] = i;
+            count += (at >= low) & (at < high);
+        }
+        if (all->inner == 1)
+            PART(found)(out, value, places, from, count, 1);
+        else
+            PART(found)(out, value, places, from, count, all->inner);
     }
 }
 
@@ -85,7 +152,8 @@ void NAME(int32_t threads, const TYPE *x, const INDEX *positions, const TYPE *va
         return;
     int64_t size = n * inner, blocks = inner < COLUMNS ? 1 : inner / COLUMNS;
     struct PART(work) all = {x, value, positions, out, (TYPE *)scratch, outer, n, inner, m, blocks,
-                             1, (size + PIECE - 1) / PIECE};
+                             1, (size + PIECE - 1) / PIECE,
+                             size * (int64_t)sizeof *x > FAR, 1};
 #if ADDED
     if (outer < MOST_PARTS && m * inner >= GRAIN)
         all.parts = m / (FEW_PLACES * n) < MOST_PARTS ? m / (FEW_PLACES * n) : MOST_PARTS;
@@ -97,5 +165,10 @@ void NAME(int32_t threads, const TYPE *x, const INDEX *positions, const TYPE *va
 #endif
     if (x != out)
         geon_pool_run(PART(copy), &all, (outer * size + GRAIN - 1) / GRAIN, threads);
+    if (all.far && m * inner >= GRAIN && outer * blocks < threads) {
+        all.ranges = threads / outer < MOST_RANGES ? threads / outer : MOST_RANGES;
+        geon_pool_run(PART(range), &all, outer * all.ranges, threads);
+        return;
+    }
     geon_pool_run(PART(task), &all, outer * blocks, threads);
 }

@@ -18,6 +18,7 @@ from geon.transformers.open_lengths import open_names
 
 from . import random_identities as identities
 from . import random_moves as moves
+from . import random_nests as nests
 from . import random_regions as regions
 from . import random_steps as steps
 from .naive_run import naive_run
@@ -59,6 +60,7 @@ THEMES = {
         steps.reduction,
         steps.derivative,
     ],  # fmt: skip
+    "nests": [*[nests.nest] * 3, moves.reorder, moves.flip, steps.with_number],
     "derivatives": [
         steps.derivative,
         steps.marked,
@@ -71,8 +73,9 @@ THEMES = {
         *POSITIONS,
     ],  # fmt: skip
 }
+LONGER = 10  # so many times as long a nest of loops takes as other graphs do
 PARTS = [
-    *((theme, False, number) for theme in THEMES for number in range(2)),
+    *((theme, False, number) for theme in THEMES for number in range(1 if theme == "nests" else 2)),
     *(("everything", True, number) for number in range(4)),
     *(("movement", True, number) for number in range(2)),
     *(("positions", True, number) for number in range(2)),
@@ -83,8 +86,10 @@ PARTS = [
 def test_random_graphs(theme, effects, number):
     name = f"{theme}{'-effects' if effects else ''}-{number}"
 
+    count = settings.default.max_examples // (LONGER if theme == "nests" else 1)
+
     @seed(number)
-    @settings(settings.default)
+    @settings(settings.default, max_examples=count)
     @given(graphs(THEMES[theme], effects))
     def run(case):
         check(case, FAILURES / f"{name}.geon")

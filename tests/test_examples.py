@@ -1,5 +1,6 @@
 """The programs of ``examples/`` do what their first lines promise."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -78,3 +79,29 @@ def test_each_program_is_in_the_list_and_in_a_test(program: str) -> None:
     assert any(f"{program}`" in page.read_text() for page in pages)
     tests = list((root / "tests").rglob("test_*.py"))
     assert any(program.removesuffix(".py") in path.read_text() for path in tests)
+
+
+SMALL = {
+    "adding_problem": "--length 10 --steps 10",
+    "digit_diffusion": "--epochs 1",
+    "digit_transfer": "--epochs 1 --examples 10",
+    "gaussian_process": "--steps 3 --starts 2",
+    "kalman_filter": "--steps 2",
+    "newton": "--steps 2 --descent 10",
+    "predator_prey": "--steps 3",
+    "python_tags": "--lines 100 --epochs 1",
+    "ring_gan": "--steps 10",
+}
+
+
+@pytest.mark.parametrize("program", SMALL)
+def test_a_program_is_the_same_again_for_the_same_seed(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = importlib.import_module(program).main
+    runs = []
+    for _ in range(2):
+        file = tmp_path / f"{len(runs)}.png"
+        main([*SMALL[program].split(), "--seed", "3", "--into", str(file)])
+        runs.append((capsys.readouterr().out, file.read_bytes()))
+    assert runs[0][0] and runs[0] == runs[1]

@@ -112,8 +112,9 @@ def _each(
     for x in wanted:
         if any(axis in x.axes for axis in places):
             raise AxisError(
-                f"deriv: x = {x} (made at {x.file_info}) has an axis of per= {places} already; "
-                "what is there for each place has its derivative without per="
+                f"deriv at {describe(user_site())}: x = {x} (made at {x.file_info}) has an axis of "
+                f"per= {places} already; where each place of y depends on x there alone, give the "
+                f"sum of y without per=: geon.deriv(geon.sum(y, {list(places.names)}), x)"
             )
     stands = [placeholder(Axes(t.axes, places), t.dtype) for t in targets]
     varying = dict(zip(targets, stands, strict=True))

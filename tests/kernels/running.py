@@ -11,6 +11,7 @@ from geon.op_graph.reduced import CODE
 from geon.transformers.kernels.blocked import Blocked, Extremes
 from geon.transformers.kernels.contraction import Contraction
 from geon.transformers.kernels.costs import is_apart
+from geon.transformers.kernels.limits import limits
 from geon.transformers.kernels.ordered import ROW, TURN, OrderedLoop
 from geon.transformers.kernels.scalar import (
     Apply,
@@ -170,7 +171,7 @@ class _Grid:
 
     def computed(self, node):
         if isinstance(node, Load):
-            return self.memory[node.operand][self.place(node.offset)]
+            return self.loaded(node)
         if isinstance(node, Number):
             return np.asarray(node.value).astype(node.dtype)
         if isinstance(node, LengthNumber):
@@ -197,6 +198,17 @@ class _Grid:
         if node.row.name == "cast":
             return CODE.cast(args[0], node.dtype)
         return np.asarray(node.row.reference(*args)).astype(node.dtype)
+
+    def loaded(self, node):
+        """Elements of an operand; zeros of one that has none, where no choice takes them."""
+        memory, at = self.memory[node.operand], self.place(node.offset)
+        if memory.size:
+            return memory[at]
+        taken = np.full(at.shape, True)
+        for guards in limits(node.offset):
+            taken = taken & self.holds(guards)
+        assert not np.any(taken), f"{node} is taken, and there are no elements"
+        return np.zeros(at.shape, node.dtype)
 
     def drawn(self, node):
         """Bits by their positions, each from a counter of its own."""

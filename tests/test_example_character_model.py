@@ -14,6 +14,11 @@ def figures(output: str) -> list[float]:
     return [float(each) for each in re.findall(r": ([\d.]+) bits per character", output)]
 
 
+def words(text: str) -> list[str]:
+    """The words of three letters and more."""
+    return re.findall(r"[a-z]{3,}", text.lower())
+
+
 @pytest.mark.parametrize(("network", "epochs"), [("lstm", "4"), ("transformer", "6")])
 def test_fewer_bits_than_a_markov_model_and_a_sample(
     network: str, epochs: str, capsys: pytest.CaptureFixture[str]
@@ -21,11 +26,13 @@ def test_fewer_bits_than_a_markov_model_and_a_sample(
     options = ["--characters", "100000", "--epochs", epochs, "--sample", "The "]
     character_model.main(["--network", network, "--length", "150", *options])
     output = capsys.readouterr().out
+    known = set(words("".join(character_model.SYMBOLS[k] for k in character_model.read(100_000))))
     markov, reached = figures(output)
     assert reached < markov, output
     written = re.search(r"^The .{149}", output, re.MULTILINE | re.DOTALL)
     assert written is not None
-    assert " the " in written[0]  # words of the text are learned
+    learned = [word in known for word in words(written[0])[:-1]]
+    assert sum(learned) > 0.4 * len(learned), written[0]  # a fifth at the first epoch
 
 
 def test_a_markov_model_learns_what_follows() -> None:

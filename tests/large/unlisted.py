@@ -168,6 +168,7 @@ PLACES = {
         "RECENT",
     ): "how far a search goes for what two kernels share",
     ("transformers/native/tiles.py", "APART"): ALIGNED,
+    ("transformers/native/passes.py", "CONVERTING"): "a width of vectors, which a machine has",
     ("transformers/native/passes.py", "SIDE_BY_SIDE"): "how many vectors LONG_ROW is for",
     ("transformers/native/stages.py", "UNROLLED"): "how a compiler writes a loop of known length",
     ("transformers/native/emit.py", "transposes", 32): BITS,

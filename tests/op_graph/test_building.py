@@ -19,6 +19,7 @@ DRIVERS = {
     "op_graph/loads.py",
     "op_graph/regions/carries.py",
     "op_graph/regions/case.py",
+    "op_graph/regions/segments.py",
     "op_graph/regions/tidy.py",
     "op_graph/regions/together.py",
     "op_graph/rewrite.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 from ...op_graph.op_graph import NO_AXES, Op, among, post_order
 from ...op_graph.regions.parts import results_of
@@ -14,8 +14,9 @@ from .unrolled import unrolled
 
 Make = Callable[[Op, Sequence[Op], Operands], OrderedLoop | None]
 
-# How a region is one kernel, once that was tried, which takes as long as to make the kernel.
-_WAYS: WeakKeyDictionary[Op, Make | None] = WeakKeyDictionary()
+# How a region is one kernel, once that was tried, which takes as long as to make the kernel: by the
+# region's identity, for as long as it lives.
+_WAYS: dict[int, Make | None] = {}
 
 
 def reads_views(region: Op) -> bool:
@@ -42,12 +43,13 @@ def _way(region: Op) -> Make | None:
     """What makes a region one kernel: its elements as rows, or its small tensors taken apart."""
     if region.primitive.name != "scan" or ScanAttributes(region.attrs).counted:
         return None
-    if region not in _WAYS:
+    if id(region) not in _WAYS:
         results, anywhere = results_of(region), _Anywhere(region)
         ways: tuple[Make, ...] = (of_rows, unrolled)
         found = (way for way in ways if way(region, results, anywhere) is not None)
-        _WAYS[region] = next(found, None)
-    return _WAYS[region]
+        _WAYS[id(region)] = next(found, None)
+        finalize(region, _WAYS.pop, id(region), None).atexit = False
+    return _WAYS[id(region)]
 
 
 class _Anywhere(Operands):

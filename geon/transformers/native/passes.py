@@ -26,6 +26,7 @@ from .whole import whole
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
 LONG_ROW = 256  # and from which on the states of
 SIDE_BY_SIDE = 4  # vectors are: each step of a state waits for the one before
+CONVERTING = 64  # bytes of vectors that have instructions between floats and 64-bit integers
 DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
 
 
@@ -297,7 +298,8 @@ class Passes:
     def accumulation(self, made: PrintedPass) -> Accumulation:
         """How the reductions of a pass accumulate."""
         lanes = self.nest.lanes is not None
-        serial = made.body.serial and made.strip is None
+        converts = made.body.converts and self.vector_bytes < CONVERTING
+        serial = (made.body.serial or converts) and made.strip is None
         width = 1 if serial else self.vector_bytes // 4
         beside = self.beside(made)
         held = "lanes" if beside == "1" else self.held(made)

@@ -349,6 +349,13 @@ def is_serial(name: str, dtypes: Sequence[str]) -> bool:
     return name in SERIAL_FLOAT64 and dtypes[0] == "float64"
 
 
+def is_wide_cast(source: str, target: str) -> bool:
+    """Whether a cast is between floats and 64-bit integers, for which AVX2 has no instruction."""
+    return any(
+        a.endswith("int64") and "float" in b for a, b in ((source, target), (target, source))
+    )
+
+
 # Rows with a function of all lanes of a strip, which has the bits of the row's expression. That of
 # a sum adds an array to a ``GEON_STRIP_<suffix>``.
 STRIP_FUNCTIONS = {

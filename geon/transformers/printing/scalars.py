@@ -82,6 +82,7 @@ class Block:
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
         self.serial = False  # whether compilers may make no vectors of it
+        self.converts = False  # or only of 64 bytes, which have the conversions that it needs
         self.called: list[str] | None = None  # helpers that only this block calls, if it is written
 
     def find(self, key: Hashable) -> str | None:
@@ -168,6 +169,7 @@ class ScalarPrinter:
 
     def cast(self, block: Block, source: str, target: str, text: str) -> str:
         """A text of dtype ``source`` in ``target``."""
+        block.converts |= c_expressions.is_wide_cast(source, target)
         self.calls(block, c_expressions.cast_calls(source, target))
         return c_expressions.cast(source, target, text)
 
@@ -334,8 +336,10 @@ class ScalarPrinter:
         name = value.row.name
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
+        result = name_of(value.dtype)
         block.serial |= c_expressions.is_serial(name, kinds)
-        return self.expression(block, name, kinds, name_of(value.dtype), operands, value.attrs)
+        block.converts |= name == "cast" and c_expressions.is_wide_cast(kinds[0], result)
+        return self.expression(block, name, kinds, result, operands, value.attrs)
 
     def _select(self, block: Block, value: Select) -> str:
         chosen = []

@@ -137,7 +137,7 @@ class _Writer:
         self.sizes = Parameters(lambda op: ("none", None), (), ())
         self.pointers: dict[int, Parameter] = {}
         self.numbers: dict[Argument, Parameter] = {}
-        self.local: dict[int, str] = {}
+        self.named: dict[int, str] = {}
         self.files: dict[str, None] = {"loops.cuh": None}
         self.shared: dict[str, int] = {}
         self.loops = 0
@@ -161,8 +161,8 @@ class _Writer:
 
     def pointer(self, number: int) -> str:
         """The text of a pointer, of ``char *``."""
-        if number in self.local:
-            return self.local[number]
+        if number in self.named:
+            return self.named[number]
         if number not in self.pointers:
             place = ("number", (len(self.pointers), number))
             self.pointers[number] = Parameter(f"p{len(self.pointers)}", "char", place)
@@ -335,7 +335,7 @@ class _Writer:
                 first = f"{done} == 0 ? {first} : {self.pointer(carry.last)}"
             found.append(f"char *read{n}_{k} = {first};")
         for k, carry in enumerate(carries):
-            self.local[carry.reads] = f"read{n}_{k}"
+            self.named[carry.reads] = f"read{n}_{k}"
         return found
 
     def turn_of(
@@ -346,13 +346,13 @@ class _Writer:
         for k, stack in enumerate(loop.stacks):
             start = f"{self.pointer(stack.pointer)} + part{n} * {self.size(stack.stride)}"
             found.append(f"char *const part{n}_{k} = {start};")
-            self.local[stack.inside] = f"part{n}_{k}"
+            self.named[stack.inside] = f"part{n}_{k}"
         for k, carry in enumerate(loop.carries):
             last, other = self.pointer(carry.last), self.pointer(carry.other)
             found.append(
                 f"char *const write{n}_{k} = {writes.format(k=k, last=last, other=other)};"
             )
-            self.local[carry.writes] = f"write{n}_{k}"
+            self.named[carry.writes] = f"write{n}_{k}"
         inner = self.within(n, most, lambda: self.steps(steps))
         on = [f"read{n}_{k} = write{n}_{k};" for k in range(len(loop.carries))]
         return [*found, *inner, *on]

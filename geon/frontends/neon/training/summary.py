@@ -20,7 +20,7 @@ HEAD = ("layer", "result", "variable", "elements", "bytes", "operations")
 WORDS = 3  # columns of words come first, then columns of numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Line:
     """One layer of a summary: its place in the network, its kind, and what is its own.
 

@@ -65,9 +65,10 @@ static QUICK struct geon_cut geon_cut(
     s.row_block = row_block;
     s.column_block = column_block;
     const int64_t near = THIN_BYTES / TYPE_BYTES / (whole[1] + whole[2]) / VECTOR * VECTOR;
+    const int64_t runs = few && whole[1] <= 16 ? (whole[1] <= 4 ? 32 : 10) : 1;
     const int64_t most = thin ? LEAST(VECTOR * CHAIN, near)
         : s.is_long && direct == 2 ? VECTOR * CHAIN
-        : few && whole[1] <= 16 ? (whole[1] <= 4 ? 32 : 10) * MOST_DEPTH : MOST_DEPTH;
+        : (direct == 2 ? LEAST(VECTOR, runs) : runs) * MOST_DEPTH;
     s.depth_block = geon_share(s.parts > 1 ? s.part_depth : depth, most, 8);
     s.tasks = wanted > 1 ? 4 * wanted : 1;
     if (work < 2e5 * (double)s.tasks)

@@ -162,10 +162,14 @@ def one_run(b, length):
     """Turns of a sum over the first axis of a few columns."""
     axis, columns = b.axis(length), b.axis(b.choice([1, 2, 3, 5, 12, 31, 42, 63]))
     x = _after(b, b.placeholder(b.number(), [axis, columns]))
-    which = b.choice(["sum", "max", "several"])
-    if which != "max":
-        b.add(geon.sum(x, reduction_axes=[axis]))
-    if which != "sum":
+    which = b.choice(["sum", "max", "several", "less the mean", "stored"])
+    if which in ("less the mean", "stored"):
+        x = x - geon.mean(x, reduction_axes=[axis])
+    if which == "stored":
+        b.add(x * b.placeholder(x.dtype, [columns]))
+    elif which != "max":
+        b.add(geon.sum(x * x if which == "less the mean" else x, reduction_axes=[axis]))
+    if which in ("max", "several"):
         b.add(geon.max(x, reduction_axes=[axis]))
 
 

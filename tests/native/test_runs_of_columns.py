@@ -102,3 +102,37 @@ def test_folds_along_several_open_axes_are_one_kernel(columns):
         for turns in [(1, 2049), (65, 7), (2049, 1023)]:
             a, b = (np.arange(n * 3, dtype=np.float32).reshape(n, 3) % 7 for n in turns)
             np.testing.assert_array_equal(f(a, b), a.sum(0) - b.sum(0))
+
+
+def of_columns(x, b, axis):
+    """What is folded and stored of elements and of values that a column has for all of them."""
+    largest = geon.max(x, reduction_axes=[axis])
+    scaled = (x - largest) * b
+    total = geon.sum(scaled * x, reduction_axes=[axis])
+    return [total, scaled + total, geon.min(x * b - total, reduction_axes=[axis]), largest]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
+def test_values_of_a_column_go_on_as_its_turns_do(dtype, known):
+    generator = np.random.default_rng(9)
+    with geon.NativeTransformer(threads=1) as one, geon.NativeTransformer(threads=2) as two:
+        for number, columns in enumerate(COLUMNS):
+            lengths = [3, 33, 130, 2050] if known else [None]
+            for length in lengths:
+                axis, outer = geon.Axis("N", length), geon.Axis("B", 2)
+                other = geon.Axis("M", columns if known else None)
+                x = geon.placeholder([outer, axis, other], dtype=dtype)
+                b = geon.placeholder([other], dtype=dtype)
+                made = [t.computation(of_columns(x, b, axis), x, b) for t in (one, two)]
+                for turns in [length] if known else TURNS[number % 2 : -1 : 2]:
+                    a = generator.integers(-3, 4, size=(2, turns, columns)).astype(dtype)
+                    factors = generator.integers(-2, 3, size=columns).astype(dtype)
+                    largest = a.max(1)
+                    scaled = (a - largest[:, None]) * factors
+                    total = (scaled * a).sum(1)
+                    less = (a * factors - total[:, None]).min(1)
+                    wanted = [total, scaled + total[:, None], less, largest]
+                    for f in made:
+                        for found, value in zip(f(a, factors), wanted, strict=True):
+                            np.testing.assert_array_equal(found, value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from ...op_graph.affine import Affine, Quotient, Remainder, variable
 from .depths import ROW, Depths
@@ -55,9 +55,9 @@ class Uses:
         indices = (*self.offsets, *self.numbers)
         return self.values.union(*[index.terms for index in indices])
 
-    def add(self, value: Scalar) -> None:
-        """Note the uses in scalar code."""
-        for node in walk(value):
+    def add(self, value: Scalar, known: Container[int] = ()) -> None:
+        """Note the uses in scalar code, but for those below the nodes that are ``known`` by id."""
+        for node in walk(value, known=known):
             for index in indices(node):
                 if isinstance(node, (Load, RandomBits)):
                     self.address(index)

@@ -212,9 +212,7 @@ class Accumulation:
                 found.append(f"{total.spoiled}[lane] |= {total.spoiled}[turn + lane];")
                 continue
             found.append(f"{own} = {total.step(own, other)};")
-        body = for_loop("lane", "0", "lanes", found)
-        head = f"for (int64_t turn = lanes; turn < {held}; turn += lanes) {{"
-        return [head, *indented(body), "}"]
+        return for_further_turns(held, found)
 
     def end(self, partial: bool = False) -> Lines:
         """The statements after the loops: sums in their dtype, and a NaN that was met wins.
@@ -250,3 +248,11 @@ def is_float_sum(total: Accumulator) -> bool:
 def wide(total: Accumulator) -> str:
     """The name of the sum of the sums of blocks."""
     return f"{total.name}_wide"
+
+
+def for_further_turns(held: str, statements: Lines) -> Lines:
+    """Statements for each lane of the turns beside the first one, with which there are ``held``."""
+    if not statements:
+        return []
+    head = f"for (int64_t turn = lanes; turn < {held}; turn += lanes) {{"
+    return [head, *indented(for_loop("lane", "0", "lanes", statements)), "}"]

@@ -44,9 +44,11 @@ class DividedNest(NestTasks):
         return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])
 
     def is_one_run(self) -> bool:
-        """Whether a few rows side by side are all that there is, and one run of elements."""
+        """Whether a few rows side by side are all that there is, and one run that they fold."""
         first, *rest = self.nest.row.lines or [None]
         if self.nest.rows or not isinstance(first, PrintedPass) or not self.passes.is_run(first):
+            return False
+        if first.stores or not first.sums:
             return False
         return not any(isinstance(line, PrintedPass) for line in rest)
 

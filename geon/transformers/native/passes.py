@@ -12,7 +12,7 @@ from ..kernels.types import Loop
 from ..printing.nests import PrintedNest, PrintedPass, PrintedStore
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
-from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation
+from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
 from .dialect import strip_start
 from .draws import with_words
 from .loops import SIMD, for_loop, indented
@@ -306,11 +306,12 @@ class Passes:
         return Accumulation(made.sums, made.loops, lanes, width, self.extent, beside, held)
 
     def is_run(self, made: PrintedPass) -> bool:
-        """Whether a pass is one run of elements that a few rows side by side fold, as far as is
-        known.
+        """Whether a pass is one run of elements of a few rows side by side, as far as is known.
+
+        Stores that may pass by the caches are made row by row.
         """
         lanes = self.nest.lanes
-        if lanes is None or not made.one_run or not made.sums:
+        if lanes is None or not made.one_run or made.states or self.chosen(made):
             return False
         return not isinstance(lanes.extent, int) or 1 < lanes.extent < TILE
 
@@ -323,7 +324,7 @@ class Passes:
         lanes, turns = self.nest.lanes, made.loops[0].extent
         assert lanes is not None
         if not isinstance(lanes.extent, int) or not isinstance(turns, int):
-            return f"{made.loops[0].name}_beside"
+            return f"{made.loops[0].name}_beside{made.number or ''}"
         return str(turns_beside(lanes.extent, turns, self.vector_bytes // 4))
 
     def held(self, made: PrintedPass) -> str:
@@ -345,7 +346,7 @@ class Passes:
         (loop,) = made.loops
         low, high = bounds or ("0", self.extent(loop))
         begin, end = (BLOCK_BEGIN, BLOCK_END) if work.blocked else (low, high)
-        each = [*map(str, made.body.lines), *work.steps()]
+        each = [*self.elements(made), *work.steps()]
         body = [
             "{",
             *indented([
@@ -366,6 +367,8 @@ class Passes:
             sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}, {self.vector_bytes // 4}"
             self.names.calls(["geon_beside"])
             before.append(f"const int64_t {beside} = geon_beside({sizes});")
+        copies = [f"{name}[turn + lane] = {name}[lane];" for name in made.of_lanes]
+        before += for_further_turns(held, copies)
         return [*before, *work.start(), *body, *work.meet(held), *work.end(partial)]
 
     def row_of_tile(self, made: PrintedPass) -> list[str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import kind, name_of
-from ..kernels.depths import Depths
+from ..kernels.depths import ELEMENT, ROW, Depths
 from ..kernels.draws import Run, runs
-from ..kernels.scalar import Code, Kept, Load, Reduced, Running, walk
+from ..kernels.scalar import Code, Kept, Load, Running, Scalar, below, walk
 from ..kernels.staged import Staged, staged
 from ..kernels.types import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.uses import Uses, joined
@@ -118,7 +118,8 @@ class PrintedPass:
     pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles; those
     of ``stages`` it reads ahead of its innermost loop. Where its rows are short and adjoin, it is
     ``flat``: its loop's variable counts the elements of all lanes of a tile. One over lanes that is
-    ``one_run`` reads on behind the last lane what the next turn reads.
+    ``one_run`` reads on behind the last lane what the next turn reads, and ``of_lanes`` are the
+    arrays that it reads with an element for each lane. ``number`` counts the passes of a nest.
     """
 
     loops: tuple[Loop, ...]
@@ -133,6 +134,8 @@ class PrintedPass:
     turned: list[TurnedLoad] = field(default_factory=list)
     windows: list[PrintedWindow] = field(default_factory=list)
     one_run: bool = False
+    of_lanes: list[str] = field(default_factory=list)
+    number: int = 0
     stages: list[PrintedStage] = field(default_factory=list)
 
 
@@ -168,21 +171,30 @@ class PrintedNest:
         return [line for line in self.row.lines if isinstance(line, PrintedPass)]
 
 
-def is_one_run(step: Pass, lanes: Loop) -> bool:
-    """Whether a pass over lanes does no more than fold one run of elements: behind the last lane of
-    a turn of its loop there is the first one of the next turn, in all that is read.
+def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
+    """Whether a pass over lanes goes through one run of elements, which it folds or stores: behind
+    the last lane of a turn of its loop there is the first one of the next turn, in all that is read
+    and stored. What a lane has for all turns is in an array, which goes on as lanes do.
     """
-    if len(step.loops) != 1 or not step.reductions or step.stores or step.keeps:
+    if len(step.loops) != 1 or step.keeps:
+        return False
+    if any(each.folds is None or each.position is not None for each in step.reductions):
         return False
     uses = Uses()
-    for reduction in step.reductions:
-        if reduction.folds is None or reduction.position is not None:
+    for value in elements(step):
+        known = {id(node) for node in walk(value) if depths.value(node) < ELEMENT}
+        if any(isinstance(node, Kept) for node in walk(value, known=known)):
             return False
-        for element in reduction.elements:
-            if any(isinstance(node, (Reduced, Kept)) for node in walk(element)):
-                return False
-            uses.add(element)
+        uses.add(value, known)
+    for store in step.stores:
+        uses.address(store.offset)
     return (step.loops[0].name, lanes.name) in joined(uses, (step.loops[0], lanes))
+
+
+def elements(step: Pass) -> list[Scalar]:
+    """What a pass computes of each element, to reduce it or to store it."""
+    reduced = [element for reduction in step.reductions for element in reduction.elements]
+    return [*reduced, *(store.value for store in step.stores)]
 
 
 def first_turn(variable: str) -> str:
@@ -225,6 +237,7 @@ class _NestPrinter:
         self.row = Block(self.top, names.lanes if nest.across is not None else None)
         self.ending = Block()
         self.arrays: dict[int, PrintedArray] = {}
+        self.passes = 0
         self.divided = not nest.rows and nest.across is None
 
     def printed(self) -> PrintedNest:
@@ -304,7 +317,8 @@ class _NestPrinter:
             body.called = []
         for load, name in self.loaded.items():
             body.names[load] = name
-        made = PrintedPass(step.loops, body, weight(step, self.depths))
+        made = PrintedPass(step.loops, body, weight(step, self.depths), number=self.passes)
+        self.passes += 1
         made.stages = [print_stage(self.scalars, row, each) for each in ahead]
         self.read_ahead(body, made, ahead)
         if lanes.tiles and across is not None and crosses(step, across.name):
@@ -314,7 +328,7 @@ class _NestPrinter:
         if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
         if lanes.tiles and across is not None and not made.windows:
-            made.one_run = is_one_run(step, across)
+            made.one_run = is_one_run(step, across, self.depths)
         for reduction in step.reductions:
             if reduction.folds is not None:
                 made.sums.append(self.accumulator(body, reduction, row.lanes))
@@ -327,6 +341,8 @@ class _NestPrinter:
         for store in step.stores:
             made.stores.append(self.store(body, store, inner))
         self.scalars.spelled = spelled
+        if made.one_run:
+            made.of_lanes = self.arrays_of_lanes(row, step)
         for keep in step.keeps:
             value = self.scalars.value(body, keep.value)
             self.array(self.nest.arrays[keep.number])
@@ -335,6 +351,15 @@ class _NestPrinter:
             assert not made.windows, "what strips take draws nothing"
             made.strip = self.print_strip(row, strips, step, made, ahead)
         return made
+
+    def arrays_of_lanes(self, row: Block, step: Pass) -> list[str]:
+        """The arrays with an element for each lane that the elements of a pass are computed of."""
+        used = elements(step)
+        for node in walk(*used):
+            used += below(node) if self.depths.value(node) == ELEMENT else []
+        texts = [self.scalars.value(row, node) for node in used if self.depths.value(node) == ROW]
+        end = self.names.lanes.held("")
+        return list(dict.fromkeys([t.removesuffix(end) for t in texts if t.endswith(end)]))
 
     def read_ahead(self, body: Block, made: PrintedPass, ahead: Sequence[Staged]) -> None:
         """Let a block read loads from the arrays that they were read into."""

@@ -71,9 +71,13 @@ static void PART(merge)(PART(row) *rows, int64_t n, int64_t p)
             PART(clean_eight)(rows + i);
 }
 
-/* Each lane of n rows ascending; n is 4 or a multiple of 8. */
+/* Each lane of n rows ascending; n is 2, 4 or a multiple of 8. */
 static void PART(network)(PART(row) *rows, int64_t n)
 {
+    if (n == 2) {
+        PART(exchange)(rows, rows + 1);
+        return;
+    }
     if (n == 4) {
         PART(sort_four)(rows);
         return;

@@ -17,6 +17,35 @@ GEON_INLINE int PART(adjoin)(const struct PART(some) *all)
     return all->from[all->some - 1] - all->from[0] == all->some - 1;
 }
 
+/* Lines of fewer than FEWEST_TURNED elements that adjoin, taken apart into rows and put together
+   again: with their length known, compilers move whole vectors. */
+#define MOVED(M) \
+    switch (n) { M(2) M(3) M(4) M(5) M(6) M(7) }
+#define APART(N)                                                                                  \
+    case N:                                                                                       \
+        for (int64_t lane = 0; lane < TOGETHER; lane++)                                           \
+            for (int64_t i = 0; i < N; i++)                                                       \
+                held[i * TOGETHER + lane] = x[lane * N + i];                                      \
+        break;
+#define BESIDE(N)                                                                                 \
+    case N:                                                                                       \
+        for (int64_t lane = 0; lane < TOGETHER; lane++)                                           \
+            for (int64_t i = 0; i < N; i++)                                                       \
+                out[lane * N + i] = held[i * TOGETHER + lane];                                    \
+        break;
+static void PART(apart)(const TYPE *restrict x, int64_t n, TYPE *restrict held)
+{
+    MOVED(APART)
+}
+
+static void PART(beside)(const RESULT *restrict held, int64_t n, RESULT *restrict out)
+{
+    MOVED(BESIDE)
+}
+#undef MOVED
+#undef APART
+#undef BESIDE
+
 /* Elements `start` up to `end` of each line. */
 static void PART(gather)(const struct PART(some) *all, int64_t start, int64_t end, TYPE *held)
 {
@@ -26,6 +55,8 @@ static void PART(gather)(const struct PART(some) *all, int64_t start, int64_t en
         __builtin_memset(held, 0, (size_t)(n * TOGETHER) * sizeof(TYPE));
     if (all->inner == 1 && n >= FEWEST_TURNED) {
         PART(turn)(x + all->from[0], all->n, held, TOGETHER, all->some, n);
+    } else if (all->inner == 1 && all->some == TOGETHER && n == all->n && n > 1) {
+        PART(apart)(x + all->from[0], n, held);
     } else if (PART(adjoin)(all)) {
         for (int64_t i = 0; i < n; i++)
             __builtin_memcpy(held + i * TOGETHER, x + all->from[0] + i * all->inner,
@@ -46,6 +77,8 @@ static void PART(spread)(const struct PART(some) *all, const RESULT *held)
 {
     if (all->inner == 1 && all->k >= FEWEST_TURNED) {
         PART(turn_back)(held, TOGETHER, all->out + all->to[0], all->k, all->k, all->some);
+    } else if (all->inner == 1 && all->some == TOGETHER && all->k > 1) {
+        PART(beside)(held, all->k, all->out + all->to[0]);
     } else if (PART(adjoin)(all)) {
         for (int64_t i = 0; i < all->k; i++)
             __builtin_memcpy(all->out + all->to[0] + i * all->inner, held + i * TOGETHER,
@@ -142,7 +175,7 @@ static void PART(together)(const struct PART(some) *all)
 {
     PART(row) rows[MOST_ROWS];
     char held[MOST_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
-    int64_t step = all->inner, n = all->n, count = n <= 4 ? 4 : (n + 7) / 8 * 8;
+    int64_t step = all->inner, n = all->n, count = n <= 2 ? 2 : n <= 4 ? 4 : (n + 7) / 8 * 8;
     int is_there = all->some == TOGETHER && PART(adjoin)(all) && (step > 1 || n == 1);
     const TYPE *x = all->x + all->from[0];
     if (!is_there) {

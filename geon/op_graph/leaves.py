@@ -14,7 +14,7 @@ from .axes import Axes, Axis, as_axes, new_axis
 from .constants import constant, fit_axes, number, to_array
 from .coordinates import keep_coordinates
 from .deferring import let_xarray_defer
-from .dtypes import INT64, as_dtype, named_dtype
+from .dtypes import INT64, as_dtype, kind, named_dtype
 from .effects import assignment
 from .keywords import explained
 from .labelled import by_name, dim_names
@@ -23,7 +23,6 @@ from .lengths import Length
 from .movement import broadcast
 from .op_graph import (
     NO_AXES,
-    ComputationOp,
     Leaf,
     LeafInfo,
     Op,
@@ -276,13 +275,18 @@ def _default_dtype(given: Any, first: Any) -> Any:
 
 
 def _fitted(first: Tensor, axes: Axes, dtype: Any) -> Tensor:
-    if first.dtype is not dtype and not first.weak and isinstance(first, ComputationOp):
-        if np.dtype(first.dtype).kind != dtype.kind and first.dtype.name != "bfloat16":
-            raise DTypeError(
-                f"the initial value {first} (made at {first.file_info}) is {first.dtype.name}, the "
-                f"variable {dtype.name}; geon.cast it or give the variable that dtype"
-            )
+    if not first.weak and _kind(first.dtype) != _kind(dtype):
+        raise DTypeError(
+            f"the initial value {first} (made at {first.file_info}) is {first.dtype.name}, the "
+            f"variable {dtype.name}; geon.cast it or give the variable that dtype"
+        )
     return broadcast(strengthen(first, dtype), axes)
+
+
+def _kind(dtype: Any) -> str:
+    """The kind of a dtype: one for all floats, two for integers with a sign and without."""
+    own: str = dtype.kind
+    return "f" if kind(dtype) == "f" else own  # NumPy has no kind for bfloat16
 
 
 @explained

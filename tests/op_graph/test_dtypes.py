@@ -223,3 +223,26 @@ def test_assignments_need_the_same_dtype_or_a_number():
     assert str(caught.value).count("test_dtypes.py:") == 2
     with pytest.raises(geon.DTypeError, match="0.5"):
         geon.assign(v, 0.5)
+
+
+@pytest.mark.parametrize("given", FLOATS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_an_initial_tensor_is_cast_among_floats(given, dtype, transformer):
+    first = geon.Variable([A], given, initial_value=1.5)
+    for value in (first, first + 1):
+        v = geon.Variable([A], dtype, initial_value=value)
+        assert transformer.get(v).dtype == as_dtype(dtype)
+        np.testing.assert_array_equal(
+            np.float64(transformer.get(v)), np.float64(value is not first) + 1.5
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [("bfloat16", "int32"), ("int32", "bfloat16"), ("float32", "int8"), ("int64", "uint8")],
+)
+def test_an_initial_tensor_of_another_kind_is_refused(given, dtype):
+    first = geon.Variable([A], given, initial_value=1)
+    for value in (first, first + 1):
+        with pytest.raises(geon.DTypeError, match=rf"test_dtypes.py:\d+.*{given}.*{dtype}.*cast"):
+            geon.Variable([A], dtype, initial_value=value)

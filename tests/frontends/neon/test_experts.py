@@ -115,3 +115,15 @@ def test_what_is_refused():
         neon.MixtureOfExperts(geon.Axis("expert"), HIDDEN, Y, 0.0)
     with pytest.raises(geon.AxisError, match="give it a batch"):
         neon.MixtureOfExperts(EXPERT, HIDDEN, Y, 0.0)(geon.placeholder([geon.Axis("C", 3)]))
+
+
+def test_hidden_axes_may_have_the_names_of_those_that_are_made(transformer):
+    layer = neon.MixtureOfExperts(EXPERT, Y, Y, neon.Gaussian(geon.Random(0), std=1.0))
+    other = neon.MixtureOfExperts(EXPERT, HIDDEN.with_length(2), Y, 0.0)
+    same, apart = layer(x), other(x)
+    assert [axis.name for axis in layer.variables["out"].axes] == ["expert", "Y'", "Y"]
+    for place, variable in layer.variables.items():
+        transformer.set(other.variables[place], transformer.get(variable))
+    data = np.random.default_rng(0).normal(size=(7, 3))
+    found = [transformer.computation(y, x)(data) for y in (same, apart)]
+    np.testing.assert_allclose(*found, rtol=1e-6)

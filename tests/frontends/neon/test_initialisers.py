@@ -92,3 +92,25 @@ def test_no_two_draws_of_a_stream_are_alike_and_a_seed_gives_them_again(make, ki
     (one, two), (again, _) = both(), both()
     assert not np.array_equal(one, two)
     np.testing.assert_array_equal(one, again)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+@pytest.mark.parametrize(
+    "init",
+    [
+        neon.Uniform(geon.Random(0)),
+        neon.Gaussian(geon.Random(0)),
+        neon.Glorot(geon.Random(0)),
+        neon.Kaiming(geon.Random(0)),
+        neon.Orthogonal(geon.Random(0)),
+        neon.Constant(0.5),
+    ],
+    ids=lambda init: type(init).__name__,
+)
+def test_weights_of_any_float_dtype(transformer, init, dtype):
+    x = geon.placeholder([geon.Axis("N"), J], dtype, name="x")
+    layer = neon.Affine(K, init)
+    y = layer(x)
+    assert {leaf.dtype.name for leaf in layer.parameters()} == {y.dtype.name} == {dtype}
+    found = transformer.computation(y, x)(np.ones((2, 20)))
+    assert np.isfinite(np.float64(found)).all() and np.float64(found).any()

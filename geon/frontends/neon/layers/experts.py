@@ -90,7 +90,8 @@ class MixtureOfExperts(Layer):
                 f"{self} at {describe(user_site())}: {x} (made at {x.file_info}) has no axis of "
                 "rows to share out among the experts; give it a batch"
             )
-        x, inputs = made_apart(x, inputs, Axes(self.experts, self.hidden, self.axes), repr(self))
+        made = Axes(self.experts, self.hidden, self.axes.without(self.hidden))
+        x, inputs = made_apart(x, inputs, made, repr(self))
         taken = [*x.axes.names, *self.hidden.names, *self.axes.names, self.experts.name]
         row, choice, slot = (_fresh(name, taken) for name in ("row", "choice", "slot"))
         rows = flatten(reorder(x, Axes(kept, inputs)), kept, row)

@@ -38,6 +38,20 @@ def test_the_path_of_a_weight(transformer, case):
     close(stepped(transformer, OPTIMISERS[case](), arrays["first"], slopes), arrays["path"])
 
 
+def test_adam_in_float64_is_exact(transformer):
+    """The first steps show 1 - 0.999 ** count, of which float32 has but four digits."""
+    slopes = reference("slopes")["both"].astype("float64")
+    w = geon.Variable([A, B], "float64", initial_value=0, name="w")
+    g = geon.placeholder([A, B], "float64", name="g")
+    f = transformer.computation(neon.Adam(0.25)(geon.sum(w * g)), g)
+    value, m, v = (np.zeros((2, 3)) for _ in range(3))
+    for count, slope in enumerate(slopes, 1):
+        f(slope)
+        m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+        value -= 0.25 * m / (1 - 0.9**count) / (np.sqrt(v / (1 - 0.999**count)) + 1e-8)
+        np.testing.assert_allclose(transformer.get(w), value, rtol=1e-12)
+
+
 def test_lion_goes_along_signs(transformer):
     """As its paper writes it out: PyTorch has none."""
     slopes = reference("slopes")["both"].astype("float64")

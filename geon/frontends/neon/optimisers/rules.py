@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 
 from ....errors import ArgumentError
-from ....op_graph.elementwise import power, sign, sqrt, square
+from ....op_graph.elementwise import cast, expm1, sign, sqrt, square
 from ....op_graph.op_graph import Leaf, Tensor
 from .optimiser import Optimiser, Rate, Step
 
@@ -120,8 +121,14 @@ class Adam(Optimiser):
         new_v = self.second * v + (1 - self.second) * square(slope)
         step.set(m, new_m)
         step.set(v, new_v)
-        size = sqrt(new_v / (1 - power(self.second, step.count))) + self.epsilon
-        return value - step.rate / (1 - power(self.first, step.count)) * (new_m / size)
+        count = cast(step.count, value.dtype)
+        size = sqrt(new_v / counted(self.second, count)) + self.epsilon
+        return value - step.rate / counted(self.first, count) * (new_m / size)
+
+
+def counted(smoothing: float, count: Tensor) -> Tensor:
+    """1 - smoothing ** count: how much of a running mean from 0 on is not that 0."""
+    return -expm1(count * math.log(smoothing)) if smoothing else count * 0 + 1
 
 
 @dataclass(eq=False)

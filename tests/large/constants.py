@@ -158,6 +158,7 @@ CONSTANTS = (
     _native("product_shape", "SHALLOW", "depth", "depth64", many=0),
     _native("product_shape", "NEAR", "near", each=(1,)),
     _native("product_shape", "NARROW", "columns", each=(1,)),
+    _native("product_shape", "KEPT_FROM", "rows"),
     _native("product_shape", "KEPT_ROWS", "rows"),
     _native("product_shape", "LEAST_COLUMNS", "columns", many=17),
     _native("product_shape", "PANEL", "columns", many=5),

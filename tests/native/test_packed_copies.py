@@ -41,7 +41,7 @@ def near(got, wanted):
     np.testing.assert_allclose(got, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("rows", [1, 33, 50, 480, 481])
+@pytest.mark.parametrize("rows", [1, 11, 12, 33, 50, 480, 481])
 def test_any_number_of_rows_with_one_program(transformer, weights, rows):
     f = layer(transformer, weights)
     x = RANDOM.standard_normal((rows, 70)).astype(np.float32)
@@ -50,12 +50,24 @@ def test_any_number_of_rows_with_one_program(transformer, weights, rows):
     works = sum(b.bytes({"N": rows}, transformer.threads) for b in f.plan.buffers)
     copy = f.peak_bytes({N: rows}) - rows * 400 - works
     assert all(buffer.scratch for buffer in f.plan.buffers)
-    assert copy == ((100 + 32) * 70 * 4 if 32 < rows <= 480 else 0)
+    assert copy == ((100 + 32) * 70 * 4 if 12 <= rows <= 480 else 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_that_high_and_low_tiles_cover_and_some_that_none_do(transformer, dtype):
+    x = geon.placeholder([N, K], dtype)
+    w = geon.Variable([K, H], dtype=dtype)
+    f = transformer.computation(geon.dot(x, w), x)
+    transformer.set(w, W.astype(dtype))
+    data = RANDOM.standard_normal((62, 70)).astype(dtype)
+    wanted = data @ W.astype(dtype)
+    for rows in range(1, 63):
+        np.testing.assert_allclose(f(data[:rows]), wanted[:rows], rtol=1e-4, atol=1e-4)
 
 
 def test_all_numbers_of_rows_share_one_copy(transformer, weights):
     f = layer(transformer, weights)
-    for rows in (40, 41, 300, 40, 20, 41):
+    for rows in (40, 41, 300, 40, 7, 41):
         x = RANDOM.standard_normal((rows, 70)).astype(np.float32)
         near(f(x), x @ W)
     program = f.stages().compiled

@@ -18,7 +18,7 @@ from ..kernels.contraction import Contraction
 from ..kernels.elements import passed
 from ..lowering.kernel import Kernel
 from ..lowering.schedule import Schedule
-from .product_shape import FEW, KEPT_ROWS, LEAST_COLUMNS, PANEL
+from .product_shape import KEPT_FROM, KEPT_ROWS, LEAST_COLUMNS, PANEL
 
 Size = int | Length
 
@@ -50,12 +50,12 @@ def pays(rows: int) -> bool:
 
     Fewer rows read the operand where it lies; of more, packing is a small part.
     """
-    return max(FEW.values()) < rows <= KEPT_ROWS
+    return KEPT_FROM <= rows <= KEPT_ROWS
 
 
 def pays_text(rows: str) -> str:
     """The same as C."""
-    return f"({rows}) > {max(FEW.values())} && ({rows}) <= {KEPT_ROWS}"
+    return f"({rows}) >= {KEPT_FROM} && ({rows}) <= {KEPT_ROWS}"
 
 
 def packed_copies(schedule: Schedule, steady: Collection[Op] = ()) -> dict[Op, PackedCopy]:

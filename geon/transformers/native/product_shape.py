@@ -26,8 +26,11 @@ NEAR = 32768
 NARROW = 4
 """Up to so many panels of columns, packing rows that lie close costs more than it saves."""
 
+KEPT_FROM = 12
+"""From so many rows on, a product keeps a packed copy of an operand that stays as it is."""
+
 KEPT_ROWS = 480
-"""Up to so many rows, a product keeps a packed copy of an operand that stays as it is."""
+"""Up to so many."""
 
 LEAST_COLUMNS = 64
 """From so many columns on."""
@@ -124,8 +127,11 @@ class Shape:
 
     @property
     def heights(self) -> tuple[int, int]:
-        """Rows of the high and the low register tile: the larger fills 32 or 16 registers."""
-        return (12, 4) if self.vector * self.bytes == 64 else (6, 2)
+        """Rows of the high and the low register tile: the larger fills 32 or 16 registers.
+
+        The lower one has eight sums, as many as processors add up at the same time.
+        """
+        return (12, 4) if self.vector * self.bytes == 64 else (6, 4)
 
     def thin(self, rows: Size, columns: Size, depth: Size) -> bool | None:
         """Whether a product is `THIN`, as far as sizes tell; None where they are not known."""

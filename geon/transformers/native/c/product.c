@@ -304,8 +304,11 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     run.product = product;
     run.thin = geon_is_thin(product);
     run.direct = 0;
+    const int keeps = product->kept && product->kept->copy;
     if (run.thin)
         run.direct = 2;
+    else if (keeps)
+        run.direct = 0;
     else if (in_place && product->right.line == 1 && product->whole[1] <= FEW_STREAM
             && product->whole[2] >= 3 * VECTOR)
         run.direct = 1;
@@ -316,7 +319,6 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     run.packed = (struct geon_packed){NULL, 0, 0, columns};
     run.memory = (TYPE *)product->scratch;
     /* A block of a larger product has no memory for it. */
-    const int keeps = product->kept && product->kept->copy;
     if (!run.direct && !keeps && !told->whole[1] && !geon_lies_near(product, &run.cut))
         geon_cut_packed(&run.cut, batches, rows, columns, product->depth, threads);
     const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;

@@ -214,7 +214,8 @@ static QUICK void geon_group(
     const int64_t width = block->width, depth_run = block->depth_run;
     const int64_t rest = block->block_end - row_start, height = rest < GROUP ? rest : GROUP;
     const int more = !run->cut.is_long && block->depth_start > block->depth_first;
-    const int whole = !run->direct && height % LOW == 0;
+    const struct geon_stack stack = geon_stack(height);
+    const int whole = !run->direct && stack.highs * HIGH + stack.lows * LOW == height;
     const int near_rows = !left->pack && left->summed == 1
         && (run->thin || (whole && width <= NARROW * PANEL
                           && left->line * GROUP * TYPE_BYTES <= NEAR));

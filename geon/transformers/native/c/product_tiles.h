@@ -44,6 +44,27 @@ struct geon_next {
     int64_t left_size, right_size;
 };
 
+/* How many high tiles and then low ones some rows take: as few rows as cover them, of these as many
+   high ones as can be. */
+struct geon_stack {
+    int64_t highs, lows;
+};
+
+static QUICK struct geon_stack geon_stack(int64_t rows)
+{
+    struct geon_stack best = {geon_blocks(rows, HIGH), 0};
+    for (int64_t highs = best.highs - 1, least = best.highs * HIGH; highs >= 0; --highs) {
+        const int64_t lows = geon_blocks(rows - highs * HIGH, LOW);
+        if (highs * HIGH + lows * LOW < least) {
+            least = highs * HIGH + lows * LOW;
+            best = (struct geon_stack){highs, lows};
+        }
+        if (least == rows)
+            break;
+    }
+    return best;
+}
+
 /* All tiles of a group of packed rows against a block of panels. Rows stay near while they are
    multiplied by all panels, which the second cache holds: results are then written in longer runs.
    Of a larger block a panel stays near while all rows are multiplied by it. Meanwhile what comes next is fetched, a line of
@@ -55,8 +76,8 @@ static QUICK void geon_tiles(
     int accumulate, int64_t chain, struct geon_next next)
 {
     const int64_t each = 64 / TYPE_BYTES * depth;
-    const int64_t highs = (rows + LOW - 1) / HIGH;
-    const int64_t down = highs + (rows - highs * HIGH + LOW - 1) / LOW;
+    const struct geon_stack stack = geon_stack(rows);
+    const int64_t highs = stack.highs, down = highs + stack.lows;
     const int64_t across = (columns + PANEL - 1) / PANEL;
     const int by_rows = columns * depth <= MOST_COLUMNS * MOST_DEPTH;
     const int64_t outer = by_rows ? down : across, inner = by_rows ? across : down;

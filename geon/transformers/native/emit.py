@@ -137,7 +137,7 @@ def function_of(plan: Plan, kernel: Kernel, vector_bytes: int) -> Function:
     if isinstance(work, Blocked):
         return blocked_function(plan, kernel, work, vector_bytes)
     if isinstance(work, OrderedLoop):
-        return ordered_function(work, names)
+        return ordered_function(work, names, vector_bytes)
     if isinstance(work, Contraction):
         made = contraction_function(work, names, vector_bytes)
     else:

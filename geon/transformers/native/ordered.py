@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from ..kernels.ordered import OrderedLoop
+from ..kernels.packs import packed
 from ..kernels.scalar import Apply, walk
 from ..kernels.weights import EXPENSIVE
 from ..printing.ordered import PrintedOrdered, print_ordered
 from ..printing.parameters import Parameter
 from .loops import SIMD, for_loop, indented
 from .naming import NAME, Function, KernelNames, head
+from .packed import print_packed, vector_type
 
 LOOK = 1 << 20  # statements after which a loop looks for an interrupt, some tenths of a millisecond
 ROWS = 64  # that are taken at a time: their carries stay in the nearest cache, or in registers
 
 
-def ordered_function(work: OrderedLoop, names: KernelNames) -> Function:
-    """The C function of an ordered loop."""
-    if work.rows == 1:
-        printed = print_ordered(work, names, lambda name: name)
-        lines = _one(work, names, printed)
+def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -> Function:
+    """The C function of an ordered loop, for vectors of so many bytes."""
+    shared: tuple[str, ...] = ()
+    side_by_side = packed(work, vector_bytes)
+    if side_by_side is not None:
+        lines = _one(work, names, print_packed(work, side_by_side, names))
+        shared = (vector_type(side_by_side.dtype, side_by_side.width)[1],)
+    elif work.rows == 1:
+        lines = _one(work, names, print_ordered(work, names, lambda name: name))
     else:
         printed = print_ordered(work, names, lambda name: f"{name}[lane]")
         lines = _many(work, names, printed)
     text = "\n".join([*lines, ""])
-    return Function(text, tuple(names.parameters), calls=tuple(names.called))
+    return Function(text, tuple(names.parameters), shared, calls=tuple(names.called))
 
 
 def turns(work: OrderedLoop, names: KernelNames, body: list[str]) -> list[str]:

@@ -28,13 +28,18 @@ class PrintedOrdered:
     carries: list[tuple[str, str]]
 
 
+def row_of(work: OrderedLoop) -> str:
+    """The variable of rows in its offsets."""
+    axes = max([op.axes for op in work.op.bodies[0].results], key=len, default=NO_AXES)
+    return axes.names[0] if len(axes) == 1 else ROW
+
+
 def print_ordered(work: OrderedLoop, names: Names, held: Callable[[str], str]) -> PrintedOrdered:
     """The statements of an ordered loop, for row ``row`` and part ``part`` of stacks.
 
     ``held`` says how the row at hand has a carry of that name.
     """
-    axes = max([op.axes for op in work.op.bodies[0].results], key=len, default=NO_AXES)
-    row = axes.names[0] if len(axes) == 1 else ROW
+    row = row_of(work)
     depths = Depths({TURN: ELEMENT, row: ELEMENT}, 0)
     printer = ScalarPrinter(names, depths)
     printer.spelled = {TURN: "part", row: "row"}

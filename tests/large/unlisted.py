@@ -342,6 +342,7 @@ PLACES = {
         "UNROLL",
         4,
     ): "of narrow vectors, for which 8 is enough",
+    ("transformers/native/c/product_rows.h", "STREAMS"): "places of a block: UNROLL has them",
     ("transformers/native/c/product_rows.h", "geon_stream", 4): "a block's rows: MOST has them",
     ("transformers/native/c/product_rows.h", "geon_dot_end", 4): BITS,
     ("transformers/native/c/product_rows.h", "geon_dot_end", 8): BITS,

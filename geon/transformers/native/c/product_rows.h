@@ -1,24 +1,31 @@
 /* Few rows against a right operand that is read where it lies. */
 
-/* Streams: rows of the right operand lie in memory. Columns that fill no vector: */
+/* Streams: rows of the right operand lie in memory. They are read at STREAMS places side by side,
+   each of which goes on through its part of the rows: a processor fetches ahead what adjoins, but
+   not beyond a page, and so it does at several places. A block has EACH of its rows of a part. */
+#define STREAMS 4
+#define EACH(deep) ((deep) < STREAMS ? 1 : (deep) / STREAMS)
+#define PLACE(k, deep) ((k) / EACH(deep) * part + (k) % EACH(deep))
+
+/* Columns that fill no vector: */
 static QUICK void geon_stream_end(
     int64_t rows, int64_t deep, int64_t width, const TYPE *a, int64_t line, const TYPE *b,
-    int64_t step, TYPE *c, int64_t out_step)
+    int64_t step, int64_t part, TYPE *c, int64_t out_step)
 {
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t e = 0; e < width; ++e) {
             TYPE sum = a[r * line] * b[e];
             for (int64_t k = 1; k < deep; ++k)
-                sum = SCALAR_FMA(a[r * line + k], b[k * step + e], sum);
+                sum = SCALAR_FMA(a[r * line + PLACE(k, deep)], b[PLACE(k, deep) * step + e], sum);
             c[r * out_step + e] += sum;
         }
 }
 
 #define STREAM_LEFT(r, ...) AGAIN(DEEP, STREAM_SPLAT, r)
 #define STREAM_SPLAT(k, r)                                                                        \
-    const TYPE x_##r##_##k = a[r * line + k];                                                     \
+    const TYPE x_##r##_##k = a[r * line + PLACE(k, DEEP)];                                        \
     const geon_vector left_##r##_##k = SPLAT(x_##r##_##k);
-#define STREAM_POINT(k, ...) const TYPE *row_##k = b + k * step;
+#define STREAM_POINT(k, ...) const TYPE *row_##k = b + PLACE(k, DEEP) * step;
 #define STREAM_LOAD(k, ...)                                                                       \
     geon_vector right_##k = *(const geon_vector *)(row_##k + column);                             \
     if (ROWS > 1)                                                                                 \
@@ -77,40 +84,43 @@ static QUICK void geon_stream(
     const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate)
 {
     const int64_t whole = (columns + VECTOR - 1) / VECTOR * VECTOR;
+    const int64_t blocks = depth / UNROLL, singles = depth % UNROLL, part = blocks * EACH(UNROLL);
+    const int64_t chunk = rows > MOST ? 16384 / TYPE_BYTES / UNROLL : whole;
     if (!accumulate)
         for (int64_t row = 0; row < rows; ++row)
             __builtin_memset(out + row * out_step, 0, (size_t)whole * sizeof(TYPE));
-    for (int64_t k = 0, deep; k < depth; k += deep) {
-        deep = depth - k >= UNROLL ? UNROLL : 1;
-        const int64_t chunk = rows > MOST ? 16384 / TYPE_BYTES / UNROLL : whole;
+    for (int64_t n = 0; n < blocks + singles; ++n) {
+        const int single = n >= blocks;
+        const int64_t k = single ? blocks * (UNROLL - 1) + n : n * EACH(UNROLL);
+        const int64_t last = single ? k : k + (STREAMS - 1) * part + EACH(UNROLL) - 1;
         /* The last vector may reach over into a row that follows. */
-        const int64_t end = (depth - k - deep) * step >= VECTOR - 1 ? whole : columns;
+        const int64_t end = (depth - 1 - last) * step >= VECTOR - 1 ? whole : columns;
         for (int64_t start = 0; start < end; start += chunk) {
             const int64_t width = end - start < chunk ? end - start : chunk;
             const TYPE *b = right + k * step + start;
             for (int64_t row = 0; row < rows;) {
                 const TYPE *a = left + row * line + k;
                 TYPE *c = out + row * out_step + start;
-                if (deep == 1) {
-                    geon_stream_1_1(width, a, line, b, step, c, out_step);
+                if (single) {
+                    geon_stream_1_1(width, a, line, b, step, 0, c, out_step);
                     row += 1;
 #if UNROLL == 8
                 } else if (rows - row >= 4) {
-                    geon_stream_4_4(width, a, line, b, step, c, out_step);
-                    geon_stream_4_4(width, a + 4, line, b + 4 * step, step, c, out_step);
+                    geon_stream_4_4(width, a, line, b, step, part, c, out_step);
+                    geon_stream_4_4(width, a + 1, line, b + step, step, part, c, out_step);
                     row += 4;
                 } else if (rows - row >= 2) {
-                    geon_stream_2_8(width, a, line, b, step, c, out_step);
+                    geon_stream_2_8(width, a, line, b, step, part, c, out_step);
                     row += 2;
                 } else {
-                    geon_stream_1_8(width, a, line, b, step, c, out_step);
+                    geon_stream_1_8(width, a, line, b, step, part, c, out_step);
                     row += 1;
 #else
                 } else if (rows - row >= 2) {
-                    geon_stream_2_4(width, a, line, b, step, c, out_step);
+                    geon_stream_2_4(width, a, line, b, step, part, c, out_step);
                     row += 2;
                 } else {
-                    geon_stream_1_4(width, a, line, b, step, c, out_step);
+                    geon_stream_1_4(width, a, line, b, step, part, c, out_step);
                     row += 1;
 #endif
                 }

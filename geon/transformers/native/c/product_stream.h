@@ -1,9 +1,9 @@
 /* STREAM: ROWS rows times DEEP summed indices, over all columns. */
 static QUICK void STREAM(
     int64_t width, const TYPE *restrict a, int64_t line, const TYPE *restrict b, int64_t step,
-    TYPE *restrict c, int64_t out_step)
+    int64_t part, TYPE *restrict c, int64_t out_step)
 {
-    (void)line, (void)step, (void)out_step;
+    (void)line, (void)step, (void)part, (void)out_step;
     REPEAT(ROWS, STREAM_LEFT)
     REPEAT(DEEP, STREAM_POINT)
     int64_t column = 0;
@@ -15,7 +15,7 @@ static QUICK void STREAM(
         REPEAT(ROWS, STREAM_ADD)
     }
     if (column < width)
-        geon_stream_end(ROWS, DEEP, width - column, a, line, b + column, step, c + column,
+        geon_stream_end(ROWS, DEEP, width - column, a, line, b + column, step, part, c + column,
                         out_step);
 }
 #undef STREAM

@@ -67,9 +67,10 @@ static QUICK struct geon_stack geon_stack(int64_t rows)
 
 /* All tiles of a group of packed rows against a block of panels. Rows stay near while they are
    multiplied by all panels, which the second cache holds: results are then written in longer runs.
-   Of a larger block a panel stays near while all rows are multiplied by it. Meanwhile what comes next is fetched, a line of
-   each side for every summed index: what will be packed, else the rows of the next tile and the
-   next panel, in two tiles. */
+   Of a larger block a panel stays near while all rows are multiplied by it. Meanwhile a line of each
+   side is fetched for every summed index: what will be packed, else the next panel, in two tiles
+   where it has two lines. Nothing else is, but the panel itself again: this panel, the next one and
+   the rows are what a first cache holds. */
 static QUICK void geon_tiles(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t panel_step, int64_t step, TYPE *out, int64_t out_step,
@@ -89,10 +90,11 @@ static QUICK void geon_tiles(
         const int64_t column = panel * PANEL;
         const TYPE *a = left + row * line, *b = right + panel * panel_step;
         TYPE *c = out + row * out_step + column;
-        const TYPE *next_left = fetched < next.left_size ? next.left + fetched
-            : number + 1 < down ? a + HIGH * line : left;
+        const int64_t part = number * each;
+        const TYPE *next_left = fetched < next.left_size ? next.left + fetched : b;
         const TYPE *next_right = fetched < next.right_size ? next.right + fetched
-            : number < 2 ? b + panel_step + number * each : left;
+            : part < panel_step ? b + panel_step + part
+            : by_rows && each >= panel_step ? b + panel_step : b;
         if (columns - column > VECTOR) {
             if (high)
                 geon_high_2(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,

@@ -93,6 +93,7 @@ FILES = {
     "transformers/native/machine.py": PREDICTS,
     "transformers/kernels/call_costs.py": PREDICTS,
     "transformers/kernels/predict.py": PREDICTS,
+    "transformers/kernels/pack_choice.py": CHOOSES,
     "transformers/kernels/reach.py": PREDICTS,
     "transformers/kernels/machine.py": PREDICTS,
     "transformers/lowering/predictions.py": PREDICTS,

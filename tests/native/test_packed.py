@@ -5,7 +5,8 @@ import pytest
 
 import geon
 from geon.transformers.kernels.ordered import OrderedLoop
-from geon.transformers.kernels.packs import packed
+from geon.transformers.kernels.pack_choice import instructions, packed, time
+from geon.transformers.kernels.packs import Nodes, Packed, Packing
 from geon.transformers.kernels.scalar import Apply, below
 from geon.transformers.native import ordered
 from geon.transformers.native.toolchain import find_toolchain
@@ -146,6 +147,27 @@ def test_sixty_equal_steps_are_eight_of_a_vector_of_eight():
     made = packed(forward, 32)
     assert made.width == 8 and len(made.carries) == 8
     assert len(made.vectors) == 8 * 6  # two sums, two differences and two products each
+
+
+def test_small_systems_that_wait_for_lanes_stay_scalars():
+    """Their instructions would be fewer, but each turn would wait for the one before it longer."""
+    count = 10
+    x, start = geon.placeholder([T]), geon.placeholder([geon.Axis("S", count)])
+
+    def step(c, e):
+        ends = [c[0] + e, c[-1]]
+        inner = [c[k] + 0.1 * (c[k - 1] - 2 * c[k] + c[k + 1]) for k in range(1, count - 1)]
+        return [ends[0], *inner, ends[1]], None
+
+    last, _ = geon.scan(step, [start[k] for k in range(count)], x)
+    (work,) = loops(list(last), [x, start])
+    made = packed(work, 32)
+    assert made is None or made.width < 8
+    dtype = work.carries[0].dtype
+    eight = Packing(work, Nodes(work), dtype, 8).made()
+    scalars = Packed(dtype, 1, (), (), (), {})
+    assert instructions(work, eight) < instructions(work, scalars)
+    assert time(work, eight) > time(work, scalars)
 
 
 def test_scalars_that_wait_for_each_other_stay_scalars():

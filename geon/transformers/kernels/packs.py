@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...op_graph.dtypes import DType, name_of
+from ...op_graph.dtypes import DType
 from .depths import ELEMENT, Depths
 from .ordered import ROW, TURN, OrderedLoop
 from .scalar import Apply, Load, Running, Scalar, below, walk
@@ -20,7 +20,6 @@ from .types import Store
 
 ROWS = ("add", "subtract", "multiply", "divide", "negative", "square")  # operators of C
 DTYPES = ("float32", "float64")
-WORTH = 0.75  # of the instructions of scalars; what is left waits for lanes that are moved
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -96,26 +95,6 @@ class Packed:
         return [self.operand([_args(lane)[k] for lane in vector.lanes]) for k in range(count)]
 
 
-def packed(work: OrderedLoop, vector_bytes: int) -> Packed | None:
-    """An ordered loop of one row on vectors of at most so many bytes; None where scalars are as
-    fast.
-    """
-    if work.rows != 1 or not work.carries:
-        return None
-    nodes = _Nodes(work)
-    dtypes = {carry.dtype for carry in work.carries if name_of(carry.dtype) in DTYPES}
-    best, least = None, WORTH * nodes.cost()
-    for dtype in sorted(dtypes, key=name_of):
-        width = vector_bytes // dtype.itemsize
-        while width > 1:
-            made = _Packing(work, nodes, dtype, width).made()
-            cost = _cost(work, made)
-            if cost < least:
-                best, least = made, cost
-            width //= 2
-    return best
-
-
 def _are(some: Sequence[Scalar], others: Sequence[Scalar]) -> bool:
     """Whether these are the same nodes."""
     return all(one is other for one, other in zip(some, others, strict=True))
@@ -126,32 +105,24 @@ def _args(value: Scalar) -> tuple[Scalar, ...]:
     return value.args
 
 
-class _Nodes:
+class Nodes:
     """What is known of all scalars of a loop: how high each stands, and how deep it is known."""
 
     def __init__(self, work: OrderedLoop) -> None:
         values = [*(c.value for c in work.carries), *(s.value for s in work.stores)]
         self.heights: dict[int, int] = {}
-        self.order: dict[int, int] = {}
         self.running: dict[int, Running] = {}
-        self.work = work
-        for number, node in enumerate(walk(*values)):
+        for node in walk(*values):
             heights = [self.heights[id(part)] for part in below(node)]
             self.heights[id(node)] = max(heights, default=-1) + 1
-            self.order[id(node)] = number
             if isinstance(node, Running):
                 self.running[node.part] = node
         self.depths = Depths({TURN: ELEMENT, ROW: ELEMENT, **_rows(work)}, 0)
-        self.computed = sum(isinstance(node, (Apply, Load)) for node in walk(*values))
 
     def key(self, node: Scalar) -> Hashable:
         """Equal for nodes that may lie side by side: none of them needs another of them."""
         kind = (node.row, node.attrs) if isinstance(node, Apply) else ()
         return type(node), kind, node.dtype, self.heights[id(node)], self.depths.value(node)
-
-    def cost(self) -> int:
-        """About the instructions of a turn of scalars."""
-        return self.computed + len(self.work.carries) + len(self.work.stores)
 
 
 def _rows(work: OrderedLoop) -> dict[str, int]:
@@ -159,10 +130,10 @@ def _rows(work: OrderedLoop) -> dict[str, int]:
     return {name: ELEMENT for op in work.op.bodies[0].results for name in op.axes.names}
 
 
-class _Packing:
+class Packing:
     """Finds vectors of ``width`` lanes of a dtype, from the results of a turn down."""
 
-    def __init__(self, work: OrderedLoop, nodes: _Nodes, dtype: DType, width: int) -> None:
+    def __init__(self, work: OrderedLoop, nodes: Nodes, dtype: DType, width: int) -> None:
         self.work, self.nodes, self.dtype, self.width = work, nodes, dtype, width
         self.homes: dict[int, Lane] = {}
         self.vectors: list[Vector] = []
@@ -291,12 +262,12 @@ def _needed(made: Packed, vector: Vector) -> list[Vector]:
                 found[each[0]] = None
             else:
                 scalars.append(each)
-    for node in _homed(made, scalars):
+    for node in homed(made, scalars):
         found[made.homes[id(node)][0]] = None
     return list(found)
 
 
-def _homed(made: Packed, scalars: Sequence[Scalar]) -> list[Scalar]:
+def homed(made: Packed, scalars: Sequence[Scalar]) -> list[Scalar]:
     """The lanes of vectors that scalars are, or are computed from."""
     known = made.homes
     found = {id(node): node for node in scalars if id(node) in known}
@@ -319,23 +290,3 @@ def _runs(places: Iterable[int], width: int, again: bool) -> Iterator[range]:
         if again and high - low > width and (high - low) % width:
             yield range(high - width, high)
         first = stop
-
-
-def _cost(work: OrderedLoop, made: Packed) -> int:
-    """About the instructions of a turn: what is picked takes one for each vector it is from."""
-    scalars, cost = made.alone(work), len(made.carries) + len(made.stores)
-    for vector in made.vectors:
-        together = vector.neighbours or vector.apply is not None
-        cost += 1 if together else made.width
-    applied = [vector for vector in made.vectors if vector.apply is not None]
-    wanted = [operand for vector in applied for operand in made.operands(vector)]
-    for operand in dict.fromkeys([*wanted, *made.results(work)]):
-        if isinstance(operand, tuple):
-            others = [each for each in operand if not isinstance(each, tuple)]
-            sources = len({id(each[0]) for each in operand if isinstance(each, tuple)})
-            cost += len(others) + (sources if sources < 3 else made.width)
-            scalars += others
-        elif not isinstance(operand, Vector):
-            scalars.append(operand)
-    cost += sum(isinstance(node, (Apply, Load)) for node in walk(*scalars, known=made.homes))
-    return cost + len(_homed(made, scalars)) + len(made.alone(work))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..kernels.ordered import OrderedLoop
-from ..kernels.packs import packed
+from ..kernels.pack_choice import packed
 from ..kernels.scalar import Apply, walk
 from ..kernels.weights import EXPENSIVE
 from ..printing.ordered import PrintedOrdered, print_ordered

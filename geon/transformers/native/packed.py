@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...op_graph.dtypes import DType, name_of
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.ordered import TURN, OrderedLoop
-from ..kernels.packs import Operand, Packed, Vector
+from ..kernels.packs import Operand, Packed, Picked, Vector
 from ..kernels.scalar import Load, Scalar
 from ..kernels.types import Store
 from ..printing.c_expressions import C_TYPES
@@ -97,8 +97,7 @@ class _Printer:
             kind = name_of(first.dtype)
             row = vector.apply.row.name
             text = self.scalars.expression(block, row, [kind] * len(operands), kind, operands)
-        name = self.held[vector] = self.scalars.fresh("p")
-        block.lines.append(f"const {self.type} {name} = {text};")
+        name = self.held[vector] = self.let(block, text)
         for lane, node in enumerate(vector.lanes):
             if not self.scalars.named(block, node) and self.packed.homes[id(node)][0] is vector:
                 block.names[node] = f"{name}[{lane}]"
@@ -117,15 +116,37 @@ class _Printer:
             return self.scalars.value(block, operand)
         found = block.find(operand)
         if found is None:
-            lanes = [
-                f"{self.held[each[0]]}[{each[1]}]"
-                if isinstance(each, tuple)
-                else self.scalars.value(block, each)
-                for each in operand
-            ]
-            found = block.names[operand] = self.scalars.fresh("p")
-            block.lines.append(f"const {self.type} {found} = {self.joined(lanes)};")
+            found = block.names[operand] = self.picked(block, operand)
         return found
+
+    def picked(self, block: Block, lanes: Picked) -> str:
+        """The name of a vector of these lanes.
+
+        Compilers make one instruction or two of lanes of two vectors and of a scalar put beside
+        others; of all at once they take every lane out.
+        """
+        held = {each[0]: self.held[each[0]] for each in lanes if isinstance(each, tuple)}
+        texts = [
+            f"{held[each[0]]}[{each[1]}]"
+            if isinstance(each, tuple)
+            else self.scalars.value(block, each)
+            for each in lanes
+        ]
+        put = [lane for lane, each in enumerate(lanes) if not isinstance(each, tuple)]
+        if not put or len(held) not in (1, 2) or 2 * len(put) > len(lanes):
+            return self.let(block, self.joined(texts))
+        first = next(iter(held.values()))
+        taken = [f"{first}[{lane}]" if lane in put else text for lane, text in enumerate(texts)]
+        name = self.let(block, self.joined(taken))
+        block.lines[-1] = block.lines[-1].removeprefix("const ")
+        block.lines += [f"{name}[{lane}] = {texts[lane]};" for lane in put]
+        return name
+
+    def let(self, block: Block, text: str) -> str:
+        """The name of a vector."""
+        name = self.scalars.fresh("p")
+        block.lines.append(f"const {self.type} {name} = {text};")
+        return name
 
     def whole(self, operand: Operand) -> str:
         """The text of an operand as a vector."""

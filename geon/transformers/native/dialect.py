@@ -29,11 +29,11 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
 #define GEON_EXACT_QUOTIENT 1.0
 #endif
+#define GEON_EACH_OF_STRIP(k) _Pragma("omp simd") for (int64_t k = 0; k < 16; k++)
 #ifdef __AVX512F__ /* sixteen lanes */
 typedef float GEON_STRIP_F32 __attribute__((vector_size(64)));
 typedef double GEON_HALF_STRIP_F64 __attribute__((vector_size(64)));
 typedef struct { GEON_HALF_STRIP_F64 low, high; } GEON_STRIP_F64;
-#define GEON_EACH_OF_STRIP(k) _Pragma("omp simd") for (int64_t k = 0; k < 16; k++)
 typedef uint16_t GEON_STRIP_U16 __attribute__((vector_size(32)));
 typedef int16_t GEON_STRIP_I16 __attribute__((vector_size(32)));
 typedef uint32_t GEON_STRIP_U32 __attribute__((vector_size(64)));
@@ -54,6 +54,27 @@ typedef uint32_t GEON_STRIP_U32 __attribute__((vector_size(64)));
 #define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512_mask(a, b, a, 0xffff, 4)
 #define GEON_LARGER_F64(a, b) __builtin_ia32_maxpd512_mask(a, b, a, 0xff, 4)
 #define GEON_SMALLER_F64(a, b) __builtin_ia32_minpd512_mask(a, b, a, 0xff, 4)
+#endif
+#else /* eight lanes, twice */
+typedef float GEON_EIGHT_F32 __attribute__((vector_size(32)));
+typedef struct { GEON_EIGHT_F32 low, high; } GEON_STRIP_F32;
+typedef double GEON_FOUR_F64 __attribute__((vector_size(32)));
+typedef struct { GEON_FOUR_F64 first, second, third, last; } GEON_STRIP_F64;
+#ifdef __F16C__
+typedef int16_t GEON_EIGHT_I16 __attribute__((vector_size(16)));
+typedef int32_t GEON_EIGHT_I32 __attribute__((vector_size(32)));
+#define GEON_EIGHT_ROUNDED_HALVES(a) (GEON_EIGHT_I16)__builtin_ia32_vcvtps2ph256(a, 0)
+#define GEON_OF_EIGHT_HALVES(h) __builtin_ia32_vcvtph2ps256(h)
+#define GEON_WIDE_I16(h) __builtin_convertvector(h, GEON_EIGHT_I32)
+#ifdef __clang__
+typedef uint16_t GEON_EIGHT_U16 __attribute__((vector_size(16)));
+#define GEON_SMALLER_I16(a, b) __builtin_elementwise_min(a, b)
+#define GEON_SMALLER_U16(a, b) \\
+    (GEON_EIGHT_I16)__builtin_elementwise_min((GEON_EIGHT_U16)(a), (GEON_EIGHT_U16)(b))
+#else
+#define GEON_SMALLER_I16(a, b) __builtin_ia32_pminsw128(a, b)
+#define GEON_SMALLER_U16(a, b) __builtin_ia32_pminuw128(a, b)
+#endif
 #endif
 #endif
 """
@@ -89,12 +110,24 @@ class ArrayLanes:
         return [SIMD, *for_loop("lane", "0", "lanes", statements)]
 
 
+STRIP_BYTES = 64  # of an instruction set that has all functions of strips
+HALF_STRIP_BYTES = 32  # and of one that has those which need no powers of two
+SCALED = ("geon_exp_", "geon_sigmoid_", "geon_softplus_")
+
+
 class ArrayStrips:
     """Strips as arrays over their lanes, of which ``lane`` is at hand; the compiler makes them
-    registers.
+    registers of ``vector_bytes``.
 
     The index of a strip's first element is called ``<variable>_strip``.
     """
+
+    def __init__(self, vector_bytes: int) -> None:
+        self.vector_bytes = vector_bytes
+
+    def has(self, function: str) -> bool:
+        """Whether a function of strips needs no instruction of wider vectors."""
+        return self.vector_bytes == STRIP_BYTES or not function.startswith(SCALED)
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the element that is at hand."""
@@ -104,6 +137,10 @@ class ArrayStrips:
         """The loop variable ``name`` at the element that is at hand."""
         return f"({strip_start(name)} + lane)"
 
+    def start(self, name: str) -> str:
+        """The loop variable ``name`` at the first element of the strip."""
+        return strip_start(name)
+
     def declare(self, ctype: str, name: str) -> str:
         """The statement that declares ``name``, which has a value for each element."""
         return f"{ctype} {name}[{STRIP}];"
@@ -111,6 +148,11 @@ class ArrayStrips:
     def sums(self, name: str) -> str:
         """What a function is given that adds to the sum called ``name``."""
         return f"&{strip_sums(name)}"
+
+
+def array_strips(vector_bytes: int) -> ArrayStrips | None:
+    """The strips of an instruction set, where it has functions of them."""
+    return ArrayStrips(vector_bytes) if vector_bytes >= HALF_STRIP_BYTES else None
 
 
 def strip_start(variable: str) -> str:

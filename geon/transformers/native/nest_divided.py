@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..printing.nests import Accumulator, PrintedPass
 from ..printing.parameters import Parameter
+from ..printing.strips import STRIP
 from .accumulate import is_float_sum, wide
 from .loops import for_loop, indented
 from .nest_tasks import NestTasks
@@ -147,7 +148,11 @@ class DividedNest(NestTasks):
         if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
             return False
         extent = made.loops[0].extent
-        return isinstance(extent, int) and extent % self.lanes == 0
+        return isinstance(extent, int) and extent % self.at_once(made) == 0
+
+    def at_once(self, made: PrintedPass) -> int:
+        """How many turns of a flat pass are taken at once: those of a vector, or of a strip."""
+        return self.lanes if made.strip is None else max(self.lanes, STRIP)
 
     def divide(self, made: PrintedPass, task: str, indices: Sequence[str] = ()) -> list[str]:
         """The statements that run a pass in parts and combine its partial values in order.
@@ -166,7 +171,8 @@ class DividedNest(NestTasks):
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
                          f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
         if self.is_flat(made):
-            lines.append(f"grain = (grain + {self.lanes - 1}) & -{self.lanes};")
+            at_once = self.at_once(made)
+            lines.append(f"grain = (grain + {at_once - 1}) & -{at_once};")
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
         lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
         held = [f"{t.name}_parts" for t in made.sums]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from ..kernels.types import Nest
 from ..printing.nests import PrintedNest, print_nest
-from .dialect import ArrayStrips
+from .dialect import array_strips
 from .draws import words_function
 from .loops import indented
 from .naming import NAME, Function, KernelNames
 from .nest_rows import NestByRows
 from .nest_tasks import printed_passes
 from .past import Passing, may_pass
-from .strips import VECTOR_BYTES
 from .tiles import TILE
 
 # How many turns of a loop one task takes. Below 2**17 statements the caller does all by itself:
@@ -61,7 +60,7 @@ def nest_function(
 
 def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
     """The statements of a nest, with strips where the instruction set has functions of them."""
-    return print_nest(work, names, ArrayStrips() if vector_bytes == VECTOR_BYTES else None)
+    return print_nest(work, names, array_strips(vector_bytes))
 
 
 def pieces_text(

@@ -9,8 +9,6 @@ from ..printing.strips import SHORT, STRIP
 from .dialect import strip_start, strip_sums
 from .loops import SIMD, for_loop, indented
 
-VECTOR_BYTES = 64  # of the instruction set that has functions of strips
-
 
 def strip_loop(
     made: PrintedPass, lines: list[object], low: str, high: str, filled: bool, rest: list[str]

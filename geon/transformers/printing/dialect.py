@@ -45,11 +45,17 @@ class Strips(Protocol):
     once. Statements are run for each element, between calls for all of them.
     """
 
+    def has(self, function: str) -> bool:
+        """Whether the machine has what a function of strips needs to be worth its call."""
+
     def held(self, name: str) -> str:
         """The value called ``name`` of the element that is at hand."""
 
     def variable(self, name: str) -> str:
         """The loop variable ``name`` at the element that is at hand."""
+
+    def start(self, name: str) -> str:
+        """The loop variable ``name`` at the first element of the strip."""
 
     def declare(self, ctype: str, name: str) -> str:
         """The statement that declares ``name``, which has a value for each element."""

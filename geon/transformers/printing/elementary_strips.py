@@ -1,6 +1,6 @@
-"""Elementary functions of all elements of a strip, as C text for AVX-512.
+"""Elementary functions of all elements of a strip, as C text for AVX-512, and partly for AVX2.
 
-Its instruction ``vscalef`` multiplies by a power of two, rounds once also where the result is
+AVX-512's instruction ``vscalef`` multiplies by a power of two, rounds once also where the result is
 subnormal, and knows infinities and NaN. It takes the place of exponent arithmetic and of bringing
 NaN back. In float32 it takes that of the upper clamp too: far above, the polynomial, whose degree
 is even, is large, infinite or NaN, and k is as large, which gives infinity. In float64 the degree
@@ -10,7 +10,8 @@ types of strips and the instructions are in the prelude.
 ``vcvtps2ph`` rounds to float16, but keeps what a NaN carries, which is taken from it; ``vcvtph2ps``
 changes signalling NaN alone, which no rounding gives. Compilers make a loop over numbers of two
 widths of vectors of half the size, and reading these as whole ones would wait for memory: casts are
-functions of strips for that too.
+functions of strips for that too. With AVX2 they take eight elements at a time: compilers copy small
+arrays by 16 bytes, and a vector of 32 that is read from two of these would wait for memory.
 """
 
 from __future__ import annotations
@@ -24,20 +25,78 @@ __all__ = ["STRIPS"]
 STRIPS = definitions_of(
     """
 GEON_INLINE void geon_add_strip_f32(GEON_STRIP_F32 *sums, const float *x) {
+#ifdef __AVX512F__
     GEON_STRIP_F32 terms;
     memcpy(&terms, x, sizeof terms);
     *sums += terms;
+#else
+    GEON_EIGHT_F32 low, high;
+    memcpy(&low, x, sizeof low);
+    memcpy(&high, x + 8, sizeof high);
+    sums->low += low;
+    sums->high += high;
+#endif
 }
 
 GEON_INLINE void geon_add_strip_f64(GEON_STRIP_F64 *sums, const double *x) {
+#ifdef __AVX512F__
     GEON_HALF_STRIP_F64 low, high;
     memcpy(&low, x, sizeof low);
     memcpy(&high, x + 8, sizeof high);
     sums->low += low;
     sums->high += high;
+#else
+    GEON_FOUR_F64 first, second, third, last;
+    memcpy(&first, x, sizeof first);
+    memcpy(&second, x + 4, sizeof second);
+    memcpy(&third, x + 8, sizeof third);
+    memcpy(&last, x + 12, sizeof last);
+    sums->first += first;
+    sums->second += second;
+    sums->third += third;
+    sums->last += last;
+#endif
+}
+
+GEON_INLINE void geon_eight_halves_to_f32(float *restrict y, const geon_half *x) {
+#ifdef GEON_OF_EIGHT_HALVES
+    GEON_EIGHT_I16 h;
+    memcpy(&h, x, sizeof h);
+    const GEON_EIGHT_F32 f = GEON_OF_EIGHT_HALVES(h);
+    const GEON_EIGHT_I32 nan = f != f, kept = GEON_WIDE_I16(h) << 13 | 0x7f800000;
+    const GEON_EIGHT_I32 bits = (nan & kept) | (~nan & (GEON_EIGHT_I32)f);
+    memcpy(y, &bits, sizeof bits);
+#else
+    for (int64_t i = 0; i < 8; i++) y[i] = geon_half_to_f32(x[i]);
+#endif
+}
+
+GEON_INLINE void geon_eight_rounded_halves_to_f32(float *restrict y, const geon_half *x) {
+#ifdef GEON_OF_EIGHT_HALVES
+    GEON_EIGHT_I16 h;
+    memcpy(&h, x, sizeof h);
+    const GEON_EIGHT_F32 f = GEON_OF_EIGHT_HALVES(h);
+    memcpy(y, &f, sizeof f);
+#else
+    for (int64_t i = 0; i < 8; i++) y[i] = geon_half_to_f32(x[i]);
+#endif
+}
+
+GEON_INLINE void geon_eight_f32_to_halves(geon_half *restrict y, const float *x) {
+#ifdef GEON_EIGHT_ROUNDED_HALVES
+    GEON_EIGHT_F32 exact;
+    memcpy(&exact, x, sizeof exact);
+    const GEON_EIGHT_I16 zero = {0}, least = 0x7e00 - zero, last = (int16_t)0xfe00 - zero;
+    GEON_EIGHT_I16 h = GEON_EIGHT_ROUNDED_HALVES(exact);
+    h = GEON_SMALLER_U16(GEON_SMALLER_I16(h, least), last); /* of NaN no more than the sign */
+    memcpy(y, &h, sizeof h);
+#else
+    for (int64_t i = 0; i < 8; i++) y[i] = geon_f32_to_half(x[i]);
+#endif
 }
 
 GEON_INLINE void geon_half_to_f32_strip(float *restrict y, const geon_half *x) {
+#ifdef __AVX512F__
     GEON_STRIP_U16 narrow;
     memcpy(&narrow, x, sizeof narrow);
     const GEON_STRIP_U32 wide = GEON_WIDE_U16(narrow);
@@ -48,22 +107,36 @@ GEON_INLINE void geon_half_to_f32_strip(float *restrict y, const geon_half *x) {
         uint32_t moved = geon_bits_f32(geon_of_bits_f32(rest) * 0x1p112f);
         y[i] = geon_of_bits_f32(sign | (rest >= 0x0f800000 ? rest | 0x7f800000 : moved));
     }
+#else
+    geon_eight_halves_to_f32(y, x);
+    geon_eight_halves_to_f32(y + 8, x + 8);
+#endif
 }
 
 GEON_INLINE void geon_rounded_half_to_f32_strip(float *restrict y, const geon_half *x) {
+#ifdef __AVX512F__
     GEON_STRIP_U16 narrow;
     memcpy(&narrow, x, sizeof narrow);
     const GEON_STRIP_F32 wide = GEON_OF_HALF(narrow);
     memcpy(y, &wide, sizeof wide);
+#else
+    geon_eight_rounded_halves_to_f32(y, x);
+    geon_eight_rounded_halves_to_f32(y + 8, x + 8);
+#endif
 }
 
 GEON_INLINE void geon_f32_to_half_strip(geon_half *restrict y, const float *x) {
+#ifdef __AVX512F__
     GEON_STRIP_F32 exact;
     memcpy(&exact, x, sizeof exact);
     const GEON_STRIP_U16 rounded = GEON_ROUNDED_HALF(exact);
     geon_half h[16];
     memcpy(h, &rounded, sizeof h);
     GEON_EACH_OF_STRIP(i) y[i] = (geon_half)((h[i] & 0x7fff) > 0x7c00 ? h[i] & 0xfe00 : h[i]);
+#else
+    geon_eight_f32_to_halves(y, x);
+    geon_eight_f32_to_halves(y + 8, x + 8);
+#endif
 }
 
 GEON_INLINE void geon_scale_strip_f32(float *restrict y, const float *p, const float *k) {

@@ -311,8 +311,9 @@ class _NestPrinter:
         lanes, across = self.names.lanes, self.nest.across
         ahead = staged(step) if row.lanes is None and lanes.stages else []
         plain = frozenset(each.load for each in ahead)
-        takes = row.lanes is None and takes_strips(step, self.depths, plain)
-        strips = self.strips if takes else None
+        strips = self.strips if row.lanes is None else None
+        if strips is not None and not takes_strips(step, self.depths, strips, plain):
+            strips = None
         if strips is not None:
             body.called = []
         for load, name in self.loaded.items():
@@ -389,10 +390,11 @@ class _NestPrinter:
         body, inner = Block(row, strip=strips), step.loops[-1].name
         self.scalars.spelled = {inner: strips.variable(inner)}
         self.read_ahead(body, made, ahead)
+        for stage, each in zip(made.stages, ahead, strict=True):
+            body.runs[each.load] = f"&{staged_text(stage, each, strips.start(inner))}"
         for reduction, total in zip(step.reductions, made.sums, strict=True):
-            term = self.scalars.fresh()
             text = self.element(body, reduction, total.dtype)
-            self.scalars.put_in_strip(body, strips, total.ctype, term, text)
+            term = self.term(body, strips, reduction, total, text)
             add = c_expressions.strip_function("add", total.dtype, total.dtype)
             assert add is not None, "strips reduce sums of floats alone"
             self.scalars.calls(body, [add])
@@ -402,6 +404,17 @@ class _NestPrinter:
         body.lines += [self.store(body, store, [inner]) for store in step.stores]
         self.scalars.spelled = {}
         return body
+
+    def term(
+        self, body: Block, strips: Strips, reduction: Reduction, total: Accumulator, text: str
+    ) -> str:
+        """Where the terms of a strip lie that a sum takes, of which ``text`` is one."""
+        value, *others = reduction.elements
+        if not others and name_of(value.dtype) == total.dtype:
+            return self.scalars.run(body, strips, value, text)
+        term = self.scalars.fresh()
+        self.scalars.put_in_strip(body, strips, total.ctype, term, text)
+        return term
 
     def element(self, body: Block, reduction: Reduction, dtype: str) -> str:
         """What a reduction that folds a row takes of one element."""

@@ -67,7 +67,8 @@ class Block:
 
     Inner blocks see outer ones' names. Where ``lanes`` is set, rows are computed side by side, and
     the block has a value of each. Where ``strip`` is set, it has a value of each element of a
-    strip: ``arrays`` are the declarations of these, and some lines are a ``StripCall``.
+    strip: ``arrays`` are the declarations of these, some lines are a ``StripCall``, and ``runs``
+    say where the elements of a value lie one after another, as functions of strips read them.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Block:
     ) -> None:
         self.outer, self.lanes, self.strip = outer, lanes, strip
         self.arrays: list[str] = []
+        self.runs: dict[Hashable, str] = {}
         self.depth: int = 0 if outer is None else outer.depth + 1
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
@@ -131,6 +133,7 @@ class ScalarPrinter:
         """The name of ``text`` computed once in ``block``."""
         name = self.fresh()
         if block.strip is not None:
+            block.runs[key] = name
             name = self.put_in_strip(block, block.strip, ctype, name, text)
         elif block.lanes is None:
             block.lines.append(f"const {ctype} {name} = {text};")
@@ -273,9 +276,13 @@ class ScalarPrinter:
             return found
         block = block.at(self.depths.value(value))
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
-        function = strip_function(value)
-        if block.strip is not None and function is not None:
-            return self.call_strip(block, block.strip, value, function)
+        if block.strip is not None:
+            function = strip_function(value, block.strip)
+            if function is not None:
+                return self.call_strip(block, block.strip, value, function)
+            adjoining = isinstance(value, Load) and self.load_strip(block, block.strip, value)
+            if adjoining:
+                return adjoining
         return self.let(block, value, ctype, TEXTS[type(value)](self, block, value))
 
     def call_strip(self, block: Block, strip: Strips, value: Scalar, function: str) -> str:
@@ -283,17 +290,37 @@ class ScalarPrinter:
         assert isinstance(value, Apply)
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
         texts = [self.value(block, argument) for argument in value.args]
-        operands = []
-        for argument, text in zip(value.args, texts, strict=True):
-            operands.append(self.fresh())
-            taken = c_expressions.C_TYPES[name_of(argument.dtype)]
-            self.put_in_strip(block, strip, taken, operands[-1], text)
+        pairs = zip(value.args, texts, strict=True)
+        operands = [self.run(block, strip, *pair) for pair in pairs]
         result = self.fresh()
         block.arrays.append(strip.declare(ctype, result))
         self.calls(block, [function])
         block.lines.append(StripCall(function, result, tuple(operands)))
-        block.names[value] = strip.held(result)
+        block.names[value], block.runs[value] = strip.held(result), result
         return strip.held(result)
+
+    def run(self, block: Block, strip: Strips, value: Scalar, text: str) -> str:
+        """Where the elements of a strip lie that a value has, whose ``text`` is that of one."""
+        known = block.runs.get(value)
+        if known is not None:
+            return known
+        name = block.runs[value] = self.fresh()
+        ctype = c_expressions.C_TYPES[name_of(value.dtype)]
+        self.put_in_strip(block, strip, ctype, name, text)
+        return name
+
+    def load_strip(self, block: Block, strip: Strips, value: Load) -> str | None:
+        """The element at hand of a load whose elements adjoin; None of any other."""
+        inner = [name for name in self.spelled if value.offset.step(name) == 1]
+        if len(inner) != 1 or not all(isinstance(atom, str) for atom in value.offset.terms):
+            return None
+        spelled, operand = self.spelled, self.names.operand(value.operand)
+        text = f"{operand}[{self.index(block, value.offset)}]"
+        self.spelled = {**spelled, inner[0]: strip.start(inner[0])}
+        block.runs[value] = f"&{operand}[{self.index(block, value.offset)}]"
+        self.spelled = spelled
+        block.names[value] = text
+        return text
 
     def direct(self, block: Block, value: Scalar) -> str | None:
         """The text of what needs no name of its own; None for all else."""
@@ -362,13 +389,14 @@ class ScalarPrinter:
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
 
 
-def strip_function(value: Scalar) -> str | None:
+def strip_function(value: Scalar, strips: Strips) -> str | None:
     """The function of all elements of a strip that computes this value, where there is one."""
     if not isinstance(value, Apply) or value.row.name == "add":
         return None  # the strip's addition is that of a sum
     source = name_of(value.args[0].dtype)
     rounded = isinstance(value.args[0], Apply) and value.args[0].row.name == "cast"
-    return c_expressions.strip_function(value.row.name, name_of(value.dtype), source, rounded)
+    found = c_expressions.strip_function(value.row.name, name_of(value.dtype), source, rounded)
+    return found if found is not None and strips.has(found) else None
 
 
 DIRECT = (Number, LengthNumber, Reduced, Running, Contracted, Kept)  # these have no names

@@ -14,6 +14,7 @@ from ..kernels.depths import ELEMENT, Depths
 from ..kernels.scalar import Apply, Kept, Load, Scalar, indices, walk
 from ..kernels.types import Keep, Pass, Store
 from .c_expressions import is_serial
+from .dialect import Strips
 from .scalars import strip_function
 
 STRIP = 16  # elements that are taken at once: a vector of float32, or two of float64
@@ -21,7 +22,7 @@ SHORT = 64  # elements in a row below which strips are not worth their sums over
 MOST = 128  # nodes of a pass above which the values of a strip are no longer kept in registers
 
 
-def takes_strips(step: Pass, depths: Depths, ahead: Container[Scalar] = ()) -> bool:
+def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Scalar] = ()) -> bool:
     """Whether a pass is printed for strips too: it calls a function of strips, and is plain floats.
 
     Sums of floats are all that it may reduce; indices are those of loops alone, but for loads that
@@ -39,19 +40,19 @@ def takes_strips(step: Pass, depths: Depths, ahead: Container[Scalar] = ()) -> b
     places = [each.offset for each in puts]
     return (
         len(inner) <= MOST
-        and all(_is_plain(value, ahead) for value in inner)
+        and all(_is_plain(value, strips, ahead) for value in inner)
         and _are_plain(places)
-        and any(strip_function(value) is not None for value in inner)
+        and any(strip_function(value, strips) is not None for value in inner)
     )
 
 
-def _is_plain(value: Scalar, ahead: Container[Scalar]) -> bool:
+def _is_plain(value: Scalar, strips: Strips, ahead: Container[Scalar]) -> bool:
     """Whether a value is one of floats that compilers make vectors of."""
     if kind(value.dtype) != "f":
         return False
     if isinstance(value, Apply):
         serial = is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
-        return not serial or strip_function(value) is not None
+        return not serial or strip_function(value, strips) is not None
     if isinstance(value, Load) and value in ahead:
         return True
     return isinstance(value, (Load, Kept)) and _are_plain(indices(value))

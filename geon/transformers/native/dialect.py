@@ -29,6 +29,9 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_FMA_F64(a, b, c) ((a) * (b) + (c))
 #define GEON_EXACT_QUOTIENT 1.0
 #endif
+#if defined(__AVX2__) && !defined(__AVX512DQ__) /* it has no such conversions */
+#define GEON_WIDE_BY_HALVES
+#endif
 #define GEON_EACH_OF_STRIP(k) _Pragma("omp simd") for (int64_t k = 0; k < 16; k++)
 #ifdef __AVX512F__ /* sixteen lanes */
 typedef float GEON_STRIP_F32 __attribute__((vector_size(64)));

@@ -26,7 +26,7 @@ from .whole import whole
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
 LONG_ROW = 256  # and from which on the states of
 SIDE_BY_SIDE = 4  # vectors are: each step of a state waits for the one before
-CONVERTING = 64  # bytes of vectors that have instructions between floats and 64-bit integers
+CONVERTING = 32  # bytes of vectors in which floats and 64-bit integers become each other
 DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
 
 

@@ -39,6 +39,7 @@ __all__ = [
 
 HALVES = ("float16", "bfloat16")
 FLOATS = ("float32", "float64")
+WIDE = ("int64", "uint64")
 NUMBERS = INTEGERS + FLOATS
 # Rows that are a function of elementary.
 ELEMENTARY_ROWS = (
@@ -266,7 +267,7 @@ def cast(source: str, target: str, x: str) -> str:
         return cast("float32", target, f"{helper}({x})")
     # As ml_dtypes and NumPy: all but float64 to float16 is rounded to float32 first.
     if target in HALVES and source != "float32" and (source, target) != EXACT_HALF:
-        x = f"(float){x}"
+        x = cast(source, "float32", x)
     return f"{helper}({x})"
 
 
@@ -275,7 +276,9 @@ def cast_calls(source: str, target: str) -> tuple[str, ...]:
     helper = _cast_helper(source, target)
     if helper is None:
         return ()
-    return (*cast_calls("float32", target), helper) if source in HALVES else (helper,)
+    if source in HALVES:
+        return (*cast_calls("float32", target), helper)
+    return (helper, *cast_calls(source, "float32")) if target in HALVES else (helper,)
 
 
 EXACT_HALF = ("float64", "float16")
@@ -291,6 +294,8 @@ def _cast_helper(source: str, target: str) -> str | None:
         return "geon_f64_to_half"
     if target in HALVES:
         return f"geon_f32_to_{SUFFIXES[target]}"
+    if source in WIDE and target in FLOATS:
+        return f"geon_{SUFFIXES[source]}_to_{SUFFIXES[target]}"
     if source in FLOATS and target in INTEGERS:
         return f"geon_{SUFFIXES[source]}_to_{SUFFIXES[target]}"
     return None
@@ -350,7 +355,7 @@ def is_serial(name: str, dtypes: Sequence[str]) -> bool:
 
 
 def is_wide_cast(source: str, target: str) -> bool:
-    """Whether a cast is between floats and 64-bit integers, for which AVX2 has no instruction."""
+    """Whether a cast is between floats and 64-bit integers, which SSE2 makes one by one."""
     return any(
         a.endswith("int64") and "float" in b for a, b in ((source, target), (target, source))
     )

@@ -93,9 +93,59 @@ _TO_WIDE = """\
 GEON_INLINE {target} geon_{source}_to_{suffix}({type} x)
 {{
     {type} held = ((x >= {low}) & (x < {end})) ? x : 0;
-    {target} found = ({target})held;
+    {target} found = {held};
     found = x >= {end} ? {high} : found;
     return x < {low} ? {minimum} : found;
+}}
+"""
+
+# 64-bit integers and floats by halves of 32 bits, each in the bits of a double of a known exponent,
+# where processors convert none of them in vectors. The two halves of an integer round once, when
+# they are added. An integer that double does not hold is made odd first, so that float32 rounds
+# what is on the same side of its middles (Boldo and Melquiond, as above).
+_WHOLE_OF_F64 = """\
+GEON_INLINE int64_t geon_whole_of_f64(double x)
+{
+#ifdef GEON_WIDE_BY_HALVES
+    double whole = trunc(x), high = floor(whole * 0x1p-32), low = whole - high * 0x1p32;
+    uint64_t upper = geon_bits_f64(high + 0x1.8p52), lower = geon_bits_f64(low + 0x1p52);
+    return (int64_t)(upper << 32 | (lower & 0xffffffff));
+#else
+    return (int64_t)x;
+#endif
+}
+"""
+_WHOLE_U64_OF_F64 = """\
+GEON_INLINE uint64_t geon_whole_u64_of_f64(double x)
+{
+#ifdef GEON_WIDE_BY_HALVES
+    return (uint64_t)geon_whole_of_f64(x);
+#else
+    return (uint64_t)x;
+#endif
+}
+"""
+_WIDE_TO_F64 = """\
+GEON_INLINE double geon_{suffix}_to_f64({type} x)
+{{
+#ifdef GEON_WIDE_BY_HALVES
+    uint64_t low = ((uint64_t)x & 0xffffffff) | 0x4330000000000000;
+    uint64_t high = (uint64_t)x >> 32 ^ {high};
+    return geon_of_bits_f64(high) - {bias} + geon_of_bits_f64(low);
+#else
+    return (double)x;
+#endif
+}}
+"""
+_WIDE_TO_F32 = """\
+GEON_INLINE float geon_{suffix}_to_f32({type} x)
+{{
+#ifdef GEON_WIDE_BY_HALVES
+    {type} odd = ({type})(((uint64_t)x | (((uint64_t)x & 0x7ff) + 0x7ff)) & ~(uint64_t)0x7ff);
+    return (float)geon_{suffix}_to_f64({far} ? odd : x);
+#else
+    return (float)x;
+#endif
 }}
 """
 
@@ -223,6 +273,29 @@ def _float_functions() -> dict[str, str]:
     return made
 
 
+def _wide_functions() -> dict[str, str]:
+    """Functions between floats and 64-bit integers."""
+    words = {
+        "i64": {
+            "high": "0x4530000080000000",
+            "bias": "0x1.00000801p84",  # 2**84 + 2**63 + 2**52
+            "far": "((x >= INT64_C(1) << 53) | (x <= -(INT64_C(1) << 53)))",
+        },
+        "u64": {
+            "high": "0x4530000000000000",
+            "bias": "0x1.00000001p84",  # 2**84 + 2**52
+            "far": "(x >> 53) != 0",
+        },
+    }
+    made = {"geon_whole_of_f64": _WHOLE_OF_F64, "geon_whole_u64_of_f64": _WHOLE_U64_OF_F64}
+    for name in ("int64", "uint64"):
+        suffix = SUFFIXES[name]
+        given = {"suffix": suffix, "type": C_TYPES[name], **words[suffix]}
+        made[f"geon_{suffix}_to_f64"] = _WIDE_TO_F64.format(**given)
+        made[f"geon_{suffix}_to_f32"] = _WIDE_TO_F32.format(**given)
+    return made
+
+
 def _to_integer(source: str, target: str, c: str) -> str:
     bits = int(target.lstrip("uint"))
     low, end = (0, 2**bits) if target in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1))
@@ -235,6 +308,8 @@ def _to_integer(source: str, target: str, c: str) -> str:
     prefix = "U" if target in UNSIGNED else ""
     words["high"] = f"{prefix}INT{bits}_MAX"
     words["minimum"] = f"INT{bits}_MIN" if low else "0"
+    whole = "geon_whole_u64_of_f64" if prefix else "geon_whole_of_f64"
+    words["held"] = f"({words['target']})held" if bits == 32 else f"{whole}(held)"
     return _TO_WIDE.format(**words, end=f"{end}.0{c}")
 
 
@@ -287,6 +362,7 @@ FUNCTIONS: dict[str, str] = {
     "geon_f32_to_bfloat": _F32_TO_BFLOAT,
     **_integer_functions(),
     **_float_functions(),
+    **_wide_functions(),
     **REMAINDERS,
     "geon_philox": _PHILOX,
     "geon_random_u32": _RANDOM_U32,

@@ -84,7 +84,7 @@ class Block:
         self.lines: list[Any] = []
         self.names: dict[Hashable, str] = {}
         self.serial = False  # whether compilers may make no vectors of it
-        self.converts = False  # or only of 64 bytes, which have the conversions that it needs
+        self.converts = False  # or only of 32 bytes, for the conversions that it needs
         self.called: list[str] | None = None  # helpers that only this block calls, if it is written
 
     def find(self, key: Hashable) -> str | None:

@@ -231,3 +231,52 @@ def test_where_every_group_is_frozen_nothing_moves(transformer):
     f = transformer.computation([neon.Groups({}, None)(2 * w), w + 0])
     f()
     assert transformer.get(w) == 1
+
+
+@pytest.mark.parametrize(
+    ("build", "what"),
+    [
+        (lambda: neon.SGD(-0.1), r"SGD: rate=-0.1; give a finite number of at least 0"),
+        (lambda: neon.Adam(float("nan")), r"Adam: rate=nan"),
+        (lambda: neon.SGD("0.1"), r"SGD: rate='0.1'"),
+        (lambda: neon.SGD(geon.Variable([A])), r"SGD: .*test_optimisers.py:\d+.*no scalar.*Groups"),
+        (lambda: neon.Adam(first=1.0), r"Adam: first=1.0; .*at least 0 and less than 1"),
+        (lambda: neon.AdamW(second=1), r"AdamW: second=1;"),
+        (lambda: neon.RMSProp(smoothing=2), r"RMSProp: smoothing=2;"),
+        (lambda: neon.Adadelta(smoothing=-1), r"Adadelta: smoothing=-1;"),
+        (lambda: neon.Lion(second=1.0), r"Lion: second=1.0;"),
+        (lambda: neon.Muon(momentum=1.0), r"Muon: momentum=1.0;"),
+        (lambda: neon.Muon(steps=0), r"Muon: steps=0;"),
+        (lambda: neon.SGD(0.1, -3.0), r"SGD: momentum=-3.0;"),
+        (lambda: neon.Adagrad(epsilon=-1), r"Adagrad: epsilon=-1;"),
+        (lambda: neon.SGD(0.1, decay=float("inf")), r"SGD: decay=inf;"),
+        (lambda: neon.LBFGS(decay=-1), r"LBFGS: decay=-1;"),
+        (lambda: neon.SGD(0.1, clip=1.0), r"SGD: clip=1.0 .*neon.ByGlobalNorm\(1.0\)"),
+        (lambda: neon.ByValue(-1), r"ByValue: largest=-1; give a finite number above 0"),
+        (lambda: neon.ByNorm(0), r"ByNorm: largest=0;"),
+        (lambda: neon.ByGlobalNorm(float("inf")), r"ByGlobalNorm: largest=inf;"),
+        (lambda: neon.Averaged(0.1), r"Averaged: 0.1 is no optimiser"),
+        (lambda: neon.Groups({"w": 0.1}, rest=None), r"Groups: 0.1 of 'w' is no optimiser"),
+        (lambda: neon.Groups({}, rest=0.1), r"Groups: 0.1 of 'rest' is no optimiser"),
+        (lambda: schedules.Fixed(-1), r"Fixed: rate=-1;"),
+        (lambda: schedules.Step(0.1, 0), r"Step: every=0;"),
+        (lambda: schedules.Exponential(0.1, -1), r"Exponential: factor=-1;"),
+        (lambda: schedules.Inverse(0.1, -1), r"Inverse: factor=-1;"),
+        (lambda: schedules.Polynomial(0.1, 0), r"Polynomial: steps=0;"),
+        (lambda: schedules.Cosine(0.1, 0), r"Cosine: steps=0; give a finite number above 0"),
+        (lambda: schedules.WarmUp(-1, schedules.Fixed(1)), r"WarmUp: steps=-1;"),
+        (lambda: schedules.WarmUp(3, 0.1), r"WarmUp: then=0.1 .*Fixed\(0.1\)"),
+        (lambda: schedules.OneCycle(0.1, 0), r"OneCycle: steps=0;"),
+        (lambda: schedules.OneCycle(0.1, 9, rise=1.5), r"OneCycle: rise=1.5 .*from 0 to 1"),
+        (lambda: schedules.Given([0.1, "a"]), r"Given: rates\[1\]='a';"),
+    ],
+)
+def test_numbers_that_would_make_weights_nan_are_refused(build, what):
+    with pytest.raises(geon.ArgumentError, match=what):
+        build()
+
+
+def test_schedules_at_the_ends_of_their_ranges(transformer):
+    rising = rates(transformer, schedules.OneCycle(0.1, 5, rise=1))
+    np.testing.assert_allclose([rising[0], *rising[4:6]], [0.004, 0.1, 4e-7], rtol=1e-5)
+    np.testing.assert_allclose(rates(transformer, schedules.WarmUp(0, schedules.Fixed(0.1))), 0.1)

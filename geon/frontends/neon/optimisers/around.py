@@ -11,7 +11,7 @@ from ....op_graph.elementwise import cast, isfinite, maximum, where
 from ....op_graph.logic import logical_and
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.reductions import all
-from ..checks import at_least_one
+from ..checks import above_zero, at_least_one, share
 from .optimiser import Moves, Optimiser, wide
 
 LEAST_SCALE = 2.0**-24  # from where a scale still comes back in a few dozen growths
@@ -21,6 +21,11 @@ class Around(Optimiser):
     """An optimiser that says when, and of which slopes, another one makes its steps."""
 
     def __init__(self, inner: Optimiser) -> None:
+        if not isinstance(inner, Optimiser):
+            raise ArgumentError(
+                f"{type(self).__name__}: {inner!r} is no optimiser to go around; give one, such as "
+                "neon.Adam(0.001)"
+            )
         self.inner = inner
         super().__init__(0.0, name=inner.name)
 
@@ -86,10 +91,7 @@ class Averaged(Around):
     """
 
     def __init__(self, optimiser: Optimiser, smoothing: float = 0.999) -> None:
-        if not 0 <= smoothing < 1:
-            raise ArgumentError(
-                f"Averaged: smoothing={smoothing!r}; give a number of at least 0 and less than 1"
-            )
+        share("Averaged", "smoothing", smoothing)
         super().__init__(optimiser)
         self.smoothing = smoothing
         self.kept: dict[Leaf, Leaf] = {}
@@ -119,8 +121,7 @@ class Scaled(Around):
     """
 
     def __init__(self, optimiser: Optimiser, first: float = 65536.0, every: int = 2000) -> None:
-        if not 0 < first < float("inf"):
-            raise ArgumentError(f"Scaled: first={first!r}; give a number above 0")
+        above_zero("Scaled", "first", first)
         at_least_one("Scaled", "every", every)
         super().__init__(optimiser)
         self.first, self.every = first, every

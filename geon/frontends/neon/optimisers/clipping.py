@@ -10,35 +10,37 @@ from typing import TypeAlias
 from ....op_graph.composites import L2_norm, clip, squared_L2
 from ....op_graph.elementwise import add, maximum, sqrt
 from ....op_graph.op_graph import Tensor
+from ..checks import above_zero
 
 Clip: TypeAlias = Callable[[Sequence[Tensor]], list[Tensor]]
 
 
 @dataclass(frozen=True)
-class ByValue:
-    """Each element between -largest and largest."""
+class Clipping:
+    """Makes slopes smaller, by ``largest``; ``ArgumentError`` where that is not above 0."""
 
     largest: float
+
+    def __post_init__(self) -> None:
+        above_zero(type(self).__name__, "largest", self.largest)
+
+
+class ByValue(Clipping):
+    """Each element between -largest and largest."""
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
         return [clip(slope, -self.largest, self.largest) for slope in slopes]
 
 
-@dataclass(frozen=True)
-class ByNorm:
+class ByNorm(Clipping):
     """Each slope scaled so that its norm is at most ``largest``."""
-
-    largest: float
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
         return [self.largest / maximum(L2_norm(s), self.largest) * s for s in slopes]
 
 
-@dataclass(frozen=True)
-class ByGlobalNorm:
+class ByGlobalNorm(Clipping):
     """All slopes scaled by one factor, so that their common norm is at most ``largest``."""
-
-    largest: float
 
     def __call__(self, slopes: Sequence[Tensor]) -> list[Tensor]:
         if not slopes:

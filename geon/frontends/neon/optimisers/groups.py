@@ -56,6 +56,12 @@ class Groups(Optimiser):
         super().__init__(0.0, clip=clip, name=name)
         self.keys = list(groups)
         self.optimisers = [*groups.values(), rest]
+        for key, optimiser in [*groups.items(), ("rest", rest)]:
+            if optimiser is not None and not isinstance(optimiser, Optimiser):
+                raise ArgumentError(
+                    f"Groups: {optimiser!r} of {key!r} is no optimiser; give one, such as "
+                    "neon.Adam(0.001), or None for parameters that stay as they are"
+                )
         for number, optimiser in enumerate(self.optimisers):
             if optimiser is not None and optimiser.name is None:
                 optimiser.name = f"{name}.{number}"

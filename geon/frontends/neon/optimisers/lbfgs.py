@@ -47,6 +47,7 @@ class LBFGS(Optimiser):
     searches: int = 20
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least_one("LBFGS", "history", self.history)
         at_least_one("LBFGS", "searches", self.searches)
         if self.clip is not None:

@@ -11,6 +11,7 @@ from ....op_graph.elementwise import cast, maximum, sqrt
 from ....op_graph.movement import rename
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.reductions import tensor_size
+from ..checks import at_least_one
 from .optimiser import Optimiser, Rate, Step
 
 # The polynomial of a step, a x + b x^3 + c x^5: five of them take singular values from 0.01 to 1
@@ -37,6 +38,11 @@ class Muon(Optimiser):
     steps: int = 5
 
     decoupled = True
+    shares = ("momentum",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least_one("Muon", "steps", self.steps)
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the orthogonal matrix."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ....errors import ArgumentError
 from ....op_graph.axes import Axis
@@ -18,6 +18,7 @@ from ....op_graph.leaves import persistent_tensor
 from ....op_graph.logic import logical_and
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
 from ....op_graph.sites import describe, user_site
+from ..checks import not_negative, share
 from .schedules import Schedule
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ class Optimiser:
 
     ``rate`` is a number, a tensor such as a placeholder, or a schedule. ``decay`` draws weights to
     0. ``clip`` makes slopes smaller first. Weights of half formats are moved in float32. What is
-    kept beside weights are persistent variables, named after the weights below ``name``.
+    kept beside weights are persistent variables, named after the weights below ``name``. Raises
+    ``ArgumentError`` for a rate that is none of these, and for numbers that are not finite or out
+    of their range: rates, decays and epsilons are at least 0, shares that stay less than 1 too.
     """
 
     rate: Rate
@@ -91,7 +94,22 @@ class Optimiser:
         default_factory=dict, init=False, repr=False
     )
 
+    shares: ClassVar[tuple[str, ...]] = ()  # attributes that are at least 0 and less than 1
     decoupled = False  # whether ``decay`` goes to the weights and not to their slopes
+
+    def __post_init__(self) -> None:
+        what = type(self).__name__
+        checked_rate(what, self.rate)
+        not_negative(what, "decay", self.decay)
+        if hasattr(self, "epsilon"):
+            not_negative(what, "epsilon", self.epsilon)
+        for name in self.shares:
+            share(what, name, getattr(self, name))
+        if self.clip is not None and not callable(self.clip):
+            raise ArgumentError(
+                f"{what}: clip={self.clip!r} clips no slopes; give neon.ByValue, neon.ByNorm or "
+                "neon.ByGlobalNorm, such as clip=neon.ByGlobalNorm(1.0)"
+            )
 
     def __call__(self, cost: Tensor, parameters: Sequence[Leaf] | None = None) -> VoidOp:
         """The effect of one step down the slope of ``cost``, a scalar.
@@ -177,6 +195,18 @@ class Optimiser:
             found = persistent_tensor(axes, kind, initial_value=first, name=name)
             self.variables[key] = found
         return found
+
+
+def checked_rate(what: str, rate: Any) -> None:
+    """Raise ``ArgumentError`` for what is no rate: no number, scalar tensor or schedule."""
+    if isinstance(rate, Tensor):
+        if len(rate.axes):
+            raise ArgumentError(
+                f"{what}: the rate {rate} (made at {rate.file_info}) is no scalar; give one for "
+                "all weights, or neon.Groups with a rate for each group"
+            )
+    elif not callable(rate):
+        not_negative(what, "rate", rate)
 
 
 def trained(cost: Tensor) -> list[Leaf]:

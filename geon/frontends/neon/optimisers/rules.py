@@ -23,7 +23,10 @@ class SGD(Optimiser):
     _: KW_ONLY
     nesterov: bool = False
 
+    shares = ("momentum",)
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.nesterov and not self.momentum:
             raise ArgumentError("SGD: nesterov=True looks ahead along a momentum; give momentum=")
 
@@ -48,6 +51,8 @@ class RMSProp(Optimiser):
     smoothing: float = 0.99
     momentum: float = 0.0
     epsilon: float = 1e-8
+
+    shares = ("smoothing", "momentum")
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the divided slope, or its momentum."""
@@ -92,6 +97,8 @@ class Adadelta(Optimiser):
     smoothing: float = 0.9
     epsilon: float = 1e-6
 
+    shares = ("smoothing",)
+
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the change."""
         seen, made = step.state(w, "square"), step.state(w, "change")
@@ -113,6 +120,8 @@ class Adam(Optimiser):
     first: float = 0.9
     second: float = 0.999
     epsilon: float = 1e-8
+
+    shares = ("first", "second")
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the divided mean."""
@@ -148,11 +157,12 @@ class Lion(Optimiser):
     X. Chen and others, "Symbolic discovery of optimization algorithms", NeurIPS 2023.
     """
 
-    decoupled = True
-
     rate: Rate = 1e-4
     first: float = 0.9
     second: float = 0.99
+
+    decoupled = True
+    shares = ("first", "second")
 
     def moved(self, w: Leaf, value: Tensor, slope: Tensor, step: Step) -> Tensor:
         """The weight less rate times the sign."""

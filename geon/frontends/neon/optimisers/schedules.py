@@ -1,4 +1,8 @@
-"""Schedules: learning rates as functions of the number of the step, which begins at 0."""
+"""Schedules: learning rates as functions of the number of the step, which begins at 0.
+
+They raise ``ArgumentError`` for rates and factors that are negative or not finite, and where they
+are to take no steps.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from ....op_graph.elementwise import cast, floor, maximum, minimum, power, where
 from ....op_graph.indexing import gather
 from ....op_graph.op_graph import Tensor
 from ....op_graph.trigonometry import cos
+from ..checks import above_zero, finite, not_negative
 
 Schedule: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -24,6 +29,9 @@ class Fixed:
     """The same rate at all steps."""
 
     rate: float
+
+    def __post_init__(self) -> None:
+        not_negative("Fixed", "rate", self.rate)
 
     def __call__(self, step: Tensor) -> Tensor:
         return as_tensor(self.rate)
@@ -37,6 +45,11 @@ class Step:
     every: int
     factor: float = 0.1
 
+    def __post_init__(self) -> None:
+        not_negative("Step", "rate", self.rate)
+        above_zero("Step", "every", self.every)
+        not_negative("Step", "factor", self.factor)
+
     def __call__(self, step: Tensor) -> Tensor:
         return self.rate * power(self.factor, floor(step / self.every))
 
@@ -47,6 +60,10 @@ class Exponential:
 
     rate: float
     factor: float
+
+    def __post_init__(self) -> None:
+        not_negative("Exponential", "rate", self.rate)
+        not_negative("Exponential", "factor", self.factor)
 
     def __call__(self, step: Tensor) -> Tensor:
         return self.rate * power(self.factor, step)
@@ -60,6 +77,11 @@ class Inverse:
     factor: float
     exponent: float = 1.0
 
+    def __post_init__(self) -> None:
+        not_negative("Inverse", "rate", self.rate)
+        not_negative("Inverse", "factor", self.factor)
+        not_negative("Inverse", "exponent", self.exponent)
+
     def __call__(self, step: Tensor) -> Tensor:
         return self.rate * power(1 + self.factor * step, -self.exponent)
 
@@ -72,6 +94,12 @@ class Polynomial:
     steps: int
     exponent: float = 1.0
     last: float = 0.0
+
+    def __post_init__(self) -> None:
+        not_negative("Polynomial", "rate", self.rate)
+        above_zero("Polynomial", "steps", self.steps)
+        not_negative("Polynomial", "exponent", self.exponent)
+        not_negative("Polynomial", "last", self.last)
 
     def __call__(self, step: Tensor) -> Tensor:
         left = clip(1 - step / self.steps, 0, 1)
@@ -89,6 +117,11 @@ class Cosine:
     steps: int
     last: float = 0.0
 
+    def __post_init__(self) -> None:
+        not_negative("Cosine", "rate", self.rate)
+        above_zero("Cosine", "steps", self.steps)
+        not_negative("Cosine", "last", self.last)
+
     def __call__(self, step: Tensor) -> Tensor:
         return between(self.rate, self.last, step / self.steps)
 
@@ -100,7 +133,17 @@ class WarmUp:
     steps: int
     then: Schedule
 
+    def __post_init__(self) -> None:
+        not_negative("WarmUp", "steps", self.steps)
+        if not callable(self.then):
+            raise ArgumentError(
+                f"WarmUp: then={self.then!r} is no schedule; give one, such as "
+                "neon.schedules.Fixed(0.1)"
+            )
+
     def __call__(self, step: Tensor) -> Tensor:
+        if not self.steps:
+            return self.then(step)
         rising = self.then(as_tensor(0.0)) * ((step + 1) / self.steps)
         return where(step < self.steps, rising, self.then(maximum(step - self.steps, 0)))
 
@@ -119,11 +162,20 @@ class OneCycle:
     first: float = 25.0
     last: float = 1e4
 
+    def __post_init__(self) -> None:
+        not_negative("OneCycle", "highest", self.highest)
+        above_zero("OneCycle", "steps", self.steps)
+        if not (finite(self.rise) and 0 <= self.rise <= 1):
+            raise ArgumentError(f"OneCycle: rise={self.rise!r} of the steps; give one from 0 to 1")
+        above_zero("OneCycle", "first", self.first)
+        above_zero("OneCycle", "last", self.last)
+
     def __call__(self, step: Tensor) -> Tensor:
         top = self.rise * self.steps - 1
         start = self.highest / self.first
         up = between(start, self.highest, step / top if top > 0 else step * 0 + 1)
-        down = between(self.highest, start / self.last, (step - top) / (self.steps - 1 - top))
+        fall = self.steps - 1 - top or 1  # none where it rises to the end
+        down = between(self.highest, start / self.last, (step - top) / fall)
         return where(step < top, up, down)
 
 
@@ -133,6 +185,8 @@ class Given:
     def __init__(self, rates: Sequence[float]) -> None:
         if not len(rates):
             raise ArgumentError("Given: no rate was given; give a list of at least one")
+        for number, rate in enumerate(rates):
+            not_negative("Given", f"rates[{number}]", rate)
         self.rates = tuple(float(rate) for rate in rates)
 
     def __call__(self, step: Tensor) -> Tensor:

@@ -344,3 +344,66 @@ def test_shards_that_are_none_are_refused():
     for shard in ((1, 1), (-1, 2), (0, 0)):
         with pytest.raises(geon.ArgumentError, match="0 <= k < n"):
             neon.Batches(np.arange(3), size=1, shard=shard)
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_lists_are_arrays(seed):
+    given = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [0, 1, 2]
+    as_lists = list(neon.Batches(*given, size=2, seed=seed).epoch(0))
+    as_arrays = list(neon.Batches(*map(np.array, given), size=2, seed=seed).epoch(0))
+    for one, other in zip(as_lists, as_arrays, strict=True):
+        for array, wanted in zip(one, other, strict=True):
+            np.testing.assert_array_equal(array, wanted)
+
+
+def test_a_column_has_one_dtype_in_all_batches():
+    """NumPy takes an empty list for one of floats."""
+    for number in range(3):
+        for words, mask in neon.Buckets([[1, 2], [], [3], []], size=2, seed=0).epoch(number):
+            assert words.dtype == np.int64 and words.shape == mask.shape
+    ((empty, _),) = neon.Buckets([[], []], size=2).epoch(0)
+    assert empty.shape == (2, 0)
+    rows = [np.ones((2, 3), "float32"), np.ones((0, 3), "float32"), np.ones((1, 3), "float32")]
+    ((padded, _),) = neon.Buckets(rows, size=3, pad=0.1).epoch(0)
+    assert padded.dtype == np.float32 and padded.shape == (3, 2, 3)
+    assert padded[1, 0, 0] == np.float32(0.1)
+
+
+FLIP, ROWS = neon.augment.Flip(1), np.ones((4, 2))
+
+
+@pytest.mark.parametrize(
+    ("build", "what"),
+    [
+        (lambda: neon.Batches(3, size=2), "Batches: 3 has no rows"),
+        (lambda: neon.Batches(np.array(3), size=2), r"Batches: array\(3\) has no rows"),
+        (lambda: neon.Batches(ROWS, size=2, seed=-1), "Batches: seed=-1"),
+        (lambda: neon.Batches(ROWS, size=2, seed=1.5), "Batches: seed=1.5"),
+        (lambda: neon.Batches(ROWS, size=2, shard=3), "Batches: shard=3"),
+        (lambda: neon.Batches(ROWS, size=2, shard=(0.5, 2)), r"Batches: shard=\(0.5, 2\)"),
+        (lambda: neon.Buckets([[1]], size=2, seed=-1), "Buckets: seed=-1"),
+        (lambda: neon.Buckets([1, 2], size=2), "Buckets: example 0 is 1, and no sequence"),
+        (lambda: neon.Buckets(["ab"], size=2), "Buckets: example 0 is 'ab', and no sequence"),
+        (lambda: neon.Buckets([[1, 2]], size=2, pad=0.5), "pad=0.5 is 0 in column 0, of int64"),
+        (
+            lambda: neon.Buckets([np.ones(2, "uint8")], size=2, pad=-1),
+            "pad=-1 is 255 in column 0, of uint8",
+        ),
+        (
+            lambda: list(neon.Buckets([np.ones((2, 3)), np.ones((1, 4))], size=2).epoch(0)),
+            r"shapes \[\(3,\), \(4,\)\]",
+        ),
+        (lambda: neon.Augmented([(ROWS,)], FLIP, seed=0), r"changes=Flip.*\[neon.augment.Flip"),
+        (lambda: neon.Augmented([(ROWS,)], [FLIP], seed=-1), "Augmented: seed=-1"),
+        (
+            lambda: list(neon.Augmented([(ROWS,)], [FLIP], seed=0, part=1).epoch(0)),
+            "part=1 of a batch of 1 arrays",
+        ),
+        (lambda: neon.augment.Flip(1, 2.0), "Flip: rate=2.0"),
+        (lambda: neon.augment.Pad({1: -1}), r"Pad: widths\[1\]=-1"),
+        (lambda: neon.augment.Noise(-1), "Noise: deviation=-1"),
+    ],
+)
+def test_what_makes_no_batches_is_refused(build, what):
+    with pytest.raises(geon.ArgumentError, match=what):
+        build()

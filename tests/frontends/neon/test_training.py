@@ -446,3 +446,176 @@ def test_data_that_are_none_are_refused():
     ):
         with pytest.raises(geon.ArgumentError, match=what):
             neon.Batches(*arrays, **options)
+
+
+def test_two_figures_of_one_name_are_refused(transformer):
+    net, x = neon.Affine(Y, 0.0), geon.placeholder([N, C], name="x")
+    t, cost = geon.placeholder([N], "int64", name="t"), neon.costs.cross_entropy
+    top = neon.metrics.TopK
+    made = neon.Model(net, x, t, cost, metrics=[top(1), top(2, name="top 2")])
+    assert made.evaluate(VALIDATION).keys() == {"cost", "top_k", "top 2"}
+    for metrics in ([top(1), top(2)], [neon.metrics.Mean(cost)]):
+        with pytest.raises(geon.ArgumentError, match=r"name='(top_k|cost)'.*another name="):
+            neon.Model(net, x, t, cost, metrics=metrics)
+    with pytest.raises(geon.ArgumentError, match=r"Accuracy.*is no metric; give one"):
+        neon.Model(net, x, t, cost, metrics=[neon.metrics.Accuracy])
+
+
+def test_each_callback_keeps_its_own_best(transformer, tmp_path):
+    made = model(transformer)
+    folders = [tmp_path / "cost", tmp_path / "accuracy"]
+    made.fit(
+        batches(),
+        3,
+        validation=VALIDATION,
+        callbacks=[
+            neon.Checkpoints(folders[0], best="validation cost"),
+            neon.Checkpoints(folders[1], best="validation accuracy", highest=True),
+            neon.EarlyStopping("validation cost"),
+            neon.EarlyStopping("validation accuracy", highest=True),
+            neon.Checkpoints(tmp_path / "all"),
+        ],
+    )
+    assert all((folder / "best.safetensors").exists() for folder in folders)
+    values = transformer.values()
+    assert 0 < values["fit.checkpoints.validation accuracy.best"] <= 1
+    assert values["fit.early_stopping.validation accuracy.waited"] < 3
+    twice = [neon.Checkpoints(folder, best="cost") for folder in folders]
+    with pytest.raises(
+        geon.ArgumentError, match=r"Checkpoints.*Checkpoints.*'checkpoints.cost.best'"
+    ):
+        made.fit(batches(), 4, callbacks=twice)
+
+
+def test_a_step_by_hand_is_a_batch_of_the_epoch(make):
+    whole, parts = model(make()), model(make())
+    whole.fit(batches(), 1)
+    first, second, *_ = batches().epoch(0)
+    for batch in (first, second):
+        parts.step()(*batch)
+    assert parts.fit(batches(), 1).steps == 2
+    same(whole.transformer, parts.transformer)
+
+
+@pytest.mark.parametrize("wrong", [neon.History(), [neon.History], [print], None])
+def test_what_are_no_callbacks_is_refused(wrong):
+    with pytest.raises(geon.ArgumentError, match=r"fit: callbacks=.*\[neon.History\(\)\]"):
+        model(geon.NumPyTransformer()).fit(batches(), 1, callbacks=wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"epochs": -1}, "epochs=-1"),
+        ({"epochs": 1.5}, "epochs=1.5"),
+        ({"epochs": None}, "epochs=None"),
+        ({"epochs": 1, "steps": 0}, "steps=0"),
+    ],
+)
+def test_counts_of_fit_that_are_none_are_refused(options, what):
+    with pytest.raises(geon.ArgumentError, match=f"fit: {what}; give an integer"):
+        model(geon.NumPyTransformer()).fit(batches(), **options)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 4, 5])
+def test_a_limit_of_steps_ends_anywhere_and_the_next_call_goes_on(make, steps):
+    whole, parts = model(make()), model(make())
+    end = whole.fit(batches(), 2)
+    assert end.steps == 8 and end.stop is None
+    made = []
+    while not made or made[-1].epoch < 2:
+        made.append(parts.fit(batches(), 2, steps=steps))
+        assert made[-1].steps <= steps
+    assert [run.steps for run in made[:-1]] == [steps] * (len(made) - 1)
+    assert made[0].stop == f"{steps} steps were made" and made[-1].stop is None
+    assert made[-1].figures == end.figures
+    same(whole.transformer, parts.transformer)
+
+
+@pytest.mark.parametrize("rate", [neon.Averaged(neon.Adam(0.1)), None])
+def test_a_model_is_saved_before_its_first_step(make, tmp_path, rate):
+    made, path = model(make(), rate), tmp_path / "first"
+    made.save(path)
+    used = model(make(), None)
+    used.restore(path)
+    np.testing.assert_array_equal(used.predict(examples()[0]), made.predict(examples()[0]))
+    if rate is not None:
+        other = model(make(), neon.Averaged(neon.Adam(0.1)))
+        other.fit(batches(), 1, resume=path)
+        made.fit(batches(), 1)
+        same(made.transformer, other.transformer)
+
+
+T = ax.T
+
+
+def masked(transformer, form):
+    """A model over lines of various lengths, whose mask is given in one of three ways."""
+    x, t = geon.placeholder([N, T, C], name="x"), geon.placeholder([N, T], "int64", name="t")
+    net = neon.Affine(Y, neon.Glorot(geon.Random(0)), name="net")
+    known, inputs = geon.placeholder([N, T], "bool", name="mask"), [x]
+    if form == "computed":
+        known = x[{"C": 0}] < 50
+    elif form == "input":
+        net, inputs = Marked(net), [x, known]
+    metrics = [neon.metrics.Accuracy(), neon.metrics.F1(), neon.metrics.Perplexity()]
+    cost, adam = neon.costs.cross_entropy, neon.Adam(0.1)
+    return neon.Model(net, inputs, t, cost, adam, metrics, mask=known, transformer=transformer)
+
+
+class Marked(neon.Layer):
+    """A layer that is given a mask too."""
+
+    def __init__(self, inner):
+        super().__init__("marked")
+        self.inner = inner
+
+    def forward(self, x, mask, training=None):
+        return self.inner(geon.where(mask, x, 0), training=training)
+
+
+@pytest.mark.parametrize("form", ["placeholder", "input", "computed"])
+def test_what_a_mask_leaves_out_is_in_no_figure_and_no_slope(make, form):
+    random = np.random.default_rng(0)
+    lengths = random.integers(0, 7, 20)
+    data = [(random.normal(size=(n, 4)), random.integers(0, 3, n)) for n in lengths]
+    points, classes = (list(column) for column in zip(*data, strict=True))
+    given = []
+    for pad in (99.0, 77.0):
+        for x, mask, t in neon.Buckets(points, classes, size=20, pad=pad).epoch(0):
+            given.append((x, t) if form == "computed" else (x, mask, t))
+    flat = [np.concatenate(column)[None] for column in (points, classes)]
+    every = np.ones(flat[1].shape, bool)
+    whole = (flat[0], flat[1]) if form == "computed" else (flat[0], every, flat[1])
+    found = []
+    for batch in (*given, whole):
+        batch = (*batch[:-1], np.minimum(batch[-1], 2))  # classes that are none would raise
+        made = masked(make(), form)
+        run = made.fit([batch], 2)
+        found.append([run.cost, *run.figures.values(), *made.evaluate([batch]).values()])
+    np.testing.assert_allclose(found, [found[-1]] * 3, rtol=1e-5)
+
+
+def test_a_batch_of_which_nothing_counts_changes_no_weight(transformer):
+    made = masked(transformer, "placeholder")
+    nothing = np.ones((2, 3, 4)), np.zeros((2, 3), bool), np.zeros((2, 3), int)
+    made.predict(nothing[0])
+    before = transformer.get("net.w")
+    run = made.fit([nothing], 1)
+    assert run.cost == 0 and np.isnan(run.figures["cost"])
+    np.testing.assert_array_equal(transformer.get("net.w"), before)
+
+
+def test_masks_that_do_not_fit_are_refused():
+    x, t = geon.placeholder([N, T, C], name="x"), geon.placeholder([N, T], "int64", name="t")
+    for mask, error, what in [
+        (geon.placeholder([N, T], name="mask"), geon.DTypeError, "float32; give truth values"),
+        (geon.placeholder([C], "bool", name="mask"), geon.AxisError, "is over other axes"),
+    ]:
+        made = neon.Model(
+            neon.Affine(Y, 0.0), x, t, neon.costs.cross_entropy, neon.SGD(1), mask=mask
+        )
+        with pytest.raises(error, match=rf"mask.*test_training.py:\d+.*{what}"):
+            made.step()
+        with pytest.raises(error, match=what):
+            made.evaluate([])

@@ -7,14 +7,15 @@ depends on a seed, the epoch and the number of the batch, so a run that goes on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ....errors import ArgumentError
-from .data import MadeOf
+from ..checks import at_least_zero, finite, not_negative
+from .data import MadeOf, checked_seed
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -26,17 +27,29 @@ Change: TypeAlias = Callable[[np.random.Generator, Array], Array]
 class Augmented(MadeOf):
     """``data`` with ``changes`` of an array of each batch, one after another.
 
-    ``part`` is the number of the array, the first one by default.
+    ``part`` is the number of the array, the first one by default. Raises ``ArgumentError`` for what
+    is no list of functions, and for a batch without that part.
     """
 
     def __init__(self, data: Any, changes: Sequence[Change], seed: int, part: int = 0) -> None:
         super().__init__(data)
+        if not isinstance(changes, Iterable) or not all(map(callable, changes)):
+            raise ArgumentError(
+                f"Augmented: changes={changes!r} is no list of functions of a random generator and "
+                "an array; give one such as [neon.augment.Flip(1)]"
+            )
+        checked_seed("Augmented", seed)
         self.changes, self.seed, self.part = list(changes), seed, part
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from the one of number ``start`` on."""
         for place, batch in enumerate(self.data.epoch(number, start), start):
             random = np.random.default_rng([self.seed, number, place])
+            if not -len(batch) <= self.part < len(batch):
+                raise ArgumentError(
+                    f"Augmented: part={self.part} of a batch of {len(batch)} arrays; give the "
+                    "number of one"
+                )
             array = np.asarray(batch[self.part])
             for change in self.changes:
                 array = change(random, array)
@@ -45,10 +58,17 @@ class Augmented(MadeOf):
 
 @dataclass(frozen=True)
 class Flip:
-    """Each example turned round along dimension ``dim``, with a chance of ``rate``."""
+    """Each example turned round along dimension ``dim``, with a chance of ``rate``.
+
+    Raises ``ArgumentError`` for a rate that is no chance.
+    """
 
     dim: int
     rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not finite(self.rate) or not 0 <= self.rate <= 1:
+            raise ArgumentError(f"Flip: rate={self.rate!r} is no chance; give one from 0 to 1")
 
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
         checked_dims("Flip", [self.dim], array)
@@ -90,10 +110,17 @@ class Crop:
 
 @dataclass(frozen=True)
 class Pad:
-    """As many elements of ``value`` as ``widths`` says at both ends of each dimension."""
+    """As many elements of ``value`` as ``widths`` says at both ends of each dimension.
+
+    Raises ``ArgumentError`` for a width that is no integer of at least 0.
+    """
 
     widths: Mapping[int, int]
     value: float = 0
+
+    def __post_init__(self) -> None:
+        for dim, width in self.widths.items():
+            at_least_zero("Pad", f"widths[{dim}]", width)
 
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
         checked_dims("Pad", self.widths, array)
@@ -105,10 +132,13 @@ class Pad:
 class Noise:
     """Normal noise with this standard deviation, in the unit of the array.
 
-    Raises ``ArgumentError`` for an array that is not of floats.
+    Raises ``ArgumentError`` for an array that is not of floats, and a deviation below 0.
     """
 
     deviation: float
+
+    def __post_init__(self) -> None:
+        not_negative("Noise", "deviation", self.deviation)
 
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
         if array.dtype.kind != "f":

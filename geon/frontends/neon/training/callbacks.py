@@ -57,14 +57,17 @@ class Progress(Callback):
 
 
 class Watcher(Callback):
-    """A callback that watches a figure of the epochs, and keeps the best one."""
+    """A callback that watches a figure of the epochs, and keeps the best one, if any is watched."""
 
-    def __init__(self, figure: str, highest: bool, name: str) -> None:
-        self.figure, self.highest, self.key = figure, highest, f"{name}.best"
-        self.numbers: Mapping[str, float] = {self.key: -math.inf if highest else math.inf}
+    def __init__(self, figure: str | None, highest: bool, name: str) -> None:
+        self.figure, self.highest, self.key = figure, highest, f"{name}.{figure}.best"
+        worst = -math.inf if highest else math.inf
+        self.numbers: Mapping[str, float] = {} if figure is None else {self.key: worst}
 
     def better(self, run: Run) -> bool:
         """Whether the last epoch's figure is the best so far; it is kept then."""
+        if self.figure is None:
+            return False
         if self.figure not in run.figures:
             known = ", ".join(repr(name) for name in run.figures)
             raise ArgumentError(
@@ -96,7 +99,7 @@ class Checkpoints(Watcher):
         best: str | None = None,
         highest: bool = False,
     ) -> None:
-        super().__init__(best or "", highest, "checkpoints")
+        super().__init__(best, highest, "checkpoints")
         at_least_one("Checkpoints", "every", every)
         if keep is not None:
             at_least_one("Checkpoints", "keep", keep)
@@ -108,7 +111,7 @@ class Checkpoints(Watcher):
 
     def after_epoch(self, run: Run) -> None:
         """Write what is due."""
-        best = bool(self.figure) and self.better(run)
+        best = self.better(run)
         if run.epoch % self.every == 0:
             run.model.save(self.path(run.epoch))
             if self.keep is not None:
@@ -137,7 +140,7 @@ class EarlyStopping(Watcher):
     ) -> None:
         super().__init__(figure, highest, "early_stopping")
         at_least_one("EarlyStopping", "patience", patience)
-        self.patience, self.waited = patience, "early_stopping.waited"
+        self.patience, self.waited = patience, f"early_stopping.{figure}.waited"
         self.numbers = {**self.numbers, self.waited: 0.0}
 
     def begin(self, run: Run) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ....errors import ArgumentError
-from ..checks import at_least_one
+from ..checks import at_least_one, at_least_zero
 
 if TYPE_CHECKING:
     Batch = tuple[Any, ...]
@@ -31,7 +31,8 @@ class Batches:
     the epoch. ``last="drop"`` leaves out a last batch that is shorter. Arrays may be what NumPy
     indexes by lists of increasing numbers, such as memory-mapped files and data sets of HDF5: only
     the rows of a batch are read. ``shard=(k, n)`` is the part k, from 0 on, of n parts of each
-    epoch, which share no example and have as many each; up to n - 1 examples are left out.
+    epoch, which share no example and have as many each; up to n - 1 examples are left out. Lists
+    are made arrays. Raises ``ArgumentError`` for arguments that are none of these.
     """
 
     def __init__(
@@ -42,6 +43,10 @@ class Batches:
         last: str = "keep",
         shard: tuple[int, int] = (0, 1),
     ) -> None:
+        arrays = tuple([np.array(a) if isinstance(a, (list, tuple)) else a for a in arrays])
+        for array in arrays:
+            if not hasattr(array, "__len__") or getattr(array, "shape", None) == ():
+                raise ArgumentError(f"Batches: {array!r} has no rows; give arrays")
         lengths = {len(array) for array in arrays}
         if len(lengths) != 1:
             raise ArgumentError(
@@ -51,8 +56,9 @@ class Batches:
         at_least_one("Batches", "size", size)
         if last not in ("keep", "drop"):
             raise ArgumentError(f"Batches: there is no last={last!r}; give 'keep' or 'drop'")
-        part, parts = shard
-        if not 0 <= part < parts:
+        checked_seed("Batches", seed)
+        pair = isinstance(shard, tuple) and [type(number) for number in shard] == [int, int]
+        if not pair or not 0 <= shard[0] < shard[1]:
             raise ArgumentError(f"Batches: shard={shard!r}; give (k, n) with 0 <= k < n")
         self.arrays, self.size, self.seed, self.last, self.shard = arrays, size, seed, last, shard
         (self.length,) = lengths
@@ -85,6 +91,12 @@ class Stream:
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from the one of number ``start`` on."""
         return itertools.islice(iter(self.make(number)), start, None)
+
+
+def checked_seed(what: str, seed: Any) -> None:
+    """Raise ``ArgumentError`` for what is neither None nor an integer of at least 0."""
+    if seed is not None:
+        at_least_zero(what, "seed", seed)
 
 
 def rows(array: Any, place: Any) -> Any:

@@ -13,7 +13,7 @@ from ....errors import ArgumentError, NonFiniteError
 from ....op_graph.axes import Axes, Axis
 from ....op_graph.composites import mean
 from ....op_graph.effects import assign
-from ....op_graph.elementwise import cast
+from ....op_graph.elementwise import cast, maximum, where
 from ....op_graph.functional import substitute
 from ....op_graph.joining import stack
 from ....op_graph.leaves import persistent_tensor
@@ -22,11 +22,13 @@ from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.reductions import sum, tensor_size
 from ....transformers.base import Transformer, make_transformer
 from ..axis import N
+from ..checks import at_least_one, at_least_zero
 from ..layers import Layer, Training
 from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
 from .data import Batches, Data, as_data, count_of, ended
-from .run import Callback, Run, held_interrupts
+from .figures import checked_figures, over_all
+from .run import Callback, Run, held_interrupts, in_order
 from .summary import Summary, summary
 
 if TYPE_CHECKING:
@@ -42,6 +44,12 @@ class Model:
     Its mean is what is trained. Computations are made when they are first needed. All that training
     has reached is in variables of ``transformer``: weights, what the optimiser keeps, calls of
     random streams, and the place in the data.
+
+    ``mask``, truth values over axes of the cost, says what counts in costs and metrics, such as
+    what is no padding. It is computed of inputs, or a placeholder, which is given between the
+    inputs and the target where it is no input. Where nothing of a batch counts its cost is 0.
+    Raises ``ArgumentError`` for figures of one name, ``DTypeError`` and ``AxisError`` for a mask
+    that does not fit, when it is first used.
     """
 
     def __init__(
@@ -53,11 +61,16 @@ class Model:
         optimiser: Optimiser | None = None,
         metrics: Sequence[Metric] = (),
         *,
+        mask: Tensor | None = None,
         transformer: Transformer | None = None,
     ) -> None:
-        self.layer, self.target, self.cost = layer, target, cost
+        self.layer, self.target, self.cost, self.mask = layer, target, cost, mask
         self.inputs = [inputs] if isinstance(inputs, Leaf) else list(inputs)
+        self.given = [*self.inputs, target]  # what a batch has
+        if isinstance(mask, Leaf) and not any(mask is x for x in self.inputs):
+            self.given.insert(-1, mask)
         self.optimiser, self.metrics = optimiser, list(metrics)
+        checked_figures(cost, self.metrics)
         self.transformer = make_transformer() if transformer is None else transformer
         self.place = persistent_tensor(PLACE, "float64", initial_value=0, name="fit.place")
         self.result = layer(*self.inputs)
@@ -75,19 +88,27 @@ class Model:
         callbacks: Sequence[Callback] = (),
         resume: str | os.PathLike[str] | None = None,
         averaged: bool = False,
+        steps: int | None = None,
     ) -> Run:
         """Train until ``epochs`` epochs are done, those of calls before among them.
+
+        With ``steps`` it ends after so many batches of this call at the latest, in the middle of an
+        epoch too, from where the next call goes on.
 
         Data are ``Batches``, others with their ``epoch``, or any iterable of batches that can be
         gone through again. After each epoch, figures of ``validation`` are taken, with ``averaged``
         of the averages of weights. With ``resume`` it goes on from a checkpoint, which callbacks
         with numbers of their own must have been part of; what follows is bit for bit what would
         have followed. Ctrl-C ends training after a step, and is no error: the run says
-        ``interrupted``. Raises ``ArgumentError`` without an optimiser.
+        ``interrupted``. Raises ``ArgumentError`` without an optimiser, and for counts and callbacks
+        that are none.
         """
+        at_least_zero("fit", "epochs", epochs)
+        if steps is not None:
+            at_least_one("fit", "steps", steps)
         data = as_data(data)
         run = Run(self, epochs, count_of(data))
-        callbacks = sorted(callbacks, key=lambda callback: callback.saves)
+        callbacks = in_order(callbacks)
         step = self.step(checked=any(callback.checked for callback in callbacks))
         for callback in callbacks:
             for name, first in callback.numbers.items():
@@ -102,9 +123,12 @@ class Model:
                 with ended(data.epoch(run.epoch, run.batch)) as batches:
                     for batch in batches:
                         run.cost = float(step(*batch)[0])
-                        run.batch += 1
+                        run.batch, run.steps = run.batch + 1, run.steps + 1
                         for callback in callbacks:
                             callback.after_batch(run)
+                        if run.steps == steps:
+                            run.stop = f"{steps} steps were made"
+                            return run
                 run.figures = self.figures(validation, averaged)
                 with held_interrupts():  # what callbacks count belongs to the place in the data
                     run.epoch, run.batch = run.epoch + 1, 0
@@ -129,16 +153,19 @@ class Model:
         return self.transformer.get(self.place)
 
     def step(self, checked: bool = False) -> Computation:
-        """The computation of a training step: inputs and target to cost, and all has moved."""
+        """The computation of a training step: inputs, mask and target to cost, and all has moved.
+
+        The place in the data of ``fit`` too: a call counts as a batch of the epoch at hand.
+        """
         key = "checked step" if checked else "step"
         if key not in self._made:
             if self.optimiser is None:
                 raise ArgumentError("this model has no optimiser to train with; give optimiser=")
             training = Training()
             each = self.cost(self.layer(*self.inputs, training=training), self.target)
-            cost = mean(each)
-            count = cast(tensor_size(each), "float64")
-            moved = [0.0 * count, 0.0 * count + 1, cast(sum(each), "float64"), count]
+            total, count = self.counted(each)
+            cost = mean(each) if self.mask is None else total / cast(maximum(count, 1), each.dtype)
+            moved = [0.0 * count, 0.0 * count + 1, cast(total, "float64"), count]
             trained = cost
             for more in training.costs:
                 trained = trained + more
@@ -148,9 +175,16 @@ class Model:
                 assign(self.place, self.place + stack(moved, PLACE)),
             ]
             self._made[key] = self.transformer.computation(
-                [cost, *effects], *self.inputs, self.target, check="nan" if checked else None
+                [cost, *effects], *self.given, check="nan" if checked else None
             )
         return self._made[key]
+
+    def counted(self, each: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of the costs that count, and how many there are, as float64."""
+        if self.mask is None:
+            return sum(each), cast(tensor_size(each), "float64")
+        mask = over_all(self.mask, each)
+        return sum(where(mask, each, 0)), cast(sum(mask), "float64")
 
     # Use ----------------------------------------------------------------------------------------
 
@@ -165,13 +199,19 @@ class Model:
         if key not in self._made:
             result = self.averaged_result() if averaged else self.result
             asked = [metric.each(result, self.target) for metric in metrics]
-            self._made[key] = self.transformer.computation(asked, *self.inputs, self.target)
+            if self.mask is not None:
+                for tensors in asked:
+                    tensors.append(over_all(self.mask, tensors[0]))
+            self._made[key] = self.transformer.computation(asked, *self.given)
         with ended(as_data(data).epoch(0)) as given:
             batches = [self._made[key](*batch) for batch in given]
         figures = {}
         for number, metric in enumerate(metrics):
             columns = zip(*[batch[number] for batch in batches], strict=True)
             arrays = [np.concatenate([part.reshape(-1) for part in column]) for column in columns]
+            if self.mask is not None and arrays:
+                *arrays, counts = arrays
+                arrays = [array[counts] for array in arrays]
             figures[metric.name] = metric.value(*arrays) if arrays else float("nan")
         return figures
 
@@ -219,7 +259,11 @@ class Model:
     # Checkpoints --------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that training has reached to a checkpoint."""
+        """Write all that training has reached to a checkpoint; before a step, the first values."""
+        if self.optimiser is not None:
+            self.step()  # lets the transformer know of weights and what is kept beside them
+        else:
+            self.transformer.computation(self.result, *self.inputs)
         self.transformer.save(path)
 
     def restore(self, path: str | os.PathLike[str], *, averaged: bool = False) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from ....errors import ArgumentError
 
 if TYPE_CHECKING:
     from .model import Model
@@ -18,8 +20,9 @@ class Run:
     """A training that goes on: where it is, and its figures.
 
     ``epoch`` counts epochs that were finished, ``batch`` batches of the one that goes on, ``cost``
-    is that of the last batch, ``figures`` are those of the last epoch. A callback sets ``stop``,
-    to the reason, to end training after the epoch.
+    is that of the last batch, ``steps`` counts the batches of this call of ``fit``, ``figures`` are
+    those of the last epoch. A callback sets ``stop``, to the reason, to end training after the
+    epoch.
     """
 
     model: Model
@@ -27,6 +30,7 @@ class Run:
     batches: int | None  # in an epoch, where that is known
     epoch: int = 0
     batch: int = 0
+    steps: int = 0
     cost: float = float("nan")
     figures: Mapping[str, float] = field(default_factory=dict)
     stop: str | None = None
@@ -56,6 +60,29 @@ class Callback:
 
     def end(self, run: Run) -> None:
         """After the last batch, however training ended."""
+
+
+def in_order(callbacks: Sequence[Callback]) -> list[Callback]:
+    """The callbacks in the order in which they are called, those that save last.
+
+    Raises ``ArgumentError`` for what is none, and for two that keep one number.
+    """
+    listed = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    if listed == [callbacks] or not all(isinstance(each, Callback) for each in listed):
+        raise ArgumentError(
+            f"fit: callbacks={callbacks!r} is no list of callbacks; give callbacks="
+            "[neon.History()], or objects of your own subclass of neon.Callback"
+        )
+    owners: dict[str, Callback] = {}
+    for callback in listed:
+        for name in callback.numbers:
+            other = owners.setdefault(name, callback)
+            if other is not callback:
+                raise ArgumentError(
+                    f"fit: the callbacks {other!r} and {callback!r} keep one number, {name!r}, in "
+                    "checkpoints; give one of them, or have them watch other figures"
+                )
+    return sorted(listed, key=lambda callback: callback.saves)
 
 
 @contextmanager

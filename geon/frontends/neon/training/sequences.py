@@ -9,6 +9,7 @@ import numpy as np
 
 from ....errors import ArgumentError
 from ..checks import at_least_one
+from .data import checked_seed
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -22,7 +23,8 @@ class Buckets:
     lengths where a new bucket begins. A batch has the first column, then a mask over examples and
     time, then the other columns; sequences end in ``pad`` and the mask in False, as long as the
     longest of the batch. With a ``seed`` examples are shuffled in their buckets, and then batches,
-    by the seed and the number of the epoch. Raises ``ArgumentError`` for lengths that do not fit.
+    by the seed and the number of the epoch. Raises ``ArgumentError`` for lengths that do not fit,
+    for what are no sequences, and for a ``pad`` that their dtype does not hold.
     """
 
     def __init__(
@@ -36,10 +38,18 @@ class Buckets:
         at_least_one("Buckets", "size", size)
         if not columns or isinstance(columns[0], np.ndarray):
             raise ArgumentError("Buckets: the first column is a list of sequences; give one")
+        checked_seed("Buckets", seed)
         self.columns, self.size, self.seed, self.pad = columns, size, seed, pad
+        for k, each in enumerate(columns[0]):
+            if isinstance(each, str) or not hasattr(each, "__len__"):
+                raise ArgumentError(
+                    f"Buckets: example {k} is {each!r}, and no sequence of numbers; give lists or "
+                    "arrays"
+                )
         self.lengths = np.array([len(each) for each in columns[0]], "int64")
         for number, column in enumerate(columns):
             self._check(number, column)
+        self.dtypes = [self._dtype(number, column) for number, column in enumerate(columns)]
         self.bucket = np.searchsorted(np.sort(np.asarray(edges)), self.lengths, side="right")
 
     def __len__(self) -> int:
@@ -51,7 +61,8 @@ class Buckets:
         for place in self._places(number)[start:]:
             longest = int(self.lengths[place].max())
             mask = np.arange(longest) < self.lengths[place, None]
-            first, *others = [self._taken(column, place, mask) for column in self.columns]
+            pairs = zip(self.columns, self.dtypes, strict=True)
+            first, *others = [self._taken(column, dtype, place, mask) for column, dtype in pairs]
             yield (first, mask, *others)
 
     def _places(self, number: int) -> list[Any]:
@@ -65,14 +76,37 @@ class Buckets:
             found += [examples[k : k + self.size] for k in range(0, len(examples), self.size)]
         return found if random is None else [found[k] for k in random.permutation(len(found))]
 
-    def _taken(self, column: Any, place: Any, mask: Any) -> Any:
+    def _taken(self, column: Any, dtype: Any, place: Any, mask: Any) -> Any:
         if isinstance(column, np.ndarray):
             return column[place]
-        parts = [np.asarray(column[k]) for k in place]
-        shape = (*mask.shape, *parts[0].shape[1:])
-        made = np.full(shape, self.pad, np.result_type(*parts))
-        made[mask] = np.concatenate(parts)
+        parts = [np.asarray(column[k], dtype) for k in place]
+        inner = {part.shape[1:] for part in parts if part.size}
+        if len(inner) > 1:
+            raise ArgumentError(
+                f"Buckets: sequences of one column have elements of the shapes {sorted(inner)}; "
+                "give elements of one shape"
+            )
+        shape = (*mask.shape, *(inner.pop() if inner else ()))
+        made = np.full(shape, self.pad, dtype)
+        if mask.any():
+            made[mask] = np.concatenate([part for part in parts if part.size])
         return made
+
+    def _dtype(self, number: int, column: Any) -> Any:
+        """The dtype of a column, whatever its batch: that of an empty list is no one's."""
+        if isinstance(column, np.ndarray):
+            return column.dtype
+        found = [np.asarray(each) for each in column]
+        known = [part for part in found if part.size] or found
+        dtype = np.result_type(*known) if known else np.dtype("float64")
+        with np.errstate(invalid="ignore"):
+            padded = np.array(self.pad).astype(dtype)
+        if dtype.kind in "biu" and padded != self.pad:
+            raise ArgumentError(
+                f"Buckets: pad={self.pad!r} is {padded.item()!r} in column {number}, of {dtype}; "
+                "give a number that it holds, or sequences of another dtype"
+            )
+        return dtype
 
     def _check(self, number: int, column: Any) -> None:
         count = len(self.lengths)

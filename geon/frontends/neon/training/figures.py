@@ -1,0 +1,42 @@
+"""The figures of a model: names that are told apart, and a mask of what counts in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....errors import ArgumentError, AxisError, DTypeError
+from ....op_graph.movement import broadcast
+from ....op_graph.op_graph import Tensor
+from ..metrics import Mean, Metric
+
+
+def checked_figures(cost: Callable[[Tensor, Tensor], Tensor], metrics: Sequence[Metric]) -> None:
+    """Raise ``ArgumentError`` for metrics of one name, of which a report would have but one."""
+    names = [Mean(cost).name]
+    for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise ArgumentError(
+                f"Model: {metric!r} is no metric; give one such as neon.metrics.Accuracy()"
+            )
+        if metric.name in names:
+            raise ArgumentError(
+                f"Model: {metric!r} is called {metric.name!r}, as another figure is; there are "
+                f"{', '.join(map(repr, names))}: give it another name="
+            )
+        names.append(metric.name)
+
+
+def over_all(mask: Tensor, figures: Tensor) -> Tensor:
+    """A mask over the axes of these figures; errors where it is none, or for other axes."""
+    if mask.dtype.name != "bool":
+        raise DTypeError(
+            f"Model: the mask {mask} (made at {mask.file_info}) is {mask.dtype.name}; give truth "
+            "values, which hold where a figure counts"
+        )
+    if len(mask.axes.without(figures.axes)):
+        raise AxisError(
+            f"Model: the mask {mask} (made at {mask.file_info}) is to say what counts of {figures} "
+            f"(made at {figures.file_info}), and is over other axes; give a cost and metrics with "
+            "a figure for each of its elements"
+        )
+    return broadcast(mask, figures.axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..op_graph.arrays import array_of
+from ..op_graph.body import Body
 from ..op_graph.functional import Functional
 from ..op_graph.interpret import Run, interpret
 from ..op_graph.labelled import by_name
@@ -17,14 +19,15 @@ from ..op_graph.regions.scan_facts import ScanAttributes
 
 Array = np.ndarray[Any, Any]
 BRANCH = "branch"
+ENDING = {"while": "while_loop", "fixed_point": "fixed_point"}  # loops along no axis
 
 
 @dataclass(frozen=True, eq=False)
 class TraceEntry:
     """One op with its value: ``str`` shows its axes, dtype, the user's line, and the array.
 
-    ``steps`` are the axes and steps of the loops that it is in, the outermost first; of a branch,
-    "branch" and its number.
+    ``steps`` are the axes and steps of the loops that it is in, the outermost first; of a loop
+    along no axis "while_loop" or "fixed_point" and the step, of a branch "branch" and its number.
     """
 
     op: Op
@@ -33,7 +36,9 @@ class TraceEntry:
 
     def __str__(self) -> str:
         where = [
-            f"in branch {step}" if axis == BRANCH else f"at step {step} along {axis}"
+            f"in branch {step}"
+            if axis == BRANCH
+            else f"at step {step} {'of' if axis in ENDING.values() else 'along'} {axis}"
             for axis, step in self.steps
         ]
         return f"{', '.join([titled(self.op), *where])}\n{self.value}"
@@ -80,15 +85,21 @@ def _entries(
         if not isinstance(op, RegionOp):
             yield TraceEntry(op, values[op], steps)
             continue
-        known = runs.get(op, [])
-        for number, run in enumerate(known):
-            within = (*steps, _place(op, run, number, len(known)))
+        known, counts = runs.get(op, []), Counter[Body]()
+        for run in known:  # the condition of a loop, and what it repeats, are counted each
+            within = (*steps, _place(op, run, counts[run.body], len(known)))
+            counts[run.body] += 1
             yield from _entries(run.body.results, run.values, run.inside, within)
 
 
 def _place(op: RegionOp, run: Run, number: int, count: int) -> tuple[str, int]:
-    """The axis and the step of one of ``count`` runs, or which branch it is of."""
+    """The axis or kind of a loop and the step of one of its ``count`` runs, or which branch it is.
+
+    ``number`` counts the runs of its body.
+    """
     if op.primitive.name == "case":
         return BRANCH, op.bodies.index(run.body)
+    if op.primitive.name in ENDING:
+        return ENDING[op.primitive.name], number
     a = ScanAttributes(op.attrs)
     return a.axis.name, count - 1 - number if a.reverse else number

@@ -115,6 +115,34 @@ def test_steps_on_request(transformer):
     assert len(f.trace(given[0][:0], given[1], steps=True)) == len(plain)
 
 
+@pytest.mark.parametrize("most", [None, 9])
+def test_steps_of_loops_that_a_condition_ends(transformer, most):
+    a = geon.placeholder([], name="a")
+    last = geon.while_loop(lambda c: c < 20, lambda c: c * a, 3.0, max_steps=most)
+    f = transformer.computation(last, a)
+    rows = [row for row in f.trace(2.0, steps=True) if row.steps]
+    found = [(row.op.primitive.name, row.steps[0], row.value.tolist()) for row in rows]
+    for k, value in enumerate([3, 6, 12]):
+        assert ("less", ("while_loop", k), True) in found
+        assert ("multiply", ("while_loop", k), value * 2) in found
+    assert ("less", ("while_loop", 3), False) in found
+    assert max(step for _, (_, step), _ in found) == 3
+    assert ", at step 0 of while_loop\n" in str(rows[0])
+    assert not [row for row in f.trace(2.0) if row.steps]
+
+
+def test_steps_of_a_fixed_point(transformer):
+    a = geon.placeholder([], name="a")
+    x = geon.fixed_point(lambda x: geon.cos(x * a), 0.5)
+    f = transformer.computation([x, geon.deriv(x, a)], a)
+    rows = [row for row in f.trace(0.9, steps=True) if row.op.primitive.name == "cos"]
+    inside, value = [row for row in rows if row.steps], 0.5
+    assert [row.steps for row in inside] == [(("fixed_point", k),) for k in range(len(inside))]
+    for row in inside:
+        value = np.cos(value * 0.9)
+        np.testing.assert_allclose(row.value, value, rtol=1e-5)
+
+
 def test_a_placeholder_named_steps_is_given_by_position(transformer):
     steps = geon.placeholder([C], name="steps")
     f = transformer.computation(steps * 2, steps)

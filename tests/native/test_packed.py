@@ -6,7 +6,7 @@ import pytest
 import geon
 from geon.transformers.kernels.ordered import OrderedLoop
 from geon.transformers.kernels.pack_choice import instructions, packed, time
-from geon.transformers.kernels.packs import Nodes, Packed, Packing
+from geon.transformers.kernels.packs import Nodes, Packed, Packing, Vector, steps
 from geon.transformers.kernels.scalar import Apply, below
 from geon.transformers.native import ordered
 from geon.transformers.native.toolchain import find_toolchain
@@ -147,6 +147,23 @@ def test_sixty_equal_steps_are_eight_of_a_vector_of_eight():
     made = packed(forward, 32)
     assert made.width == 8 and len(made.carries) == 8
     assert len(made.vectors) == 8 * 6  # two sums, two differences and two products each
+
+
+def test_scalars_that_a_turn_ends_with_stand_beside_vectors():
+    """The sum of all slopes of a turn is a chain of 60, spread among the vectors."""
+    reverse = loops(*ring(60))[1]
+    made = packed(reverse, 32)
+    order = steps(reverse, made)
+    chain = made.chain(reverse)
+    assert {id(each) for each in order} == {id(each) for each in (*made.vectors, *chain)}
+    places = [k for k, each in enumerate(order) if not isinstance(each, Vector)]
+    assert len(places) > 50 and places[len(places) // 4] < len(order) // 2
+    there = {id(node) for vector, _ in made.carries for node in vector.lanes}
+    for each in order:
+        nodes = each.lanes if isinstance(each, Vector) else (each,)
+        needed = {id(part) for node in nodes for part in below(node)}
+        assert {key for key in needed if key in made.homes} <= there
+        there |= {id(node) for node in nodes}
 
 
 def test_small_systems_that_wait_for_lanes_stay_scalars():

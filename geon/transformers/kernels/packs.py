@@ -88,6 +88,11 @@ class Packed:
         found = [c.value for k, c in enumerate(work.carries) if k not in carried]
         return found + [store.value for store in work.stores if id(store) not in stored]
 
+    def chain(self, work: OrderedLoop) -> list[Scalar]:
+        """The scalars that a turn ends with, and what they are computed from, but for lanes."""
+        found = walk(*self.alone(work), known=self.homes)
+        return [node for node in found if isinstance(node, Apply)]
+
     def operands(self, vector: Vector) -> list[Operand]:
         """What a vector of a row is computed from."""
         assert vector.apply is not None
@@ -235,16 +240,43 @@ class Packing:
 def _ordered(made: Packed) -> list[Vector]:
     """The vectors of a turn, each behind what it needs and near to it: few are then at hand."""
     held = {vector for vector, _ in made.carries}
-    found: dict[Vector, None] = {}
+    found: dict[Vector | Scalar, None] = {}
     for root in made.vectors:
-        stack = [(root, False)]
-        while stack:
-            vector, ready = stack.pop()
-            if ready:
-                found[vector] = None
-            elif vector not in found and vector not in held:
-                stack.append((vector, True))
-                stack += [(each, False) for each in reversed(_needed(made, vector))]
+        _put(made, root, held, found)
+    return [vector for vector in found if isinstance(vector, Vector)]
+
+
+def _put(made: Packed, root: Vector, held: set[Vector], found: dict[Vector | Scalar, None]) -> None:
+    """Put a vector, which is no carry that is ``held``, behind what it needs and what is there."""
+    stack = [(root, False)]
+    while stack:
+        vector, ready = stack.pop()
+        if ready:
+            found[vector] = None
+        elif vector not in found and vector not in held:
+            stack.append((vector, True))
+            stack += [(each, False) for each in reversed(_needed(made, vector))]
+
+
+def steps(work: OrderedLoop, made: Packed) -> list[Vector | Scalar]:
+    """What a turn computes, in order: beside vectors the scalars that it ends with, evenly.
+
+    A chain of scalars waits for each of its links, and a processor looks ahead a few hundred
+    instructions only: behind all vectors it would wait alone.
+    """
+    chain = made.chain(work)
+    held = {vector for vector, _ in made.carries}
+    found: dict[Vector | Scalar, None] = {}
+    done = 0
+    for number, vector in enumerate(made.vectors, 1):
+        _put(made, vector, held, found)
+        until = number * len(chain) // len(made.vectors)
+        for node in chain[done:until]:
+            for part in below(node):
+                if id(part) in made.homes:
+                    _put(made, made.homes[id(part)][0], held, found)
+            found[node] = None
+        done = until
     return list(found)
 
 

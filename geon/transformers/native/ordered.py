@@ -12,6 +12,12 @@ from .loops import SIMD, for_loop, indented
 from .naming import NAME, Function, KernelNames, head
 from .packed import print_packed, vector_type
 
+# gcc puts what is used once where it is used: chains of scalars behind all that stands beside them.
+IN_ORDER = """#if defined(__GNUC__) && !defined(__clang__)
+#define GEON_IN_ORDER __attribute__((optimize("no-tree-ter")))
+#else
+#define GEON_IN_ORDER
+#endif"""
 LOOK = 1 << 20  # statements after which a loop looks for an interrupt, some tenths of a millisecond
 ROWS = 64  # that are taken at a time: their carries stay in the nearest cache, or in registers
 
@@ -23,6 +29,8 @@ def ordered_function(work: OrderedLoop, names: KernelNames, vector_bytes: int) -
     if side_by_side is not None:
         lines = _one(work, names, print_packed(work, side_by_side, names))
         shared = (vector_type(side_by_side.dtype, side_by_side.width)[1],)
+        if side_by_side.chain(work):
+            lines, shared = ["GEON_IN_ORDER", *lines], (*shared, IN_ORDER)
     elif work.rows == 1:
         lines = _one(work, names, print_ordered(work, names, lambda name: name))
     else:

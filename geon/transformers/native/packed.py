@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...op_graph.dtypes import DType, name_of
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.ordered import TURN, OrderedLoop
-from ..kernels.packs import Operand, Packed, Picked, Vector
+from ..kernels.packs import Operand, Packed, Picked, Vector, steps
 from ..kernels.scalar import Load, Scalar
 from ..kernels.types import Store
 from ..printing.c_expressions import C_TYPES
@@ -46,8 +46,11 @@ class _Printer:
         carried = {number for _, numbers in self.packed.carries for number in numbers}
         alone = [k for k in range(len(self.work.carries)) if k not in carried]
         first, declared = self.begun(alone)
-        for vector in self.packed.vectors:
-            self.compute(vector)
+        for step in steps(self.work, self.packed):
+            if isinstance(step, Vector):
+                self.compute(step)
+            else:
+                self.scalars.value(self.inner, step)
         nexts, moves = self.moved(alone)
         stores = self.stores()
         after = Block(Block(self.top))

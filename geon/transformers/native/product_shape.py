@@ -112,7 +112,7 @@ class Shape:
 
     @property
     def columns(self) -> int:
-        """The most columns of one block: with `depth`, the right operand's share of 400 KB."""
+        """Columns whose panels stay in the second cache: with `depth`, a share of 400 KB."""
         return 1024 // SIZES[self.type]
 
     @property
@@ -122,7 +122,7 @@ class Shape:
 
     @property
     def packed_columns(self) -> int:
-        """The most columns of it: the sums of a group of rows stay in the second cache."""
+        """The most columns of one block: the sums of a group of rows stay in the second cache."""
         return 4 * self.columns
 
     @property

@@ -185,7 +185,7 @@ class ProductScratch:
         self, rows: int, columns: int, batches: int, depth: int, threads: int, open: bool = False
     ) -> int:
         """The bytes of all threads' parts, for the way of computing that takes most."""
-        ways = [self._packed(rows, columns, depth) * threads]
+        ways = [self._packed(rows, columns, depth, n) * n for n in range(1, threads + 1)]
         if rows <= max(FEW.values()):
             ways.append(self._direct(rows, columns, depth) * threads)
         if rows <= GROUP and columns <= GROUP and rows * columns <= THIN:
@@ -216,10 +216,11 @@ class ProductScratch:
         deep = min(self.of.depth, _up(depth, 8))
         return _up(GROUP * self.of.line, 64) + sums + _up((GROUP + PANEL) * deep + width, 64)
 
-    def _packed(self, rows: int, columns: int, depth: int) -> int:
-        """Elements of blocks that are packed and multiplied by tiles."""
+    def _packed(self, rows: int, columns: int, depth: int, threads: int) -> int:
+        """Elements of blocks that one of so many threads packs and multiplies by tiles."""
         of = self.of
-        width = min(of.columns, _up(columns, of.panel))
+        widest = max(of.packed_columns // threads, of.columns) if self.alone else of.columns
+        width = min(widest, _up(columns, of.panel))
         deep = min(of.depth, _up(depth, 8))
         height = min(GROUP, _up(rows, 12))
         groups = math.ceil(min(MOST_ROWS, _up(rows, 12)) / GROUP) if depth > of.depth else 1

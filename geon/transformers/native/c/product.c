@@ -315,7 +315,7 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS)
         run.direct = 2;
     run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct,
-                       run.thin, threads);
+                       run.thin, !told->whole[1], threads);
     run.packed = (struct geon_packed){NULL, 0, 0, columns};
     run.memory = (TYPE *)product->scratch;
     /* A block of a larger product has no memory for it. */

@@ -30,15 +30,24 @@ static QUICK int64_t geon_row_start(const struct geon_cut *s, int64_t rows, int6
     return (rows + 11) / 12 * number / s->row_blocks * 12;
 }
 
+/* The most columns of a block: rows are packed once for each, so wide ones are better; what one
+   thread would pack at a time is shared by all, but no block of a chain has as much. */
+static QUICK int64_t geon_widest(int32_t threads)
+{
+    const int64_t share = PACKED_COLUMNS / (threads > 1 ? threads : 1) / PANEL * PANEL;
+    return share > MOST_COLUMNS ? share : MOST_COLUMNS;
+}
+
 static QUICK struct geon_cut geon_cut(
     int64_t batches, int64_t rows, int64_t columns, int64_t depth, const int64_t *whole, int direct,
-    int thin, int32_t threads)
+    int thin, int alone, int32_t threads)
 {
     struct geon_cut s;
     const int few = direct != 0;
     s.is_long = depth > (direct == 1 ? LONG_STREAM : LONG_DEPTH);
     s.chain = s.is_long ? CHAIN : depth > 0 ? depth : 1;
-    const int64_t wide = few ? (rows <= 8 ? 8 : 2) * MOST_COLUMNS : MOST_COLUMNS;
+    const int64_t wide = few ? (rows <= 8 ? 8 : 2) * MOST_COLUMNS
+        : alone ? geon_widest(threads) : MOST_COLUMNS;
     const int64_t least = few ? MOST_COLUMNS : 4 * PANEL;
     const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
     const int64_t wanted = threads > 1 && work > 1e5 ? 2 * (int64_t)threads : 1;

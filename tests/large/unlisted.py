@@ -22,6 +22,7 @@ ORDER = "only the order of independent work depends on it"
 ROUNDING = "half or one less of a number that is listed, as it rounds up to it"
 STEPS = "steps of a loop, no length of data: tests/transformers/test_while.py goes around it"
 SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments.py goes around it"
+WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 
 FILES = {
     "transformers/native/c/sort_pairs.h": "rows that registers hold: what sorts them has how many",
@@ -337,6 +338,14 @@ PLACES = {
     ("transformers/native/c/pool.c", "RUN_SHIFT"): BITS,
     ("transformers/native/c/pool.c", "nanoseconds"): MEASURES,
     ("transformers/native/c/product.c", "geon_lines", 63): ROUNDING,
+    ("transformers/native/product_shape.py", "BAND"): WINDOWS,
+    ("transformers/native/product_shape.py", "BAND_BYTES"): WINDOWS,
+    ("transformers/native/product_shape.py", "RUN"): WINDOWS,
+    ("transformers/native/product_shape.py", "RUNS"): WINDOWS,
+    ("transformers/native/product_shape.py", "TALL"): WINDOWS,
+    ("transformers/native/c/product_block.h", ""): WINDOWS,
+    ("transformers/native/c/product_block.h", "geon_show"): WINDOWS,
+    ("transformers/native/c/product_cut.h", "geon_cut_bands"): WINDOWS,
     ("transformers/native/c/product_rows.h", "ROWS"): "a block's rows: MOST has them",
     ("transformers/native/c/product_rows.h", "DEEP"): "a block's summed indices: UNROLL has them",
     (

@@ -19,7 +19,7 @@ from ..kernels.types import Loop
 from .product_shape import Shape, shape
 from .product_task import Product, ProductText
 from .product_views import Operand
-from .product_walk import size
+from .product_walk import last, size
 
 __all__ = ["Operand", "Product", "product_text"]
 
@@ -32,15 +32,6 @@ def product_text(product: Product, vector_bytes: int) -> str:
     of = shape(product.type, vector_bytes)
     text = ProductText(_oriented(product, of), of).make()
     return "\n".join(text) + "\n"
-
-
-def _last(loops: Sequence[Loop], *units: str | None) -> tuple[Loop, ...]:
-    """The loops with the first unit that is among them innermost."""
-    for unit in units:
-        for loop in loops:
-            if loop.name == unit:
-                return (*(d for d in loops if d is not loop), loop)
-    return tuple(loops)
 
 
 def _swapped(product: Product) -> Product:
@@ -60,9 +51,9 @@ def _ordered(product: Product) -> Product:
     left, right = product.left.unit, product.right.unit
     return replace(
         product,
-        rows=_last(product.rows, left),
-        columns=_last(product.columns, product.store_unit, right),
-        summed=_last(product.summed, left, right, _free(product)),
+        rows=last(product.rows, left),
+        columns=last(product.columns, product.store_unit, right),
+        summed=last(product.summed, left, right, _free(product)),
     )
 
 

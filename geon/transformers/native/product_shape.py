@@ -7,6 +7,23 @@ from ...op_graph.affine import Size
 GROUP = 48
 """Rows of the left operand packed at a time: a multiple of every tile height."""
 
+BAND = 192
+"""The most rows of windows whose places are brought into memory at a time: what they share is
+copied once."""
+
+BAND_BYTES = 1 << 20
+"""The most memory for that."""
+
+TALL = 8
+"""Rows of a tile of windows that is one vector wide: multiplications take four cycles, and two
+begin in each."""
+
+RUNS = 64
+"""The most runs of elements of a row of windows that tiles read where they overlap."""
+
+RUN = 5
+"""The fewest elements that adjoin in windows that tiles read where they overlap."""
+
 FEW = {"stream": 32, "dots": 12}
 """Up to so many rows, a right operand in memory is read in place."""
 
@@ -153,6 +170,8 @@ class Shape:
             "HIGH": high,
             "LOW": low,
             "GROUP": GROUP,
+            "BAND": BAND,
+            "TALL": TALL,
             "FEW_STREAM": FEW["stream"],
             "FEW_DOTS": FEW["dots"],
             "THIN": THIN,

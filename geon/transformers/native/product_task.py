@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from ...op_graph.affine import Size
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
+from .product_band_text import BandText, PlacesText
+from .product_bands import are_known, are_served, find_band
 from .product_packing import Packing
 from .product_shape import FEW, Shape
 from .product_views import Operand, View, view
@@ -143,7 +145,8 @@ class ProductText:
         packing = self.left if left else self.right
         found = packing.plain
         if found is None and left:
-            return f"{{.staged = {packing.staged(True)}, .pack = {self.pack('left')}}}"
+            shown = self.shown()
+            return f"{{.staged = {packing.staged(True)}, .pack = {self.pack('left')}{shown}}}"
         if found is None:
             thin = self.thin()
             lines = None if thin is False else self.pack("lines")
@@ -155,6 +158,37 @@ class ProductText:
         line, summed = map(self.product.length, (found.line_step, found.summed_step))
         steps = f".line = {line}, .summed = {summed}, .whole = {whole}"
         return f"{{.at = {found.pointer}, {steps}}}"
+
+    def shown(self) -> str:
+        """What the left operand's part says where its rows are windows that tiles can read."""
+        windows = self.windows()
+        if windows is None:
+            return ""
+        offsets, run = windows.runs()
+        places = {"to": f"{self.of.type} *restrict ", "rows": f"const {self.of.type} **"}
+        block = dict.fromkeys(("row_start", "height"), "int64_t ")
+        name = self.function("band", {**block, **places}, windows.lines())
+        declared = f"(const int64_t[]){{{', '.join(offsets)}}}"
+        return (
+            f", .band = {name}, .band_rows = {windows.most}, .band_size = {windows.elements}, "
+            f".run = {run}, .runs = {declared}"
+        )
+
+    def windows(self) -> BandText | PlacesText | None:
+        """The left operand as windows that tiles read where they overlap; None if it is no such."""
+        product, operand = self.product, self.product.left
+        rows, summed = product.rows, product.summed
+        if self.left.view is None or not rows or not are_known(summed):
+            return None
+        found: BandText | PlacesText
+        if operand.border is None:
+            found = PlacesText(operand, product.batch, rows, summed, self.walker, self.of)
+        else:
+            band = find_band(operand.strides, operand.border.guards, rows, summed, self.of)
+            if band is None:
+                return None
+            found = BandText(operand, band, product.batch, rows, summed, self.walker, self.of.tag)
+        return found if are_served(summed, found.steps) else None
 
     def thin(self) -> bool | None:
         """Whether the product is one of few dot products; None where that is not known yet."""

@@ -15,6 +15,15 @@ def size(loops: Sequence[Loop]) -> Size:
     return product(loop.extent for loop in loops)
 
 
+def last(loops: Sequence[Loop], *units: str | None) -> tuple[Loop, ...]:
+    """The loops with the first unit that is among them innermost."""
+    for unit in units:
+        for loop in loops:
+            if loop.name == unit:
+                return (*(d for d in loops if d is not loop), loop)
+    return tuple(loops)
+
+
 def indent(lines: Sequence[str], depth: int = 1) -> list[str]:
     """The lines, indented."""
     return ["  " * depth + line for line in lines]

@@ -11,7 +11,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import Length, evaluate, product
 from ...op_graph.op_graph import Op
 from ..kernels.blocked import Blocked, Cut
-from ..kernels.contraction import Contraction
+from ..kernels.contraction import Contraction, bordered, unit_of
 from ..kernels.lower import Work
 from ..kernels.ordered import OrderedLoop
 from ..kernels.types import Nest, Region
@@ -20,6 +20,7 @@ from ..lowering.scratch import PerThread, Scratch, lines
 from ..printing.c_expressions import C_TYPES
 from .nest_tasks import scratch_each
 from .prefix import PREFIXES, prefix_scratch
+from .product_bands import find_band
 from .product_shape import (
     CHAIN,
     FEW,
@@ -32,6 +33,7 @@ from .product_shape import (
     Shape,
     shape,
 )
+from .product_walk import last
 from .scattering import scatter_scratch
 from .sorting import SORTS, SortScratch
 
@@ -132,7 +134,22 @@ def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
     parts = (work.batch, work.rows, work.columns, work.summed)
     batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
     of = shape(C_TYPES[name_of(work.dtype)], WIDEST)
-    return ProductScratch(batches, rows, columns, depth, of, alone)
+    return ProductScratch(batches, rows, columns, depth, of, alone, _band(work, of))
+
+
+def _band(work: Contraction, of: Shape) -> int | None:
+    """The most elements of a band of either operand; None where neither has one."""
+    loops = (*work.batch, *work.rows, *work.columns, *work.summed)
+    most = None
+    for value, own in ((work.left, work.rows), (work.right, work.columns)):
+        found = bordered(value, loops)
+        if found is None or not found.guards:
+            continue
+        rows = last(own, unit_of(value, loops))
+        band = find_band(found.strides, found.guards, rows, work.summed, of)
+        if band is not None:
+            most = max(most or 0, band.elements)
+    return most
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +157,7 @@ class ProductScratch:
     """What each thread of a product works in: packed blocks, and sums of a block of the result.
 
     Before these lies what is packed once for all rows, unless the product is a step of a chain and
-    not ``alone``.
+    not ``alone``. An operand with a border may have a ``band`` of so many elements.
 
     ``c/product.c`` cuts the product up, and takes no more than is said here. How operands
     are packed is known only when the text is written, so there is room for both to be staged.
@@ -152,6 +169,7 @@ class ProductScratch:
     depth: Size
     of: Shape
     alone: bool = True
+    band: int | None = None
     lasting: bool = True
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
@@ -198,7 +216,8 @@ class ProductScratch:
 
     def _packs_first(self, rows: int, columns: int, depth: int, open: bool) -> bool:
         """Whether the right operand may be packed once for all rows."""
-        large = rows > GROUP and rows * columns * depth >= PACKED_WORK
+        least = 0 if self.band is not None and depth > self.of.depth else PACKED_WORK
+        large = rows > GROUP and rows * columns * depth >= least
         # One that is larger than all else is not; of open lengths nobody knows.
         wide = not open and depth * columns > rows * (depth + columns)
         return self.alone and large and not wide and depth * self.of.columns <= self.of.packed
@@ -214,7 +233,8 @@ class ProductScratch:
         width = min(self.of.packed_columns, _up(columns, self.of.panel))
         sums = _up(GROUP * (width + self.of.vector), 64)
         deep = min(self.of.depth, _up(depth, 8))
-        return _up(GROUP * self.of.line, 64) + sums + _up((GROUP + PANEL) * deep + width, 64)
+        left = max(_up(GROUP * self.of.line, 64), _up(self.band or 0, 64))
+        return left + sums + _up((GROUP + PANEL) * deep + width, 64)
 
     def _packed(self, rows: int, columns: int, depth: int, threads: int) -> int:
         """Elements of blocks that one of so many threads packs and multiplies by tiles."""
@@ -225,7 +245,7 @@ class ProductScratch:
         height = min(GROUP, _up(rows, 12))
         groups = math.ceil(min(MOST_ROWS, _up(rows, 12)) / GROUP) if depth > of.depth else 1
         return (
-            _up(height * of.line, 64)
+            max(_up(height * of.line, 64), _up(self.band or 0, 64))
             + _up(width * deep, 64)
             + self._sums(groups * GROUP if groups > 1 else height, width, depth > of.long_depth)
             + _up((height + PANEL) * deep + width, 64)  # of both operands, before they are packed

@@ -30,6 +30,7 @@ static QUICK int64_t geon_blocks(int64_t total, int64_t block)
 #include "product_vector.h"
 #include "product_moves.h"
 #include "product_tiles.h"
+#include "product_windows.h"
 #include "product_rows.h"
 #include "product_cut.h"
 #include "product_block.h"
@@ -135,6 +136,8 @@ static QUICK void geon_item(
     const int64_t depth = product->depth - block->depth_first;
     block->depth_last = block->depth_first + (depth < cut->part_depth ? depth : cut->part_depth);
     int64_t start = block->depth_first;
+    if (run->banded)
+        geon_show(run, block);
     do {
         const int64_t left = block->depth_last - start;
         block->depth_start = start;
@@ -169,7 +172,7 @@ static QUICK void geon_product_task(void *argument, int64_t index)
     const int64_t groups = product->depth > cut->depth_block
         ? (cut->row_block + GROUP - 1) / GROUP : 1;
     const int64_t height = product->rows < GROUP ? (product->rows + 11) / 12 * 12 : GROUP;
-    const int64_t left =
+    const int64_t left = run->banded ? geon_lines(product->left.band_size) :
         geon_lines(run->direct ? product->rows * block.left_step : height * LEFT_LINE);
     const int64_t panels = geon_lines(
         run->thin ? product->columns * block.left_step
@@ -319,8 +322,15 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     run.packed = (struct geon_packed){NULL, 0, 0, columns};
     run.memory = (TYPE *)product->scratch;
     /* A block of a larger product has no memory for it. */
+    const int shows = product->left.band && !run.direct && !run.cut.is_long && run.cut.parts == 1;
+    const int deep = product->depth > run.cut.depth_block;
     if (!run.direct && !keeps && !told->whole[1] && !geon_lies_near(product, &run.cut))
-        geon_cut_packed(&run.cut, batches, rows, columns, product->depth, threads);
+        geon_cut_packed(&run.cut, batches, rows, columns, product->depth,
+                        shows && product->left.band_size && deep ? 0 : PACKED_WORK, threads);
+    /* A band has all summed indices of its rows: panels of all must be there. */
+    run.banded = shows && (!deep || keeps || run.cut.packed_columns);
+    if (run.banded)
+        geon_cut_bands(&run.cut, batches, rows, product->left.band_rows);
     const int64_t elements = run.cut.parts > 1 ? batches * rows * columns : 0;
     TYPE part_sums[elements > 0 ? run.cut.parts * elements : 1];
     run.part_sums = elements > 0 ? part_sums : NULL;

@@ -5,7 +5,10 @@
    columns on the right) and of its summed indices, one of which is 1. `whole` says that lines and
    summed indices together are one run. Else `pack` writes the lines from `start` and the summed
    indices from `depth_start`; it works in `staged`, of so many elements per summed index and one
-   per column. `pack_lines` writes columns of a right operand as rows of a left one are written. */
+   per column. `pack_lines` writes columns of a right operand as rows of a left one are written.
+   Windows on the left lie in memory or in a `band`: that function copies what `count` rows show,
+   up to `band_rows`, into `band_size` elements, and gives the place of each row. From there a row's
+   summed indices are so many `runs`, of `run` elements that adjoin, at these offsets. */
 struct TAG(geon_operand) {
     const TYPE *at;
     int64_t line, summed;
@@ -16,6 +19,10 @@ struct TAG(geon_operand) {
     void (*pack_lines)(const void *arguments, int64_t batch, int64_t start, int64_t count,
                        int64_t depth_start, int64_t depth_run, TYPE *to, int64_t step,
                        TYPE *staged);
+    void (*band)(const void *arguments, int64_t batch, int64_t row_start, int64_t count, TYPE *to,
+                 const TYPE **rows);
+    int64_t band_rows, band_size, run;
+    const int64_t *runs;
 };
 /* `place` gives the offsets of a batch in the left and the right operand and the result; without
    it there is one batch. `result` is memory that has the sums as they are, rows `result_line`
@@ -56,6 +63,11 @@ __attribute__((visibility("hidden"))) void TAG(geon_windows)(
     TYPE *restrict to, int64_t to_step, const TYPE *restrict from, int64_t from_step, int64_t longs,
     int64_t shorts, int across, int64_t base, int64_t step, int64_t low, int64_t high, int64_t each,
     int64_t apart, int64_t first);
+/* A line of a band: `count` positions of `each` elements, which lie `step` apart from `offset` on.
+   Those before `begin` and from `end` on are 0. */
+__attribute__((visibility("hidden"))) void TAG(geon_line)(
+    TYPE *restrict to, const TYPE *restrict from, int64_t offset, int64_t step, int64_t each,
+    int64_t count, int64_t begin, int64_t end);
 /* One row of the right operand, padded to whole panels by its maker, laid into the panels. */
 __attribute__((visibility("hidden"))) void TAG(geon_spread)(
     TYPE *restrict to, int64_t panel_step, const TYPE *restrict from, int64_t columns);

@@ -9,11 +9,12 @@ struct geon_packed {
 
 /* One run of a product. `direct` multiplies few rows by the right operand where it lies: 1 by
    streams of its rows, 2 by dot products with its columns, which are packed first where these are
-   few too, `thin`, and do not lie so. `memory` is what tasks work in. */
+   few too, `thin`, and do not lie so. One that is `banded` reads windows where they overlap, in
+   blocks of at most BAND rows. `memory` is what tasks work in. */
 struct geon_product_run {
     const geon_product *product;
     struct geon_cut cut;
-    int direct, thin;
+    int direct, thin, banded;
     TYPE *part_sums, *memory;
     struct geon_packed packed;
 };
@@ -29,6 +30,7 @@ struct geon_block {
     int near;
     const TYPE *lines; /* columns whose elements adjoin, for dot products */
     int64_t line_step;
+    const TYPE *shown[BAND + 12]; /* the place of each row of windows */
 };
 
 /* Offsets of a batch in the left and the right operand and the result. */
@@ -95,6 +97,17 @@ static QUICK void geon_pack_right(
         else
             TAG(geon_transpose)(panel, PANEL, from + c * right->line, right->line, some, depth_run);
     }
+}
+
+/* Brings what the block's rows show into a band; beyond them the last row is there again, for tiles
+   that reach over it. */
+static QUICK void geon_show(const struct geon_product_run *run, struct geon_block *block)
+{
+    const int64_t count = block->block_end - block->block_start;
+    run->product->left.band(run->product->arguments, block->batch, block->block_start, count,
+                            block->left, block->shown);
+    for (int64_t r = count; r < count + 12; ++r)
+        block->shown[r] = block->shown[count - 1];
 }
 
 /* Columns as dot products read them: where they lie, or packed as rows are. */
@@ -215,8 +228,10 @@ static QUICK void geon_group(
     const int64_t rest = block->block_end - row_start, height = rest < GROUP ? rest : GROUP;
     const int more = !run->cut.is_long && block->depth_start > block->depth_first;
     const struct geon_stack stack = geon_stack(height);
-    const int whole = !run->direct && stack.highs * HIGH + stack.lows * LOW == height;
-    const int near_rows = !left->pack && left->summed == 1
+    const int covered = run->banded ? height % LOW == 0
+                                    : stack.highs * HIGH + stack.lows * LOW == height;
+    const int whole = !run->direct && covered;
+    const int near_rows = !run->banded && !left->pack && left->summed == 1
         && (run->thin || (whole && width <= NARROW * PANEL
                           && left->line * GROUP * TYPE_BYTES <= NEAR));
     const TYPE *rows = near_rows
@@ -235,7 +250,7 @@ static QUICK void geon_group(
         : dense ? product->columns : block->sums_step;
     const TYPE *in_place = block->columns_at + block->column_start * right->line
         + block->depth_start * right->summed;
-    if (!near_rows)
+    if (!near_rows && !run->banded)
         geon_pack_left(run, block, row_start, height);
     if (run->direct == 1) {
         const int64_t chain = run->cut.is_long ? CHAIN * STREAMED : run->cut.depth_block;
@@ -249,6 +264,14 @@ static QUICK void geon_group(
     } else if (run->direct == 2)
         geon_dots(height, width, depth_run, rows, row_step, block->lines, block->line_step, out,
                   out_step, more);
+    else if (run->banded)
+        geon_shown_tiles(height, width, depth_run,
+                         (struct geon_shown){block->shown + (row_start - block->block_start),
+                                             left->runs + block->depth_start / left->run,
+                                             left->run, block->depth_start % left->run},
+                         block->near ? in_place : block->panels,
+                         block->near ? PANEL : PANEL * depth_run,
+                         block->near ? right->summed : PANEL, out, out_step, more);
     else
         geon_tiles(height, width, depth_run, rows, row_step,
                    block->near ? in_place : block->panels,

@@ -90,18 +90,18 @@ static QUICK struct geon_cut geon_cut(
     return s;
 }
 
-/* Cuts a large product so that its right operand is packed once, by all threads, before the tasks
+/* Cuts a product of so much work so that its right operand is packed once, by all threads, before the tasks
    that need it: some columns of it at all depths. Items are then groups of rows, which are packed
    once for all of these columns. One that is larger than all else is not: each thread packs and
    reads a part of it alone. */
 static QUICK void geon_cut_packed(
     struct geon_cut *s, int64_t batches, int64_t rows, int64_t columns, int64_t depth,
-    int32_t threads)
+    int64_t least_work, int32_t threads)
 {
     const double work = (double)rows * (double)columns * (double)depth;
     const int64_t room = PACKED / (depth > 0 ? depth : 1) / PANEL * PANEL;
     if (s->by_columns || s->parts > 1 || s->is_long || rows <= GROUP || room < MOST_COLUMNS
-            || work < PACKED_WORK)
+            || work < (double)least_work)
         return;
     const int64_t wanted = threads > 1 ? 2 * (int64_t)threads : 1;
     s->packed_columns = geon_share(columns, LEAST(room, PACKED_COLUMNS), PANEL);
@@ -115,4 +115,12 @@ static QUICK void geon_cut_packed(
         s->column_block = geon_share(s->column_block, s->column_block / 2, PANEL);
     s->packed_block = LEAST(s->column_block, 4 * PANEL);
     s->tasks = threads > 1 ? 4 * wanted : 1;
+}
+
+/* Cuts a product whose rows are windows into bands of rows. */
+static QUICK void geon_cut_bands(struct geon_cut *s, int64_t batches, int64_t rows, int64_t most)
+{
+    s->row_block = geon_share(rows, s->packed_columns ? most : LEAST(s->row_block, most), 12);
+    s->row_blocks = geon_blocks(rows, s->row_block);
+    s->items = batches * s->row_blocks * s->column_blocks * s->parts;
 }

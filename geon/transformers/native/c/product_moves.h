@@ -276,3 +276,18 @@ QUICK void TAG(geon_windows)(
         TAG(geon_copy)(to + begin * to_step, to_step, from + begin * from_step, from_step,
                        end - begin, shorts);
 }
+
+QUICK void TAG(geon_line)(
+    TYPE *restrict to, const TYPE *restrict from, int64_t offset, int64_t step, int64_t each,
+    int64_t count, int64_t begin, int64_t end)
+{
+    begin = begin > 0 ? begin : 0;
+    end = end < begin ? begin : LEAST(end, count);
+    if (begin >= end) {
+        __builtin_memset(to, 0, (size_t)(count * each) * sizeof *to);
+        return;
+    }
+    __builtin_memset(to, 0, (size_t)(begin * each) * sizeof *to);
+    TAG(geon_copy)(to + begin * each, each, from + offset + begin * step, step, end - begin, each);
+    __builtin_memset(to + end * each, 0, (size_t)((count - end) * each) * sizeof *to);
+}

@@ -1,0 +1,173 @@
+"""Windows that tiles read where they overlap: in memory, and in bands of what some rows show."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.op_graph.affine import variable
+from geon.op_graph.index_map import Guard
+from geon.transformers.kernels.types import Loop
+from geon.transformers.native.product_bands import find_band, runs
+from geon.transformers.native.product_shape import BAND, BAND_BYTES, GROUP, RUN, RUNS, shape
+from geon.transformers.native.toolchain import find_toolchain
+from tests import window_cases as cases
+
+needs_compiler = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+
+
+def along(k, length, size, pad=1, stride=1, dilation=1, is_open=False):
+    """Windows along one axis."""
+    pads = pad if isinstance(pad, tuple) else (pad, pad)
+    return cases.Along("HWD"[k], "RST"[k], length, size, stride, dilation, pads, is_open)
+
+
+def square(high, wide, **more):
+    return [along(0, high, 3, **more), along(1, wide, 3, **more)]
+
+
+# What windows lie along, images, channels and filters.
+SHAPES = {
+    "a band and its rest": (square(13, 15), 1, 8, 8),
+    "many images in one": (square(4, 5), 11, 8, 9),
+    "images one line high": (square(1, 7), 30, 16, 16),
+    "one column": (square(60, 1), 4, 8, 8),
+    "an axis longer than a band": ([along(0, 2 * BAND + 5, 3)], 2, 6, 17),
+    "open lengths": (square(14, 9, is_open=True), 3, 8, 7),
+    "depth of some blocks": (square(9, 8), 3, 70, 20),
+    "three axes": ([along(0, 5, 3), along(1, 4, 2), along(2, 6, 3)], 2, 8, 8),
+    "steps": (square(15, 14, stride=2), 3, 8, 16),
+    "steps past what windows show": (square(15, 14, stride=4), 3, 8, 8),
+    "apart": (square(12, 13, pad=2, dilation=2), 2, 8, 8),
+    "steps and apart": (square(17, 16, pad=(2, 3), stride=3, dilation=2), 2, 8, 8),
+    "a border along one": ([along(0, 9, 3, 0), along(1, 10, 3, 1)], 2, 8, 8),
+    "a border along the other": ([along(0, 9, 3, 1), along(1, 10, 3, 0)], 2, 8, 8),
+    "no border": (square(16, 18, pad=0), 2, 8, 12),
+    "no border, deep": (square(9, 9, pad=0), 3, 50, 12),
+    "a border wider than images": (square(2, 3, pad=4), 5, 8, 8),
+    "as many runs as there may be": (
+        [along(0, 12, 8, 3, 1, 2), along(1, 13, 8, 3, 1, 2)], 2, 5, 8),
+    "one more": ([along(0, 12, 5, 3, 1, 2), along(1, 30, 13, 3, 1, 2)], 2, 5, 8),
+    "runs just too short": (square(9, 9, dilation=2), 2, 4, 8),
+}  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_convolutions_and_slopes_of_images_are_right(name, dtype):
+    axes, n, c, k = SHAPES[name]
+    x_axes = "".join(["N", *(each.name for each in axes), "C"])
+    w_axes = "".join([*(each.positions for each in axes), "C", "K"])
+    case = cases.Case(axes, x_axes, w_axes, "C", {"N": n, "C": c, "K": k, "G": 1}, {"N"})
+    random = np.random.default_rng(len(name))
+    x, w = (geon.placeholder([case.axis(a) for a in own], dtype) for own in (x_axes, w_axes))
+    y = geon.convolution(x, w, case.windows, ["C"])
+    g = geon.placeholder(y.axes, dtype)
+    xa, wa = (random.normal(size=case.lengths(own)) for own in (x_axes, w_axes))
+    ya = cases.convolved(case, xa, wa)
+    ga = random.normal(size=ya.shape)
+    feeds = [array.astype(dtype) for array in (xa, wa, ga)]
+    found = []
+    for threads in (1, 2):
+        with geon.make_transformer("native", threads=threads) as transformer:
+            f = transformer.computation([y, geon.deriv(y, x, seed=g)], x, w, g)
+            found.append(f(*feeds))
+    for one, other, wanted in zip(*found, (ya, cases.slope_of_x(case, ga, wa)), strict=True):
+        np.testing.assert_array_equal(one, other)
+        bound = (2e-5 if dtype == "float32" else 1e-13) * np.abs(wanted).max()
+        np.testing.assert_allclose(one, wanted, 0, bound)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("a band and its rest", "band"),
+        ("open lengths", "band"),
+        ("depth of some blocks", "band"),
+        ("as many runs as there may be", "band"),
+        ("no border", "memory"),
+        ("one more", None),
+        ("runs just too short", None),
+    ],
+)
+def test_windows_are_read_where_they_overlap(name, where):
+    axes, _, c, k = SHAPES[name]
+    case = cases.Case(axes, "NHWC", "RSCK", "C", {"N": 1, "C": c, "K": k, "G": 1}, {"N"})
+    x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
+    with geon.make_transformer("native", threads=1) as transformer:
+        f = transformer.computation(geon.convolution(x, w, case.windows, ["C"]), x, w)
+        text = str(f.source).split("struct kernel_0_arguments", 1)[1]
+    is_read, is_copied = ".band = kernel_0_band" in text, "geon_line_f32(place" in text
+    assert (is_read, is_copied) == (where is not None, where == "band")
+
+
+# The size of a band ---------------------------------------------------------------------------
+
+
+def made(random):
+    """Lengths of N, H and W, and the band of windows along H and W with borders."""
+    n, h, w = (int(random.integers(1, most)) for most in (9, 40, 300))
+    r, s, c = (int(random.integers(1, most)) for most in (5, 5, 90))
+    step, apart = int(random.integers(1, 4)), int(random.integers(1, 3))
+    rows = [Loop(name, (name,), size) for name, size in zip("nhw", (n, h, w), strict=True)]
+    summed = [Loop(name, (name,), size) for name, size in zip("rsc", (r, s, c), strict=True)]
+    line = w * c
+    strides = {"n": h * line, "h": line * step, "r": line * apart}
+    strides |= {"w": c * step, "s": c * apart, "c": 1}
+    guards = [
+        Guard(variable(a) * step + variable(b) * apart + (-1), 0, size)
+        for a, b, size in (("h", "r", h), ("w", "s", w))
+    ]
+    return (n, h, w), find_band(strides, guards, rows, summed, shape("float", 32))
+
+
+def filled(band, lengths, start, count):
+    """How many elements of a band these rows write, as its text goes through them."""
+    _, h, w = lengths
+    line = band.positions(w) * band.each * band.count
+    place = unused = done = 0
+    before = 1
+    while done < count:
+        at_h, at_w = (start + done) // w % h, (start + done) % w
+        run = min(w - at_w, count - done)
+        below = done > 0 and before == 0 and at_h > 0 and band.down.step < band.height
+        place = place + band.down.step * line if below else unused
+        unused = place + band.height * line
+        assert ((run - 1) * band.across.step + band.across.span) * band.each <= line
+        before = at_w
+        done += run
+    return unused
+
+
+def test_a_band_has_room_for_all_that_rows_show():
+    random = np.random.default_rng(0)
+    shares = []
+    for _ in range(2000):
+        lengths, band = made(random)
+        rows = int(np.prod(lengths))
+        if band is None:
+            continue
+        assert band.elements * 4 <= BAND_BYTES
+        count = min(band.most, rows)
+        start = int(random.integers(0, rows - count + 1))
+        shares.append(filled(band, lengths, start, count) / band.elements)
+    assert len(shares) > 500
+    assert 0.5 < max(shares) <= 1
+
+
+def test_deep_windows_come_in_groups_of_rows():
+    rows = [Loop("h", ("H",), 9), Loop("w", ("W",), 9)]
+    guards = [Guard(variable("w") + variable("s") + (-1), 0, 9)]
+    found = []
+    for channels in (128, 129):
+        summed = [Loop("s", ("S",), 3), Loop("c", ("C",), channels)]
+        strides = {"h": 9 * channels, "w": channels, "s": channels, "c": 1}
+        band = find_band(strides, guards, rows, summed, shape("float", 64))
+        found.append(band.most)
+        assert runs(summed, band.steps("line")) == (["0"], 3 * channels)
+    assert found == [BAND, GROUP]
+
+
+def test_the_numbers_that_shapes_above_go_around():
+    assert (RUN, RUNS) == (5, 64)

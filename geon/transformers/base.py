@@ -24,6 +24,7 @@ from .environment import default_transformer
 from .labels import LabelledComputation
 from .linking import Linking
 from .lowering.memory import Plan
+from .lowering.program import Program
 from .lowering.target import Target
 from .open_lengths import named_lengths
 from .plain import guard_of, input_of
@@ -83,6 +84,12 @@ class Transformer:
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The text of a compiled plan; with the user's names and lines where ``annotate``."""
         raise NotImplementedError
+
+    def begin(self, program: Program) -> None:
+        """Begin what compiling a program is known to need, beside stages 4 and 5; may do nothing.
+
+        ``program`` is what stage 3 made.
+        """
 
     def compile(self, plan: Plan, linking: Linking) -> Any:
         """An object whose ``functions`` are (bind, run, sizes), as ``link`` takes them.

@@ -35,6 +35,9 @@ class Compiler(Protocol):
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The text of a compiled plan."""
 
+    def begin(self, program: Program) -> None:
+        """Begin what compiling a program is known to need, beside the stages that follow."""
+
     def compile(self, plan: Plan, linking: Linking) -> Any:
         """The program of a plan."""
 
@@ -135,6 +138,7 @@ class Stages:
         keeps = self.linking.of_own_rows and not debugging("verify")
         found = self.compiler.recall(key) if keeps else None
         if found is None:
+            self.compiler.begin(self.program)
             found = self.compiler.compile(self.plan, self.linking)
             if keeps:
                 self.compiler.keep(key, found)

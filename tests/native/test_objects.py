@@ -282,3 +282,19 @@ def test_lean_flags_leave_passes_out():
     """They only take away, of gcc; the sanitizers' builds have none."""
     assert all(flag.startswith("-fno-") for flag in TOOLS.lean)
     assert bool(TOOLS.lean) == (TOOLS.family == "gcc")
+
+
+def test_what_was_begun_is_not_compiled_again():
+    objects.begin(TOOLS, unit("f", 1))
+    objects.begin(TOOLS, unit("f", 1))
+    path = objects.shared_object(TOOLS, [unit("f", 1), unit("g", 2)])
+    assert (call(path, "f"), call(path, "g")) == (1, 2)
+    assert objects.compiled == 2
+    objects.begin(TOOLS, unit("f", 1))  # it is there
+    assert objects.compiled == 2
+
+
+def test_what_fails_ahead_is_told_where_it_is_needed():
+    objects.begin(TOOLS, "int f(void) { return }\n")
+    with pytest.raises(UnavailableError, match="could not compile"):
+        objects.shared_object(TOOLS, ["int f(void) { return }\n", unit("g", 2)])

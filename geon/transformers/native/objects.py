@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...errors import UnavailableError
+from ...errors import GeonError, UnavailableError
 from .. import disk_cache
 from .progress import Progress
 from .toolchain import CURE, Toolchain, run_compiler
@@ -22,6 +23,7 @@ from .toolchain import CURE, Toolchain, run_compiler
 compiled = 0
 
 _lock = disk_cache.fork_safe_lock()
+_begun: dict[str, threading.Thread] = {}
 
 
 def shared_object(
@@ -46,13 +48,7 @@ def shared_object(
     texts = list(flags)
     if not texts:
         raise ValueError("no unit to compile")
-    common = (
-        shlex.join(toolchain.command),
-        toolchain.version,
-        shlex.join(toolchain.flags),
-        toolchain.cpu,
-    )
-    keys = [disk_cache.digest("object", *common, shlex.join(flags[text]), text) for text in texts]
+    keys = [_key(toolchain, flags[text], text) for text in texts]
     file = f"{name}-{disk_cache.digest('shared', *keys)}.so"
     found = disk_cache.find(file)
     if found is not None:
@@ -67,6 +63,46 @@ def shared_object(
         return disk_cache.keep(file, made)
 
 
+def _key(toolchain: Toolchain, flags: Sequence[str], text: str) -> str:
+    """What an object is found by in the cache."""
+    common = (
+        shlex.join(toolchain.command),
+        toolchain.version,
+        shlex.join(toolchain.flags),
+        toolchain.cpu,
+    )
+    return disk_cache.digest("object", *common, shlex.join(flags), text)
+
+
+def begin(toolchain: Toolchain, text: str) -> None:
+    """Begin to compile a unit that ``shared_object`` is likely to be asked for soon.
+
+    What fails fails again, and is told, where the object is needed.
+    """
+    key = _key(toolchain, (), text)
+    if disk_cache.find(f"{key}.o") is not None:
+        return
+    with _lock:
+        if key in _begun:
+            return
+        made = _begun[key] = threading.Thread(
+            target=_begin, args=(toolchain, text, key), name="geon compiles ahead", daemon=True
+        )
+    made.start()
+
+
+def _begin(toolchain: Toolchain, text: str, key: str) -> None:
+    with contextlib.suppress(GeonError, OSError):
+        _object(toolchain, text, key, ())
+
+
+def _object(toolchain: Toolchain, text: str, key: str, flags: Sequence[str]) -> Path:
+    """The object of a text, compiled now."""
+    with disk_cache.scratch_file(".o") as made:
+        _compile(toolchain, text, key, ("-c", *flags), made)
+        return disk_cache.keep(f"{key}.o", made)
+
+
 def _objects(
     toolchain: Toolchain, flags: Mapping[str, Sequence[str]], keys: Sequence[str]
 ) -> list[Path]:
@@ -78,11 +114,10 @@ def _objects(
     def one(text: str, key: str) -> Path:
         """The object of one text, compiled where the cache has none."""
         file = f"{key}.o"
-        found = disk_cache.find(file)
-        if found is None:
-            with disk_cache.scratch_file(".o") as made:
-                _compile(toolchain, text, key, ("-c", *flags[text]), made)
-                found = disk_cache.keep(file, made)
+        begun = _begun.get(key)
+        if begun is not None:
+            begun.join()
+        found = disk_cache.find(file) or _object(toolchain, text, key, flags[text])
         progress.done()
         return found
 

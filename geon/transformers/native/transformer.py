@@ -7,22 +7,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import ArgumentError, UnavailableError
+from ...op_graph.dtypes import name_of
 from ...op_graph.keywords import explained
-from ...op_graph.op_graph import Op
+from ...op_graph.op_graph import Op, deep_order
 from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
 from ..computation import Computation
 from ..linking import Linking
-from ..lowering.fusion import fusion_groups
+from ..lowering.fusion import fusion_groups, is_product
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
+from ..lowering.program import Program
 from ..lowering.target import Arrangement, Layout, Target
+from ..printing.c_expressions import C_TYPES
 from .completeness import lacks
 from .emit import make_module
 from .machine import MODEL, machine
-from .objects import shared_object
+from .objects import begin, shared_object
 from .packed_copies import packed_copies
+from .product_kernels import product_unit
 from .record import load, record_of, save
 from .runtime import NativeProgram, prepare
 from .scratch import scratch_of
@@ -111,6 +115,13 @@ class NativeTransformer(Transformer):
     def keep(self, key: str, program: NativeProgram) -> None:
         """Let other processes have the program."""
         save(key, self.toolchain(), program.record)
+
+    def begin(self, program: Program) -> None:
+        """The functions that all products share, which take a compiler as long as all stages."""
+        toolchain = self.toolchain()
+        dots = [op for op in deep_order(program.roots) if op.primitive.name == "dot"]
+        for name in {name_of(op.dtype) for op in dots if is_product(op)}:
+            begin(toolchain, product_unit(C_TYPES[name], toolchain.vector_bytes))
 
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:
         """The module of a plan, compiled and loaded."""

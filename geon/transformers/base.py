@@ -198,7 +198,9 @@ class Transformer:
         ``results`` is an op or a structure of them: a list, a tuple, a dictionary, a dataclass, and
         these in each other; an effect among them is run and gives None. ``keep``
         lists tensors whose values can be read, and overridden, after a call. ``check="nan"`` stops
-        at the first value that is not finite, naming its op and line, with variables as they were.
+        at the first value that is not finite, naming its op and line, with variables as they were;
+        infinities that constants bring in, such as the -inf of a mask, are none of these until
+        something but moving, choosing and arithmetic is done with them.
         ``plan=False`` gives each value memory of its own. ``lengths`` say what open axes are in
         every call of the same program. ``specialize`` makes the program for these lengths alone:
         they are numbers in its text, and its peak is an integer where none is left open. ``memory``

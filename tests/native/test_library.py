@@ -93,6 +93,7 @@ def kernels():
         yield "scatter_set", ("float32", dtype)
     for dtype in FLOATS:
         yield "check_finite", (dtype,)
+        yield "check_numbers", (dtype,)
 
 
 @pytest.fixture(scope="module", params=[[], CHECKED], ids=["fast", "checked"])
@@ -527,6 +528,9 @@ def test_values_that_are_not_finite_are_counted(library, dtype):
                 assert call(library, "check_finite", (dtype,), x, count, wrong, first)
                 assert wrong[0] == (~good).sum()
                 same(first, x[~good][:1].astype(np.float64), "the first")
+                numbers = not np.isnan(kind)
+                assert call(library, "check_numbers", (dtype,), x, count, wrong, first) != numbers
+                assert wrong[0] == (0 if numbers else (~good).sum())
 
 
 def test_threads_do_take_part(library):

@@ -149,3 +149,53 @@ def test_first_values_are_not_checked_by_the_call_that_needs_them(transformer):
 def test_other_checks_do_not_exist(transformer):
     with pytest.raises(ArgumentError, match="check='inf'"):
         transformer.computation(geon.constant(1), check="inf")
+
+
+T = geon.Axis("T")
+INFINITE = {
+    "softmax": lambda x: geon.softmax(geon.where(geon.iota(T) < 2, x, -np.inf), T),
+    "scaled": lambda x: geon.exp(geon.where(x > 0, x, np.inf) * -2),
+    "max of padding": lambda x: geon.max(geon.pad(x, {T: (1, 1)}, value=-np.inf), T),
+    "max pool": lambda x: geon.max_pool(x, {T: geon.Window(3, stride=2, pad=1)}),
+    "last pool": lambda x: geon.max_pool(x, {T: geon.Window(2, stride=2, ceil=True)}),
+    "sorted": lambda x: 1 / geon.sort(geon.where(x > 0, x, np.inf), T),
+    "joined": lambda x: geon.tanh(geon.concat([x, geon.constant([-np.inf], T.with_length(1))], T)),
+}
+
+
+@pytest.mark.parametrize("case", INFINITE)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_infinities_that_were_written_are_no_mistakes(transformer, case, dtype):
+    x = geon.placeholder([T], dtype, name="x")
+    y = INFINITE[case](x)
+    results = [y, geon.deriv(geon.sum(geon.square(y)), x)]
+    data = np.array([0.5, -1, 2, 0.25, -3])
+    found = checked(transformer, results, x)(data)
+    for value, wanted in zip(found, transformer.computation(results, x)(data), strict=True):
+        tolerance = 0.02 if dtype == "bfloat16" else 1e-6
+        np.testing.assert_allclose(np.float64(value), np.float64(wanted), rtol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_what_they_spoil_is_told(transformer, dtype):
+    """A row without a real element, an infinity that is computed beside, and one that is summed."""
+    x = geon.placeholder([T], dtype, name="x")
+    masked = geon.where(x > 0, x, -np.inf)
+    apart = masked - geon.max(x, T) * np.inf
+    f = checked(transformer, apart, x)
+    with pytest.raises(NonFiniteError, match=r"(subtract|multiply)\(.*\) made at .*test_check.py"):
+        f([-1, 0, -2])
+    with pytest.raises(NonFiniteError, match=r"log\(T\) made at .*the first is -inf"):
+        checked(transformer, geon.exp(masked) + geon.log(geon.maximum(x, 0)), x)([1, -1])
+    with pytest.raises(NonFiniteError, match=r"sum\(\) made at .*the first is -inf"):
+        checked(transformer, geon.sum(masked), x)([1, -1])
+    assert np.isneginf(checked(transformer, masked, x)([1, -1])[1])
+
+
+def test_nan_among_infinities_that_were_written_is_told(transformer):
+    x, y = geon.placeholder([T], name="x"), geon.placeholder([T], name="y")
+    masked = geon.where(x > 0, x, -np.inf)
+    f = checked(transformer, geon.exp(masked - geon.where(y > 0, y, -np.inf)), x, y)
+    assert f([1, -1], [2, 2])[1] == 0
+    with pytest.raises(NonFiniteError, match=r"subtract\(T\) .*1 of 2 .*the first is nan"):
+        f([1, -1], [2, -2])

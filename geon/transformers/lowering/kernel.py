@@ -18,7 +18,8 @@ class Kernel:
     memory it reads; ``in_place`` for each result those among them whose memory may hold it;
     ``writes`` the variables whose storage results are put into; ``fused`` says which ops it
     computes together, and ``work`` what it does, as data; ``apart`` why it is not one with others.
-    It ``raises`` where data can be wrong, and ``stops`` at an interrupt.
+    It ``raises`` where data can be wrong, and ``stops`` at an interrupt. Where a constant brought
+    infinities into its results, they may be ``infinite`` and only no number is wrong.
     """
 
     op: Op
@@ -31,6 +32,7 @@ class Kernel:
     work: Work
     apart: tuple[Apart, ...] = ()
     stops: bool = False
+    infinite: bool = False
 
     @property
     def kind(self) -> str:

@@ -23,6 +23,7 @@ from ..kernels.ordering import make_ordered
 from ..kernels.types import Inner, Region
 from .beside import side_by_side
 from .groups import Group, is_region_result, one_each
+from .infinities import infinities
 from .kernel import Kernel
 from .layout import LaidOut, lay_out
 from .program import Program
@@ -102,6 +103,7 @@ class _Work:
         self.waits: dict[Group, int] = dict.fromkeys(self.groups, 0)
         self.readers: dict[Op, list[Group]] = {}
         self.storage: dict[Op, Leaf] = {}
+        self.infinite = infinities(ops) if check else {}
 
     def connect(self) -> None:
         """Edges from each kernel to those that read its result, and the readers of each value."""
@@ -306,7 +308,7 @@ class _Work:
             work = lower(group.op, group.fused, operands)
         return Kernel(
             group.op, results, group.reads, group.in_place, writes, raises, group.fused, work,
-            group.apart, self.stops(group),
+            group.apart, self.stops(group), group.op in self.infinite,
         )  # fmt: skip
 
     def region(self, group: Group) -> Region | OrderedLoop:

@@ -274,7 +274,7 @@ class _Module:
             lines.append(STOP)
         if plan.schedule.check and kernel.raises and not kernel.acts:
             op = kernel.results[0]
-            check = finite_function(op, KernelNames(plan, kernel, {}))
+            check = finite_function(op, KernelNames(plan, kernel, {}), kernel.infinite)
             lines.append(self.called(check, number, scope))
         return lines
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from ..printing.c_expressions import cast, cast_calls, expression
+from ..printing.c_expressions import cast, cast_calls
 from ..printing.c_types import C_TYPES, SUFFIXES
+from ..printing.finite import finite
 from .c_files import FileFunction, instance
 from .prefix import cumulative_text
 from .scattering import scatter_text
@@ -33,20 +34,17 @@ def library_text(name: str, dtypes: tuple[str, ...]) -> FileFunction:
 # Checks -------------------------------------------------------------------------------------------
 
 
-def check_finite_text(dtype: str) -> FileFunction:
+def check_finite_text(dtype: str, infinite: bool = False) -> FileFunction:
     """``int(x, count, int64_t *wrong, double *first)``: whether a value is not finite.
 
-    ``wrong`` gets how many are not, ``first`` the first of them where there is one.
+    Where they may be ``infinite``: whether one is NaN. ``wrong`` gets how many are, ``first`` the
+    first of them where there is one.
     """
-    if dtype in HALVES:
-        exponent = "0x7c00" if dtype == "float16" else "0x7f80"
-        finite, counter = f"(x & {exponent}) != {exponent}", "int16_t"
-    else:
-        finite = expression("isfinite", (dtype,), "bool", ("x",))
-        counter = "int32_t" if dtype == "float32" else "int64_t"
-    macros = {"TYPE": C_TYPES[dtype], "COUNTER": counter, "FINITE(x)": f"({finite})"}
+    right = finite(dtype, infinite)
+    counter = "int16_t" if dtype in HALVES else "int32_t" if dtype == "float32" else "int64_t"
+    macros = {"TYPE": C_TYPES[dtype], "COUNTER": counter, "FINITE(x)": f"({right})"}
     macros["VALUE(x)"] = f"({cast(dtype, 'float64', 'x')})"
-    name = f"geon_check_finite_{SUFFIXES[dtype]}"
+    name = f"geon_check_{'numbers' if infinite else 'finite'}_{SUFFIXES[dtype]}"
     called = cast_calls(dtype, "float64")
     return FileFunction(name, instance("check_finite.h", name, macros), calls=called)
 
@@ -62,4 +60,5 @@ LIBRARY: dict[str, Callable[..., FileFunction]] = {
     "scatter_set": lambda *dtypes: scatter_text("set", *dtypes),
     "scatter_add": lambda *dtypes: scatter_text("add", *dtypes),
     "check_finite": check_finite_text,
+    "check_numbers": lambda dtype: check_finite_text(dtype, infinite=True),
 }

@@ -25,9 +25,10 @@ def library_function(op: Op, names: KernelNames) -> Function:
     return _lines(op, names)
 
 
-def finite_function(op: Op, names: KernelNames) -> Function:
-    """A check that a result has finite elements alone."""
-    function = library_text("check_finite", (name_of(op.dtype),))
+def finite_function(op: Op, names: KernelNames, infinite: bool) -> Function:
+    """A check that a result has finite elements alone, or where ``infinite`` numbers alone."""
+    check = "check_numbers" if infinite else "check_finite"
+    function = library_text(check, (name_of(op.dtype),))
     count = names.length(op.axes.size)
     x = names.pointer(op)
     body = [

@@ -79,7 +79,8 @@ def _write_kernels(work: Operands) -> None:
             work.run.append((text, kernel.op))
         if schedule.check and kernel.raises and not kernel.acts:
             checked = work.array(kernel.op)
-            work.run.append((f"rt.check_finite({checked}, {position})", kernel.op))
+            check = "numbers" if kernel.infinite else "finite"
+            work.run.append((f"rt.check_{check}({checked}, {position})", kernel.op))
 
 
 _RUNTIME = "from geon.transformers.numpy import runtime as rt"

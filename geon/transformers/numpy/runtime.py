@@ -209,6 +209,13 @@ def check_finite(x: Array, kernel: int) -> None:
         raise _at(kernel, not_finite(wrong.size, x.size, wrong[0]))
 
 
+def check_numbers(x: Array, kernel: int) -> None:
+    """Raise ``NonFiniteError`` when ``x`` holds NaN; infinities in it were written by somebody."""
+    wrong = np.isnan(x)
+    if wrong.any():
+        raise _at(kernel, not_finite(int(wrong.sum()), x.size, x[wrong][0]))
+
+
 def _at(kernel: int, error: GeonError) -> GeonError:
     """An error that knows its kernel, for whoever can name it."""
     error.kernel = kernel  # type: ignore[attr-defined]  # read where the graph is known

@@ -214,7 +214,7 @@ class _Module:
         parts = kernel_parts(plan, kernel, number, self.guarded, library, *where)
         if plan.schedule.check and kernel.raises and not kernel.acts:
             names = KernelNames(plan, kernel, self.guarded, *where)
-            parts += finite_parts(kernel.results[0], names, number)
+            parts += finite_parts(kernel.results[0], names, number, kernel.infinite)
         return parts
 
     def steps(self, parts: Sequence[Part]) -> list[Step]:

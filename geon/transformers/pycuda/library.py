@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...op_graph.dtypes import FLOATS, HALVES, name_of
+from ...op_graph.dtypes import FLOATS, name_of
 from ...op_graph.op_graph import Op
 from ...op_graph.reductions import positions
 from ..kernels.elements import examined
 from ..printing import c_expressions
 from ..printing.c_types import C_TYPES
+from ..printing.finite import finite
 from .launches import Grid
 from .naming import KernelNames, Part
 from .scattering import held_type, scatter_parts
@@ -53,21 +54,16 @@ def _checked(op: Op, names: KernelNames, number: int) -> list[Part]:
     return [names.function(body, Grid(1), 1, False, names.turns)]
 
 
-def finite_parts(op: Op, names: KernelNames, number: int) -> list[Part]:
-    """A check that a result of kernel ``number`` has finite elements alone."""
+def finite_parts(op: Op, names: KernelNames, number: int, infinite: bool) -> list[Part]:
+    """A check that a result of kernel ``number`` is finite, or where ``infinite`` no NaN."""
     dtype, count = name_of(op.dtype), names.length(op.axes.size)
     x = names.pointer(op)
-    if dtype in HALVES:
-        exponent = "0x7c00" if dtype == "float16" else "0x7f80"
-        finite = f"(x & {exponent}) != {exponent}"
-    else:
-        finite = c_expressions.expression("isfinite", (dtype,), "bool", ("x",))
     names.calls(c_expressions.cast_calls(dtype, "float64"))
     look = [
         f"const int64_t at = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
         f"if (at >= {count}) return;",
         f"const {C_TYPES[dtype]} x = {x}[at];",
-        f"if ({finite}) return;",
+        f"if ({finite(dtype, infinite)}) return;",
         "atomicAdd((unsigned long long *)failed + 1, 1ull);",
         "atomicMax((unsigned long long *)failed + 2, (unsigned long long)(INT64_MAX - at));",
     ]

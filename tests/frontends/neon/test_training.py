@@ -619,3 +619,21 @@ def test_masks_that_do_not_fit_are_refused():
             made.step()
         with pytest.raises(error, match=what):
             made.evaluate([])
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_a_stop_at_nan_lets_masks_and_padded_maxima_pass(transformer, masks):
+    E, random = geon.Axis("E", 4), geon.Random(0)
+    heads, key = geon.Axis("head", 2), geon.Axis("key", 2)
+    seeing = neon.MultiHeadAttention(heads, key, E, neon.Glorot(random), causal=True)
+    pooled = neon.Pooling({T: geon.Window(3, stride=2, pad=1)})
+    net = neon.Sequential([seeing if masks else pooled, neon.Affine(Y, neon.Glorot(random))])
+    x, t = geon.placeholder([N, T, E], name="x"), geon.placeholder([N], "int64", name="t")
+
+    def cost(scores, t):
+        return neon.costs.cross_entropy(geon.mean(scores, T), t)
+
+    made = neon.Model(net, x, t, cost, neon.SGD(0.1), transformer=transformer)
+    data = np.random.default_rng(0).normal(size=(6, 5, 4)), np.arange(6) % 3
+    run = made.fit([data], 2, callbacks=[neon.StopOnNaN()])
+    assert run.error is None and run.epoch == 2

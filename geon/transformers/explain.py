@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from ..errors import ArgumentError
 from ..op_graph.constants import scalar_value
 from ..op_graph.default_lengths import default_lengths
-from ..op_graph.lengths import names_of
 from ..op_graph.nodes import shown_name
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
@@ -118,7 +117,7 @@ def _predicted(stages: Stages, machine: Machine, threads: int) -> tuple[list[str
     """What each kernel should take, as text, and the sum where all lengths are known."""
     schedule = stages.schedule
     lengths = {**default_lengths(), **stages.request.lengths}
-    missing = [_missing(kernel, lengths) for kernel in schedule.kernels]
+    missing = [_missing(kernel, lengths, machine, threads) for kernel in schedule.kernels]
     if not any(missing):
         where = written_place(schedule)
         found = predictions(schedule, lengths, machine, threads, where)
@@ -131,11 +130,25 @@ def _predicted(stages: Stages, machine: Machine, threads: int) -> tuple[list[str
     return texts, ""
 
 
-def _missing(kernel: Kernel, lengths: Mapping[str, int]) -> list[str]:
+def _missing(
+    kernel: Kernel, lengths: Mapping[str, int], machine: Machine, threads: int
+) -> list[str]:
     """The open lengths that a kernel's time depends on and nothing gives."""
-    ops = (kernel.op, *kernel.op.args, *kernel.results, *kernel.reads)
-    names = {name for op in ops for axis in op.axes for name in names_of(axis.expression)}
-    return sorted(names - lengths.keys())
+    asked = _Asked(lengths)
+    predict(kernel.work, asked, machine, threads)
+    return sorted(asked.missing)
+
+
+class _Asked(dict[str, int]):
+    """Lengths, and which others somebody asked for, who got a 1."""
+
+    def __init__(self, lengths: Mapping[str, int]) -> None:
+        super().__init__(lengths)
+        self.missing: set[str] = set()
+
+    def __missing__(self, name: str) -> int:
+        self.missing.add(name)
+        return 1
 
 
 def _expected(prediction: Prediction) -> str:

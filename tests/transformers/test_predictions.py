@@ -122,6 +122,17 @@ def test_explain_says_which_lengths_are_missing():
     assert lines[-1] == "predicted on 2 threads of a made-up machine"
 
 
+def test_explain_names_a_length_that_is_in_a_body_or_a_fused_op_alone():
+    x = geon.placeholder([N])
+    limit = geon.fixed_point(lambda z: geon.cos(z) * 0.5 + x, x)
+    f = Explaining().computation(geon.deriv(geon.sum(limit), x), x)
+    lines = f.explain("schedule").splitlines()
+    assert any(line.endswith("  time depends on N") for line in lines)
+    with geon.NativeTransformer() as native:
+        text = native.computation(geon.deriv(geon.sum(limit), x), x).explain("schedule")
+    assert text.count("  time depends on N") > 3
+
+
 def test_explain_of_a_machine_that_was_not_measured_says_so():
     def stated(threads):
         return dataclasses.replace(made(threads), measured=False)

@@ -106,7 +106,7 @@ def run(made, leaves, feeds, vector_bytes, monkeypatch):
 def test_the_bits_are_those_of_scalars(program, packs, vector_bytes, monkeypatch):
     made, leaves = program()
     for count in (0, 1, 6):
-        shapes = [[count if axis is T else axis.length for axis in leaf.axes] for leaf in leaves]
+        shapes = [[count if axis == T else axis.length for axis in leaf.axes] for leaf in leaves]
         feeds = [floats(*shape, dtype=leaves[0].dtype) for shape in shapes]
         if count == 6:
             feeds[0][2] = np.inf

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 # What a module calls the functions, types and arrays that it has for its own kernels.
 OWN = re.compile(r"\b(?:kernel_\d|constant_\d|geon_run\b)")
+# Every module declares this before it defines it.
+DECLARED = re.compile(r"int64_t geon_run\([^{}]*\);\s*")
 
 
 def is_own(chunk: str) -> bool:
     """Whether a part of a module is there for its own kernels."""
-    return OWN.search(chunk) is not None
+    return OWN.search(chunk) is not None and DECLARED.fullmatch(chunk) is None
 
 
 def top_level(text: str) -> Iterator[str]:

@@ -299,11 +299,11 @@ def test_a_class_outside_raises_on_request(transformer):
 # Warnings ---------------------------------------------------------------------------------------
 
 
-def warned(call):
+def warned(call, action="always"):
     """What a call warns of, and at which file and line."""
     gc.collect()  # what other tests left
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter(action)
         call()
         gc.collect()
     return [(short(each.message, call), each.category, each.lineno) for each in caught]
@@ -321,6 +321,15 @@ def test_an_assignment_that_no_computation_runs_warns():
         "geon.assign makes an op, which changes the variable when it is computed; give it to "
         "transformer.computation"
     )
+
+
+def test_a_line_that_makes_many_such_assignments_warns_once():
+    def build():
+        for k in range(5):
+            geon.assign(v, v * (k + 0.125))
+
+    assert len(warned(build)) == 5
+    assert len(warned(build, "default")) == 1  # what Python does where nobody asked for more
 
 
 def test_an_assignment_that_something_takes_does_not_warn(transformer):

@@ -27,6 +27,7 @@ class Watched(weakref.ref[Op]):
 
 
 _watched: dict[int, Watched] = {}
+_said: dict[object, object] = {}  # what `warnings` remembers: one warning for a line in a loop
 
 
 def watch(op: Op, target: Leaf) -> None:
@@ -59,4 +60,5 @@ def _gone(entry: Watched) -> None:
         RuntimeWarning,
         filename,
         line,
+        registry=_said,
     )

@@ -27,7 +27,9 @@ class Watched(weakref.ref[Op]):
 
 
 _watched: dict[int, Watched] = {}
-_said: dict[object, object] = {}  # what `warnings` remembers: one warning for a line in a loop
+_said: dict[
+    str | tuple[str, type[Warning], int], int
+] = {}  # what `warnings` remembers: one warning for a line in a loop
 
 
 def watch(op: Op, target: Leaf) -> None:

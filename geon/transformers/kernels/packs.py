@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ...op_graph.dtypes import DType
 from .depths import ELEMENT, Depths
@@ -43,6 +44,7 @@ class Vector:
 Lane = tuple[Vector, int]  # a lane of a vector
 Picked = tuple[Lane | Scalar, ...]  # what a vector's lanes are made of
 Operand = Vector | Scalar | Picked  # a vector, one scalar in all lanes, or each lane by itself
+At = TypeVar("At", Load, Store)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -187,13 +189,8 @@ class Packing:
 
     def of_stores(self) -> Iterator[tuple[Store, ...]]:
         """Stores to neighbouring places, as many as a vector has lanes."""
-        groups: dict[Hashable, dict[int, Store]] = {}
-        for store in self.work.stores:
-            constant = store.offset.constant
-            if store.dtype is self.dtype and isinstance(constant, int):
-                key = store.operand, frozenset(store.offset.terms.items())
-                groups.setdefault(key, {})[constant] = store
-        for group in groups.values():
+        stores = [store for store in self.work.stores if store.dtype is self.dtype]
+        for group in _by_place(stores):
             for run in _runs(group, self.width, False):
                 yield tuple([group[place] for place in run])
 
@@ -220,13 +217,7 @@ class Packing:
 
     def of_loads(self) -> None:
         """Homes of loads: neighbours in memory together, then those that are in no such run."""
-        groups: dict[Hashable, dict[int, Load]] = {}
-        for load in self.loads.values():
-            constant = load.offset.constant
-            if isinstance(constant, int):
-                key = load.operand, frozenset(load.offset.terms.items())
-                groups.setdefault(key, {})[constant] = load
-        for group in groups.values():
+        for group in _by_place(self.loads.values()):
             for run in _runs(group, self.width, True):
                 self.vectors.append(self.home([group[place] for place in run], True))
         others: dict[Hashable, list[Scalar]] = {}
@@ -306,6 +297,17 @@ def homed(made: Packed, scalars: Sequence[Scalar]) -> list[Scalar]:
     for node in walk(*scalars, known=known):
         found.update({id(part): part for part in below(node) if id(part) in known})
     return list(found.values())
+
+
+def _by_place(found: Iterable[At]) -> Iterable[dict[int, At]]:
+    """Loads or stores by how far apart they lie: those of one operand whose distance is known."""
+    groups: dict[Hashable, dict[int, At]] = {}
+    for each in found:
+        constant = each.offset.constant
+        if isinstance(constant, int):
+            key = each.operand, frozenset(each.offset.terms.items())
+            groups.setdefault(key, {})[constant] = each
+    return groups.values()
 
 
 def _runs(places: Iterable[int], width: int, again: bool) -> Iterator[range]:

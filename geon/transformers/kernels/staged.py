@@ -17,7 +17,7 @@ from ...op_graph.dtypes import kind
 from .digits import digits_of
 from .reach import names_in
 from .scalar import NODES, Load, Scalar, walk
-from .types import Keep, Pass, Store
+from .types import Pass
 
 PERIOD = 128  # turns after which the inner digits of a loop that is taken apart come again, at most
 MOST = 6  # loads of a pass that are read ahead
@@ -44,7 +44,7 @@ def staged(step: Pass) -> list[Staged]:
     """The loads of a pass that are read ahead of its innermost loop."""
     if not step.loops:
         return []
-    inner, values = step.loops[-1], values_of(step)
+    inner, values = step.loops[-1], step.computed
     loads = [value for value in walk(*values) if isinstance(value, Load)]
     lengths = digits_of([load.offset for load in loads], inner.name, inner.extent)
     known = [length for length in lengths[1:] if isinstance(length, int)]
@@ -56,13 +56,6 @@ def staged(step: Pass) -> list[Staged]:
     found = [_staged(load, inner.name, parts, tuple(digits), mixed) for load in loads]
     made = [each for each in found if each is not None]
     return made if len(made) <= MOST else []
-
-
-def values_of(step: Pass) -> list[Scalar]:
-    """All that a pass reduces, stores and keeps."""
-    values = [element for reduction in step.reductions for element in reduction.elements]
-    puts: list[Store | Keep] = [*step.stores, *step.keeps]
-    return [*values, *(each.value for each in puts)]
 
 
 def _widths(step: Pass, values: Iterable[Scalar]) -> Iterable[int]:

@@ -140,6 +140,17 @@ class Pass:
     stores: tuple[Store, ...] = ()
     keeps: tuple[Keep, ...] = ()
 
+    @property
+    def reduced(self) -> list[Scalar]:
+        """What it computes of each element to reduce it; no positions of states."""
+        return [element for reduction in self.reductions for element in reduction.elements]
+
+    @property
+    def computed(self) -> list[Scalar]:
+        """What it computes of each element to reduce, store or keep it; no positions of states."""
+        puts: list[Store | Keep] = [*self.stores, *self.keeps]
+        return [*self.reduced, *(each.value for each in puts)]
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fill:

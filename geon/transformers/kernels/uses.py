@@ -26,9 +26,9 @@ class Uses:
         """The uses in a nest."""
         found = cls()
         for each in nest.passes:
+            for element in each.reduced:
+                found.add(element)
             for reduction in each.reductions:
-                for element in reduction.elements:
-                    found.add(element)
                 if reduction.position is not None:
                     found.add(reduction.position)
             for store in each.stores:

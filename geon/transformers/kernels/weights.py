@@ -7,7 +7,7 @@ calls a function, or how it is written.
 from __future__ import annotations
 
 from .depths import ELEMENT, Depths
-from .scalar import Apply, Kept, LengthNumber, Number, RandomBits, Scalar, Wrapped, walk
+from .scalar import Apply, Kept, LengthNumber, Number, RandomBits, Wrapped, walk
 from .types import Pass
 
 EXPENSIVE = 8  # an elementary function, in cheap ops
@@ -15,8 +15,7 @@ EXPENSIVE = 8  # an elementary function, in cheap ops
 
 def weight(step: Pass, depths: Depths) -> int:
     """About how many statements of a processor one element of a pass takes."""
-    roots: list[Scalar] = [x for reduction in step.reductions for x in reduction.elements]
-    roots += [store.value for store in step.stores]
+    roots = [*step.reduced, *(store.value for store in step.stores)]
     found = len(step.reductions) + len(step.stores)
     for value in walk(*roots):
         free = isinstance(value, (Number, LengthNumber, Kept, Wrapped))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from ...op_graph.affine import Size
 from ..kernels.types import Loop
 from ..printing import c_expressions
-from ..printing.nests import Accumulator
+from ..printing.printed import Accumulator
 from ..printing.scalars import LANES
 from .loops import for_loop, indented
 

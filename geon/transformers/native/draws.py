@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from ...op_graph.affine import Size
-from ..printing.nests import PrintedWindow
+from ..printing.printed import PrintedWindow
 from .c_files import FileFunction, file_function
 from .loops import indented
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..printing.nests import Accumulator, PrintedPass
 from ..printing.parameters import Parameter
+from ..printing.printed import Accumulator, PrintedPass
 from ..printing.strips import STRIP
 from .accumulate import is_float_sum, wide
 from .loops import for_loop, indented

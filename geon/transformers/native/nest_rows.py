@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from ..kernels.types import Loop
-from ..printing.nests import PrintedPass
 from ..printing.parameters import Parameter
+from ..printing.printed import PrintedPass
 from ..printing.scalars import LANES
 from .loops import indented
 from .nest_divided import DividedNest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...op_graph.affine import Size
 from ..kernels.types import Nest, RowArray
 from ..lowering.scratch import lines
-from ..printing.nests import PrintedArray, PrintedNest, PrintedPass
 from ..printing.parameters import Parameter
+from ..printing.printed import PrintedArray, PrintedNest, PrintedPass
 from .draws import declared
 from .loops import indented
 from .naming import KernelNames

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..kernels.types import Nest
-from ..printing.nests import PrintedNest, print_nest
+from ..printing.nests import print_nest
+from ..printing.printed import PrintedNest
 from .dialect import array_strips
 from .draws import words_function
 from .loops import indented

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop
-from ..printing.nests import PrintedNest, PrintedPass, PrintedStore
+from ..printing.printed import PrintedNest, PrintedPass, PrintedStore
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns

@@ -15,7 +15,7 @@ from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.scalar import Load, Scalar, walk
 from ..kernels.types import Loop, Nest, Pass, Store
-from ..printing.nests import PrintedPass, PrintedStore, first_turn
+from ..printing.printed import PrintedPass, PrintedStore, first_turn
 from .loops import indented
 from .naming import KernelNames
 from .tiles import WIDE, width
@@ -96,8 +96,7 @@ def values(nest: Nest) -> list[Scalar]:
     """All that a nest reduces, stores and keeps."""
     found = [store.value for store in stores(nest)]
     for step in nest.passes:
-        found += [x for reduction in step.reductions for x in reduction.elements]
-        found += [keep.value for keep in step.keeps]
+        found += [*step.reduced, *(keep.value for keep in step.keeps)]
     return found
 
 

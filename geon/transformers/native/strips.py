@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..printing.c_types import SUFFIXES
-from ..printing.nests import Accumulator, PrintedPass
+from ..printing.printed import Accumulator, PrintedPass
 from ..printing.scalars import StripCall
 from ..printing.strips import SHORT, STRIP
 from .dialect import strip_start, strip_sums

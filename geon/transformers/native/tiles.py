@@ -7,7 +7,7 @@ set of these.
 from __future__ import annotations
 
 from ...op_graph.affine import Size
-from ..printing.nests import PrintedPass
+from ..printing.printed import PrintedPass
 from .loops import for_loop, indented
 from .naming import KernelNames
 

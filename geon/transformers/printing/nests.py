@@ -2,204 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ...op_graph.affine import Size
 from ...op_graph.dtypes import kind, name_of
-from ..kernels.depths import ELEMENT, ROW, Depths
+from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
-from ..kernels.scalar import Code, Kept, Load, Running, Scalar, below, walk
+from ..kernels.one_run import is_one_run, values_of_lanes
+from ..kernels.scalar import Code, Load, Running, walk
 from ..kernels.staged import Staged, staged
-from ..kernels.types import Keep, Loop, Nest, Pass, Reduction, RowArray, Store
-from ..kernels.uses import Uses, joined
+from ..kernels.types import Keep, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
 from .across import across_loads, crosses, flat_loads, is_direct, is_flat
 from .dialect import Lanes, Strips
+from .printed import (
+    Accumulator,
+    PrintedArray,
+    PrintedNest,
+    PrintedPass,
+    PrintedStore,
+    PrintedWindow,
+    StateAccumulator,
+    TurnedLoad,
+    first_turn,
+)
 from .scalars import Block, Names, ScalarPrinter, StripCall
-from .stages import PrintedStage, print_stage, staged_text
+from .stages import print_stage, staged_text
 from .strips import takes_strips
-
-
-@dataclass(eq=False, slots=True)
-class Accumulator:
-    """A reduction that folds a row: ``text`` is put into ``name``; ``spoiled`` notes a NaN."""
-
-    name: str
-    ctype: str
-    row: str
-    dtype: str
-    text: str
-    first: str
-    spoiled: str | None = None
-
-    def step(self, held: str, text: str) -> str:
-        """``held`` with one more element or part."""
-        return c_expressions.expression(self.row, [self.dtype] * 2, self.dtype, [held, text])
-
-
-@dataclass(eq=False, slots=True)
-class StateAccumulator:
-    """A reduction whose state is several scalars, one array of ``ctypes`` each.
-
-    ``first`` are the values of a state that has seen nothing, ``step`` the statements that take an
-    element; ``combine(into, other)`` are those that put one state into another.
-    """
-
-    names: tuple[str, ...]
-    ctypes: tuple[str, ...]
-    first: tuple[str, ...]
-    step: list[str]
-    combine: Callable[[str, str], list[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedStore:
-    """``value`` put at ``place``, which is memory of operand number ``operand``.
-
-    Where the elements of the innermost loop adjoin, ``start`` is the pointer to that of the turn
-    ``first_turn`` of the loop's variable, and ``index`` the place of the one at hand behind it.
-    Where rows are taken side by side, such elements lie ``apart`` elements from the next.
-    """
-
-    place: str
-    value: str
-    ctype: str
-    operand: int
-    itemsize: int
-    start: str | None = None
-    index: str = ""
-    apart: Size = 0
-
-    def __str__(self) -> str:
-        return f"{self.place} = {self.value};"
-
-
-@dataclass(frozen=True, slots=True)
-class TurnedLoad:
-    """A load whose neighbours adjoin along lanes, in a pass that stores along its last loop.
-
-    It is read from a tile called ``name`` of ``ctype``, which is filled from ``source`` on; one
-    turn of the last loop lies ``step`` elements behind the one before, one lane ``lane_step``.
-    """
-
-    name: str
-    ctype: str
-    itemsize: int
-    source: str
-    step: str
-    lane_step: str = "1"
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedWindow:
-    """Random bits that are made ahead of the innermost loop, as an array of ``ctype``.
-
-    An element takes so many ``words`` of 32 bits. ``base`` is the position of the element of turn
-    0, ``end`` the position behind the last that is worth making; ``stream`` the texts of seed,
-    draw and call.
-    """
-
-    name: str
-    ctype: str
-    words: int
-    base: str
-    end: str
-    stream: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class PrintedPass:
-    """Loops, outermost first, with the statements of one element, what it reduces and stores.
-
-    ``weight`` is about how many statements of a processor one element takes. ``strip`` is the same
-    for a strip of the innermost loop, where some of it is done for all elements at once. Where a
-    pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles; those
-    of ``stages`` it reads ahead of its innermost loop. Where its rows are short and adjoin, it is
-    ``flat``: its loop's variable counts the elements of all lanes of a tile. One over lanes that is
-    ``one_run`` reads on behind the last lane what the next turn reads, and ``of_lanes`` are the
-    arrays that it reads with an element for each lane. ``number`` counts the passes of a nest.
-    """
-
-    loops: tuple[Loop, ...]
-    body: Block
-    weight: int
-    sums: list[Accumulator] = field(default_factory=list)
-    states: list[StateAccumulator] = field(default_factory=list)
-    stores: list[PrintedStore] = field(default_factory=list)
-    strip: Block | None = None
-    crosses: bool = False
-    flat: bool = False
-    turned: list[TurnedLoad] = field(default_factory=list)
-    windows: list[PrintedWindow] = field(default_factory=list)
-    one_run: bool = False
-    of_lanes: list[str] = field(default_factory=list)
-    number: int = 0
-    stages: list[PrintedStage] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedArray:
-    """An array of one row, filled in one pass and read in later ones."""
-
-    name: str
-    ctype: str
-    size: Size
-    itemsize: int
-
-
-@dataclass(slots=True)
-class PrintedNest:
-    """The blocks of a nest: ``top`` runs once in each task, ``row`` for each row.
-
-    ``ending`` is computed after all partial values were combined; ``arrays`` are what a task
-    declares for its rows.
-    """
-
-    rows: tuple[Loop, ...]
-    lanes: Loop | None
-    top: Block
-    row: Block
-    ending: Block
-    arrays: list[PrintedArray]
-    inside: int = 0  # the last rows that follow each other for each part of the lanes
-
-    @property
-    def passes(self) -> list[PrintedPass]:
-        """The passes of rows, in their order."""
-        return [line for line in self.row.lines if isinstance(line, PrintedPass)]
-
-
-def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
-    """Whether a pass over lanes goes through one run of elements, which it folds or stores: behind
-    the last lane of a turn of its loop there is the first one of the next turn, in all that is read
-    and stored. What a lane has for all turns is in an array, which goes on as lanes do.
-    """
-    if len(step.loops) != 1 or step.keeps:
-        return False
-    if any(each.folds is None or each.position is not None for each in step.reductions):
-        return False
-    uses = Uses()
-    for value in elements(step):
-        known = {id(node) for node in walk(value) if depths.value(node) < ELEMENT}
-        if any(isinstance(node, Kept) for node in walk(value, known=known)):
-            return False
-        uses.add(value, known)
-    for store in step.stores:
-        uses.address(store.offset)
-    return (step.loops[0].name, lanes.name) in joined(uses, (step.loops[0], lanes))
-
-
-def elements(step: Pass) -> list[Scalar]:
-    """What a pass computes of each element, to reduce it or to store it."""
-    reduced = [element for reduction in step.reductions for element in reduction.elements]
-    return [*reduced, *(store.value for store in step.stores)]
-
-
-def first_turn(variable: str) -> str:
-    """The name of the first of some turns of an innermost loop."""
-    return f"{variable}_from"
 
 
 def truth_word(reduction: Reduction) -> str:
@@ -355,10 +185,8 @@ class _NestPrinter:
 
     def arrays_of_lanes(self, row: Block, step: Pass) -> list[str]:
         """The arrays with an element for each lane that the elements of a pass are computed of."""
-        used = elements(step)
-        for node in walk(*used):
-            used += below(node) if self.depths.value(node) == ELEMENT else []
-        texts = [self.scalars.value(row, node) for node in used if self.depths.value(node) == ROW]
+        found = values_of_lanes(step, self.depths)
+        texts = [self.scalars.value(row, node) for node in found]
         end = self.names.lanes.held("")
         return list(dict.fromkeys([t.removesuffix(end) for t in texts if t.endswith(end)]))
 

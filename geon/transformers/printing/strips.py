@@ -33,10 +33,8 @@ def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Sc
     extent = step.loops[-1].extent
     if isinstance(extent, int) and extent < SHORT:
         return False
+    inner = [value for value in walk(*step.computed) if depths.value(value) == ELEMENT]
     puts: list[Store | Keep] = [*step.stores, *step.keeps]
-    roots = [element for reduction in step.reductions for element in reduction.elements]
-    roots += [each.value for each in puts]
-    inner = [value for value in walk(*roots) if depths.value(value) == ELEMENT]
     places = [each.offset for each in puts]
     return (
         len(inner) <= MOST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...op_graph.lengths import product
-from ..printing.nests import PrintedNest, PrintedPass
+from ..printing.printed import PrintedNest, PrintedPass
 from .launches import Grid
 from .naming import KernelNames, Part, indented
 from .teams import CHAIN, THREADS, Lines, Team, Value, ended, values_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Nest, Pass, Store
-from ..printing.nests import PrintedNest, PrintedPass
 from ..printing.parameters import Parameter
+from ..printing.printed import PrintedNest, PrintedPass
 from .launches import LEAST, WANTED, Grid, Parts
 from .naming import Function, KernelNames, indented
 from .teams import SCALAR, WARP, Lines, Team, ended, places, turns, values_of

@@ -16,7 +16,7 @@ from ...op_graph.lengths import product
 from ..kernels.scalar import Load, Scalar, walk
 from ..kernels.types import Nest, Pass, Store
 from ..printing.c_expressions import C_TYPES
-from ..printing.nests import PrintedPass
+from ..printing.printed import PrintedPass
 from .held import HELD, values_in
 from .naming import KernelNames, indented
 from .teams import CHAIN, Lines, chains, element, is_few, is_float_sum

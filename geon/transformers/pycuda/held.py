@@ -90,7 +90,5 @@ def holds_arrays(nest: Nest, team: Team) -> bool:
 
 def values_in(step: Pass) -> list[Scalar]:
     """What a pass computes of each element."""
-    found = [element for reduction in step.reductions for element in reduction.elements]
-    found += [reduction.position for reduction in step.reductions if reduction.position is not None]
-    found += [store.value for store in step.stores]
-    return found + [keep.value for keep in step.keeps]
+    positions = [each.position for each in step.reductions if each.position is not None]
+    return [*step.computed, *positions]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Nest, Pass, Store
-from ..printing.nests import PrintedNest, PrintedPass
 from ..printing.parameters import Parameter
+from ..printing.printed import PrintedNest, PrintedPass
 from .columns import states
 from .launches import WANTED, Grid, Parts
 from .naming import Function, KernelNames, indented

@@ -13,7 +13,8 @@ from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop, Nest, Pass
 from ..lowering.scratch import lines as up_to_lines
-from ..printing.nests import PrintedNest, PrintedPass, print_nest
+from ..printing.nests import print_nest
+from ..printing.printed import PrintedNest, PrintedPass
 from .all_elements import PARTS, PIECE, all_functions
 from .columns import column_functions, cut, states
 from .dialect import RowStore

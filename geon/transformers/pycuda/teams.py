@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop
-from ..printing.nests import Accumulator, PrintedPass
+from ..printing.printed import Accumulator, PrintedPass
 from .naming import indented
 
 CHAIN = 32  # terms of a sum that one thread adds in its own dtype

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ...op_graph.lengths import product
 from ..kernels.types import Nest
-from ..printing.nests import PrintedPass
+from ..printing.printed import PrintedPass
 from .launches import Grid
 from .naming import Function, KernelNames, indented
 from .teams import Lines, places

@@ -11,7 +11,8 @@ from ...op_graph.dtypes import name_of
 from ..kernels.scalar import Load, RandomBits, walk
 from ..kernels.types import Loop, Nest, Pass
 from ..printing.c_expressions import C_TYPES
-from ..printing.nests import PrintedNest, PrintedPass, print_nest
+from ..printing.nests import print_nest
+from ..printing.printed import PrintedNest, PrintedPass
 from .launches import Grid
 from .naming import Function, KernelNames, indented
 from .teams import Lines

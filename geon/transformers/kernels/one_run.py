@@ -1,0 +1,36 @@
+"""Passes over lanes that go through one run of elements, and what lanes have for all turns."""
+
+from __future__ import annotations
+
+from .depths import ELEMENT, ROW, Depths
+from .scalar import Kept, Scalar, below, walk
+from .types import Loop, Pass
+from .uses import Uses, joined
+
+
+def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
+    """Whether a pass over lanes goes through one run of elements, which it folds or stores: behind
+    the last lane of a turn of its loop there is the first one of the next turn, in all that is read
+    and stored. What a lane has for all turns is in an array, which goes on as lanes do.
+    """
+    if len(step.loops) != 1 or step.keeps:
+        return False
+    if any(each.folds is None or each.position is not None for each in step.reductions):
+        return False
+    uses = Uses()
+    for value in step.computed:
+        known = {id(node) for node in walk(value) if depths.value(node) < ELEMENT}
+        if any(isinstance(node, Kept) for node in walk(value, known=known)):
+            return False
+        uses.add(value, known)
+    for store in step.stores:
+        uses.address(store.offset)
+    return (step.loops[0].name, lanes.name) in joined(uses, (step.loops[0], lanes))
+
+
+def values_of_lanes(step: Pass, depths: Depths) -> list[Scalar]:
+    """What each lane has for all turns of a pass, and its elements are computed of."""
+    used = step.computed
+    for node in walk(*used):
+        used += below(node) if depths.value(node) == ELEMENT else []
+    return [node for node in used if depths.value(node) == ROW]

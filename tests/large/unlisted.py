@@ -217,7 +217,7 @@ PLACES = {
         "transformers/kernels/weights.py",
         "EXPENSIVE",
     ): "what a function counts: GRAIN is listed",
-    ("transformers/native/dialect.py", "PRELUDE"): BITS,
+    ("transformers/native/dialect.py", "TYPES"): BITS,
     ("transformers/native/dialect.py", "STRIP_BYTES"): BITS,
     ("transformers/native/dialect.py", "HALF_STRIP_BYTES"): BITS,
     ("transformers/native/nest_tasks.py", "NestTasks.__init__", 4): BITS,

@@ -13,6 +13,7 @@ import pytest
 from geon.errors import UnavailableError
 from geon.transformers import disk_cache
 from geon.transformers.native import objects, toolchain
+from geon.transformers.native.mathematics import declarations
 
 if toolchain.find_toolchain() is None:
     pytest.skip(toolchain.missing_compiler(), allow_module_level=True)
@@ -205,6 +206,7 @@ def test_texts_of_any_characters():
 PROCESS = """
 import ctypes, sys
 from geon.transformers.native import objects, toolchain
+from geon.transformers.native.mathematics import declarations
 tools = toolchain.find_toolchain()
 units = [f"int f{i}(void) {{ return {i}; }}" for i in range(4)]
 for count in (4, 1, 2):
@@ -298,3 +300,48 @@ def test_what_fails_ahead_is_told_where_it_is_needed():
     objects.begin(TOOLS, "int f(void) { return }\n")
     with pytest.raises(UnavailableError, match="could not compile"):
         objects.shared_object(TOOLS, ["int f(void) { return }\n", unit("g", 2)])
+
+
+HAS_LINKER = pytest.mark.skipif(not TOOLS.linker, reason="the compiler links by itself here")
+POWER = "double pow(double, double);\ndouble f(double x) { return pow(x, 1.5); }\n"
+
+
+def needed(path: Path) -> list[str]:
+    """The libraries that a shared object names."""
+    done = subprocess.run(["readelf", "-d", str(path)], capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if "(NEEDED)" in line]
+
+
+@HAS_LINKER
+def test_the_linker_is_run_by_itself(monkeypatch):
+    def run(command, arguments, text=None):
+        commands.append(command)
+        return toolchain.run_compiler(command, arguments, text)
+
+    commands = []
+    monkeypatch.setattr(objects, "run_compiler", run)
+    assert call(objects.shared_object(TOOLS, [unit("f", 43)])) == 43
+    assert commands == [TOOLS.command, (TOOLS.linker,)]
+
+
+@HAS_LINKER
+def test_what_calls_a_library_names_it():
+    function = ctypes.CDLL(str(path := objects.shared_object(TOOLS, [POWER]))).f
+    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
+    assert function(4.0) == 8.0
+    assert any("libm" in line for line in needed(path))
+    assert not needed(objects.shared_object(TOOLS, [unit("f", 44)]))
+
+
+@pytest.mark.parametrize("linker", ["", "/bin/false", "/no/such/linker"])
+def test_the_compiler_links_where_the_linker_does_not(linker):
+    tools = replace(TOOLS, linker=linker)
+    assert call(objects.shared_object(tools, [unit("f", 45)])) == 45
+    function = ctypes.CDLL(str(objects.shared_object(tools, [POWER, unit("g", 46)]))).f
+    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
+    assert function(4.0) == 8.0
+
+
+def test_the_declared_functions_are_those_of_the_system():
+    """A compiler that reads both finds no difference."""
+    assert objects.shared_object(TOOLS, ["#include <math.h>\n" + declarations() + unit("f", 1)])

@@ -5,12 +5,14 @@ from __future__ import annotations
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
 from .loops import SIMD, for_loop
+from .mathematics import declarations
 
-PRELUDE = """\
-#include <math.h>
+INCLUDES = """\
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+"""
+TYPES = """\
 
 typedef uint16_t geon_half;   /* the bits of a float16 */
 typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
@@ -81,6 +83,7 @@ typedef uint16_t GEON_EIGHT_U16 __attribute__((vector_size(16)));
 #endif
 #endif
 """
+PRELUDE = INCLUDES + declarations() + TYPES
 
 
 class ArrayLanes:

@@ -17,7 +17,7 @@ from pathlib import Path
 from ...errors import GeonError, UnavailableError
 from .. import disk_cache
 from .progress import Progress
-from .toolchain import CURE, Toolchain, run_compiler
+from .toolchain import CURE, Toolchain, link_by_itself, run_compiler
 
 # How many units this process gave to a compiler; linking is not counted.
 compiled = 0
@@ -35,12 +35,11 @@ def shared_object(
 ) -> Path:
     """The path of a shared object with the functions of all these C texts.
 
-    It comes from the cache where it was made before. One unit is compiled and linked in one run;
-    several are compiled side by side, equal ones once, each object kept for other shared objects
-    too. Compiling longer than two seconds says how far it is. ``own`` are units of one program,
-    compiled with the toolchain's ``lean`` flags. ``extra`` are flags for every run; ``name`` starts
-    the file's name. The file may be removed by a later call of any process, a
-    minute from now at the earliest: load it at once.
+    It comes from the cache where it was made before. Several units are compiled side by side, equal
+    ones once, each object kept for other shared objects too. Compiling longer than two seconds says
+    how far it is. ``own`` are units of one program, compiled with the toolchain's ``lean`` flags.
+    ``extra`` are flags for every run; ``name`` starts the file's name. The file may be removed by a
+    later call of any process, a minute from now at the earliest: load it at once.
 
     Raises ``UnavailableError`` with the compiler's messages where a text does not compile.
     """
@@ -53,12 +52,17 @@ def shared_object(
     found = disk_cache.find(file)
     if found is not None:
         return found
-    if len(texts) == 1:
+    if len(texts) == 1 and not toolchain.linker:
         with disk_cache.scratch_file(".so") as made, Progress(1):
-            _compile(toolchain, texts[0], keys[0], ("-shared", *flags[texts[0]]), made)
+            _compile(toolchain, texts[0], keys[0], ("-shared", *flags[texts[0]], "-lm"), made)
             return disk_cache.keep(file, made)
-    objects = _objects(toolchain, flags, keys)
-    with disk_cache.scratch_file(".so") as made:
+    with disk_cache.scratch_file(".so") as made, disk_cache.scratch_file(".o") as alone:
+        if len(texts) == 1:
+            with Progress(1):
+                _compile(toolchain, texts[0], keys[0], ("-c", *flags[texts[0]]), alone)
+            objects = [alone]
+        else:
+            objects = _objects(toolchain, flags, keys)
         _link(toolchain, objects, extra, made)
         return disk_cache.keep(file, made)
 
@@ -191,7 +195,16 @@ def _write_source(source: Path, text: str) -> None:
 
 
 def _link(toolchain: Toolchain, objects: Sequence[Path], extra: Sequence[str], made: Path) -> None:
-    arguments = [*toolchain.flags, "-shared", *map(str, objects), *extra, "-o", str(made)]
+    """Links objects to the path ``made``: by the linker alone, where that will do."""
+    names = [str(path) for path in objects]
+    if toolchain.linker and not extra:
+        # Most kernels call no library, and few call more than C's.
+        with contextlib.suppress(OSError):  # the compiler finds another
+            for libraries in ((), toolchain.libraries):
+                arguments = link_by_itself(names, str(made), libraries)
+                if run_compiler((toolchain.linker,), arguments)[0] == 0 and made.exists():
+                    return
+    arguments = [*toolchain.flags, "-shared", *names, *extra, "-lm", "-o", str(made)]
     status, said = _run(toolchain, arguments)
     if status != 0 or not made.exists():
         raise _failure("link", toolchain, status, arguments, said, "")

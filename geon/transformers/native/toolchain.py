@@ -87,7 +87,9 @@ class Toolchain:
     ``command`` runs it, ``version`` is the first line it says of itself, ``flags`` are given to
     every run, ``macros`` are those of its predefined macros that say what code may use with these
     flags, ``cpu`` is the processor's model and features: compiled code is for that one. ``lean``
-    are flags for units of one program, after the others.
+    are flags for units of one program, after the others. ``linker`` is the program that the
+    compiler links with, where it makes what can be loaded without the compiler's help, else "";
+    ``libraries`` are the system's that a kernel may call.
     """
 
     command: tuple[str, ...]
@@ -96,6 +98,8 @@ class Toolchain:
     macros: Mapping[str, str] = dataclasses.field(hash=False)
     cpu: str
     lean: tuple[str, ...] = ()
+    linker: str = ""
+    libraries: tuple[str, ...] = ()
 
     @property
     def vector_bytes(self) -> int:
@@ -194,6 +198,7 @@ def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
             f"{status.st_mtime_ns} {status.st_size}",
             processor(),
             " ".join((*FLAGS, WIDE, *LEAN)),
+            " ".join(field.name for field in dataclasses.fields(Toolchain)),
         )
         known = disk_cache.load(name)
         if known is not None:
@@ -205,6 +210,8 @@ def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
                 row["macros"],
                 row["cpu"],
                 tuple(row["lean"]),
+                row["linker"],
+                tuple(row["libraries"]),
             )
         made = _make(command)
     except FileNotFoundError as error:
@@ -268,9 +275,13 @@ def _make(command: tuple[str, ...]) -> Toolchain:
         if "__AVX512F__" in macros:
             # Without it gcc and clang use half of each vector, for clock rates of older processors.
             flags = _known(command, (*flags, WIDE))
-    if flags != (*FLAGS, WIDE) or trial.exception() is not None:
-        _try(command, flags)
-    return Toolchain(command, said.splitlines()[0].strip(), flags, macros, processor(), lean)
+    if flags == (*FLAGS, WIDE) and trial.exception() is None:
+        linker = trial.result()
+    else:
+        linker = _try(command, flags)
+    version = said.splitlines()[0].strip()
+    libraries = _libraries(command) if linker else ()
+    return Toolchain(command, version, flags, macros, processor(), lean, linker, libraries)
 
 
 def _first(text: str) -> str:
@@ -310,21 +321,68 @@ def _macros(command: tuple[str, ...], flags: Sequence[str]) -> dict[str, str]:
     return dict(sorted(macros.items()))
 
 
-def _try(command: tuple[str, ...], flags: Sequence[str]) -> None:
-    """Compiles, loads and calls a small function; ``_Unusable`` where that does not work."""
+def _try(command: tuple[str, ...], flags: Sequence[str]) -> str:
+    """Compiles, loads and calls a small function; ``_Unusable`` where that does not work.
+
+    The linker that can be run by itself, or "".
+    """
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="trial-", dir=disk_cache.folder()) as where:
+        made = os.path.join(where, "trial.o")
+        compile_it = [*flags, "-x", "c", "-", "-c", "-o", made]
         path = os.path.join(where, "trial.so")
-        arguments = [*flags, "-x", "c", "-", "-shared", "-o", path, "-pthread"]
-        status, _, complaint = run_compiler(command, arguments, TRIAL)
-        if status != 0:
-            raise _Unusable(_first(complaint) or f"a trial ended with status {status}")
+        for arguments in (compile_it, [*flags, "-shared", made, "-o", path, "-pthread"]):
+            status, _, complaint = run_compiler(command, arguments, TRIAL)
+            if status != 0:
+                raise _Unusable(_first(complaint) or f"a trial ended with status {status}")
         # An OSError here is a shared object for another machine, or of a folder mounted noexec.
-        function = ctypes.CDLL(path).geon_trial
-        function.restype = ctypes.c_int32
-        if function(ctypes.c_int32(41)) != 42:
+        if not _works(path):
             raise _Unusable("a trial gave a wrong number")
+        return _linker(command, made, os.path.join(where, "linked.so"))
+
+
+def _works(path: str) -> bool:
+    """Whether the function of a trial gives what it should."""
+    function = ctypes.CDLL(path).geon_trial
+    function.restype = ctypes.c_int32
+    return bool(function(ctypes.c_int32(41)) == 42)
+
+
+def _linker(command: tuple[str, ...], made: str, path: str) -> str:
+    """The linker of a compiler, if it links the object ``made`` to what this process can load."""
+    if sys.platform != "linux" or _is_zig(command):
+        return ""
+    status, said, _ = run_compiler(command, ["-print-prog-name=ld"])
+    linker = _which(said.strip()) if status == 0 and said.strip() else None
+    if linker is None:
+        return ""
+    try:
+        status, _, _ = run_compiler((linker,), link_by_itself([made], path))
+        return linker if status == 0 and _works(path) else ""
+    except OSError:
+        return ""
+
+
+def _libraries(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The shared objects of C's library, where the compiler finds them."""
+    found = []
+    for name in ("libm.so.6", "libc.so.6"):
+        status, said, _ = run_compiler(command, [f"-print-file-name={name}"])
+        if status == 0 and os.path.isabs(said.strip()):
+            found.append(said.strip())
+    return tuple(found)
+
+
+def link_by_itself(objects: Iterable[str], made: str, libraries: Sequence[str] = ()) -> list[str]:
+    """What a linker is told that makes a shared object of objects, and the libraries they call.
+
+    It fails where an object calls a function that none of them has. A compiler gives its linker
+    all that a program may need, and that takes four times as long to read.
+    """
+    needed = ["--as-needed", *libraries]
+    flags = ["-shared", "-z", "defs", "--eh-frame-hdr", "--hash-style=gnu"]
+    return [*flags, *objects, *needed, "-o", made]
 
 
 def processor() -> str:
@@ -362,7 +420,8 @@ def sanitized(toolchain: Toolchain) -> Toolchain:
             f"{shlex.join(toolchain.command)} comes without the address sanitizer: {CURE_SANITIZER}"
         )
     kept = tuple(flag for flag in toolchain.flags if flag != "-O2")
-    return dataclasses.replace(toolchain, flags=(*kept, *SANITIZERS), lean=())
+    flags = (*kept, *SANITIZERS)
+    return dataclasses.replace(toolchain, flags=flags, lean=(), linker="", libraries=())
 
 
 CURE_SANITIZER = "install gcc (apt install gcc) or clang and set CC to it"

@@ -66,7 +66,7 @@ def shared_object(source: str, flags: Sequence[str] = (), linked: Sequence[str] 
         return str(found)
     with disk_cache.scratch_file(name) as made, disk_cache.scratch_file(".o") as object_file:
         command = [path, *FLAGS, *flags, "-c", "-x", "c++", "-", "-o", str(object_file)]
-        link = [path, "-shared", *linked, str(object_file), "-o", str(made)]
+        link = [path, "-shared", str(object_file), *linked, "-o", str(made)]
         for step in (command, link):
             done = subprocess.run(step, input=source, capture_output=True, text=True)
             if done.returncode != 0:
@@ -104,11 +104,12 @@ def entries(kernels: Sequence[Signature]) -> str:
     return "\n".join(lines) + "\n"
 
 
+ALONE = ("-nodefaultlibs", "-lm", "-lc", "-lgcc")  # C++'s library takes longer to look through
 # What ``checks`` of a host device are: flags for compiling a module, and for linking it.
 CHECKS = {
-    "": ((), ()),
+    "": ((), ALONE),
     "races": (("-fsanitize=thread",), ()),
-    "loads": (("-O0",), ()),
+    "loads": (("-O0",), ALONE),
     "memory": (
         ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g"),
         ("-fsanitize=address,undefined",),

@@ -153,6 +153,8 @@ CONSTANTS = (
     # Products: how they are cut, packed and stored.
     _native("product_shape", "GROUP", "rows"),
     _native("product_shape", "FEW", "rows", "columns"),
+    _native("product_shape", "DOT_VECTORS", "thin_depth", each=(1 / 4, 1 / 8, 1 / 16, 1 / 32)),
+    _native("product_shape", "DOT_ROWS", "rows", "columns"),
     _native("product_shape", "THIN", "thin"),
     _native("product_shape", "THIN_BYTES", "thin_depth", each=(4 * 2, 4 * 5, 4 * 25, 8 * 10)),
     _native("product_shape", "SHALLOW", "depth", "depth64", many=0),
@@ -192,8 +194,6 @@ CONSTANTS = (
     _c("product_cut.h", "geon_row_start", "rows", value=12, many=40),
     _c("product_cut.h", "geon_cut_packed", "rows", "columns", value=4, many=99),
     _c("product_cut.h", "geon_cut_packed", "rows", value=12, many=20),
-    _native("product", "_oriented", "columns", "depth", value=8),
-    _c("product.c", "geon_turn", "depth", value=8, many=20),
     _c("product.c", "geon_is_thin", "thin_depth", value=8, each=(1 / 16, 1 / 8, 1 / 4)),
     _c("product_moves.h", "FEW", "few_columns", many=2),
     _c("product_moves.h", "TAG", "few_columns", value=4, many=2),

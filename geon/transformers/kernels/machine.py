@@ -104,7 +104,8 @@ class Tile:
     """How a product is cut into blocks, in elements.
 
     A register tile has ``height`` rows and ``panel`` columns; packed blocks are of so many
-    ``rows``, ``columns`` and summed indices (``depth``). Up to ``few`` rows are not packed.
+    ``rows``, ``columns`` and summed indices (``depth``). Up to ``few`` rows are not packed; columns
+    that adjoin along the depth are, unless that is ``dots`` for each row, up to ``dot_rows``.
     """
 
     height: int
@@ -113,6 +114,12 @@ class Tile:
     columns: int
     depth: int
     few: int
+    dots: int = 0
+    dot_rows: int = 0
+
+    def in_place(self, rows: int, depth: int, dots: bool) -> bool:
+        """Whether so few rows read columns where they lie, as ``dots`` along a depth or in lanes."""
+        return rows <= self.few and not (dots and depth < self.dots * min(rows, self.dot_rows))
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,8 @@ class _Predictor:
         swapped = columns < tile.panel // 2 and columns < rows
         if swapped:
             rows, columns = columns, rows
-        if rows <= tile.few and not (product.left if swapped else product.right):
+        in_place = tile.in_place(rows, product.depth, product.along[not swapped])
+        if in_place and not (product.left if swapped else product.right):
             return self.few(product, rows, columns, not swapped) + self.stored(product)
         height = tile.height if rows >= tile.height else max(rows, 1)
         lanes = self.machine.lanes(product.itemsize)

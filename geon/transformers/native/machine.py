@@ -9,7 +9,7 @@ from ..printing.row_costs import ROW_COSTS
 from ..printing.scalars import LANES
 from .ceilings import ceilings, kept_ceilings
 from .past import LEAST
-from .product_shape import FEW, MOST_ROWS, shape
+from .product_shape import DOT_ROWS, FEW, MOST_ROWS, shape
 from .speeds import kept_speeds, speeds
 from .threads import processors
 from .toolchain import Toolchain, find_toolchain
@@ -99,8 +99,10 @@ def _tiles(vector_bytes: int) -> dict[int, Tile]:
     found = {}
     for element, type in ((4, "float"), (8, "double")):
         of = shape(type, vector_bytes)
-        few = FEW["stream"]
-        found[element] = Tile(of.heights[0], of.panel, MOST_ROWS, of.columns, of.depth, few)
+        few, dots = FEW["stream"], of.dots_from(1)
+        found[element] = Tile(
+            of.heights[0], of.panel, MOST_ROWS, of.columns, of.depth, few, dots, DOT_ROWS
+        )
     return found
 
 

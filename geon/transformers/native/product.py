@@ -85,7 +85,7 @@ def _oriented(product: Product, of: Shape) -> Product:
     if isinstance(columns, int) and not ProductText(product, of).thin():
         swapped = _ordered(_swapped(product))
         streams = any(loop.name == product.left.unit for loop in product.rows)
-        deep = streams or not isinstance(depth, int) or depth >= 8 * of.vector
+        deep = streams or not isinstance(depth, int) or depth >= of.dots_from(columns)
         narrow = columns <= min(of.vector, ProductText(swapped, of).few())
         if narrow and deep and not _is_small(product.rows, of):
             return replace(swapped, kept=False)

@@ -27,6 +27,12 @@ RUN = 5
 FEW = {"stream": 32, "dots": 12}
 """Up to so many rows, a right operand in memory is read in place."""
 
+DOT_VECTORS = 4
+"""The fewest vectors of summed indices of a row's dot products with columns where they lie,"""
+
+DOT_ROWS = 4
+"""times the rows, up to so many."""
+
 THIN = 400
 """Up to so many results of rows and columns that are no more than a group each, a deep product is
 one of dot products along lines of both operands."""
@@ -160,6 +166,12 @@ class Shape:
             return None
         return known[0] * known[1] <= THIN
 
+    def dots_from(self, rows: int) -> int:
+        """The fewest summed indices at which so few rows are dot products with columns in place:
+        lanes of sums are added in the end, which takes as long as packing columns of short ones.
+        """
+        return DOT_VECTORS * self.vector * min(rows, DOT_ROWS)
+
     def macros(self) -> dict[str, object]:
         """What the C files of products call these numbers."""
         high, low = self.heights
@@ -174,6 +186,8 @@ class Shape:
             "TALL": TALL,
             "FEW_STREAM": FEW["stream"],
             "FEW_DOTS": FEW["dots"],
+            "DOT_VECTORS": DOT_VECTORS,
+            "DOT_ROWS": DOT_ROWS,
             "THIN": THIN,
             "THIN_BYTES": THIN_BYTES,
             "SHALLOW": SHALLOW,

@@ -267,6 +267,13 @@ static QUICK int geon_is_thin(const geon_product *product)
         && (!product->right.pack || product->right.pack_lines);
 }
 
+/* Whether sums are long enough to be dot products of so few rows with columns where they lie: their
+   lanes are added in the end, which takes as long as packing the columns of short ones. */
+static QUICK int geon_dots_pay(int64_t rows, int64_t depth)
+{
+    return depth >= DOT_VECTORS * VECTOR * LEAST(rows, DOT_ROWS);
+}
+
 /* Few columns of many rows are few rows of many columns, which read the operand in place: in streams
    at any depth, in vector lanes where they are deep. */
 static QUICK geon_product geon_turn(const geon_product *product)
@@ -283,7 +290,7 @@ static QUICK geon_product geon_turn(const geon_product *product)
     const int64_t most = product->left.line == 1 ? LEAST(FEW_STREAM, VECTOR)
         : LEAST(FEW_DOTS, VECTOR);
     if (can && columns <= most && rows >= 3 * VECTOR
-            && (product->left.line == 1 || product->depth >= 8 * VECTOR)) {
+            && (product->left.line == 1 || geon_dots_pay(columns, product->depth))) {
         turned.left = product->right;
         turned.right = product->left;
         turned.rows = product->columns;
@@ -315,7 +322,8 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     else if (in_place && product->right.line == 1 && product->whole[1] <= FEW_STREAM
             && product->whole[2] >= 3 * VECTOR)
         run.direct = 1;
-    else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS)
+    else if (in_place && product->right.line != 1 && product->whole[1] <= FEW_DOTS
+             && geon_dots_pay(product->whole[1], product->depth))
         run.direct = 2;
     run.cut = geon_cut(batches, rows, columns, product->depth, product->whole, run.direct,
                        run.thin, !told->whole[1], threads);

@@ -150,6 +150,14 @@ CONSTANTS = (
     _shared("kernels/blocked", "MOST_ROWS", "reduced_product"),
     _shared("kernels/blocked", "BLOCKS", "reduced_batch", many=2),
     _shared("kernels/blocked", "FEWEST_ROWS", "reduced_product"),
+    # Products of a few summed indices: which are loops.
+    _shared("lowering/short_sums", "TERMS", "terms", many=2),
+    _shared("lowering/short_sums", "LEAST", "elements_of_terms"),
+    _shared("lowering/short_sums", "LONG", "run_of_terms"),
+    _shared("lowering/short_sums", "AGAIN", "again"),
+    _shared("lowering/short_sums", "SHORT", "run_of_terms", each=(1, 2, 3)),
+    _shared("lowering/short_sums", "SMALL", "small_products", each=(1 / 2, 1, 2)),
+    _shared("lowering/short_sums", "SQUARE", "small_products"),
     # Products: how they are cut, packed and stored.
     _native("product_shape", "GROUP", "rows"),
     _native("product_shape", "FEW", "rows", "columns"),

@@ -357,6 +357,34 @@ def few_columns(b, length):
     _product(b, rows=b.choice([1000, 4099]), columns=length, depth=b.choice([1, 2, 5, 9, 31]))
 
 
+def terms(b, length):
+    """Summed indices of a product of many results."""
+    _product(b, rows=b.choice([7, 9000]), columns=b.choice([2, 3, 2500]), depth=length)
+
+
+def run_of_terms(b, length):
+    """Columns of a product whose depth is a few indices."""
+    _product(b, rows=b.choice([600, 17000]), columns=length, depth=b.choice([1, 2, 3, 4]))
+
+
+def elements_of_terms(b, length):
+    """Elements of such a product."""
+    columns = b.choice([1, 2, 64])
+    _product(b, rows=max(1, length // columns), columns=columns, depth=b.choice([1, 2, 3]))
+
+
+def again(b, length):
+    """Rows of such a product with many columns."""
+    _product(b, rows=length, columns=5000, depth=b.choice([2, 3, 4]))
+
+
+def small_products(b, length):
+    """Elements of many products of a few indices."""
+    rows = b.choice([1, 2, 3, 4, 8])
+    columns = max(1, length // rows)
+    _product(b, batch=3000, rows=rows, columns=columns, depth=b.choice([2, 3, 4]))
+
+
 def near(b, length):
     """Bytes of an operand's block that is read where it lies."""
     line = _capped(b, [16, 32, 48, 64], length // 64)
@@ -727,6 +755,7 @@ ROLES = {
         size, row, lane, short_row, short_rows, across, turned_short, read_ahead,
         backwards, loads, few_rows, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
+        terms, run_of_terms, elements_of_terms, again, small_products,
         one_run, columns_of_runs,
         deep_rows,
         products, matrix_vector, reduced_product, reduced_batch, line, lines, line8, line16, line32,

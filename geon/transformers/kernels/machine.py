@@ -118,7 +118,7 @@ class Tile:
     dot_rows: int = 0
 
     def in_place(self, rows: int, depth: int, dots: bool) -> bool:
-        """Whether so few rows read columns where they lie, as ``dots`` along a depth or in lanes."""
+        """Whether so few rows read columns where they lie, as ``dots`` along a depth or not."""
         return rows <= self.few and not (dots and depth < self.dots * min(rows, self.dot_rows))
 
 

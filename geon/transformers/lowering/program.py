@@ -90,10 +90,10 @@ def build_program(
     outputs = [op for op in pure.outputs if op is not None]
     roots = [*outputs, *pure.updates.values(), *pure.prints]
     # In one pass a function would be lowered before what it is the argument of is looked at.
-    passes = [_rules(), _lowering_rules(target), *([] if target.last is None else [target.last])]
+    fused = None if check else target.fused
     simple = roots
-    for rules in passes:
-        simple = rewrite(simple, rules, {}, own)
+    for rules in (_rules(), _lowering_rules(target), target.last, fused):
+        simple = simple if rules is None else rewrite(simple, rules, {}, own)
     divided = division if again else None
 
     def tidy(roots: Sequence[Op], division: Division | None) -> list[Op]:

@@ -38,8 +38,8 @@ class Target:
     """What a transformer's stages need to know of the machine and its library.
 
     ``rules`` lower what the target has no row for, and ``last`` are applied when those and the
-    stable forms have nothing left to do; ``arrange`` says how a contraction wants its operands laid
-    out; ``in_place`` names the rows whose result may take the memory of some arguments, by
+    stable forms have nothing left to do, then ``fused`` unless each op is a kernel that is checked;
+    ``arrange`` says how a contraction wants its operands laid out; ``in_place`` names the rows whose result may take the memory of some arguments, by
     position; ``hidden`` gives the bytes per element of the first operand that the library takes by
     itself while a row runs (work by blocks of bounded size is not counted). ``contiguous`` names
     the operands that a row reads only in the order of their axes. ``group`` says which ops become
@@ -64,6 +64,7 @@ class Target:
     contiguous: dict[str, tuple[int, ...]] = field(default_factory=dict)
     group: Callable[..., list[Any]] | None = None
     last: RuleSet | None = None
+    fused: RuleSet | None = None
     packed: Callable[..., dict[Op, Any]] | None = None
     scratch: Callable[..., dict[Op, Scratch]] | None = None
     lacks: Callable[[Op], list[str]] = lambda op: []

@@ -19,6 +19,7 @@ from ..lowering.fusion import fusion_groups, is_product
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.program import Program
+from ..lowering.short_sums import SHORT_SUMS
 from ..lowering.target import Arrangement, Layout, Target
 from ..printing.c_expressions import C_TYPES
 from .completeness import lacks
@@ -51,6 +52,7 @@ TARGET = Target(
     },
     group=fusion_groups,
     last=LAST,
+    fused=SHORT_SUMS,
     packed=packed_copies,
     scratch=scratch_of,
     lacks=lacks,

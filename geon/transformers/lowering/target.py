@@ -39,8 +39,9 @@ class Target:
 
     ``rules`` lower what the target has no row for, and ``last`` are applied when those and the
     stable forms have nothing left to do, then ``fused`` unless each op is a kernel that is checked;
-    ``arrange`` says how a contraction wants its operands laid out; ``in_place`` names the rows whose result may take the memory of some arguments, by
-    position; ``hidden`` gives the bytes per element of the first operand that the library takes by
+    ``arrange`` says how a contraction wants its operands laid out; ``in_place`` names the rows
+    whose result may take the memory of some arguments, by position; ``hidden`` gives the bytes
+    per element of the first operand that the library takes by
     itself while a row runs (work by blocks of bounded size is not counted). ``contiguous`` names
     the operands that a row reads only in the order of their axes. ``group`` says which ops become
     one kernel (``groups.Group``), one each where it is None; ``packed`` which copies kernels of a

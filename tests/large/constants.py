@@ -261,7 +261,8 @@ CONSTANTS = (
     _c("sort_lines.h", "FEWEST_COUNTED", "line8"),
     _c("sort_columns.h", "PART", "bools", value=255),
     _c("sort_counts.h", "PART", "bools", value=128),
-    _native("sorting", "MOST_ROWS", "line", "line8", "line16", "line32", "line64"),
+    _native("sorting", "MOST_ROWS", "line", "line8", "line16", "line32", "line64", each=(1, 2)),
+    _native("sorting", "NARROW_ROWS", "line", "line8", "line16", "line32", "line64"),
     _native("sorting", "TILE", "line32", each=(16, 32, 64), many=0),
     _native("sorting", "SHORTEST_SHARED", "line32", many=2),
     _c(

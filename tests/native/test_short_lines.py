@@ -50,6 +50,31 @@ def test_short_lines_are_sorted_as_numpy_sorts_them(dtype, ties):
             assert canonical(found).tobytes() == canonical(sorted_data).tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8"])
+@pytest.mark.parametrize("ties", [False, True])
+def test_longer_lines_are_sorted_as_numpy_sorts_them(dtype, ties):
+    """At lengths around those up to which networks of all vectors sort them; half are found too."""
+    outer, n, inner = geon.Axis("Outer"), geon.Axis("N"), geon.Axis("Inner")
+    x = geon.placeholder([outer, n, inner], dtype)
+    k = 120
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(
+            [geon.sort(x, n), geon.argsort(x, n), geon.top_k(x, k, n)[1]], x
+        )
+        for length in (255, 257, 520, 1024, 1025, 1900, 2048, 2049):
+            for lines, beside in ((19, 1), (1, 21), (3, 1)):
+                data = values(dtype, (lines, length, beside), ties)
+                found, order, largest = f(data)
+                wanted = np.argsort(data, axis=1, kind="stable")
+                np.testing.assert_array_equal(order, wanted)
+                sorted_data = np.take_along_axis(data, wanted, 1)
+                assert canonical(found).tobytes() == canonical(sorted_data).tobytes()
+                keys = data.astype(float)
+                ranks = np.where(np.isnan(keys), -np.inf, -keys)
+                by_rank = np.lexsort((ranks, ~np.isnan(keys)), axis=1)
+                np.testing.assert_array_equal(largest, by_rank[:, :k])
+
+
 def canonical(x):
     """NaNs without what they carry."""
     if x.dtype.kind == "f":

@@ -5,7 +5,8 @@ Sorting is by words that hold a key and, below it, the position it came from. A 
 an element in sort and 8 bytes in the others: keys of 64 bits are put in order by what a position
 leaves room for, then by the rest (``c/sort_prefix.h``).
 
-Lines of up to ``MOST_ROWS`` elements are sorted side by side by networks (``c/sort_network.h``).
+Lines of up to ``MOST_ROWS`` elements, of AVX2 twice as many, are sorted side by side by networks
+(``c/sort_network.h``).
 Longer ones are parted at pivots, a vector at a time (``c/sort_quick.h``), where the processor has
 AVX2 and words have 4 or 8 bytes, and by all threads together (``c/sort_shared.h``) where there are
 few. Other words are sorted by the bytes of their keys, and bytes are counted.
@@ -25,7 +26,8 @@ from .c_files import FileFunction, file_function, instance
 
 SORTS = frozenset(("sort", "argsort", "top_k"))
 HELPERS = ("KEY_OF", "BITS_OF", "OF_BITS")  # macros that are helper functions
-MOST_ROWS = 256  # elements of the longest lines that are sorted side by side
+MOST_ROWS = 1024  # elements of the longest lines that are sorted side by side by wide vectors
+NARROW_ROWS = 256  # and by vectors of two numbers
 WIDEST = 64  # bytes of the widest vectors
 TILE = 1 << 22  # bytes of long lines that are brought side by side
 SHORTEST_SHARED = 1 << 16  # elements of the shortest line that all threads sort together
@@ -63,7 +65,7 @@ class SortScratch:
         element = named_dtype(self.dtype).itemsize
         line = n * element + k * (element if self.row == "sort" else 8)
         turned = min(TILE // (line + 1), WIDEST // number_bytes(self.row, self.dtype), inner)
-        tile = 0 if n <= MOST_ROWS or turned < 2 else lines(turned * line)
+        tile = 0 if n <= NARROW_ROWS or turned < 2 else lines(turned * line)
         return evaluate(self._words(n) + tile, {}) * max(1, min(threads, tasks))
 
     def most(self, threads: int) -> Size:
@@ -79,6 +81,15 @@ class SortScratch:
         return lines(2 * n * word_bytes(self.row, self.dtype))
 
 
+def row_down(row: str, dtype: str) -> int:
+    """The bits of a position below the key in the number of an element of a short line.
+
+    Of 64 bits three are left, so that vectors may compare doubles (``c/sort_vector.h``).
+    """
+    number = number_bytes(row, dtype)
+    return 0 if row == "sort" else 29 if number == 8 else 4 * number
+
+
 def _keys(dtype: str) -> dict[str, object]:
     """The macros of elements' keys."""
     size = named_dtype(dtype).itemsize
@@ -86,7 +97,6 @@ def _keys(dtype: str) -> dict[str, object]:
     macros |= {"KEY_OF": f"geon_key_{SUFFIXES[dtype]}", "GRAIN": _GRAIN}
     macros |= {
         "TILE": TILE,
-        "MOST_ROWS": MOST_ROWS,
         "SHORTEST_SHARED": SHORTEST_SHARED,
         "BOOLEAN": int(dtype == "bool"),
     }
@@ -110,12 +120,14 @@ def _words(row: str, dtype: str) -> dict[str, object]:
     number, size = number_bytes(row, dtype), word_bytes(row, dtype)
     macros: dict[str, object]
     if row == "sort":
-        macros = {"WORD": f"uint{8 * size}_t", "DOWN": 0, "PAIRED": 0, "ROW_DOWN": 0}
+        macros = {"WORD": f"uint{8 * size}_t", "DOWN": 0, "PAIRED": 0}
     else:
         paired = named_dtype(dtype).itemsize == 8
         macros = {"WORD": "uint64_t", "DOWN": 0 if paired else 32, "PAIRED": int(paired)}
-        macros["ROW_DOWN"] = 4 * number
     macros |= {"NUMBER": f"uint{8 * number}_t", "NUMBER_BYTES": number}
+    down = row_down(row, dtype)
+    most = min(MOST_ROWS, 1 << down) if down else MOST_ROWS  # which positions have room for
+    macros |= {"ROW_DOWN": down, "MOST_ROWS": most, "NARROW_ROWS": NARROW_ROWS}
     return macros | {"WORD_BYTES": size}
 
 

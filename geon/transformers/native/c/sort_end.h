@@ -5,6 +5,12 @@
 #undef LAST
 #undef LESSER
 #undef LARGER
+#undef ROW_HELD
+#undef ROW_LAST
+#undef ROW_OF
+#undef ARE_DOUBLES
+#undef ROW_LESSER
+#undef ROW_LARGER
 #undef X86_LANE
 #undef X86_NAME
 #undef X86_OF
@@ -27,6 +33,8 @@
 #undef ROWS_8
 #undef ROWS_16
 #undef FEWEST_LANES
+#undef NEAR_ROWS
+#undef LONGEST_ROWS
 #undef FEW
 #undef IS_QUICK
 #undef IS_SHARED
@@ -40,6 +48,7 @@
 #undef FEWEST_TURNED
 #undef MOST_KEPT
 #undef FEWEST_COUNTED
+#undef ARE_MANY
 #undef LONGEST_BLOCK
 #undef WORD_OF
 #undef FOUND

@@ -1,5 +1,7 @@
 #include "sort_rows.h"
 #define FEWEST_COUNTED 16 /* elements of a line whose bools are counted */
+/* Enough lines of n elements side by side: of long ones a network is worth more lanes than half. */
+#define ARE_MANY(some, n) ((n) <= NEAR_ROWS ? (some) >= FEWEST_LANES : 2 * (some) > TOGETHER)
 #if COLUMNS
 #include "sort_columns.h"
 #endif
@@ -23,7 +25,7 @@ static int64_t PART(turned_lines)(int64_t n, int64_t k, int64_t inner)
 {
     int64_t most = TILE / (n * (int64_t)sizeof(TYPE) + k * (int64_t)sizeof(RESULT) + 1);
     most = most < TOGETHER ? most : TOGETHER;
-    return n <= MOST_ROWS || most < 2 ? 1 : most < inner ? most : inner;
+    return n <= LONGEST_ROWS || most < 2 ? 1 : most < inner ? most : inner;
 }
 
 static int64_t PART(words_bytes)(int64_t n)
@@ -64,21 +66,21 @@ static void PART(turned)(const struct PART(lines) *all, const struct PART(some) 
 static void PART(sorted)(const struct PART(lines) *all, const struct PART(some) *some, WORD *words)
 {
     int64_t n = all->n, k = all->k;
-    int are_many = some->some >= FEWEST_LANES;
+    int are_many = ARE_MANY(some->some, n);
     (void)k;
 #if COLUMNS
-    if (are_many && all->inner > 1 && PART(adjoin)(some)) {
+    if (some->some >= FEWEST_LANES && all->inner > 1 && PART(adjoin)(some)) {
         PART(columns)(some);
         return;
     }
 #endif
 #if PARTIAL
-    if (are_many && k <= MOST_KEPT && 4 * k <= n && n <= 4 * MOST_ROWS && (PAIRED || n <= (int64_t)1 << ROW_DOWN)) {
+    if (some->some >= FEWEST_LANES && k <= MOST_KEPT && 4 * k <= n && n <= MOST_ROWS) {
         PART(kept)(some);
         return;
     }
 #endif
-    if (are_many && n <= MOST_ROWS && !(COLUMNS && n >= FEWEST_COUNTED)) {
+    if (are_many && n <= LONGEST_ROWS && !(COLUMNS && n >= FEWEST_COUNTED)) {
         PART(together)(some);
     } else if (some->some > 1 && all->turned > 1 && PART(adjoin)(some)) {
         PART(turned)(all, some, words);
@@ -121,7 +123,7 @@ void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t ou
           int64_t n, int64_t inner K_DECLARED)
 {
     int64_t each = 1 + GRAIN / (n + 1), turned = PART(turned_lines)(n, LENGTH, inner);
-    int64_t step = n < MOST_ROWS ? VECTOR_BYTES : turned;
+    int64_t step = n <= LONGEST_ROWS ? TOGETHER : turned;
     each = (each + step - 1) / step * step; /* whole vectors of lines */
     struct PART(lines) all = {x, out, scratch, outer * inner, n, inner, LENGTH, each, turned};
     if (!all.lines || !n || !all.k)

@@ -3,6 +3,13 @@
    that do not adjoin go through memory that has TOGETHER of each place. */
 #include "sort_network.h"
 #define FEWEST_TURNED 8 /* of lines and of elements, for blocks that registers turn */
+#if VECTOR_BYTES == 16 && NUMBER_BYTES == 8 && !ARE_DOUBLES /* two lanes, slowly compared */
+#define LONGEST_ROWS NARROW_ROWS
+#elif VECTOR_BYTES < 64 && !PAIRED && ROW_DOWN != 8 /* as many bytes as of wider rows */
+#define LONGEST_ROWS (2 * MOST_ROWS)
+#else
+#define LONGEST_ROWS MOST_ROWS
+#endif
 
 /* Lines that begin `from` elements after x and `to` after out, whose elements are `inner` apart. */
 struct PART(some) {
@@ -100,7 +107,7 @@ GEON_INLINE void PART(row_of)(const TYPE *x, int64_t i, PART(row) *row)
     NUMBER *key = (NUMBER *)&row->key;
     (void)i;
     for (int64_t lane = 0; lane < TOGETHER; lane++)
-        key[lane] = (NUMBER)(ROW_NUMBER(x[lane], i) ^ HELD);
+        key[lane] = (NUMBER)(ROW_NUMBER(x[lane], i) ^ ROW_HELD);
 #if PAIRED
     row->at = (uint64_t)i - (PART(vector)){0};
 #endif
@@ -111,7 +118,7 @@ GEON_INLINE void PART(found_of)(const PART(row) *row, RESULT *out)
 #if PAIRED
     PART(vector) words = row->at;
 #else
-    PART(vector) words = row->key ^ HELD;
+    PART(vector) words = row->key ^ ROW_HELD;
 #endif
     const NUMBER *word = (const NUMBER *)&words;
     for (int64_t lane = 0; lane < TOGETHER; lane++)
@@ -122,9 +129,9 @@ GEON_INLINE void PART(found_of)(const PART(row) *row, RESULT *out)
 GEON_INLINE void PART(ended)(PART(row) *rows, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        rows[i].key = LAST - (PART(vector)){0};
+        rows[i].key = ROW_LAST - (PART(vector)){0};
 #if PAIRED
-        rows[i].at = LAST - (PART(vector)){0};
+        rows[i].at = ROW_LAST - (PART(vector)){0};
 #endif
     }
 }
@@ -133,7 +140,7 @@ GEON_INLINE void PART(ended)(PART(row) *rows, int64_t n)
 /* Zeros of both signs have one key: their signs, in the order they had. */
 struct PART(signs) {
     int64_t zeros[TOGETHER];
-    unsigned char negative[TOGETHER][MOST_ROWS];
+    unsigned char negative[TOGETHER][LONGEST_ROWS];
 };
 
 /* Whether there is a zero with a sign in a line; then the signs of all zeros of all. */
@@ -163,18 +170,18 @@ static void PART(put_signs)(const struct PART(some) *all, const PART(row) *rows,
         RESULT *out = all->out + all->to[lane];
         int64_t before = 0;
         for (int64_t i = 0; signs->zeros[lane] && i < all->n; i++)
-            before += (NUMBER)(rows[i].key[lane] ^ HELD) < PART(top);
+            before += (NUMBER)(rows[i].key[lane] ^ ROW_HELD) < PART(top);
         for (int64_t i = 0; i < signs->zeros[lane]; i++)
             out[(before + i) * all->inner] = OF_BITS(signs->negative[lane][i] ? PART(top) : 0);
     }
 }
 #endif
 
-/* Sorts up to TOGETHER lines of up to MOST_ROWS elements. */
+/* Sorts up to TOGETHER lines of up to LONGEST_ROWS elements. */
 static void PART(together)(const struct PART(some) *all)
 {
-    PART(row) rows[MOST_ROWS];
-    char held[MOST_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
+    PART(row) rows[LONGEST_ROWS];
+    char held[LONGEST_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
     int64_t step = all->inner, n = all->n, count = n <= 2 ? 2 : n <= 4 ? 4 : (n + 7) / 8 * 8;
     int is_there = all->some == TOGETHER && PART(adjoin)(all) && (step > 1 || n == 1);
     const TYPE *x = all->x + all->from[0];
@@ -208,11 +215,11 @@ static void PART(together)(const struct PART(some) *all)
 static void PART(kept)(const struct PART(some) *all)
 {
     PART(row) rows[MOST_KEPT];
-    char held[MOST_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
+    char held[NEAR_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
     int is_there = all->some == TOGETHER && PART(adjoin)(all) && all->inner > 1;
     PART(ended)(rows, MOST_KEPT);
-    for (int64_t start = 0; start < all->n; start += MOST_ROWS) {
-        int64_t end = start + MOST_ROWS < all->n ? start + MOST_ROWS : all->n;
+    for (int64_t start = 0; start < all->n; start += NEAR_ROWS) {
+        int64_t end = start + NEAR_ROWS < all->n ? start + NEAR_ROWS : all->n;
         const TYPE *x = all->x + all->from[0] + start * all->inner;
         if (!is_there) {
             PART(gather)(all, start, end, (TYPE *)held);

@@ -75,6 +75,20 @@ def test_longer_lines_are_sorted_as_numpy_sorts_them(dtype, ties):
                 np.testing.assert_array_equal(largest, by_rank[:, :k])
 
 
+def test_few_long_columns_are_divided_among_threads():
+    n, inner = geon.Axis("N"), geon.Axis("Inner")
+    x = geon.placeholder([n, inner], "float32")
+    for threads in (1, 2, 4):
+        with geon.NativeTransformer(threads=threads) as transformer:
+            f = transformer.computation([geon.sort(x, n), geon.argsort(x, n)], x)
+            for columns in (2, 3, 5):
+                data = np.random.default_rng(columns).normal(size=(9000, columns)).astype("float32")
+                found, order = f(data)
+                np.testing.assert_array_equal(found, np.sort(data, axis=0))
+                wanted = np.argsort(data, axis=0, kind="stable")
+                np.testing.assert_array_equal(order, wanted)
+
+
 def canonical(x):
     """NaNs without what they carry."""
     if x.dtype.kind == "f":
@@ -82,14 +96,14 @@ def canonical(x):
     return x
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 20])
+@pytest.mark.parametrize("k", [1, 2, 3, 7, 20])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
 def test_the_largest_of_short_lines(k, dtype):
     outer, n = geon.Axis("Outer"), geon.Axis("N")
     x = geon.placeholder([outer, n], dtype)
     with geon.NativeTransformer(threads=1) as transformer:
         f = transformer.computation(geon.top_k(x, k, n)[1], x)
-        for lines, length in itertools.product((1, 15, 16, 17, 40), (20, 31, 32, 33, 56, 57)):
+        for lines, length in itertools.product((1, 15, 16, 17, 40), (max(k, 6), 20, 31, 33, 57)):
             data = values(dtype, (lines, length), True)
             keys = data.astype(float)
             ranks = np.where(np.isnan(keys), -np.inf, -keys)

@@ -75,7 +75,8 @@ static void PART(sorted)(const struct PART(lines) *all, const struct PART(some) 
     }
 #endif
 #if PARTIAL
-    if (some->some >= FEWEST_LANES && k <= MOST_KEPT && 4 * k <= n && n <= MOST_ROWS) {
+    int are_kept = k <= MOST_KEPT && (k <= 3 ? 2 * k : 4 * k) <= n && n <= MOST_ROWS;
+    if (some->some >= FEWEST_LANES && are_kept) {
         PART(kept)(some);
         return;
     }
@@ -124,8 +125,12 @@ void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t ou
 {
     int64_t each = 1 + GRAIN / (n + 1), turned = PART(turned_lines)(n, LENGTH, inner);
     int64_t step = n <= LONGEST_ROWS ? TOGETHER : turned;
-    each = (each + step - 1) / step * step; /* whole vectors of lines */
-    struct PART(lines) all = {x, out, scratch, outer * inner, n, inner, LENGTH, each, turned};
+    int64_t lines = outer * inner, share = (lines + threads - 1) / threads;
+    if (n <= LONGEST_ROWS || step <= share)
+        each = (each + step - 1) / step * step; /* whole vectors of lines */
+    else
+        each = each > share ? each : share; /* few long ones: each thread has some */
+    struct PART(lines) all = {x, out, scratch, lines, n, inner, LENGTH, each, turned};
     if (!all.lines || !n || !all.k)
         return;
 #if IS_SHARED

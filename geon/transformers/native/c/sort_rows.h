@@ -211,13 +211,36 @@ static void PART(together)(const struct PART(some) *all)
 
 #if PARTIAL
 #define MOST_KEPT 8
-/* The least k words of lines of any length: those found so far are held in order. */
+/* Moves n rows through the least k, which registers hold: k is known where this is called. */
+GEON_INLINE void PART(keep)(const PART(row) *rows, int64_t n, PART(row) *least, const int64_t k)
+{
+    PART(row) kept[MOST_KEPT];
+#pragma GCC unroll 8
+    for (int64_t place = 0; place < k; place++)
+        kept[place] = least[place];
+    for (int64_t i = 0; i < n; i++) {
+        PART(row) row = rows[i];
+#pragma GCC unroll 8
+        for (int64_t place = 0; place < k; place++)
+            PART(exchange)(kept + place, &row);
+    }
+#pragma GCC unroll 8
+    for (int64_t place = 0; place < k; place++)
+        least[place] = kept[place];
+}
+
+#define KEEP(K)                                                                                   \
+    case K:                                                                                       \
+        PART(keep)(rows, end - start, least, K);                                                  \
+        break;
+/* The least k words of lines of any length: those found so far are held in order. Rows are made
+   before they are moved through, as what was just stored in parts cannot be loaded at once. */
 static void PART(kept)(const struct PART(some) *all)
 {
-    PART(row) rows[MOST_KEPT];
+    PART(row) rows[NEAR_ROWS], least[MOST_KEPT];
     char held[NEAR_ROWS * TOGETHER * sizeof(RESULT)] __attribute__((aligned(64)));
     int is_there = all->some == TOGETHER && PART(adjoin)(all) && all->inner > 1;
-    PART(ended)(rows, MOST_KEPT);
+    PART(ended)(least, MOST_KEPT);
     for (int64_t start = 0; start < all->n; start += NEAR_ROWS) {
         int64_t end = start + NEAR_ROWS < all->n ? start + NEAR_ROWS : all->n;
         const TYPE *x = all->x + all->from[0] + start * all->inner;
@@ -226,17 +249,17 @@ static void PART(kept)(const struct PART(some) *all)
             x = (const TYPE *)held;
         }
         int64_t step = is_there ? all->inner : TOGETHER;
-        for (int64_t i = start; i < end; i++) {
-            PART(row) row;
-            PART(row_of)(x + (i - start) * step, i, &row);
-            for (int64_t place = 0; place < all->k; place++)
-                PART(exchange)(rows + place, &row);
+        for (int64_t i = start; i < end; i++)
+            PART(row_of)(x + (i - start) * step, i, rows + (i - start));
+        switch (all->k) {
+            KEEP(1) KEEP(2) KEEP(3) KEEP(4) KEEP(5) KEEP(6) KEEP(7) KEEP(8)
         }
     }
     RESULT *out = is_there ? all->out + all->to[0] : (RESULT *)held;
     for (int64_t i = 0; i < all->k; i++)
-        PART(found_of)(rows + i, out + i * (is_there ? all->inner : TOGETHER));
+        PART(found_of)(least + i, out + i * (is_there ? all->inner : TOGETHER));
     if (!is_there)
         PART(spread)(all, out);
 }
+#undef KEEP
 #endif

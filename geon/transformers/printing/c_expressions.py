@@ -281,6 +281,11 @@ def cast_calls(source: str, target: str) -> tuple[str, ...]:
     return (helper, *cast_calls(source, "float32")) if target in HALVES else (helper,)
 
 
+def rounding(half: str) -> str:
+    """The helper function that rounds a float32 as a cast to this half does, and stays float32."""
+    return f"geon_rounded_to_{SUFFIXES[half]}"
+
+
 EXACT_HALF = ("float64", "float16")
 
 

@@ -29,12 +29,14 @@ GEON_INLINE {type} geon_of_bits_{suffix}({unsigned} bits)
 # The half formats ---------------------------------------------------------------------------------
 
 # A half's exponent is 112 less than a float's, so a product with 2**112 moves it, subnormals too.
+# Comparisons of floats are one instruction of AVX2, which has none of unsigned integers.
 _HALF_TO_F32 = """\
 GEON_INLINE float geon_half_to_f32(geon_half h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
-    uint32_t moved = geon_bits_f32(geon_of_bits_f32(rest) * 0x1p112f);
-    return geon_of_bits_f32(sign | (rest >= 0x0f800000 ? rest | 0x7f800000 : moved));
+    int32_t wide = (int16_t)h;
+    float moved = geon_of_bits_f32((uint32_t)wide << 13 & 0x8fffe000) * 0x1p112f;
+    uint32_t last = fabsf(moved) >= 0x1p16f ? 0x7f800000 : 0;
+    return geon_of_bits_f32(geon_bits_f32(moved) | last);
 }
 """
 # Below 2**-14, adding 0.5 rounds to a multiple of 2**-24, the smallest half.
@@ -42,12 +44,26 @@ _F32_TO_HALF = """\
 GEON_INLINE geon_half geon_f32_to_half(float x)
 {
     uint32_t bits = geon_bits_f32(x), rest = bits & 0x7fffffff;
+    float size = geon_of_bits_f32(rest);
     uint32_t normal = (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13;
-    uint32_t small = geon_bits_f32(geon_of_bits_f32(rest) + 0.5f) - 0x3f000000;
-    uint32_t found = rest < 0x38800000 ? small : normal;
-    found = rest >= 0x47800000 ? 0x7c00 : found;
-    found = rest > 0x7f800000 ? 0x7e00 : found;
+    uint32_t small = geon_bits_f32(size + 0.5f) - 0x3f000000;
+    uint32_t found = size < 0x1p-14f ? small : normal;
+    found = size >= 0x1p16f ? 0x7c00 : found;
+    found = x != x ? 0x7e00 : found;
     return (geon_half)((bits >> 16 & 0x8000) | found);
+}
+"""
+# What a cast to a half and back gives, without the 16 bits between: lanes keep their width.
+_ROUNDED_TO_HALF = """\
+GEON_INLINE float geon_rounded_to_half(float x)
+{
+    uint32_t bits = geon_bits_f32(x), rest = bits & 0x7fffffff;
+    float size = geon_of_bits_f32(rest), small = (size + 0.5f) - 0.5f;
+    float normal = geon_of_bits_f32((rest + 0xfff + (rest >> 13 & 1)) & 0xffffe000);
+    float found = size < 0x1p-14f ? small : normal;
+    found = size >= 65520.0f ? INFINITY : found;
+    found = x != x ? NAN : found;
+    return geon_of_bits_f32((bits & 0x80000000) | geon_bits_f32(found));
 }
 """
 # Rounding to odd first makes the second rounding that of the exact value (Boldo and Melquiond,
@@ -71,9 +87,15 @@ GEON_INLINE float geon_bfloat_to_f32(geon_bfloat b)
 _F32_TO_BFLOAT = """\
 GEON_INLINE geon_bfloat geon_f32_to_bfloat(float x)
 {
-    uint32_t bits = geon_bits_f32(x);
-    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (geon_bfloat)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
+    uint32_t bits = geon_bits_f32(x), rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return (geon_bfloat)((x != x ? bits | 0x400000 : rounded) >> 16);
+}
+"""
+_ROUNDED_TO_BFLOAT = """\
+GEON_INLINE float geon_rounded_to_bfloat(float x)
+{
+    uint32_t bits = geon_bits_f32(x), rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return geon_of_bits_f32((x != x ? bits | 0x400000 : rounded) & 0xffff0000);
 }
 """
 
@@ -360,6 +382,8 @@ FUNCTIONS: dict[str, str] = {
     "geon_f64_to_half": _F64_TO_HALF,
     "geon_bfloat_to_f32": _BFLOAT_TO_F32,
     "geon_f32_to_bfloat": _F32_TO_BFLOAT,
+    "geon_rounded_to_half": _ROUNDED_TO_HALF,
+    "geon_rounded_to_bfloat": _ROUNDED_TO_BFLOAT,
     **_integer_functions(),
     **_float_functions(),
     **_wide_functions(),

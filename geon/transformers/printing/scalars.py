@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
 from ...op_graph.dtypes import name_of
@@ -260,7 +260,8 @@ class ScalarPrinter:
 
     def unnamed(self, block: Block, value: Scalar) -> Scalar | None:
         """The first of what a value is computed with that is to be named before it."""
-        found = below(value)
+        wide = self.rounded(block, value)
+        found = below(value) if wide is None else [wide]
         while isinstance(value, Select) and isinstance(value.other, Select):
             value = value.other  # a chain of choices is one expression
             found = [part for part in found if part is not value] + below(value)
@@ -361,12 +362,24 @@ class ScalarPrinter:
 
     def _apply(self, block: Block, value: Apply) -> str:
         name = value.row.name
+        wide = self.rounded(block, value)
+        if wide is not None:
+            self.calls(block, [rounding := c_expressions.rounding(name_of(value.args[0].dtype))])
+            return f"{rounding}({self.value(block, wide)})"
         operands = [self.value(block, arg) for arg in value.args]
         kinds = [name_of(arg.dtype) for arg in value.args]
         result = name_of(value.dtype)
         block.serial |= c_expressions.is_serial(name, kinds)
         block.converts |= name == "cast" and c_expressions.is_wide_cast(kinds[0], result)
         return self.expression(block, name, kinds, result, operands, value.attrs)
+
+    def rounded(self, block: Block, value: Scalar) -> Scalar | None:
+        """What a value rounds by one function, where a strip has none of both casts."""
+        wide = rounded(value)
+        if wide is None:
+            return None
+        strip = block.at(self.depths.value(value)).strip
+        return wide if strip is None or strip_function(value, strip) is None else None
 
     def _select(self, block: Block, value: Select) -> str:
         chosen = []
@@ -387,6 +400,19 @@ class ScalarPrinter:
     def _wrapped(self, block: Block, value: Wrapped) -> str:
         wide = f"(int64_t){self.value(block, value.position)}"
         return f"{wide} < 0 ? {wide} + {self.names.length(value.length)} : {wide}"
+
+
+def rounded(value: Scalar) -> Scalar | None:
+    """The float32 that a value is but for a cast to a half and back; None of all else."""
+    if not _is_cast(value, "float32") or not isinstance(narrow := value.args[0], Apply):
+        return None
+    halves = any(_is_cast(narrow, half) for half in c_expressions.HALVES)
+    return narrow.args[0] if halves and name_of(narrow.args[0].dtype) == "float32" else None
+
+
+def _is_cast(value: Scalar, dtype: str) -> TypeGuard[Apply]:
+    """Whether a value is a cast to this dtype."""
+    return isinstance(value, Apply) and value.row.name == "cast" and name_of(value.dtype) == dtype
 
 
 def strip_function(value: Scalar, strips: Strips) -> str | None:

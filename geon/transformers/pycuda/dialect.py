@@ -21,6 +21,16 @@ INSTRUCTIONS = {
     "geon_f32_to_bfloat": (
         "geon_bfloat", "float", 'asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));'
     ),
+    "geon_rounded_to_half": (
+        "float", "float",
+        'geon_half h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); '
+        'asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(h));',
+    ),
+    "geon_rounded_to_bfloat": (
+        "float", "float",
+        'geon_bfloat b; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b) : "f"(x)); '
+        "y = geon_of_bits_f32((uint32_t)b << 16);",
+    ),
 }  # fmt: skip
 
 

@@ -110,6 +110,8 @@ CONSTANTS = (
     _native("emit", "transposes", "across", "lane", value=4, many=20),
     _native("nest_rows", "NestByRows.block_size", "lane", "across", value=64, many=20),
     _native("accumulate", "CHAIN", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100),
+    _native("accumulate", "TRUTHS", "size", "row"),
+    _native("accumulate", "TRUTHS_OF_LANE", "row", many=20),
     _shared("printing/scalars", "LANES", "lane", "across"),
     _shared("printing/strips", "STRIP", "size", "row", many=10),
     _shared("printing/strips", "SHORT", "size", "row", many=10),

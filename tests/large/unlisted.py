@@ -108,6 +108,7 @@ FILES = {
     "transformers/pycuda/attention_tiles.py": ON_DEVICES,
     "transformers/pycuda/columns.py": ON_DEVICES,
     "transformers/pycuda/contractions.py": ON_DEVICES,
+    "transformers/pycuda/dialect.py": BITS,
     "transformers/pycuda/fills.py": ON_DEVICES,
     "transformers/pycuda/fours.py": ON_DEVICES,
     "transformers/pycuda/held.py": ON_DEVICES,

@@ -3,7 +3,8 @@
 A sum of floats is taken in blocks: the terms of a block are added in the sum's own dtype, the sums
 of blocks in float64. So its error does not grow with the number of terms, and the order of
 additions follows from lengths (and the width of vectors) alone. Other reductions have no such
-error: they keep one running value.
+error: they keep one running value. Folds of truths alone look at theirs block by block, and end
+where no further element can change them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from .loops import for_loop, indented
 # The most terms that are added one after another in a sum's own dtype. 32 equal terms are off by
 # 5e-7 in float32 at most; their blocks cost nothing that can be measured where memory is the limit.
 CHAIN = 32
+# Truths between two looks at whether they are decided, of one row and of each of some side by side.
+TRUTHS = 4096
+TRUTHS_OF_LANE = 64
 
 # How OpenMP names the folding of a row whose partial values a loop keeps in vector lanes.
 SIGNS = {
@@ -30,6 +34,7 @@ SIGNS = {
     "logical_or": "|",
     "logical_and": "&",
 }
+SETTLED = {"logical_or": "!=", "logical_and": "=="}  # how a truth that stays compares to 0
 Lines = list[str]
 OWN_LANES = "for (int64_t lane = 0; lane < lanes; lane++)"
 BLOCK_BEGIN, BLOCK_END = "BLOCK_BEGIN", "BLOCK_END"  # stand for the bounds of a block
@@ -41,7 +46,8 @@ class Accumulation:
     ``loops`` are those of the pass, outermost first; with ``lanes`` each row of a block of rows has
     accumulators of its own; ``width`` is how many float32 a vector holds, 1 where compilers may
     make none. ``extent`` writes the length of a loop as C. Of a pass that is one run, so many turns
-    of its loop, as C, are taken ``beside`` each other, with accumulators for ``held`` lanes.
+    of its loop, as C, are taken ``beside`` each other, with accumulators for ``held`` lanes. A pass
+    of ``truths`` does nothing but fold them.
     """
 
     def __init__(
@@ -53,14 +59,18 @@ class Accumulation:
         extent: Callable[[Loop], str],
         beside: str = "1",
         held: str = "lanes",
+        truths: bool = False,
     ) -> None:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
-        self.beside = beside
+        self.beside, self.truths = beside, truths
         self.lane_loop = f"for (int64_t lane = 0; lane < {held}; lane++)"
         self.block = CHAIN if lanes else CHAIN * width
+        if self.truths:
+            self.block = TRUTHS_OF_LANE if lanes else TRUTHS
         self.level = self.block_level([loop.extent for loop in loops])
         wide = [t for t in sums if is_float_sum(t)] if self.level is not None else []
         self.blocked = {t.name for t in wide}
+        self.cuts = bool(wide) or (self.truths and self.level is not None)
 
     def block_level(self, extents: Sequence[Size]) -> int | None:
         """The loop that is cut into blocks; None where one block holds all terms.
@@ -72,7 +82,7 @@ class Accumulation:
         for level in range(len(extents) - 1, -1, -1):
             extent = extents[level]
             if not isinstance(extent, int) or known * extent > self.block:
-                return level if self.lanes else len(extents) - 1
+                return level if self.lanes or self.truths else len(extents) - 1
             known *= extent
         return None
 
@@ -161,7 +171,7 @@ class Accumulation:
         begin, end = f"{variable}_block", f"{variable}_end"
         known = loop.extent if isinstance(loop.extent, int) and bounds is None else None
         if self.beside != "1":
-            step = f"{CHAIN} * {self.beside}"
+            step = f"{self.block} * {self.beside}"
             head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {step}) {{"]
             stop = f"{begin} + {step} < {high} ? {begin} + {step} : {high}"
             tail = [f"const int64_t {end} = {stop};"]
@@ -196,7 +206,22 @@ class Accumulation:
                 at = "[lane]" if self.lanes else ""
                 head = f"{self.lane_loop} " if self.lanes else ""
                 found.append(f"{head}{wide(total)}{at} += {total.name}{at};")
-        return found
+        return found + self.early_end()
+
+    def early_end(self) -> Lines:
+        """The statements that leave a loop whose truths are all decided."""
+        if not self.truths:
+            return []
+        at = "[lane]" if self.lanes else ""
+        each = [f"{t.name}{at} {SETTLED[t.row]} 0" for t in self.sums]
+        if not self.lanes:
+            return [f"if ({' && '.join(each)}) break;"]
+        return [
+            f"{self.sums[0].ctype} open = 0;",
+            "#pragma omp simd reduction(|:open)",
+            f"{self.lane_loop} open |= !({' & '.join(f'({one})' for one in each)});",
+            "if (!open) break;",
+        ]
 
     def meet(self, held: str) -> Lines:
         """The statements that bring what turns beside each other gave to the first one's lanes."""

@@ -110,7 +110,7 @@ class Passes:
             turns = made.loops[k]
             around = bounds if k == 0 else None
             low, high = around or ("0", self.extent(turns))
-            cut = bool(work.blocked) and k == work.level
+            cut = work.cuts and k == work.level
             ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
             if not lanes and k == len(made.loops) - 1 and made.strip is not None:
                 filled = (work.known_turns(cut, around) or 1) % STRIP == 0
@@ -120,7 +120,8 @@ class Passes:
                 most = work.turns() if cut else turns.extent
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             else:
-                run = for_loop(turns.name, *ends, body)
+                ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
+                run = for_loop(turns.name, *ends, [*body, *ends_early])
             body = work.blocks(run, turns.name, around) if cut else run
         if not made.loops and not lanes:
             body = ["{", *indented(body), "}"]
@@ -303,7 +304,8 @@ class Passes:
         width = 1 if serial else self.vector_bytes // 4
         beside = self.beside(made)
         held = "lanes" if beside == "1" else self.held(made)
-        return Accumulation(made.sums, made.loops, lanes, width, self.extent, beside, held)
+        truths = made.only_truths
+        return Accumulation(made.sums, made.loops, lanes, width, self.extent, beside, held, truths)
 
     def is_run(self, made: PrintedPass) -> bool:
         """Whether a pass is one run of elements of a few rows side by side, as far as is known.
@@ -345,7 +347,7 @@ class Passes:
         assert self.nest.lanes is not None
         (loop,) = made.loops
         low, high = bounds or ("0", self.extent(loop))
-        begin, end = (BLOCK_BEGIN, BLOCK_END) if work.blocked else (low, high)
+        begin, end = (BLOCK_BEGIN, BLOCK_END) if work.cuts else (low, high)
         each = [*self.elements(made), *work.steps()]
         body = [
             "{",
@@ -360,7 +362,7 @@ class Passes:
             ]),
             "}",
         ]  # fmt: skip
-        if work.blocked:
+        if work.cuts:
             body = work.blocks(body, loop.name, bounds)
         before = []
         if not beside.isdigit():

@@ -32,6 +32,12 @@ from .stages import print_stage, staged_text
 from .strips import takes_strips
 
 
+def only_truths(step: Pass) -> bool:
+    """Whether a pass does nothing but fold truths, and may end where all of these are decided."""
+    folds = [each.folds in ("logical_or", "logical_and") for each in step.reductions]
+    return bool(folds) and all(folds) and not step.stores and not step.keeps
+
+
 def truth_word(reduction: Reduction) -> str:
     """The type that a fold of truths keeps them in: as wide as the widest value that is loaded for
     them, since compilers fold no ``_Bool`` in vectors, and narrow no mask without cost."""
@@ -150,6 +156,7 @@ class _NestPrinter:
             body.names[load] = name
         made = PrintedPass(step.loops, body, weight(step, self.depths), number=self.passes)
         self.passes += 1
+        made.only_truths = only_truths(step)
         made.stages = [print_stage(self.scalars, row, each) for each in ahead]
         self.read_ahead(body, made, ahead)
         if lanes.tiles and across is not None and crosses(step, across.name):

@@ -109,7 +109,8 @@ class PrintedPass:
     of ``stages`` it reads ahead of its innermost loop. Where its rows are short and adjoin, it is
     ``flat``: its loop's variable counts the elements of all lanes of a tile. One over lanes that is
     ``one_run`` reads on behind the last lane what the next turn reads, and ``of_lanes`` are the
-    arrays that it reads with an element for each lane. ``number`` counts the passes of a nest.
+    arrays that it reads with an element for each lane. One that does nothing but fold truths has
+    ``only_truths``. ``number`` counts the passes of a nest.
     """
 
     loops: tuple[Loop, ...]
@@ -125,6 +126,7 @@ class PrintedPass:
     windows: list[PrintedWindow] = field(default_factory=list)
     one_run: bool = False
     of_lanes: list[str] = field(default_factory=list)
+    only_truths: bool = False
     number: int = 0
     stages: list[PrintedStage] = field(default_factory=list)
 

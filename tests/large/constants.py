@@ -239,6 +239,7 @@ CONSTANTS = (
     _native("prefix", "LEAST_ROWS", "running_rows", each=(1, 1 / 4)),
     _native("prefix", "FEW_LINES", "running_lines"),
     _native("prefix", "GRAIN", "running", each=(16,)),
+    _c("cumulative.c", "NAME", "running", value=7, many=40),
     _c("scan.h", "LANES", "running", "beside", value=8, many=4),
     _c("scan.h", "LANES", "running", "beside", value=4),
     _c("cumulative.c", "PART", "beside", value=8, each=(1 / 8,)),

@@ -273,10 +273,14 @@ PLACES = {
     ("transformers/pycuda/naming.py", "COPIED"): "threads of a block: a byte for each",
     ("transformers/native/c/scan.h", "EACH"): "lanes of a vector: LANES has how many",
     ("transformers/native/c/scan.h", "PART"): "lanes of a vector, and four at a time of their sums",
-    ("transformers/native/c/strips.h", "FIVE"): "vectors of a strip: cumulative.c has how many",
-    ("transformers/native/c/strips.h", "SIX"): "the same",
-    ("transformers/native/c/strips.h", "SEVEN"): "the same",
-    ("transformers/native/c/strips.h", "EIGHT"): "the same",
+    (
+        "transformers/native/c/cumulative.c",
+        "FIVE",
+    ): "elements of a strip or line: columns and NAME have how many",
+    ("transformers/native/c/cumulative.c", "SIX"): "the same",
+    ("transformers/native/c/cumulative.c", "SEVEN"): "the same",
+    ("transformers/native/c/cumulative.c", "EIGHT"): "the same",
+    ("transformers/native/c/short_lines.h", "LINES"): "elements of a line: NAME has how many",
     (
         "transformers/native/prefix.py",
         "FEW_PIECES",

@@ -318,6 +318,7 @@ PREFIX_SHAPES = [
     *((2, n, 1) for n in (3, 4, 5, 7, 8, 9, 15, 16, 31, 33, 64, 65)),
     *((2, 5, inner) for inner in (*range(2, 10), 15, 16, 17, 23, 24, 25, 31, 32, 33, 63, 64, 65, 71,
                                   72, 73, 127, 511, 512, 513, 515, 520, 1025)),
+    *((7001, n, inner) for n in (1, 2, 3, 4, 5, 6, 7, 8) for inner in (1, 2)), (900, 3, 13),
     (0, 0, 0), (2, 0, 3), (2, 3, 0), (1, 33, 80), (1, 16, 513), (3, 17, 700),
     *((outer, FEW_PIECES * PIECE + more, 1) for outer in (1, 3) for more in (-1, 0, 1, 7)),
     (FEW_LINES - 1, FEW_PIECES * PIECE, 1), (FEW_LINES, FEW_PIECES * PIECE, 1),

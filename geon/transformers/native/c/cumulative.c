@@ -3,8 +3,25 @@
    there are few lines, each is cut into parts: what those before a part come to is found first.
    Without REORDERS totals are added one after another. */
 #include "cumulative.h"
+#define ONE(M) M(0)
+#define TWO(M) ONE(M) M(1)
+#define THREE(M) TWO(M) M(2)
+#define FOUR(M) THREE(M) M(3)
+#define FIVE(M) FOUR(M) M(4)
+#define SIX(M) FIVE(M) M(5)
+#define SEVEN(M) SIX(M) M(6)
+#define EIGHT(M) SEVEN(M) M(7)
 #include "scan.h"
 #include "strips.h"
+#include "short_lines.h"
+#undef ONE
+#undef TWO
+#undef THREE
+#undef FOUR
+#undef FIVE
+#undef SIX
+#undef SEVEN
+#undef EIGHT
 
 struct PART(work) {
     const TYPE *x;
@@ -135,6 +152,33 @@ static void PART(lines)(void *argument, int64_t index)
     }
 }
 
+static void PART(short_lines)(void *argument, int64_t index)
+{
+    static void (*const lines[])(const TYPE *, RESULT *, int64_t, int, int)
+        = {PART(lines2), PART(lines3), PART(lines4), PART(lines5), PART(lines6), PART(lines7)};
+    const struct PART(work) *all = argument;
+    int64_t first = index * all->each, left = all->outer - first, n = all->n;
+    lines[n - 2](all->x + first * n, all->out + first * n, left < all->each ? left : all->each,
+                 all->exclusive, all->reverse);
+}
+
+/* Lines of which some are side by side, with those of the next outer index after them. */
+static void PART(wide_lines)(void *argument, int64_t index)
+{
+    const struct PART(work) *all = argument;
+    int64_t line = index * all->each, end = line + all->each, width = all->inner;
+    int64_t last = (all->n - 1) * width, step = all->reverse ? -width : width;
+    for (; line < end && line < all->outer; line++) {
+        int64_t at = line * all->n * width + (all->reverse ? last : 0);
+        TOTAL totals[WIDTH];
+        for (int64_t j = 0; j < width; j++)
+            totals[j] = START;
+        PART(columns)(all->x + at, all->out + at, all->n, width, step, totals, all->exclusive);
+        for (int64_t j = 0; all->exclusive && j < width; j++)
+            all->out[at + j] = IDENTITY;
+    }
+}
+
 static void PART(runs)(void *argument, int64_t index)
 {
     const struct PART(work) *all = argument;
@@ -164,7 +208,12 @@ void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t ou
                 *total = total[-inner] OPERATOR *total;
             }
     }
-    geon_pool_run(inner == 1 && parts == 1 ? PART(lines) : PART(runs), &all, tasks, threads);
+    void (*task)(void *, int64_t) = PART(runs);
+    if (parts == 1 && inner == 1)
+        task = n >= 2 && n <= 7 ? PART(short_lines) : PART(lines);
+    else if (parts == 1 && blocks == 1)
+        task = PART(wide_lines);
+    geon_pool_run(task, &all, tasks, threads);
 }
 #undef LANES
 #undef EACH

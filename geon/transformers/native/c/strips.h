@@ -25,15 +25,6 @@
         EVERY(KEEPS)                                                                              \
     }
 
-#define ONE(M) M(0)
-#define TWO(M) ONE(M) M(1)
-#define THREE(M) TWO(M) M(2)
-#define FOUR(M) THREE(M) M(3)
-#define FIVE(M) FOUR(M) M(4)
-#define SIX(M) FIVE(M) M(5)
-#define SEVEN(M) SIX(M) M(6)
-#define EIGHT(M) SEVEN(M) M(7)
-
 #define SOME PART(totals)
 #define READ(at) PART(loaded)(at)
 #define WRITE(at, shown)                                                                          \
@@ -72,11 +63,3 @@ STRIP(elements7, SEVEN)
 #undef MOVES
 #undef KEEPS
 #undef STRIP
-#undef ONE
-#undef TWO
-#undef THREE
-#undef FOUR
-#undef FIVE
-#undef SIX
-#undef SEVEN
-#undef EIGHT

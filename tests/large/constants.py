@@ -118,6 +118,7 @@ CONSTANTS = (
     _shared("printing/strips", "MOST", "heavy", many=2),
     _shared("kernels/nests", "SHORT", "short_row"),
     _shared("kernels/nests", "BESIDE", "short_rows", many=20),
+    _shared("printing/scalars", "is_worse_known", "short_row", each=(1, 1 / 2)),
     _shared("kernels/nests", "BUFFERED", "row"),
     _shared("kernels/nests", "VECTORS", "read_ahead", each=(1, 4, 8), many=2),
     _shared("kernels/nests", "COPIED", "read_ahead", "turned_short", many=2),

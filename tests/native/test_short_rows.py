@@ -73,6 +73,34 @@ def test_rows_side_by_side_are_short_and_many(name):
     assert "first_lane" not in source(BESIDE, SHORT + 1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_short_rows_of_open_length_give_what_numpy_gives(dtype):
+    """One compile takes them side by side where they are short, and one after another."""
+    m, n, c = geon.Axis("M"), geon.Axis("N"), geon.Axis("C")
+    x = geon.placeholder([m, n, c], dtype=dtype)
+    results = [getattr(geon, name)(x, reduction_axes=c) for name in ("sum", "max", "any", "all")]
+    results += [geon.mean(geon.cast(x, "float64"), reduction_axes=c)]
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(results, x)
+        wanted = geon.NumPyTransformer().computation(results, x)
+        for rows in ROWS:
+            for length in LENGTHS:
+                data = values(dtype, 2, rows, length)
+                for found, want in zip(f(data), wanted(data), strict=True):
+                    np.testing.assert_allclose(found, want, rtol=3e-6)
+        assert "_short(threads" in f.source
+
+
+@pytest.mark.parametrize("length", [2, 4, 8, 15])
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_rows_may_lie_backwards(length, dtype):
+    n, c = geon.Axis("N", 700), geon.Axis("C", length)
+    x = geon.placeholder([n, c], dtype=dtype)
+    turned = geon.flip(geon.flip(x, n), c)
+    results = [geon.sum(turned, c), geon.max(turned, c), geon.argmax(turned, c)]
+    assert "lane * one" in compare(results, x, values(dtype, 700, length))
+
+
 def test_many_rows_may_be_along_an_outer_axis():
     """Where the last axis of the rows is short too."""
     n, m, c = geon.Axis("N", 700), geon.Axis("M", 2), geon.Axis("C", 4)

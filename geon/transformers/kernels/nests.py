@@ -29,7 +29,7 @@ from .elements import Elements, Operands
 from .nest_items import Item, Levels, loop_order, reducer_of, states_of
 from .nest_space import Groups, Space
 from .regions import Facts, Interval, Region, assumed
-from .scalar import IndexNumber, Kept, Reduced, Scalar
+from .scalar import IndexNumber, Kept, RandomBits, Reduced, Scalar, walk
 from .straight import reduced
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from .uses import Uses, computes, depends_on, divides_rows
@@ -53,13 +53,49 @@ def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) ->
     return nest
 
 
+def with_short_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+    """A nest that reduces rows of open length in one pass, with what takes them side by side where
+    they are short.
+    """
+    (first, *others), size = nest.steps or (None,), reduced_size(nest)
+    if isinstance(size, int) or nest.across is not None or not nest.rows or nest.arrays:
+        return nest
+    if not isinstance(first, Pass) or any(isinstance(step, Pass) for step in others):
+        return nest
+    drawn = any(isinstance(node, RandomBits) for node in walk(*first.reduced))
+    if first.stores or not first.reductions or drawn:
+        return nest
+    facts = Facts(known=list(operands.known))
+    short = NestMaker(fused, operands, Region(), facts, across=True, short=True).make()
+    if short.across is None or divides_rows(short):
+        return nest
+    sizes = (size - 2, SHORT - size, short.across.extent - BESIDE)
+    shortness = tuple([size for size in sizes if not isinstance(size, int)])
+    return replace(nest, short=short, shortness=shortness)
+
+
+def reduced_size(nest: Nest) -> Size:
+    """The elements of a row that the first pass of a nest reduces."""
+    return product(loop.extent for step in nest.passes[:1] for loop in step.loops)
+
+
 class NestMaker:
-    """Makes the loops of one kernel over a ``region``, with ``facts`` about its lengths."""
+    """Makes the loops of one kernel over a ``region``, with ``facts`` about its lengths.
+
+    With ``across`` rows that adjoin are taken side by side, those of open length where they are to
+    be taken as ``short``.
+    """
 
     def __init__(
-        self, fused: Fused, operands: Operands, region: Region, facts: Facts, across: bool
+        self,
+        fused: Fused,
+        operands: Operands,
+        region: Region,
+        facts: Facts,
+        across: bool,
+        short: bool = False,
     ) -> None:
-        self.operands, self.wants_across = operands, across
+        self.operands, self.wants_across, self.takes_short = operands, across, short
         self.region, self.facts = region, facts
         self.results = operands.results
         self.reductions, self.straight = fused.reductions, fused.straight
@@ -125,15 +161,17 @@ class NestMaker:
         if self.wants_across and reads:
             across = reads[-1] if reads[-1] in order else self.beside(order)
         rows: Groups = [(n,) for n in order if n != across]
-        first = self.build(rows, across, {})
-        merged = self.merged_inner(first)
-        return self.build(rows, across, merged) if merged else first
+        nest = self.build(rows, across, {})
+        merged = self.merged_inner(nest)
+        nest = self.build(rows, across, merged) if merged else nest
+        inside = 0 if across is None else len(order) - 1 - order.index(across)
+        return replace(nest, inside=inside)
 
     def beside(self, order: list[str]) -> str | None:
         """The axis along which short rows are taken side by side; None where rows are not short."""
         inner = {n for item in self.items if item.reduces for n in item.inner}
         size = product(self.space.extents[n] for n in inner)
-        if not isinstance(size, int) or not 0 < size <= SHORT:
+        if not (0 < size <= SHORT if isinstance(size, int) else self.takes_short):
             return None
         for name in reversed(order):
             extent = self.space.extents[name]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ...op_graph.affine import Quotient, Size
 from .digits import divisions
 from .elements import Operands
-from .nests import NestMaker, nest_over
+from .nests import NestMaker, nest_over, with_short_rows
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
 from .scalar import Scalar, walk
 from .straight import is_straight
@@ -39,6 +39,8 @@ def make_nest(fused: Fused, operands: Operands) -> Nest:
     nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
     if fused.rows is None and not fused.reductions and any(guards_of(*stored(nest))):
         nest = _Splitter(fused, operands).apart(nest)
+    if fused.rows is not None and fused.reductions:
+        nest = with_short_rows(nest, fused, operands)
     return replace(nest, operands=tuple(operands.numbers))
 
 

@@ -109,6 +109,8 @@ class _Structure:
             tuple([self.nest(piece) for piece in nest.pieces]),
             nest.holds,
             nest.inside,
+            nest.short and self.nest(nest.short),
+            nest.shortness,
         )
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:

@@ -173,6 +173,9 @@ class Nest:
 
     ``pieces`` are nests that together compute the same where none of the sizes in ``holds`` is
     negative: each is over a region in which choices are decided.
+
+    ``short`` is a nest that computes the same by rows side by side, for where none of the sizes in
+    ``shortness`` is negative: then rows of open length are too short for vectors.
     """
 
     rows: tuple[Loop, ...]
@@ -185,6 +188,8 @@ class Nest:
     pieces: tuple[Nest, ...] = ()
     holds: tuple[Size, ...] = ()
     inside: int = 0
+    short: Nest | None = None
+    shortness: tuple[Size, ...] = ()
 
     @property
     def passes(self) -> tuple[Pass, ...]:

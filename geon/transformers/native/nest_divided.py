@@ -64,7 +64,7 @@ class DividedNest(NestTasks):
             f"const int64_t lanes = {size};",
         ]
         extra = self.partial(first)
-        body = [*top, *self.part_of_run(first)]
+        body = [*self.hidden("grain"), *top, *self.part_of_run(first)]
         parts, each = f"{RUNS}", "part * lanes + lane"
         lines = [
             f"const int64_t size = {self.extent(first)};",
@@ -88,7 +88,8 @@ class DividedNest(NestTasks):
                 step = t.step(f"{total}[lane]", f"{t.name}_parts[{each}]")
                 combined.append(f"{total}[lane] = {step};")
         lines += for_loop("part", "0", "parts", for_loop("lane", "0", "lanes", combined))
-        main = [*top, *before, "{", *indented(lines), "}", *after, *self.passes.statements(rest)]
+        main = [*self.hidden("threads"), *top, *before, "{", *indented(lines), "}", *after]
+        main += self.passes.statements(rest)
         return self.whole([
             self.structure(task, extra),
             self.function(task, body, extra),

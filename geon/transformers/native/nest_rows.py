@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...op_graph.lengths import product
 from ..kernels.types import Loop
 from ..printing.parameters import Parameter
 from ..printing.printed import PrintedPass
@@ -17,6 +18,7 @@ from .whole import whole
 
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
 LONG_ROW = 1 << 16
+FEW = 3  # elements of short rows of which as many as there may be stay in the nearest cache
 MANY_ROWS = 16  # rows, or blocks of these, that are enough for all threads
 STRETCH = ("first_turn", "last_turn")  # the bounds of a part of a row
 
@@ -42,6 +44,7 @@ class NestByRows(DividedNest):
         body = [
             "const int64_t begin = task * grain;",
             "const int64_t end = begin + grain < rows ? begin + grain : rows;",
+            *self.hidden("grain"),
             *top,
             *self.buffers(),
             *past.task([
@@ -154,6 +157,9 @@ class NestByRows(DividedNest):
         if not self.has_sums():
             sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
             return [f"const int64_t block = {max(sizes, default=TILE)};"]
+        turns = [product(loop.extent for loop in made.loops) for made in self.nest.passes]
+        if self.nest.apart and not all(isinstance(n, int) and n <= FEW for n in turns):
+            return [f"const int64_t block = {TILE};"]
         share = f"(({self.passes.extent(self.nest.lanes)} + threads - 1) / threads + 63) / 64 * 64"
         return [
             f"int64_t block = {share};",

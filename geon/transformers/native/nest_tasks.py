@@ -7,6 +7,7 @@ from ..kernels.types import Nest, RowArray
 from ..lowering.scratch import lines
 from ..printing.parameters import Parameter
 from ..printing.printed import PrintedArray, PrintedNest, PrintedPass
+from ..printing.scalars import HIDDEN
 from .draws import declared
 from .loops import indented
 from .naming import KernelNames
@@ -59,6 +60,12 @@ class NestTasks:
     def top(self) -> list[str]:
         """The statements of a task before its first row: values known once, windows of bits."""
         return [*map(str, self.nest.top.lines), *self.windows(self.nest.row.lines)]
+
+    def hidden(self, positive: str) -> list[str]:
+        """The statement that declares the factor which is one wherever something is ``positive``,
+        where loads have it.
+        """
+        return [f"const int64_t {HIDDEN} = {positive} > 0;"] if self.nest.hides else []
 
     def windows(self, lines: list[object]) -> list[str]:
         """The statements that declare the windows of random bits of a block's passes."""

@@ -40,6 +40,9 @@ def nest_function(
     if work.pieces:
         text = pieces_text(work, names, vector_bytes, name, passing)
         return Function(text, tuple(names.parameters))
+    if work.short is not None:
+        text = short_text(work, work.short, names, vector_bytes, name, passing)
+        return Function(text, tuple(names.parameters))
     printed = printed_nest(work, names, vector_bytes)
     shared: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
@@ -89,6 +92,31 @@ def pieces_text(
         parts.append(text(work, f"{name}_whole"))
         lines = [f"if ({holds}) {{", *indented([*lines, "return;"]), "}", f"{name}_whole({call});"]
     head = f"static void {name}(int32_t threads, {names.declared()})"
+    return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
+
+
+def short_text(
+    work: Nest,
+    short: Nest,
+    names: KernelNames,
+    vector_bytes: int,
+    name: str,
+    passing: Passing | None,
+) -> str:
+    """The C functions of a nest whose rows are taken side by side where they are short."""
+    for each in (work, short):
+        nest_text(printed_nest(each, names, vector_bytes), names, name, vector_bytes)  # parameters
+    parts = [
+        nest_text(printed_nest(each, names, vector_bytes), names, called, vector_bytes, passed)
+        for each, called, passed in (
+            (work, f"{name}_long", passing),
+            (short, f"{name}_short", None),
+        )
+    ]
+    holds = " && ".join([f"{names.length(size)} >= 0" for size in work.shortness])
+    call = ", ".join(["threads", *(p.name for p in names.parameters)])
+    head = f"static void {name}(int32_t threads, {names.declared()})"
+    lines = [f"if ({holds})", f"    {name}_short({call});", "else", f"    {name}_long({call});"]
     return "".join(parts) + "\n".join([head, "{", *indented(lines), "}"]) + "\n"
 
 

@@ -38,6 +38,18 @@ def only_truths(step: Pass) -> bool:
     return bool(folds) and all(folds) and not step.stores and not step.keeps
 
 
+def is_apart(nest: Nest) -> bool:
+    """Whether a pass reduces what lies apart along lanes, so that a line of memory is read again in
+    the next turns.
+    """
+    if nest.across is None:
+        return False
+    lane = nest.across.name
+    reduced = [value for step in nest.passes for value in step.reduced]
+    loads = [node for node in walk(*reduced) if isinstance(node, Load)]
+    return any(is_direct(x.offset) and x.offset.step(lane) not in (-1, 0, 1) for x in loads)
+
+
 def truth_word(reduction: Reduction) -> str:
     """The type that a fold of truths keeps them in: as wide as the widest value that is loaded for
     them, since compilers fold no ``_Bool`` in vectors, and narrow no mask without cost."""
@@ -74,6 +86,8 @@ class _NestPrinter:
         self.ending = Block()
         self.arrays: dict[int, PrintedArray] = {}
         self.passes = 0
+        if nest.across is not None and names.lanes.tiles:
+            self.scalars.apart = nest.across.name
         self.divided = not nest.rows and nest.across is None
 
     def printed(self) -> PrintedNest:
@@ -90,7 +104,9 @@ class _NestPrinter:
         assert self.divided or not nest.ending, "only what is divided ends"
         arrays = [self.arrays[array.number] for array in nest.arrays]
         blocks = (self.top, self.row, self.ending)
-        return PrintedNest(nest.rows, nest.across, *blocks, arrays, nest.inside)
+        return PrintedNest(
+            nest.rows, nest.across, *blocks, arrays, nest.inside, is_apart(nest), self.scalars.hides
+        )
 
     def last_stores(self, block: Block, steps: Sequence[Pass | Store]) -> Sequence[Pass | Store]:
         """The stores behind the last pass, where a loop over lanes may do all of them at once."""

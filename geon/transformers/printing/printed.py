@@ -156,6 +156,8 @@ class PrintedNest:
     ending: Block
     arrays: list[PrintedArray]
     inside: int = 0  # the last rows that follow each other for each part of the lanes
+    apart: bool = False  # what is loaded to be reduced does not adjoin along lanes
+    hides: bool = False  # how far what is loaded lies apart is not for compilers to know
 
     @property
     def passes(self) -> list[PrintedPass]:

@@ -32,6 +32,7 @@ from ..kernels.scalar import (
 from . import c_expressions
 from .dialect import Lanes, Strips
 
+HIDDEN = "one"  # a factor that compilers do not know
 LANES = 512  # most rows computed side by side where neighbouring rows adjoin in memory
 
 
@@ -104,13 +105,24 @@ class Block:
         return block
 
 
+def is_worse_known(step: Size) -> bool:
+    """Whether compilers make worse vectors of loads so far apart where they know how far.
+
+    gcc 12 loads and permutes all that lies between for powers of two, and makes no vectors at all
+    of loads that go backwards by more than an element.
+    """
+    return isinstance(step, int) and (step < -1 or (step >= 4 and step & (step - 1) == 0))
+
+
 class ScalarPrinter:
     """Writes the scalar code of one kernel.
 
     ``reduced`` are the names of finished reductions by number and part, ``running`` those of the
     state (and of the other state) that a reduction is at, ``kept`` those of row arrays,
     ``contracted`` is that of a contraction's sum, ``words`` those of random bits that were made
-    before, ``spelled`` the texts of loops' variables where they are not their names.
+    before, ``spelled`` the texts of loops' variables where they are not their names. Of loads that
+    lie ``apart`` along a loop over lanes of that name, compilers are not told how far where they
+    make worse vectors of what they know (``hides`` says that there are such).
     """
 
     def __init__(self, names: Names, depths: Depths) -> None:
@@ -122,6 +134,8 @@ class ScalarPrinter:
         self.contracted = ""
         self.spelled: Mapping[str, str] = {}
         self.words: dict[RandomBits, str] = {}
+        self.apart: str | None = None
+        self.hides = False
         self.count = 0
 
     def fresh(self, stem: str = "t") -> str:
@@ -347,7 +361,7 @@ class ScalarPrinter:
         return f"{self.kept[number]}[{self.kept_at or self.index(block, offset)}]"
 
     def _load(self, block: Block, value: Load) -> str:
-        offset = self.index(block, value.offset)
+        offset = self.load_index(block, value.offset)
         # gcc 12 makes vectors of no load of _Bool: bools lie in bytes.
         flag = " != 0" if name_of(value.dtype) == "bool" else ""
         element = f"{self.names.operand(value.operand)}[{offset}]{flag}"
@@ -355,6 +369,17 @@ class ScalarPrinter:
             return element
         taken = [self.flag(block, guards) for guards in limits(value.offset)]
         return f"{' && '.join(taken)} ? {element} : 0" if taken else element
+
+    def load_index(self, block: Block, offset: Affine) -> str:
+        """The index of a load."""
+        lane = self.apart
+        if lane is None or lane in self.spelled or not is_worse_known(offset.step(lane)):
+            return self.index(block, offset)
+        self.hides, spelled = True, self.spelled
+        self.spelled = {**spelled, lane: f"{lane} * {HIDDEN}"}
+        found = self.index(block, offset)
+        self.spelled = spelled
+        return found
 
     def _index(self, block: Block, value: IndexNumber) -> str:
         text = f"({self.index(block, value.index)})"

@@ -63,13 +63,13 @@ class Reducer:
     the value of a row first, in dtypes that need not be the row's. ``position`` is that of the
     element, row-major over the reduced axes as int64, and None where the reducer does not have
     ``positions``. ``place`` is the number of the part of the state that is one of these positions
-    or above all: where they are few, loops hold that part, and positions, in int32. ``empty`` tells
+    or 0: where they are few, loops hold that part, and positions, in int32. ``empty`` tells
     whether nothing has a value. ``folds`` is the elementwise row that both step and combine are,
     where one is.
 
     Where ``first`` is given, ``first(code, element, position)`` is the state of one element, and
     ``further``, which takes what ``step`` does, a shorter step for an element whose position is
-    behind those of all before.
+    behind those of all before; a state that has seen nothing takes it, too.
     """
 
     states: Callable[[DType, DType], tuple[DType, ...]]
@@ -97,6 +97,11 @@ def highest(dtype: DType) -> Any:
     if kind(dtype) == "f":
         return np.inf
     return True if dtype is BOOL else np.iinfo(dtype).max
+
+
+def in_order(reducer: Reducer) -> Reducer:
+    """A reducer where each element's position is behind those of all before in its state."""
+    return reducer if reducer.further is None else replace(reducer, step=reducer.further)
 
 
 def _result(element: DType, result: DType) -> tuple[DType, ...]:
@@ -159,7 +164,8 @@ def _extreme(first: Any, no_later: Any, identity: Callable[[DType], Any]) -> Red
     """The position of the first element that ``first`` puts before all others; NaN is before all.
 
     Where elements tie, the lowest position wins, so the order of elements is free. ``no_later`` is
-    the row that says of two elements that the second comes no later than the first.
+    the row that says of two elements that the second comes no later than the first. A state that
+    has seen nothing has position 0: if its value is what is found, all elements have that one.
     """
 
     def chosen(code: Code, state: State, other: State) -> State:
@@ -194,7 +200,7 @@ def _extreme(first: Any, no_later: Any, identity: Callable[[DType], Any]) -> Red
 
     return Reducer(
         lambda element, result: (element, INT64),
-        lambda dtypes: (identity(dtypes[0]), np.iinfo(dtypes[1]).max),
+        lambda dtypes: (identity(dtypes[0]), 0),
         step,
         chosen,
         lambda code, state: (state[1],),

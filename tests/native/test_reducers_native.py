@@ -128,6 +128,22 @@ def test_along_the_innermost_axis_a_library_finds_them():
             assert [type(k.work) for k in f.plan.schedule.kernels] == [kind]
 
 
+def test_positions_that_loops_go_up_along_are_not_compared():
+    """In the order of memory; in another one, a later element may have a lower position."""
+    x = geon.placeholder([geon.Axis("A", 30), geon.Axis("B", 40), geon.Axis("C", 50)])
+    a, b, c = x.axes
+    with geon.make_transformer("native") as transformer:
+        for over in ([a, b, c], [a, c], [b, a]):
+            for y, in_order in ((x, True), (geon.reorder(x, [c, b, a]), False)):
+                f = transformer.computation(geon.argmax(y, over), x)
+                (kernel,) = f.plan.schedule.kernels
+                ((reduction,),) = [step.reductions for step in kernel.work.passes]
+                assert (reduction.reducer == reducers.in_order(reducers.ARGMAX)) == in_order
+                # Lanes count in as many bits as positions are held in.
+                narrow = "(int32_t)lane" in f.source
+                assert narrow == (in_order and c in over)
+
+
 # Rows of a test -----------------------------------------------------------------------------------
 
 

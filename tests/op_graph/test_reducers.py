@@ -106,6 +106,18 @@ def test_parts_in_any_order_are_the_whole(name, dtype, cuts, order):
         close(got, expected, True)
 
 
+@pytest.mark.parametrize("cuts, order", CUTS, ids=str)
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if name not in reducers.HALVES])
+@pytest.mark.parametrize("find", [np.argmax, np.argmin])
+def test_positions_in_order_take_a_shorter_step(find, dtype, cuts, order):
+    """It does not compare positions; parts still meet in any order."""
+    x = rows_of(dtype)
+    reducer = reducers.in_order(ROWS[find.__name__].reducer)
+    assert reducer.step is reducer.further
+    (got,) = in_parts(reducer, x, np.dtype("int64"), cuts, order)
+    np.testing.assert_array_equal(got, find(x, 1))
+
+
 @pytest.mark.parametrize("name", ["sum", "prod", "any", "all"])
 def test_nothing_is_the_identity(name):
     op = getattr(geon, name)(geon.placeholder(geon.Axis("N", 0)))

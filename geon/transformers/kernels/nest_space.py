@@ -10,6 +10,7 @@ from .digits import digits_of
 from .regions import Interval
 from .scalar import NODES
 from .staged import PERIOD
+from .types import Loop
 from .uses import Uses
 
 Groups = list[tuple[str, ...]]  # axes, those of one loop together
@@ -20,6 +21,18 @@ FEW = 8  # indices that are too few to be taken side by side
 def computed(uses: Uses) -> bool:
     """Whether a position in memory is computed."""
     return any(isinstance(atom, NODES) for each in uses.offsets for atom in each.terms)
+
+
+def goes_up(position: Affine, loops: Sequence[Loop]) -> bool:
+    """Whether each turn of loops, the outermost first, has a position behind those before."""
+    least: Size = 1
+    for loop in reversed(loops):
+        step = position.step(loop.name)
+        more = isinstance(step, int) and isinstance(least, int) and step > least
+        if step != least and not more:
+            return False
+        least = step * loop.extent
+    return all(isinstance(atom, str) for atom in position.terms)
 
 
 class Space:

@@ -25,9 +25,10 @@ from ...op_graph.dtypes import FLOAT32, HALVES, INT64, name_of
 from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
+from ...op_graph.reducers import in_order
 from .elements import Elements, Operands
 from .nest_items import Item, Levels, loop_order, reducer_of, states_of
-from .nest_space import Groups, Space
+from .nest_space import Groups, Space, goes_up
 from .regions import Facts, Interval, Region, assumed
 from .scalar import IndexNumber, Kept, RandomBits, Reduced, Scalar, walk
 from .straight import reduced
@@ -386,7 +387,7 @@ class NestMaker:
         """The loops of one pass with all that is computed in it."""
         self.elements.forget()
         loops = tuple([self.loop(axes) for axes in groups or [(n,) for n in inner]])
-        reductions = [self.reduction(item.op) for item in items if item.reduces]
+        reductions = [self.reduction(item.op, loops) for item in items if item.reduces]
         written = [item for item in items if not item.reduces]
         stores = self.unrolled(written)
         keeps = self.keep_costly(level, inner, {loop.name for loop in loops})
@@ -426,8 +427,8 @@ class NestMaker:
         extents = [self.space.extents[d] for d in digits]
         return flattened([self.index[d] for d in digits], extents) + self.space.low.get(name, 0)
 
-    def reduction(self, op: Op) -> Reduction:
-        """A reduction with the elements it goes over."""
+    def reduction(self, op: Op, loops: tuple[Loop, ...]) -> Reduction:
+        """A reduction with the elements that ``loops`` go over."""
         args = [self.elements.value(arg, self.index_of(arg)) for arg in op.args]
         elements = tuple([self.widened(arg) for arg in args])
         reducer = reducer_of(op)
@@ -438,6 +439,8 @@ class NestMaker:
             place = flattened(at, [axis.expression for axis in over])
             narrow = INT64 if reducer.place is None else states[reducer.place]
             position = self.elements.code(IndexNumber, place, narrow)
+            if not self.region.cuts and goes_up(place, loops):
+                reducer = in_order(reducer)
         return Reduction(self.levels.reduced[op], reducer, states, elements, position)
 
     def short(self, op: Op, index: Index) -> Scalar:

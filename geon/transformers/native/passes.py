@@ -9,7 +9,13 @@ from collections.abc import Callable
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop
-from ..printing.printed import PrintedNest, PrintedPass, PrintedStore
+from ..printing.printed import (
+    NarrowPosition,
+    PrintedNest,
+    PrintedPass,
+    PrintedStore,
+    lanes_start,
+)
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
@@ -247,11 +253,15 @@ class Passes:
                     for_loop("lane", "0", used, start) if used != "1" else [f"{name}[0] = {first};"]
                 )
         steps = [line for state in made.states for line in state.step]
-        body = [*map(str, [*made.body.lines, *made.stores]), *steps]
+        by_lanes = not lanes and count != "1" and bool(made.loops)
+        body = [
+            line.of_lane() if by_lanes and isinstance(line, NarrowPosition) else str(line)
+            for line in [*made.body.lines, *made.stores, *steps]
+        ]
         loops = list(made.loops)
         if lanes:
             body = self.by_words(made, "lane", ("0", "lanes"), LANES, SIMD, body)
-        elif count != "1" and loops:
+        elif by_lanes:
             inner = loops.pop()
             low, high = bounds if bounds and not loops else ("0", self.extent(inner))
             turn = functools.partial(self.by_lanes, inner, count=count, body=body)
@@ -276,7 +286,7 @@ class Passes:
 
         That a compiler knows how many they are halves the time.
         """
-        first = f"{turns.name}_first"
+        first = lanes_start(turns.name)
         inside = [f"const int64_t {turns.name} = {first} + lane;", *body]
         return [
             f"int64_t {first} = {low};",

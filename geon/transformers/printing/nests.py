@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...op_graph.dtypes import kind, name_of
+from ...op_graph.dtypes import INT32, kind, name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
 from ..kernels.one_run import is_one_run, values_of_lanes
-from ..kernels.scalar import Code, Load, Running, walk
+from ..kernels.scalar import Code, IndexNumber, Load, Running, walk
 from ..kernels.staged import Staged, staged
 from ..kernels.types import Keep, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
@@ -18,6 +18,7 @@ from .across import across_loads, crosses, flat_loads, is_direct, is_flat
 from .dialect import Lanes, Strips
 from .printed import (
     Accumulator,
+    NarrowPosition,
     PrintedArray,
     PrintedNest,
     PrintedPass,
@@ -26,6 +27,7 @@ from .printed import (
     StateAccumulator,
     TurnedLoad,
     first_turn,
+    lanes_start,
 )
 from .scalars import Block, Names, ScalarPrinter, StripCall
 from .stages import print_stage, staged_text
@@ -187,6 +189,8 @@ class _NestPrinter:
             if reduction.folds is not None:
                 made.sums.append(self.accumulator(body, reduction, row.lanes))
             else:
+                if row.lanes is None and step.loops:
+                    self.narrow_position(body, reduction, step.loops[-1].name)
                 made.states.append(self.state(body, reduction, row))
         inner = self.innermost(step, made.crosses)
         spelled = self.scalars.spelled
@@ -314,6 +318,21 @@ class _NestPrinter:
         spoiled = f"{name}_nan" if nan else None
         ctype = truth_word(reduction) if dtype == "bool" else c_expressions.C_TYPES[dtype]
         return Accumulator(name, ctype, row, dtype, text, first, spoiled)
+
+    def narrow_position(self, body: Block, reduction: Reduction, inner: str) -> None:
+        """Name the position of a reduction's element, where it is one of 32 bits."""
+        at = reduction.position
+        if not isinstance(at, IndexNumber) or at.dtype is not INT32 or at.index.step(inner) != 1:
+            return
+        if not is_direct(at.index):
+            return
+        name, spelled = self.scalars.fresh(), self.scalars.spelled
+        text = self.scalars.index(body, at.index)
+        self.scalars.spelled = {**spelled, inner: lanes_start(inner)}
+        start = self.scalars.index(body, at.index)
+        self.scalars.spelled = spelled
+        body.lines.append(NarrowPosition(name, text, start))
+        body.names[at] = name
 
     def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
         """The step of any other reduction, which its reducer says in scalar code."""

@@ -45,6 +45,24 @@ class StateAccumulator:
 
 
 @dataclass(frozen=True, slots=True)
+class NarrowPosition:
+    """A position in 32 bits, where turns of the innermost loop are one apart; ``start`` is that of
+    the turn that is called ``lanes_start``, from which lanes count in 32 bits, too: what is wider
+    takes compilers vectors of twice the size, which they then narrow."""
+
+    name: str
+    text: str
+    start: str
+
+    def __str__(self) -> str:
+        return f"const int32_t {self.name} = (int32_t)({self.text});"
+
+    def of_lane(self) -> str:
+        """The statement for the lane that is at hand."""
+        return f"const int32_t {self.name} = (int32_t)({self.start}) + (int32_t)lane;"
+
+
+@dataclass(frozen=True, slots=True)
 class PrintedStore:
     """``value`` put at ``place``, which is memory of operand number ``operand``.
 
@@ -168,3 +186,8 @@ class PrintedNest:
 def first_turn(variable: str) -> str:
     """The name of the first of some turns of an innermost loop."""
     return f"{variable}_from"
+
+
+def lanes_start(variable: str) -> str:
+    """The name of the turn of an innermost loop that the first of some lanes takes."""
+    return f"{variable}_first"

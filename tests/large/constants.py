@@ -282,6 +282,8 @@ CONSTANTS = (
     _c("sort_words.h", "PART", "line", value=256),
     _c("sort_vector.h", "VECTOR_BYTES", "lines", value=64, each=(1, 2, 4, 8), many=9),
     _c("extreme.c", "PART", "extreme", many=9),
+    _c("extreme.c", "BLOCK", "extreme", many=9),
+    _c("extreme.c", "SHORT", "extreme", many=9),
     # Calls, results and memory.
     _native("result_pool", "POOLED_BYTES", "size", each=(4, 2, 8), many=2),
     _native("runtime", "LONG", "size"),

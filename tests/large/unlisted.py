@@ -159,6 +159,7 @@ PLACES = {
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
     ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/budget.py", "NEAR"): CHOOSES,
+    ("transformers/lowering/lookups.py", "SPARE_BYTES"): CHOOSES,
     ("transformers/lowering/budget.py", "SEGMENTS"): CHOOSES,
     ("transformers/lowering/budget.py", "BYTES_OF_A_STEP"): CHOOSES,
     ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,

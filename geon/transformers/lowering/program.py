@@ -21,6 +21,7 @@ from ...op_graph.rewrite import RuleSet, rewrite
 from ...op_graph.simplify import simplify_rules
 from ...op_graph.stabilise import STABLE
 from ...op_graph.window_rules import WINDOW_RULES
+from .lookups import by_words
 from .recompute import recomputed
 from .target import Target
 
@@ -100,6 +101,8 @@ def build_program(
         return tidied(roots, own, not check, division)
 
     simple, runs = in_segments(tidy(simple, divided), own, tidy, divided)
+    if target.scattered is not None and not check:
+        simple = by_words(simple, own, target.scattered)
     first, second = len(outputs), len(outputs) + len(pure.updates)
     simple, clones = recomputed(printed_in_order(simple, second, own), own, again)
     new = [op for op in simple if isinstance(op, Tensor)]

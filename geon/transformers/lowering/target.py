@@ -51,10 +51,11 @@ class Target:
     lowered program needs and they have not. ``machine`` gives the machine that calls on so many
     threads run on, which kernels' times are predicted for; none are where it is None. ``model`` is
     the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
-    It ``orders`` where a scan of elements is one kernel, and ``stops`` where an interrupt ends
-    loops. ``alignment`` is that of the arena and its
-    buffers, in bytes; ``beside`` names the kinds of kernels that run side by side where they need
-    nothing of each other.
+    ``scattered`` is how many multiply-adds of a product take as long as adding an element up at its
+    place; None where products of what is looked up stay as they are. It ``orders`` where a scan of
+    elements is one kernel, and ``stops`` where an interrupt ends loops. ``alignment`` is that of
+    the arena and its buffers, in bytes; ``beside`` names the kinds of kernels that run side by side
+    where they need nothing of each other.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Target:
     lacks: Callable[[Op], list[str]] = lambda op: []
     machine: Callable[[int], Machine] | None = None
     model: Machine | None = None
+    scattered: int | None = None
     orders: bool = False
     stops: bool = False
     alignment: int = 64

@@ -184,3 +184,21 @@ def test_five_elementary_functions_fill_a_loop(count, loops):
     for k in range(count):
         y = (geon.tanh(y) if k % 2 else geon.sin(y)) * 1.5
     assert len(kernels(check([y], (x, values)))) == loops
+
+
+@pytest.mark.parametrize(("size", "step"), [(2, 2), (3, 2), (12, 1)])
+def test_what_windows_show_is_reduced_in_one_pass(size, step):
+    """Pools without a border: the largest, the least and the sum."""
+    x = matrix(7, geon.Axis("H", 30), geon.Axis("C", 9))
+    shown = geon.window(x[0], {"H": geon.Window(geon.Axis("R", size), stride=step)})
+    pooled = [reduce(shown, reduction_axes=["R"]) for reduce in (geon.max, geon.min, geon.sum)]
+    f = check(pooled, x)
+    assert len(kernels(f)) == 1
+
+
+def test_what_windows_show_is_no_pass_over_what_is_beside_it():
+    """A row that is repeated along windows has fewer axes than these go over."""
+    x, y = matrix(8, geon.Axis("H", 30), geon.Axis("C", 9)), matrix(9, geon.Axis("C", 9))
+    shown = geon.window(x[0], {"H": geon.Axis("R", 3)})
+    f = check([geon.max(shown * y[0], reduction_axes=["R"]), geon.exp(y[0])], x, y)
+    assert len(kernels(f)) == 2

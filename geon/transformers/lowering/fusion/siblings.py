@@ -6,6 +6,7 @@ from collections import deque
 
 from ....op_graph.bound import is_bound
 from ....op_graph.op_graph import Op
+from ....op_graph.patterns import is_of
 from .fits import full, same_lengths
 from .fusion_group import FusionGroup
 from .state import State
@@ -40,7 +41,7 @@ class Siblings:
 
     def sources(self, op: Op) -> list[Op]:
         """The values nearest below ``op`` that have all axes its loops go over."""
-        axes = {axis.name for arg in op.args for axis in arg.axes}
+        axes = {name for arg in op.args for name in self.spanned(arg)}
         found: dict[Op, None] = {}
         queue = deque(op.args)
         while queue and len(found) < NEAR:
@@ -51,3 +52,13 @@ class Siblings:
             if not is_bound(arg) and arg.primitive.kind == "elementwise":
                 queue += arg.args
         return list(found)
+
+    def spanned(self, op: Op) -> set[str]:
+        """The axes of what an op shows: windows of an axis go over that axis alone."""
+        names = set(op.axes.names)
+        below = self.state.below_views(op)
+        while op is not below:
+            if is_of(op, "window"):
+                names.discard(op.attrs[1].name)
+            op = op.args[0]
+        return names

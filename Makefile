@@ -2,7 +2,8 @@
 # metadata changed. `make PYTHON=python3.12 demo` chooses the interpreter.
 
 PYTHON ?= python3
-JOBS ?= 2
+# Processes of tests: one for each processor, and no more than memory is likely to be there for.
+JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 8 ? n : 8)))
 VENV := .venv
 BENCH := .venv-bench
 BIN := $(VENV)/bin

@@ -11,6 +11,7 @@ import pytest
 import geon
 from geon.op_graph.dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, as_dtype
 from geon.op_graph.lengths import evaluate
+from geon.transformers import disk_cache
 from geon.transformers.native.c_files import c_text
 from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.library import LIBRARY, library_text
@@ -57,7 +58,7 @@ static void *work(void *given)
 }
 int64_t runs;
 static __thread int32_t seat;
-static int32_t geon_seat(void) { return seat; }
+__attribute__((unused)) static int32_t geon_seat(void) { return seat; }
 static void *help(void *job)
 {
     seat = 1;
@@ -73,7 +74,8 @@ static void run(void (*task)(void *, int64_t), void *argument, int64_t count, in
     if (helped)
         pthread_join(other, NULL);
 }
-static void (*geon_pool_run)(void (*)(void *, int64_t), void *, int64_t, int32_t) = run;
+static __attribute__((unused)) void (*geon_pool_run)(void (*)(void *, int64_t), void *, int64_t,
+                                                     int32_t) = run;
 """
 
 
@@ -96,20 +98,39 @@ def kernels():
         yield "check_numbers", (dtype,)
 
 
+class Library:
+    """Kernels as functions, each compiled when it is first called, once for all processes."""
+
+    def __init__(self, flags):
+        self.flags = [*FLAGS, *flags]
+        self.loaded = {}
+
+    def module(self, row, dtypes):
+        """The shared object that has a kernel."""
+        found = library_text(row, dtypes)
+        if found not in self.loaded:
+            text = "\n".join([PRELUDE + POOL + definitions(found.calls),
+                              found.definition or found.header,
+                              f"void *{found.name}_pointer = (void *){found.name};\n"])  # fmt: skip
+            name = f"library-{disk_cache.digest(*self.flags, text)}.so"
+            self.loaded[found] = ctypes.CDLL(str(disk_cache.find(name) or self.made(name, text)))
+        return self.loaded[found]
+
+    def made(self, name, text):
+        with disk_cache.scratch_file(".so") as path:
+            command = [COMPILER, *self.flags, "-x", "c", "-", "-o", str(path)]
+            done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            return disk_cache.keep(name, path)
+
+    def runs(self):
+        """How often a second thread helped."""
+        return sum(ctypes.c_int64.in_dll(each, "runs").value for each in self.loaded.values())
+
+
 @pytest.fixture(scope="module", params=[[], CHECKED], ids=["fast", "checked"])
-def library(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("library")
-    functions = list(dict.fromkeys(library_text(row, dtypes) for row, dtypes in kernels()))
-    exported = [f"void *{each.name}_pointer = (void *){each.name};" for each in functions]
-    body = "\n".join([*(each.definition or each.header for each in functions), *exported])
-    source, made = folder / "library.c", folder / "library.so"
-    source.write_text(
-        PRELUDE + POOL + definitions([name for each in functions for name in each.calls]) + body
-    )
-    command = [COMPILER, *FLAGS, *request.param, str(source), "-o", str(made)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return ctypes.CDLL(str(made))
+def library(request):
+    return Library(request.param)
 
 
 def test_no_macro_is_left_defined():
@@ -136,7 +157,7 @@ def test_a_unit_compiles_by_itself(row, dtypes):
 def call(library, row, dtypes, *args):
     """Call a kernel with arrays as pointers and integers as int64."""
     name = library_text(row, dtypes).name
-    address = ctypes.c_void_p.in_dll(library, f"{name}_pointer").value
+    address = ctypes.c_void_p.in_dll(library.module(row, dtypes), f"{name}_pointer").value
     function = ctypes.CFUNCTYPE(ctypes.c_int)(address)
     given = [
         ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int64(a)
@@ -535,14 +556,13 @@ def test_values_that_are_not_finite_are_counted(library, dtype):
 
 
 def test_threads_do_take_part(library):
-    runs = ctypes.c_int64.in_dll(library, "runs")
-    before = runs.value
+    before = library.runs()
     x = values("float32", (300, 1000, 1))
     for row in ("sort", "argsort"):
         out = np.empty(x.shape, np.float32 if row == "sort" else np.int64)
         call_sort(library, row, "float32", 2, x, out, *x.shape)
     call(library, "argmax", ("float32",), 2, x, np.empty(x.shape, np.int64), *x.shape)
-    assert runs.value == before + 3
+    assert library.runs() == before + 3
 
 
 @pytest.mark.parametrize("row", ["sort", "argsort"])

@@ -13,7 +13,7 @@ import pytest
 from geon.errors import UnavailableError
 from geon.transformers import disk_cache
 from geon.transformers.native import objects, toolchain
-from geon.transformers.native.mathematics import declarations
+from geon.transformers.native.mathematics import FUNCTIONS, declarations
 
 if toolchain.find_toolchain() is None:
     pytest.skip(toolchain.missing_compiler(), allow_module_level=True)
@@ -206,7 +206,7 @@ def test_texts_of_any_characters():
 PROCESS = """
 import ctypes, sys
 from geon.transformers.native import objects, toolchain
-from geon.transformers.native.mathematics import declarations
+from geon.transformers.native.mathematics import FUNCTIONS, declarations
 tools = toolchain.find_toolchain()
 units = [f"int f{i}(void) {{ return {i}; }}" for i in range(4)]
 for count in (4, 1, 2):
@@ -343,5 +343,9 @@ def test_the_compiler_links_where_the_linker_does_not(linker):
 
 
 def test_the_declared_functions_are_those_of_the_system():
-    """A compiler that reads both finds no difference."""
-    assert objects.shared_object(TOOLS, ["#include <math.h>\n" + declarations() + unit("f", 1)])
+    """A compiler that reads both finds no difference, and none is missing."""
+    names = [name + c for each in FUNCTIONS.values() for name in each.split() for c in ("", "f")]
+    asked = f"void *all(int k) {{ void *known[] = {{{', '.join(names)}}}; return known[k]; }}\n"
+    for before in ("", "#include <math.h>\n"):
+        text = before + declarations() + asked
+        assert objects.shared_object(TOOLS, [text], ["-Wall", "-Werror"])

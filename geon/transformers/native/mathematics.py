@@ -20,9 +20,9 @@ MACROS = """\
 #define isfinite(x) __builtin_isfinite(x)
 #define signbit(x) __builtin_signbit(x)
 #endif
-#define GEON_1(f) double f(double); float f##f(float);
-#define GEON_2(f) double f(double, double); float f##f(float, float);
-#define GEON_3(f) double f(double, double, double); float f##f(float, float, float);
+#define GEON_1(x) double x(double); float x##f(float);
+#define GEON_2(x) double x(double, double); float x##f(float, float);
+#define GEON_3(x) double x(double, double, double); float x##f(float, float, float);
 """
 
 

@@ -90,7 +90,7 @@ class ArrayLanes:
     """Rows side by side as arrays over them: their number is ``lanes``, that at hand ``lane``."""
 
     number = "lanes"
-    tiles = flat = windows = stages = together = wraps = True
+    tiles = flat = windows = stages = together = wraps = hides = True
     spares = False  # nor has it to: arrays without elements lie in zeros
 
     def held(self, name: str) -> str:

@@ -12,7 +12,8 @@ class Lanes(Protocol):
     are walked as one that is ``flat``, random bits of a loop are made in ``windows`` before it, and
     loads of an order of their own in ``stages``, where a language does so. What is stored of rows
     is computed ``together``, in one loop over them. Where it ``wraps``, sums of signed integers do
-    so by themselves; where it ``spares`` memory, nothing is read that no choice takes.
+    so by themselves; where it ``spares`` memory, nothing is read that no choice takes; where it
+    ``hides`` steps, compilers are not told of those that they make worse vectors of.
     """
 
     number: str
@@ -23,6 +24,7 @@ class Lanes(Protocol):
     together: bool
     wraps: bool
     spares: bool
+    hides: bool
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""

@@ -88,7 +88,7 @@ class _NestPrinter:
         self.ending = Block()
         self.arrays: dict[int, PrintedArray] = {}
         self.passes = 0
-        if nest.across is not None and names.lanes.tiles:
+        if nest.across is not None and names.lanes.hides:
             self.scalars.apart = nest.across.name
         self.divided = not nest.rows and nest.across is None
 

@@ -187,8 +187,9 @@ class BlockOperands(StepOperands):
 
 def make_step(fused: Fused, operands: Operands) -> Nest | Contraction:
     """The work of one step."""
-    make = make_contraction if fused.kind == "contraction" else make_nest
-    return make(fused, operands)
+    if fused.kind == "contraction":
+        return make_contraction(fused, operands)
+    return make_nest(fused, operands, alone=False)
 
 
 def finds_extremes(op: Op) -> bool:

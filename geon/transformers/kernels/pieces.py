@@ -32,14 +32,17 @@ WINDOWS = 1024  # the same where all of a window is in one element
 BROAD = 10  # elements of an interval beside which what windows reach beyond it is a border
 
 
-def make_nest(fused: Fused, operands: Operands) -> Nest:
-    """The loops of a fused kernel, taken apart where it joins values."""
+def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
+    """The loops of a fused kernel, taken apart where it joins values.
+
+    One that is ``alone``, and no step of a chain, has its rows side by side where they are short.
+    """
     if is_straight(fused, operands):
         fused = replace(fused, rows=None, reductions=(), straight=fused.reductions)
     nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
     if fused.rows is None and not fused.reductions and any(guards_of(*stored(nest))):
         nest = _Splitter(fused, operands).apart(nest)
-    if fused.rows is not None and fused.reductions:
+    if alone and fused.rows is not None and fused.reductions:
         nest = with_short_rows(nest, fused, operands)
     return replace(nest, operands=tuple(operands.numbers))
 

@@ -26,6 +26,7 @@ DRIVERS = {
     "op_graph/sweeps.py",
     "transformers/lowering/budget.py",
     "transformers/lowering/layout.py",
+    "transformers/lowering/lookups.py",
     "transformers/lowering/program.py",
     "transformers/lowering/recompute.py",
     "transformers/lowering/schedule.py",

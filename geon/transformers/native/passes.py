@@ -65,6 +65,11 @@ GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
 """
 
 
+def of_lane(position: NarrowPosition) -> str:
+    """The statement of a position of the lane that is at hand."""
+    return f"const int32_t {position.name} = (int32_t)({position.start}) + (int32_t)lane;"
+
+
 class Passes:
     """Prints the passes of one nest."""
 
@@ -255,7 +260,7 @@ class Passes:
         steps = [line for state in made.states for line in state.step]
         by_lanes = not lanes and count != "1" and bool(made.loops)
         body = [
-            line.of_lane() if by_lanes and isinstance(line, NarrowPosition) else str(line)
+            of_lane(line) if by_lanes and isinstance(line, NarrowPosition) else str(line)
             for line in [*made.body.lines, *made.stores, *steps]
         ]
         loops = list(made.loops)

@@ -57,10 +57,6 @@ class NarrowPosition:
     def __str__(self) -> str:
         return f"const int32_t {self.name} = (int32_t)({self.text});"
 
-    def of_lane(self) -> str:
-        """The statement for the lane that is at hand."""
-        return f"const int32_t {self.name} = (int32_t)({self.start}) + (int32_t)lane;"
-
 
 @dataclass(frozen=True, slots=True)
 class PrintedStore:

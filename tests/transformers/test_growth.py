@@ -15,7 +15,10 @@ from geon.transformers.lowering.program import build_program
 from geon.transformers.lowering.schedule import schedule
 
 N, H = geon.Axis("N", 64), geon.Axis("H", 32)
-FACTOR = 8  # between the two sizes that are compared
+# Between the two sizes that are compared. A large factor tells squares from caches: a square that is
+# a fortieth of the small graph's time is refused, and what misses the caches of a busy machine, at
+# most 1.4 of the time that was seen, is not (32 ** 0.15 is 1.68).
+FACTOR = 32
 SLOPE = 1.15  # log time over log size: 1 for linear time, 2 for quadratic; sorts take some
 TRIES = 8  # beside others, few calls have the caches to themselves
 
@@ -87,14 +90,14 @@ def gradient(count):
 
 # Sizes at which a small graph takes 10 ms or more, and the large one has thousands of ops.
 GRAPHS = {
-    layers: 80,
-    trained: 16,
-    wide: 200,
-    wide_sums: 160,
-    deep_tree: 200,
-    chain: 300,
-    results: 300,
-    gradient: 60,
+    layers: 40,
+    trained: 8,
+    wide: 100,
+    wide_sums: 80,
+    deep_tree: 100,
+    chain: 150,
+    results: 150,
+    gradient: 30,
 }
 
 

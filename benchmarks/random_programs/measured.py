@@ -18,7 +18,7 @@ from .programs import Program
 from .structure_text import structure_text, trait
 
 ENOUGH = 0.4  # seconds that the calls of one program take together, about
-FEWEST, MOST = 3, 15  # calls
+FEWEST, MOST = 3, 1000  # calls
 
 
 def measured(program: Program, threads: int, repeats: int = 0) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from geon.transformers.printing.helpers import definitions
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 FLAGS = (
-    "-std=gnu11 -Wall -Wextra -Werror -fPIC -shared -O3 -march=native -ffp-contract=off -fwrapv"
+    "-std=gnu11 -Wall -Wextra -Wundef -Werror -fPIC -shared -O3 -march=native -ffp-contract=off -fwrapv"
     " -fno-math-errno -fno-trapping-math -fopenmp-simd -pthread"
 ).split()
 CHECKED = ["-O0", "-fsanitize=undefined"]
@@ -96,6 +96,13 @@ def kernels():
     for dtype in FLOATS:
         yield "check_finite", (dtype,)
         yield "check_numbers", (dtype,)
+
+
+def predefined(macro):
+    """Whether the compiler defines this macro for this machine."""
+    command = [COMPILER, *FLAGS, "-dM", "-E", "-x", "c", "-"]
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=True)
+    return f"#define {macro} " in done.stdout
 
 
 class Library:
@@ -562,6 +569,17 @@ def test_threads_do_take_part(library):
         out = np.empty(x.shape, np.float32 if row == "sort" else np.int64)
         call_sort(library, row, "float32", 2, x, out, *x.shape)
     call(library, "argmax", ("float32",), 2, x, np.empty(x.shape, np.int64), *x.shape)
+    assert library.runs() == before + 3
+
+
+@pytest.mark.parametrize("row", ["sort", "argsort"])
+def test_a_long_line_takes_all_threads(library, row):
+    """They part it, bring its pieces together and sort them: three runs."""
+    if not predefined("__AVX2__"):
+        pytest.skip("without AVX2 lines are sorted by digits")
+    x = np.random.default_rng(0).standard_normal((1, SHORTEST_SHARED, 1)).astype(np.float32)
+    out, before = np.empty(x.shape, np.float32 if row == "sort" else np.int64), library.runs()
+    call_sort(library, row, "float32", 2, x, out, *x.shape)
     assert library.runs() == before + 3
 
 

@@ -36,6 +36,7 @@
 #undef NEAR_ROWS
 #undef LONGEST_ROWS
 #undef FEW
+#undef HAS_PICK
 #undef IS_QUICK
 #undef IS_SHARED
 #undef LONGEST_RUN

@@ -59,4 +59,3 @@ static WORD *PART(words)(WORD *words, WORD *other, int64_t n, int64_t k)
     return words;
 #endif
 }
-#undef HAS_PICK

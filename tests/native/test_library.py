@@ -30,8 +30,8 @@ from geon.transformers.printing.helpers import definitions
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 FLAGS = (
-    "-std=gnu11 -Wall -Wextra -Wundef -Werror -fPIC -shared -O3 -march=native -ffp-contract=off -fwrapv"
-    " -fno-math-errno -fno-trapping-math -fopenmp-simd -pthread"
+    "-std=gnu11 -Wall -Wextra -Wundef -Werror -fPIC -shared -O3 -march=native -ffp-contract=off"
+    " -fwrapv -fno-math-errno -fno-trapping-math -fopenmp-simd -pthread"
 ).split()
 CHECKED = ["-O0", "-fsanitize=undefined"]
 INTEGERS = (*SIGNED, *UNSIGNED)

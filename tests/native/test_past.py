@@ -257,7 +257,7 @@ def test_borders_of_open_lengths_stay():
 def test_what_the_last_cache_holds_stays_in_it(monkeypatch):
     monkeypatch.setattr(machine, "kept_ceilings", lambda threads: None)
     for cache, least in [(64 << 20, 64 << 20), (1 << 20, 4 * past.LEAST)]:
-        monkeypatch.setattr(machine, "_caches", lambda cache=cache: (1 << 15, 1 << 20, cache))
+        monkeypatch.setattr(machine, "caches_of", lambda cache=cache: (1 << 15, 1 << 20, cache))
         assert machine.past_bytes() == least
 
 

@@ -15,9 +15,9 @@ from geon.transformers.lowering.program import build_program
 from geon.transformers.lowering.schedule import schedule
 
 N, H = geon.Axis("N", 64), geon.Axis("H", 32)
-# Between the two sizes that are compared. A large factor tells squares from caches: a square that is
-# a fortieth of the small graph's time is refused, and what misses the caches of a busy machine, at
-# most 1.4 of the time that was seen, is not (32 ** 0.15 is 1.68).
+# Between the two sizes that are compared. A large factor tells squares from caches: a square that
+# is a fortieth of the small graph's time is refused, and what misses the caches of a busy machine,
+# at most 1.4 of the time that was seen, is not (32 ** 0.15 is 1.68).
 FACTOR = 32
 SLOPE = 1.15  # log time over log size: 1 for linear time, 2 for quadratic; sorts take some
 TRIES = 8  # beside others, few calls have the caches to themselves

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+from functools import cache
+from pathlib import Path
 
 from ..kernels.machine import MIXES, Ceilings, Machine, Speeds, Tile
 from ..printing.row_costs import ROW_COSTS
@@ -16,6 +17,8 @@ from .toolchain import Toolchain, find_toolchain
 
 NEVER = (1 << 63) - 1
 CACHES = (32 << 10, 1 << 20, 32 << 20)  # where the system does not say
+PROCESSOR = Path("/sys/devices/system/cpu/cpu0")
+CACHE_FILES = ("type", "level", "size")
 # A processor with vectors of 32 bytes at 3 GHz: what is predicted with before anything is measured.
 _SIZES = (32 << 10, 512 << 10, 8 << 20, 128 << 20)
 _RATES = tuple([(100e9, 60e9, 30e9, 12e9)] * len(MIXES))
@@ -49,7 +52,7 @@ def machine(threads: int, toolchain: Toolchain | None = None, *, measure: bool =
         name="this machine" if known is not None else "a stated machine",
         measured=known is not None,
         vector_bytes=width,
-        caches=_caches(),
+        caches=caches_of(),
         cores=processors(),
         ceilings=limits,
         speeds=own,
@@ -68,7 +71,7 @@ def past_bytes() -> int:
     known = kept_ceilings(1)
     if known is not None and not known.passes():
         return NEVER
-    return max(_caches()[-1], 4 * LEAST)
+    return max(caches_of()[-1], 4 * LEAST)
 
 
 def _measured(
@@ -121,11 +124,18 @@ MODEL = Machine(
 )
 
 
-def _caches() -> tuple[int, ...]:
-    """The bytes of the caches, nearest first."""
-    names = ("SC_LEVEL1_DCACHE_SIZE", "SC_LEVEL2_CACHE_SIZE", "SC_LEVEL3_CACHE_SIZE")
-    try:
-        found = tuple([os.sysconf(name) for name in names])
-    except (AttributeError, OSError, ValueError):  # not every system tells
-        return CACHES
-    return tuple([each or other for each, other in zip(found, CACHES, strict=True)])
+@cache
+def caches_of(folder: Path = PROCESSOR) -> tuple[int, ...]:
+    """The bytes of a processor's caches for data, nearest first; ``CACHES`` where it is not told.
+
+    Linux describes them in ``folder``, each in a folder of its own (Documentation/ABI, cacheinfo).
+    """
+    found: dict[int, int] = {}
+    for each in folder.glob("cache/index*"):
+        try:
+            kind, level, size = ((each / name).read_text().strip() for name in CACHE_FILES)
+            if kind != "Instruction":
+                found[int(level)] = int(size.removesuffix("K")) << 10
+        except (OSError, ValueError):  # a machine that says it in another way
+            return CACHES
+    return tuple([found[level] for level in sorted(found)]) if len(found) > 1 else CACHES

@@ -22,6 +22,7 @@ ORDER = "only the order of independent work depends on it"
 ROUNDING = "half or one less of a number that is listed, as it rounds up to it"
 STEPS = "steps of a loop, no length of data: tests/transformers/test_while.py goes around it"
 SEGMENTS = "steps of a loop, no length of data: tests/transformers/test_segments.py goes around it"
+FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 
 FILES = {
@@ -79,6 +80,8 @@ FILES = {
     "transformers/lowering/target.py": ALIGNED,
     "transformers/lowering/verify.py": "lengths that plans are verified with",
     "transformers/native/c/ceilings.c": MEASURES,
+    "transformers/native/fill.py": FILLS,
+    "transformers/native/c/fill.c": FILLS,
     "transformers/native/c/past.h": "bytes of a line of cache",
     "transformers/native/c/past_row.h": "bytes of a line of cache",
     "transformers/native/c/past_store.h": BITS,

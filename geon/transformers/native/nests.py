@@ -7,6 +7,7 @@ from ..printing.nests import print_nest
 from ..printing.printed import PrintedNest
 from .dialect import array_strips
 from .draws import words_function
+from .fill import fill_function
 from .loops import indented
 from .naming import NAME, Function, KernelNames
 from .nest_rows import NestByRows
@@ -52,10 +53,12 @@ def nest_function(
         text = nest_text(printed, names, name, vector_bytes, passing)
         return Function(text, tuple(names.parameters), shared, units=units)
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
-    whole = work.operands[work.fill.operand]
-    size = f"(size_t)({names.length(whole.axes.size)}) * sizeof *{out}"
+    size = names.length(work.operands[work.fill.operand].axes.size)
     part = nest_text(printed, names, f"{name}_part", vector_bytes, passing)
-    copy = "" if out == old else f"    memcpy({out}, {old}, {size});\n"
+    copy = ""
+    if out != old:
+        copy = f"    geon_fill(threads, {out}, {old}, ({size}) * (int64_t)sizeof *{out});\n"
+        shared, units = (*shared, fill_function().header), (*units, *fill_function().units)
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     head = f"static void {name}(int32_t threads, {names.declared()})"
     text = f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"

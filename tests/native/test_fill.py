@@ -1,0 +1,36 @@
+"""Copies of operands of which a kernel stores a part: of any size and place, on any threads."""
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.native.fill import GRAIN
+from geon.transformers.native.toolchain import find_toolchain
+
+from .ways import store_past
+
+pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C compiler")
+
+N = geon.Axis("N")
+# In bytes: around a line of cache, a task, and some of them.
+SIZES = [1, 2, 63, 64, 65, 130, GRAIN - 1, GRAIN, GRAIN + 1, 3 * GRAIN + 17]
+
+
+@pytest.mark.parametrize("is_past", [False, True], ids=["cached", "past"])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_all_but_the_part_is_as_it_was(threads, is_past):
+    x = geon.placeholder([N], dtype="uint8")
+    with geon.make_transformer("native", threads=threads) as transformer:
+        f = transformer.computation(geon.update(x, 7, {N: -1}), x)
+        assert "geon_fill(threads" in f.source
+        if is_past:
+            store_past(f, 1)
+        for size in SIZES:
+            given = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+            wanted = np.append(given[:-1], np.uint8(7))
+            np.testing.assert_array_equal(f(given), wanted)
+            for begin in (1, 3, 40):  # places that begin within a line
+                held = np.full(size + 64, 5, np.uint8)
+                f(given, out=held[begin : begin + size])
+                np.testing.assert_array_equal(held[begin : begin + size], wanted)
+                assert (held[:begin] == 5).all() and (held[begin + size :] == 5).all()

@@ -53,6 +53,7 @@ FILES = {
     "transformers/printing/elementary_f32_angles.py": FORMULA,
     "transformers/printing/elementary_f64.py": FORMULA,
     "transformers/printing/elementary_f64_angles.py": FORMULA,
+    "transformers/printing/elementary_f64_powers.py": FORMULA,
     "transformers/printing/elementary_strips.py": FORMULA,
     "transformers/printing/elementary_tails.py": FORMULA,
     "transformers/printing/elementary_text.py": FORMULA,

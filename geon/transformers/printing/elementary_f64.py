@@ -186,7 +186,7 @@ _LIBRARY = {
 } | {
     f"geon_{name}_f64": f"GEON_INLINE double geon_{name}_f64(double {a}, double {b}) {{\n"
     f"    return {name}({a}, {b});\n}}\n"
-    for name, a, b in (("atan2", "y", "x"), ("pow", "x", "y"))
+    for name, a, b in (("atan2", "y", "x"),)
 }
 
 ELEMENTARY_F64: dict[str, str] = _EXPONENTIAL | _LIBRARY

@@ -344,7 +344,7 @@ def _integer_literal(number: int, dtype: str) -> str:
 
 # Rows that compilers make no vectors of: they call the C library, divide wide integers, or loop.
 SERIAL = frozenset(("mod", "floordivide"))
-SERIAL_FLOAT64 = frozenset("sin cos tan asin acos atan sinh cosh asinh acosh atanh atan2".split())
+SERIAL_FLOAT64 = frozenset("sin cos tan asinh acosh atanh".split())
 
 
 def is_serial(name: str, dtypes: Sequence[str]) -> bool:

@@ -176,6 +176,8 @@ PLACES = {
         "RECENT",
     ): "how far a search goes for what two kernels share",
     ("transformers/native/tiles.py", "APART"): ALIGNED,
+    ("transformers/native/tiles.py", "BLOCK"): "bytes of a vector of c/transpose.h",
+    ("transformers/printing/across.py", "FILLS"): "bytes of a vector; tests/native/test_across.py",
     ("transformers/native/passes.py", "CONVERTING"): "a width of vectors, which a machine has",
     ("transformers/native/passes.py", "SIDE_BY_SIDE"): "how many vectors LONG_ROW is for",
     ("transformers/native/stages.py", "UNROLLED"): "how a compiler writes a loop of known length",

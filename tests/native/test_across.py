@@ -43,11 +43,11 @@ def test_matrices(dtype):
 
 
 @compiled
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int8"])
 def test_matrices_of_open_lengths(dtype):
     n, c = geon.Axis("N"), geon.Axis("C")
     x, y = geon.placeholder([n, c], dtype), geon.placeholder([c, n], dtype)
-    sides = [1, 3, 4, 5, 7, 8, 9, 63, 64, 65, 71, 72, 127, 129, 200]
+    sides = [1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 66, 71, 72, 127, 129, 200]
     with (
         geon.make_transformer("native", threads=1) as one,
         geon.make_transformer("native", threads=2) as two,
@@ -168,12 +168,37 @@ def test_a_few_lanes_come_before_the_next_turns(lanes, turns, walks):
 )
 def test_short_rows_that_adjoin_are_one_loop(columns, flat):
     n, c = geon.Axis("N", columns), geon.Axis("C")
-    x, y = geon.placeholder([n, c]), geon.placeholder([c])
-    turned = geon.reorder(x, [c, n])
-    text = Native().computation(turned, x).source
+    x = geon.placeholder([n, c])
+    text = Native().computation(geon.reorder(x, [c, n]), x).source
     assert ("i_1 < (lane_end - lane_tile) * " in text) == flat
-    text = Native().computation(turned * geon.broadcast(y, [c, n]), x, y).source
-    assert "(lane_end - lane_tile) * " not in text  # an element for each row is read once a row
+
+
+@pytest.mark.parametrize(
+    ("columns", "dtype", "flat"),
+    [
+        (3, "float32", True),
+        (4, "float32", False),
+        (across.REPEATED, "int8", True),
+        (across.REPEATED + 1, "int8", False),
+        (2, "float64", False),
+    ],
+)
+def test_what_a_row_has_is_repeated_where_no_row_fills_a_vector(columns, dtype, flat):
+    """Else it is read once a row."""
+    n, c = geon.Axis("N", columns), geon.Axis("C")
+    x, y = geon.placeholder([n, c], dtype), geon.placeholder([c], dtype)
+    wide = geon.broadcast(-y, [c, n])
+    text = Native().computation(geon.reorder(x, [c, n]) * wide, x, y).source
+    assert ("i_1 < (lane_end - lane_tile) * " in text) == flat
+    assert flat == (f"tile2[lane * {columns} + {columns - 1}]" in text)
+
+
+def test_elements_of_rows_of_three_are_put_beside_each_other_without_a_loop():
+    n, c = geon.Axis("N", 3), geon.Axis("C")
+    x = geon.placeholder([n, c])
+    text = Native().computation(geon.reorder(x, [c, n]), x).source
+    assert "tile1[lane * 3 + 2]" in text
+    assert "for (int64_t turn" not in text
 
 
 def test_a_store_along_lanes_takes_no_tile():

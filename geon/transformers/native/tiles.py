@@ -7,7 +7,7 @@ set of these.
 from __future__ import annotations
 
 from ...op_graph.affine import Size
-from ..printing.printed import PrintedPass
+from ..printing.printed import PrintedPass, TurnedLoad
 from .loops import for_loop, indented
 from .naming import KernelNames
 
@@ -16,6 +16,7 @@ WIDE = 512  # bytes of a row of it, so that most lines that it stores into are s
 SHORT = 512  # lanes up to which all of a row that is read come before the next ones
 APART = 8  # elements between the rows of a tile
 FLAT = 1024  # elements of a tile of short rows
+BLOCK = 32  # bytes of a row that blocks of registers hold
 INTERLEAVED = 4  # elements of a row that compilers put beside each other in vectors
 
 
@@ -82,12 +83,24 @@ def filled(made: PrintedPass, names: KernelNames) -> list[str]:
     wide, lines = width(made), []
     for t in made.turned:
         lines.append(f"{t.ctype} {t.name}[{lanes_of_tile(made) * wide}];")
-        if t.lane_step == "1" and wide > INTERLEAVED:
+        if t.lane_step == "1" and (wide > INTERLEAVED or wide * t.itemsize >= BLOCK):
             names.calls([f"geon_transpose_{t.itemsize}"])
             lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, {wide}, "
                          f"{wide}, lane_end - lane_tile);")  # fmt: skip
             continue
-        place = f"({t.source})[lane * ({t.lane_step}) + turn * ({t.step})]"
-        put = for_loop("turn", "0", str(wide), [f"{t.name}[lane * {wide} + turn] = {place};"])
-        lines += for_loop("lane", "0", "lane_end - lane_tile", put)
+        lines += for_loop("lane", "0", "lane_end - lane_tile", placed(t, wide))
     return lines
+
+
+def placed(turned: TurnedLoad, wide: int) -> list[str]:
+    """The elements of one lane put into a tile, each by itself where compilers put them beside each
+    other: they make no vectors of a loop over three.
+    """
+
+    def put(turn: str) -> str:
+        place = f"lane * ({turned.lane_step}) + {turn} * ({turned.step})"
+        return f"{turned.name}[lane * {wide} + {turn}] = ({turned.source})[{place}];"
+
+    if wide <= INTERLEAVED:
+        return [put(str(turn)) for turn in range(wide)]
+    return for_loop("turn", "0", str(wide), [put("turn")])

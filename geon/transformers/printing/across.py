@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from ...op_graph.affine import Affine
-from ..kernels.scalar import Apply, Load, Number, walk
+from ..kernels.depths import Depths
+from ..kernels.one_run import values_of_lanes
+from ..kernels.scalar import Apply, Load, Number, Scalar, walk
 from ..kernels.types import Pass
 
 SHORT_ROW = 32  # elements of a row up to which a pass across memory takes many rows as one
+REPEATED = 4  # and up to which it does so where what a row has is then repeated for each of these,
+FILLS = 16  # unless the row fills so many bytes: it has a vector of its own
 
 
 def crosses(step: Pass, lane: str) -> bool:
@@ -17,29 +21,32 @@ def crosses(step: Pass, lane: str) -> bool:
     return direct and any(store.offset.step(lane) != 1 for store in step.stores)
 
 
-def is_flat(step: Pass, lane: str) -> bool:
-    """Whether a pass that crosses memory stores short rows that adjoin, of values whose places are
-    all known, none of them for a row alone.
+def is_flat(step: Pass, lane: str, depths: Depths) -> bool:
+    """Whether a pass that crosses memory stores short rows that adjoin, of what each row has and of
+    values whose places are all known.
     """
     turns, last = step.loops[-1].extent, step.loops[-1].name
     if len(step.loops) != 1 or not isinstance(turns, int) or not 1 < turns <= SHORT_ROW:
         return False
     rows = all(x.offset.step(last) == 1 and x.offset.step(lane) == turns for x in step.stores)
-    nodes = list(walk(*[store.value for store in step.stores]))
-    loads = [node for node in nodes if isinstance(node, Load)]
-    direct = all(is_direct(x.offset) and not _of_row(x, lane, last) for x in loads)
+    bytes_of_row = turns * min(store.dtype.itemsize for store in step.stores)
+    if values_of_lanes(step, depths) and (turns > REPEATED or bytes_of_row >= FILLS):
+        return False
+    nodes = of_elements(step, depths)
+    direct = all(is_direct(node.offset) for node in nodes if isinstance(node, Load))
     return rows and direct and all(isinstance(node, (Load, Number, Apply)) for node in nodes)
 
 
-def _of_row(load: Load, lane: str, last: str) -> bool:
-    """Whether a row has one such element."""
-    return load.offset.step(last) == 0 and load.offset.step(lane) != 0
+def of_elements(step: Pass, depths: Depths) -> list[Scalar]:
+    """What a pass computes for each element, without what each row has."""
+    known = {id(node) for node in values_of_lanes(step, depths)}
+    return list(walk(*[store.value for store in step.stores], known=known))
 
 
-def flat_loads(step: Pass, lane: str) -> list[Load]:
+def flat_loads(step: Pass, lane: str, depths: Depths) -> list[Load]:
     """The loads of a flat pass that are read from tiles: they do not lie as the rows do."""
     turns, last = step.loops[-1].extent, step.loops[-1].name
-    loads = [x for x in walk(*[store.value for store in step.stores]) if isinstance(x, Load)]
+    loads = [x for x in of_elements(step, depths) if isinstance(x, Load)]
     steps = [(x, x.offset.step(last), x.offset.step(lane)) for x in loads]
     return [x for x, far, apart in steps if (far, apart) not in ((0, 0), (1, turns))]
 

@@ -178,8 +178,10 @@ class _NestPrinter:
         made.stages = [print_stage(self.scalars, row, each) for each in ahead]
         self.read_ahead(body, made, ahead)
         if lanes.tiles and across is not None and crosses(step, across.name):
-            made.crosses, made.flat = True, lanes.flat and is_flat(step, across.name)
+            made.crosses, made.flat = True, lanes.flat and is_flat(step, across.name, self.depths)
             self.turn(made, step, across.name)
+            if made.flat:
+                self.repeat(row, made, step, across.name)
         self.scalars.words = {}
         if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
@@ -282,7 +284,8 @@ class _NestPrinter:
         """Let a pass that crosses memory read what adjoins along lanes from tiles."""
         last = step.loops[-1].name
         start = {lane: f"{lane}_tile", last: "0" if made.flat else "tile"}
-        for load in (flat_loads if made.flat else across_loads)(step, lane):
+        loads = flat_loads(step, lane, self.depths) if made.flat else across_loads(step, lane)
+        for load in loads:
             name, dtype = self.scalars.fresh("tile"), name_of(load.dtype)
             self.scalars.spelled = start
             source = self.scalars.index(made.body, load.offset)
@@ -294,6 +297,18 @@ class _NestPrinter:
             flag = " != 0" if dtype == "bool" else ""
             place = f"[{last}]" if made.flat else f"[{lane} - {lane}_tile][{last} - tile]"
             made.body.names[load] = f"{name}{place}{flag}"
+
+    def repeat(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
+        """Let a flat pass read what each row has from tiles that have it for each element."""
+        for node in dict.fromkeys(values_of_lanes(step, self.depths)):
+            name, dtype = self.scalars.fresh("tile"), name_of(node.dtype)
+            text, end = self.scalars.value(row, node), self.names.lanes.held("")
+            ctype = c_expressions.C_TYPES[dtype]
+            if not text.endswith(end):
+                text = self.scalars.let(row, node, ctype, text)
+            start = f"{text.removesuffix(end)} + {lane}_tile"
+            made.turned.append(TurnedLoad(name, ctype, node.dtype.itemsize, start, "0"))
+            made.body.names[node] = f"{name}[{step.loops[-1].name}]"
 
     def window(self, row: Block, run: Run) -> PrintedWindow:
         """Where the bits of a draw are made for a run of elements; they are read from there."""

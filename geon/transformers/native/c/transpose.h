@@ -1,5 +1,5 @@
 /* to[c * to_step + r] = from[r * from_step + c] for elements of BYTES bytes: blocks that registers
-   hold are turned in them, sides that are shorter than these are moved one by one. */
+   hold are turned in them, rows that are fewer than these are moved one by one. */
 #ifdef __has_builtin
 #define HAS_PICK __has_builtin(__builtin_shufflevector)
 #else
@@ -108,6 +108,26 @@ GEON_INLINE void PART(square)(const TYPE *from, int64_t from_step, TYPE *to, int
 #undef HIGH_HALVES
 #endif
 
+/* Two or three columns that adjoin: compilers part these in vectors where no loop counts them. */
+#define TO(c, count) to[c * to_step + r] = from[r * count + c];
+#define PARTED(count, moves)                                                                       \
+    if (columns == count && from_step == count) {                                                  \
+        _Pragma("omp simd") for (int64_t r = 0; r < rows; r++) { moves }                           \
+        return;                                                                                    \
+    }
+
+/* Other columns that are fewer than a block has: what a line of it reads beyond them is of the next
+   rows, and is not stored. The rows after which there is not enough of these are left. */
+#define LINES(size, turn)                                                                          \
+    if (columns < size)                                                                            \
+        for (; (first + size - 1) * from_step + size <= (rows - 1) * from_step + columns;          \
+             first += size) {                                                                      \
+            element turned[size * size];                                                           \
+            PART(turn)(from + first * from_step, from_step, turned, size);                         \
+            for (int64_t c = 0; c < columns; c++)                                                  \
+                __builtin_memcpy(to + c * to_step + first, turned + c * size, size * BYTES);       \
+        }
+
 /* Blocks of one size; the last of each side begin so that they end where the side does. */
 #define BLOCKS(size, turn)                                                                         \
     if (rows >= size && columns >= size) {                                                         \
@@ -127,14 +147,23 @@ __attribute__((unused)) static void NAME(
     typedef TYPE element __attribute__((may_alias));
     const element *from = source;
     element *to = target;
+    int64_t first = 0;
+    PARTED(2, TO(0, 2) TO(1, 2))
+    PARTED(3, TO(0, 3) TO(1, 3) TO(2, 3))
 #ifdef BLOCK
     BLOCKS(BLOCK, block)
 #endif
 #ifdef SIDE
     BLOCKS(SIDE, square)
+    LINES(SIDE, square)
+#elif defined(BLOCK)
+    LINES(BLOCK, block)
 #endif
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = first; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             to[c * to_step + r] = from[r * from_step + c];
 }
 #undef BLOCKS
+#undef PARTED
+#undef TO
+#undef LINES

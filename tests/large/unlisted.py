@@ -26,6 +26,7 @@ FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 
 FILES = {
+    "transformers/native/c/sort_few.h": "elements of a line: FEWEST_TURNED has as many",
     "transformers/native/c/sort_pairs.h": "rows that registers hold: what sorts them has how many",
     "transformers/native/c/sort_blocks.h": "rows and lanes of a block: LONGEST_BLOCK has how many",
     "transformers/native/c/sort_press.h": "lanes of a vector: LONGEST_BLOCK has how many",
@@ -293,7 +294,7 @@ PLACES = {
         "FEW_PIECES",
     ): "pieces: PIECE and LEAST_ROWS have them",
     ("transformers/native/prefix.py", "TOTAL_BYTES"): BITS,
-    ("transformers/native/sorting.py", "WIDEST"): BITS,
+    ("transformers/native/sorting.py", "CACHE_LINE"): BITS,
     ("transformers/native/sorting.py", "row_down"): BITS,
     ("transformers/native/sorting.py", "SortScratch.bytes"): BITS,
     ("transformers/native/sorting.py", "SortScratch.most"): ALIGNED,

@@ -1,12 +1,13 @@
 """C library kernels that order elements: sort, argsort, top_k, argmax and argmin.
 
-All compare unsigned keys (``geon_key_*``), in which both zeros are equal and NaN is the largest.
+They compare unsigned keys (``geon_key_*``), in which both zeros are equal and NaN is the largest.
 Sorting is by words that hold a key and, below it, the position it came from. A word has the size of
 an element in sort and 8 bytes in the others: keys of 64 bits are put in order by what a position
 leaves room for, then by the rest (``c/sort_prefix.h``).
 
-Lines of up to ``MOST_ROWS`` elements, of AVX2 twice as many, are sorted side by side by networks
-(``c/sort_network.h``).
+Lines of a few elements change the places of neighbours, whose values they compare, a vector of
+lines at once (``c/sort_few.h``). Those of up to ``MOST_ROWS`` elements, of AVX2 twice as many, are
+sorted side by side by networks (``c/sort_network.h``).
 Longer ones are parted at pivots, a vector at a time (``c/sort_quick.h``), where the processor has
 AVX2 and words have 4 or 8 bytes, and by all threads together (``c/sort_shared.h``) where there are
 few. Other words are sorted by the bytes of their keys, and bytes are counted.
@@ -28,7 +29,7 @@ SORTS = frozenset(("sort", "argsort", "top_k"))
 HELPERS = ("KEY_OF", "BITS_OF", "OF_BITS")  # macros that are helper functions
 MOST_ROWS = 1024  # elements of the longest lines that are sorted side by side by wide vectors
 NARROW_ROWS = 256  # and by vectors of two numbers
-WIDEST = 64  # bytes of the widest vectors
+CACHE_LINE = 64  # bytes of long lines side by side that are brought together
 TILE = 1 << 22  # bytes of long lines that are brought side by side
 SHORTEST_SHARED = 1 << 16  # elements of the shortest line that all threads sort together
 _GRAIN = 16384  # elements that are worth a task of their own: some 100 microseconds
@@ -64,7 +65,7 @@ class SortScratch:
         k, tasks = evaluate(self.k, lengths), -(-outer * inner // evaluate(lines_of_task(n), {}))
         element = named_dtype(self.dtype).itemsize
         line = n * element + k * (element if self.row == "sort" else 8)
-        turned = min(TILE // (line + 1), WIDEST // number_bytes(self.row, self.dtype), inner)
+        turned = min(TILE // (line + 1), CACHE_LINE // element, inner)
         tile = 0 if n <= NARROW_ROWS or turned < 2 else lines(turned * line)
         return evaluate(self._words(n) + tile, {}) * max(1, min(threads, tasks))
 
@@ -97,6 +98,7 @@ def _keys(dtype: str) -> dict[str, object]:
     macros |= {"KEY_OF": f"geon_key_{SUFFIXES[dtype]}", "GRAIN": _GRAIN}
     macros |= {
         "TILE": TILE,
+        "CACHE_LINE": CACHE_LINE,
         "SHORTEST_SHARED": SHORTEST_SHARED,
         "BOOLEAN": int(dtype == "bool"),
     }
@@ -157,7 +159,7 @@ def _sorting(row: str, dtype: str, result: str, header: str) -> FileFunction:
 def sort_text(dtype: str) -> FileFunction:
     """``void(threads, x, out, scratch, outer, n, inner)``: each line ascending, NaN last.
 
-    Equal elements keep their order. ``out`` may be ``x``. A NaN loses its payload.
+    Equal elements keep their order. ``out`` may be ``x``. A NaN may lose its payload.
     """
     return _sorting("sort", dtype, dtype, "sort")
 

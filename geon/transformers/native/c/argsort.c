@@ -7,6 +7,7 @@ GEON_INLINE KEY PART(key)(TYPE x)
     return KEY_OF(x);
 }
 
+#define SIGNS 0
 #if PAIRED
 #define FOUND(word) ((int64_t)(word))
 #define ROW_NUMBER(value, i) KEY_OF(value)
@@ -42,12 +43,10 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
 static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WORD *words)
 {
     WORD *sorted = PART(least)(x, n, inner, words, words + n, n);
-    for (int64_t i = 0; i < n; i++)
-        out[i * inner] = FOUND(sorted[i]);
+    PART(put_found)(sorted, n, inner, out);
 }
 #endif
 
-#define SIGNS 0
 #define COLUMNS 0
 #define ONLY(value) 0
 #define SCANNED(k, n) 0
@@ -56,5 +55,11 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
 #define K_DECLARED
 #define K_GIVEN
 #define K_OF_ALL
+#define POSITIONS 1
+#if FLOATING /* NaN is the largest */
+#define IS_LATER(a, b) (!((a) <= (b)) & ((b) == (b)))
+#else
+#define IS_LATER(a, b) ((b) < (a))
+#endif
 #include "sort_lines.h"
 #include "sort_end.h"

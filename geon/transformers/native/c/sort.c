@@ -7,6 +7,7 @@ static const KEY PART(top) = (KEY)1 << (8 * KEY_BYTES - 1);
 #define WORD_OF(value, i) KEY_OF(value)
 #define FOUND(word) ROW_FOUND(word)
 #define ROW_NUMBER(value, i) KEY_OF(value)
+#define SIGNS FLOATING
 #if FLOATING /* one key stands for both zeros */
 #define ROW_FOUND(key) OF_BITS((KEY)((key) & PART(top) ? (key) ^ PART(top) : ~(key)))
 #else
@@ -38,33 +39,28 @@ static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD 
 
 static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD *keys)
 {
-    for (int64_t i = 0; i < n; i++)
-        keys[i] = KEY_OF(x[i * inner]);
+    PART(words_of)(x, 0, n, inner, keys);
     WORD *other = keys + n, *sorted = PART(words)(keys, other, n, n);
-#if FLOATING
+#if SIGNS
     /* Zeros of both signs have one key: their signs are put back in the order they had. */
     const WORD top = PART(top);
     WORD *signs = sorted == keys ? other : keys;
-    int64_t zeros = 0, negative = 0, before = 0;
-    for (int64_t i = 0; i < n; i++)
-        negative += BITS_OF(x[i * inner]) == top;
-    for (int64_t i = 0; negative && i < n; i++) {
+    int64_t zeros = 0, before = 0;
+    int is_signed = PART(has_signs)(x, 0, n, inner);
+    for (int64_t i = 0; is_signed && i < n; i++) {
         before += sorted[i] < top;
         if (x[i * inner] == 0)
             signs[zeros++] = BITS_OF(x[i * inner]);
     }
-    for (int64_t i = 0; i < n; i++)
-        out[i * inner] = ROW_FOUND(sorted[i]);
+#endif
+    PART(put_found)(sorted, n, inner, out);
+#if SIGNS
     for (int64_t i = 0; i < zeros; i++)
         out[(before + i) * inner] = OF_BITS(signs[i]);
-#else
-    for (int64_t i = 0; i < n; i++)
-        out[i * inner] = ROW_FOUND(sorted[i]);
 #endif
 }
 #endif
 
-#define SIGNS FLOATING
 #define COLUMNS BOOLEAN
 #define ONLY(value) value
 #define SCANNED(k, n) 0
@@ -73,5 +69,11 @@ static void PART(line)(const TYPE *x, TYPE *out, int64_t n, int64_t inner, WORD 
 #define K_DECLARED
 #define K_GIVEN
 #define K_OF_ALL
+#define POSITIONS 0
+#if FLOATING /* NaN is the largest */
+#define IS_LATER(a, b) (!((a) <= (b)) & ((b) == (b)))
+#else
+#define IS_LATER(a, b) ((b) < (a))
+#endif
 #include "sort_lines.h"
 #include "sort_end.h"

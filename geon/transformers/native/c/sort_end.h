@@ -47,6 +47,12 @@
 #undef MOST_PIECES
 #undef SAMPLES_OF_PIECE
 #undef FEWEST_TURNED
+#undef MOST_FEW
+#undef MOST_ADJOINING
+#undef HAS_FEW
+#undef POSITIONS
+#undef IS_LATER
+#undef MOST_LINES
 #undef MOST_KEPT
 #undef FEWEST_COUNTED
 #undef ARE_MANY

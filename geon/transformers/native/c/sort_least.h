@@ -5,8 +5,7 @@
 static WORD *PART(least)(const TYPE *x, int64_t n, int64_t inner, WORD *words, WORD *other,
                          int64_t k)
 {
-    for (int64_t i = 0; i < n; i++)
-        words[i] = WORD_OF(x[i * inner], i);
+    PART(words_of)(x, 0, n, inner, words);
     return PART(words)(words, other, n, k);
 }
 #endif

@@ -5,6 +5,10 @@
 #if COLUMNS
 #include "sort_columns.h"
 #endif
+#define HAS_FEW (!COLUMNS && !PARTIAL)
+#if HAS_FEW
+#include "sort_few.h"
+#endif
 #define IS_SHARED (IS_QUICK && !PAIRED)
 #if IS_SHARED
 #include "sort_shared.h"
@@ -24,7 +28,7 @@ struct PART(lines) {
 static int64_t PART(turned_lines)(int64_t n, int64_t k, int64_t inner)
 {
     int64_t most = TILE / (n * (int64_t)sizeof(TYPE) + k * (int64_t)sizeof(RESULT) + 1);
-    most = most < TOGETHER ? most : TOGETHER;
+    most = most < MOST_LINES ? most : MOST_LINES;
     return n <= LONGEST_ROWS || most < 2 ? 1 : most < inner ? most : inner;
 }
 
@@ -102,6 +106,16 @@ static void PART(task)(void *argument, int64_t index)
             all->out[line] = ONLY(all->x[line]);
         return;
     }
+#if HAS_FEW
+    if (n <= (width == 1 ? MOST_ADJOINING : width >= TOGETHER ? MOST_FEW : 0)) {
+        for (int64_t line = start, count; line < end; line += count) {
+            int64_t at = line / width * n * width + line % width, left = width - line % width;
+            count = width == 1 || end - line < left ? end - line : left;
+            PART(few)(all->x + at, all->out + at, count, n, width);
+        }
+        return;
+    }
+#endif
     WORD *words = (WORD *)(all->scratch + geon_seat() * PART(part_bytes)(n, k, all->turned));
     struct PART(some) some = {.x = all->x, .out = all->out, .n = n, .inner = width, .k = k};
     int64_t outer = start / width, inner = start % width;

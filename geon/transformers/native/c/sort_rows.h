@@ -11,11 +11,15 @@
 #define LONGEST_ROWS MOST_ROWS
 #endif
 
+/* Lines that are worked on at once: long ones are brought side by side by whole lines of the cache,
+   which have at least as many elements as rows have words. */
+#define MOST_LINES (COLUMNS ? TOGETHER : CACHE_LINE / KEY_BYTES)
+
 /* Lines that begin `from` elements after x and `to` after out, whose elements are `inner` apart. */
 struct PART(some) {
     const TYPE *x;
     RESULT *out;
-    int64_t from[TOGETHER], to[TOGETHER];
+    int64_t from[MOST_LINES], to[MOST_LINES];
     int64_t some, n, inner, k;
 };
 

@@ -41,13 +41,9 @@ static void PART(split_task)(void *argument, int64_t chunk)
 {
     struct PART(shared) *all = argument;
     int64_t start = PART(chunk_start)(all, chunk), end = PART(chunk_start)(all, chunk + 1);
-    for (int64_t i = start; i < end; i++)
-        all->words[i] = WORD_OF(all->x[i * all->inner], i);
+    PART(words_of)(all->x, start, end, all->inner, all->words);
 #if SIGNS
-    int is_signed = 0;
-    for (int64_t i = start; i < end; i++)
-        is_signed |= BITS_OF(all->x[i * all->inner]) == PART(top);
-    all->is_signed[chunk] = is_signed;
+    all->is_signed[chunk] = PART(has_signs)(all->x, start, end, all->inner);
 #endif
     PART(split)(all, all->words + start, all->other + start, end - start, 0, 0, all->pieces,
                 all->counts[chunk]);
@@ -76,8 +72,7 @@ static void PART(piece_task)(void *argument, int64_t piece)
     k = k < n ? k : n;
     WORD *words = all->words + start;
     PART(quick)(words, all->other + start, n, k, 1, 2 * (64 - __builtin_clzll((uint64_t)n)));
-    for (int64_t i = 0; i < k; i++)
-        all->out[(start + i) * all->inner] = FOUND(words[i]);
+    PART(put_found)(words, k, all->inner, all->out + start * all->inner);
 }
 
 /* Sorts a line; 0 where it has zeros with signs, which one thread puts back. */

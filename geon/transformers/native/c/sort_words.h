@@ -59,3 +59,42 @@ static WORD *PART(words)(WORD *words, WORD *other, int64_t n, int64_t k)
     return words;
 #endif
 }
+
+/* Loops over elements that adjoin become vectors only where they are known to. */
+#define EACH_OF(start, end, inner, LOOP)                                                          \
+    if ((inner) == 1)                                                                             \
+        for (int64_t i = (start); i < (end); i++)                                                 \
+            LOOP(i);                                                                              \
+    else                                                                                          \
+        for (int64_t i = (start); i < (end); i++)                                                 \
+            LOOP(i * (inner))
+#if !PAIRED
+/* The words of elements `start` up to `end`. */
+static void PART(words_of)(const TYPE *x, int64_t start, int64_t end, int64_t inner, WORD *words)
+{
+#define MADE(at) words[i] = WORD_OF(x[at], i)
+    EACH_OF(start, end, inner, MADE);
+#undef MADE
+}
+#endif
+
+/* What the first n words stand for. */
+static void PART(put_found)(const WORD *words, int64_t n, int64_t inner, RESULT *out)
+{
+#define PUT(at) out[at] = FOUND(words[i])
+    EACH_OF(0, n, inner, PUT);
+#undef PUT
+}
+
+#if SIGNS
+/* Whether there is a zero with a sign among elements `start` up to `end`. */
+static int PART(has_signs)(const TYPE *x, int64_t start, int64_t end, int64_t inner)
+{
+    KEY any = 0;
+#define SEEN(at) any |= (KEY)(BITS_OF(x[at]) == PART(top))
+    EACH_OF(start, end, inner, SEEN);
+#undef SEEN
+    return any != 0;
+}
+#endif
+#undef EACH_OF

@@ -8,6 +8,7 @@ GEON_INLINE KEY PART(key)(TYPE x)
     return (KEY)~key;
 }
 
+#define SIGNS 0
 #if PAIRED
 #define FOUND(word) ((int64_t)(word))
 #define ROW_NUMBER(value, i) PART(key)(value)
@@ -77,12 +78,10 @@ static void PART(line)(const TYPE *x, int64_t *out, int64_t n, int64_t inner, WO
         }
         i = end;
     }
-    for (int64_t i = 0; i < k; i++)
-        out[i * inner] = FOUND(sorted[i]);
+    PART(put_found)(sorted, k, inner, out);
 }
 #endif
 
-#define SIGNS 0
 #define COLUMNS 0
 #define ONLY(value) 0
 #define PARTIAL 1

@@ -39,7 +39,7 @@ ORDERED = ("bool", *INTEGERS, "float32", "float64")
 SHAPES = [(1, 0, 1), (1, 1, 1), (2, 2, 1), (1, 17, 1), (3, 100, 1), (1, 1000, 1), (2, 5, 3),
           (1, 40, 70), (1, 300, 130), (0, 4, 2), (300, 130, 1), (9, 1, 3), (3, MOST_ROWS, 21),
           (70, MOST_ROWS + 1, 1), (1, 600, 67), (19, 250, 3),
-          (1, 2 * MOST_ROWS + 1, 21)]  # fmt: skip
+          (1, 2 * MOST_ROWS + 1, 21), (37, 11, 3)]  # fmt: skip
 LONGEST_RUN = int(re.search(r"LONGEST_RUN (\d+)", c_text("sort_prefix.h"))[1])
 LONG = [(1, SHORTEST_SHARED, 1), (3, SHORTEST_SHARED + 1, 1), (1, SHORTEST_SHARED + 17, 3)]
 
@@ -241,7 +241,7 @@ def test_sorting(library, dtype, shape, capfd):
 @pytest.mark.parametrize("dtype", ORDERED)
 def test_lines_of_a_few_elements(library, dtype, capfd):
     for n in range(2, 10):
-        for shape in ((150, n, 1), (3, n, 70), (5, n, 9), (9000 // n, n, 1)):
+        for shape in ((150, n, 1), (3, n, 70), (5, n, 9), (67, n, 3), (9000 // n, n, 1)):
             x = values(dtype, shape, n)
             order, sorted_values = np.argsort(x, 1, "stable"), np.sort(x, 1, "stable")
             for threads in THREADS:

@@ -47,6 +47,7 @@
 #undef MOST_PIECES
 #undef SAMPLES_OF_PIECE
 #undef FEWEST_TURNED
+#undef IS_BETWEEN
 #undef MOST_FEW
 #undef MOST_ADJOINING
 #undef HAS_FEW

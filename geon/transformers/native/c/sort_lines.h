@@ -96,6 +96,39 @@ static void PART(sorted)(const struct PART(lines) *all, const struct PART(some) 
     }
 }
 
+/* Lines that are a few elements apart: those of as many blocks as rows have words are turned whole,
+   and what is in one place of each block adjoins then. */
+#define IS_BETWEEN(lines, n, inner)                                                               \
+    ((inner) > 1 && (inner) < TOGETHER && (n) * (inner) >= FEWEST_TURNED &&                       \
+     (n) * (inner) <= NEAR_ROWS && (lines) >= (inner) * TOGETHER)
+static void PART(between)(const struct PART(lines) *all, int64_t start, int64_t end, WORD *words)
+{
+    TYPE held[NEAR_ROWS * TOGETHER] __attribute__((aligned(64)));
+    RESULT found[NEAR_ROWS * TOGETHER] __attribute__((aligned(64)));
+    int64_t n = all->n * all->inner, k = all->k * all->inner, inner = all->inner * TOGETHER;
+    struct PART(some) some = {.some = TOGETHER, .n = all->n, .inner = inner, .k = all->k};
+    for (int64_t lane = 0; lane < TOGETHER; lane++)
+        some.from[lane] = some.to[lane] = lane;
+    for (int64_t block = start; block < end; block += TOGETHER) {
+        int64_t count = end - block < TOGETHER ? end - block : TOGETHER;
+        if (count < TOGETHER)
+            __builtin_memset(held, 0, (size_t)(n * TOGETHER) * sizeof(TYPE));
+        PART(turn)(all->x + block * n, n, held, TOGETHER, count, n);
+        int64_t at = 0;
+#if HAS_FEW
+        if (all->n <= MOST_FEW) {
+            PART(few)(held, found, inner, all->n, inner);
+            at = inner;
+        }
+#endif
+        for (; at < inner; at += TOGETHER) {
+            some.x = held + at, some.out = found + at;
+            PART(sorted)(all, &some, words);
+        }
+        PART(turn_back)(found, TOGETHER, all->out + block * k, k, k, count);
+    }
+}
+
 static void PART(task)(void *argument, int64_t index)
 {
     const struct PART(lines) *all = argument;
@@ -117,6 +150,10 @@ static void PART(task)(void *argument, int64_t index)
     }
 #endif
     WORD *words = (WORD *)(all->scratch + geon_seat() * PART(part_bytes)(n, k, all->turned));
+    if (IS_BETWEEN(all->lines, n, width)) {
+        PART(between)(all, start / width, end / width, words);
+        return;
+    }
     struct PART(some) some = {.x = all->x, .out = all->out, .n = n, .inner = width, .k = k};
     int64_t outer = start / width, inner = start % width;
     int64_t widest = all->turned > 1 ? all->turned : TOGETHER;
@@ -138,8 +175,11 @@ void NAME(int32_t threads, const TYPE *x, RESULT *out, char *scratch, int64_t ou
           int64_t n, int64_t inner K_DECLARED)
 {
     int64_t each = 1 + GRAIN / (n + 1), turned = PART(turned_lines)(n, LENGTH, inner);
-    int64_t step = n <= LONGEST_ROWS ? TOGETHER : turned;
-    int64_t lines = outer * inner, share = (lines + threads - 1) / threads;
+    int64_t lines = outer * inner;
+    int64_t step = n > LONGEST_ROWS              ? turned
+                   : IS_BETWEEN(lines, n, inner) ? inner * TOGETHER
+                                                 : TOGETHER;
+    int64_t share = (lines + threads - 1) / threads;
     if (n <= LONGEST_ROWS || step <= share)
         each = (each + step - 1) / step * step; /* whole vectors of lines */
     else

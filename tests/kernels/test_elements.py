@@ -132,6 +132,19 @@ def test_loops_go_along_what_is_read_and_not_along_axes_of_what_is_computed_on_t
     assert nest(geon.max(bias + x * 2, N), x, bias).across.axes == ("C",)
 
 
+def test_rows_side_by_side_are_over_all_axes_that_everything_walks_as_one():
+    """What has an element for each index of an outer axis alone keeps that a loop of its own."""
+    a, b, c, k = geon.Axis("A", 300), geon.Axis("B", 3), geon.Axis("C"), geon.Axis("K", 4)
+    x, each = geon.placeholder([a, b, c]), geon.placeholder([b])
+    assert nest(geon.sum(x, a), x).across.axes == ("B", "C")
+    assert nest(geon.argmax(x, a), x).across.axes == ("B", "C")
+    kept = nest(geon.sum(x * each, a), x, each)
+    assert kept.across.axes == ("C",) and [loop.axes for loop in kept.rows] == [("B",)]
+    short = geon.placeholder([geon.Axis("A", 100), k, geon.Axis("D", 5)])
+    made = nest(geon.max(short, short.axes["D"]), short)
+    assert made.across.axes == ("A", "K") and not made.rows and made.inside == 0
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
 def test_nothing_is_read_outside_an_axis_that_is_too_short_for_its_slices(length):
     """The slope of differences along an axis of one, whose slices are empty."""

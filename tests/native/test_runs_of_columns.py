@@ -56,6 +56,30 @@ def test_the_order_of_sums_is_that_of_any_number_of_threads():
     np.testing.assert_allclose(found[0][0], a.astype(np.float64).sum(0), rtol=1e-6, atol=1e-3)
 
 
+@pytest.mark.parametrize("columns", [2, 5, 63])
+def test_states_of_few_columns_are_right_for_any_number_of_threads(columns):
+    """Positions of open and of known lengths, the first of equal elements or the first NaN, and
+    a variance, whose parts meet in one order."""
+    found = []
+    for threads in (1, 3):
+        with geon.NativeTransformer(threads=threads) as transformer:
+            for axis in (geon.Axis("N"), geon.Axis("N", 30011)):
+                x = geon.placeholder([axis, geon.Axis("M", columns)])
+                made = [geon.argmax(x, [axis]), geon.argmin(x * 2, [axis])]
+                f = transformer.computation([*made, geon.variance(x, [axis])], x)
+                for turns in [1, 31, 1023, 30011] if axis.length is None else [30011]:
+                    a = np.random.default_rng(turns).integers(-9, 9, size=(turns, columns))
+                    a = a.astype(np.float32)
+                    a[turns // 2 :: 7, columns // 2] = np.nan if turns > 31 else 9
+                    largest, least, spread = f(a)
+                    np.testing.assert_array_equal(largest, a.argmax(0))
+                    np.testing.assert_array_equal(least, a.argmin(0))
+                    np.testing.assert_allclose(spread, a.astype(float).var(0), rtol=1e-5)
+                    found.append(spread.tobytes())
+    half = len(found) // 2
+    assert found[:half] == found[half:]
+
+
 def test_a_nan_and_the_sign_of_zero_reach_their_column_alone():
     axis, other = geon.Axis("N", 1000), geon.Axis("M", 5)
     x = geon.placeholder([axis, other])

@@ -161,12 +161,20 @@ class NestMaker:
             reads = self.space.divided(self.several(loop_order(self.reductions[0], self.operands)))
         if self.wants_across and reads:
             across = reads[-1] if reads[-1] in order else self.beside(order)
-        rows: Groups = [(n,) for n in order if n != across]
-        nest = self.build(rows, across, {})
+        lanes = None if across is None else self.adjoining(order, across)
+        rows: Groups = [(n,) for n in order if lanes is None or n not in lanes]
+        nest = self.build(rows, lanes, {})
         merged = self.merged_inner(nest)
-        nest = self.build(rows, across, merged) if merged else nest
-        inside = 0 if across is None else len(order) - 1 - order.index(across)
+        nest = self.build(rows, lanes, merged) if merged else nest
+        inside = 0 if lanes is None else len(order) - 1 - order.index(lanes[-1])
         return replace(nest, inside=inside)
+
+    def adjoining(self, order: list[str], across: str) -> tuple[str, ...]:
+        """The axes of rows that everything walks as one with the axis of rows side by side."""
+        if len(order) == 1:
+            return (across,)
+        groups = self.space.merged(order, Uses.of(self.build([(n,) for n in order], None, {})))
+        return next(group for group in groups if across in group)
 
     def beside(self, order: list[str]) -> str | None:
         """The axis along which short rows are taken side by side; None where rows are not short."""
@@ -256,7 +264,7 @@ class NestMaker:
             around = [n for n in rows if n != across and n not in nearer]
             inside = [n for n in rows if n in nearer]
             loops: Groups = [(n,) for n in (*around, *inside)]
-            return replace(self.build(loops, across, {inner: [inner]}), inside=len(inside))
+            return replace(self.build(loops, (across,), {inner: [inner]}), inside=len(inside))
         groups = self.space.lengthened(groups, uses, self.enough(nest))
         self.go_over(groups[-1])
         return self.build(groups[:-1], None, {groups[-1]: [groups[-1]]})
@@ -289,9 +297,12 @@ class NestMaker:
     # Building -----------------------------------------------------------------------------------
 
     def build(
-        self, rows: Groups, across: str | None, merged: dict[tuple[str, ...], Groups]
+        self,
+        rows: Groups,
+        across: tuple[str, ...] | None,
+        merged: dict[tuple[str, ...], Groups],
     ) -> Nest:
-        """A nest with these loops."""
+        """A nest with these loops, and these axes as the one of rows side by side."""
         self.ranges: dict[Hashable, Size] = {}
         decide, low = self.facts.decide, self.space.low
         self.elements = Elements(
@@ -308,10 +319,7 @@ class NestMaker:
         row_loops = tuple([self.loop(axes) for axes in rows])
         side_by_side = None
         if across is not None:
-            side_by_side = Loop("lane", (across,), self.space.extents[across])
-            lane = variable("first_lane") + variable("lane")
-            self.index[across] = self.operands.at(across, lane + self.space.low.get(across, 0))
-            self.ranges.update(first_lane=1, lane=self.space.extents[across])  # both together
+            side_by_side = self.lanes(across)
         divided = not rows and across is None
         last = max((item.level for item in self.items), default=0)
         for level in range(last + 1):
@@ -322,13 +330,23 @@ class NestMaker:
     def loop(self, axes: tuple[str, ...]) -> Loop:
         """The loop over these axes as one, which gives their indices."""
         name = self.space.name(axes)
-        parts = split(variable(name), [self.space.extents[n] for n in axes])
+        extent = self.split(axes, variable(name))
+        self.ranges[name] = extent
+        return Loop(name, axes, extent)
+
+    def lanes(self, axes: tuple[str, ...]) -> Loop:
+        """The same for rows that are taken side by side."""
+        extent = self.split(axes, variable("first_lane") + variable("lane"))
+        self.ranges.update(first_lane=1, lane=extent)  # both together
+        return Loop("lane", axes, extent)
+
+    def split(self, axes: tuple[str, ...], index: Affine) -> Size:
+        """Give axes the indices that make up this one; how many of it there are."""
+        parts = split(index, [self.space.extents[n] for n in axes])
         for axis, part in zip(axes, parts, strict=True):
             self.index[axis] = self.operands.at(axis, part + self.space.low.get(axis, 0))
             self.ranges.update(dict.fromkeys(part.terms, self.space.extents[axis]))
-        extent = product(self.space.extents[n] for n in axes)
-        self.ranges[name] = extent
-        return Loop(name, axes, extent)
+        return product(self.space.extents[n] for n in axes)
 
     def make_level(
         self,

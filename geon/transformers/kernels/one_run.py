@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from .depths import ELEMENT, ROW, Depths
-from .scalar import Kept, Scalar, below, walk
-from .types import Loop, Pass
+from .scalar import IndexNumber, Kept, Scalar, below, walk
+from .types import Loop, Pass, Reduction
 from .uses import Uses, joined
 
 
 def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
     """Whether a pass over lanes goes through one run of elements, which it folds or stores: behind
     the last lane of a turn of its loop there is the first one of the next turn, in all that is read
-    and stored. What a lane has for all turns is in an array, which goes on as lanes do.
+    and stored. What a lane has for all turns is in an array, which goes on as lanes do; a position
+    that a state asks for follows from the turn alone.
     """
     if len(step.loops) != 1 or step.keeps:
         return False
-    if any(each.folds is None or each.position is not None for each in step.reductions):
+    if not all(of_turns(each, step.loops[0]) for each in step.reductions):
         return False
     uses = Uses()
     for value in step.computed:
@@ -26,6 +27,12 @@ def is_one_run(step: Pass, lanes: Loop, depths: Depths) -> bool:
     for store in step.stores:
         uses.address(store.offset)
     return (step.loops[0].name, lanes.name) in joined(uses, (step.loops[0], lanes))
+
+
+def of_turns(reduction: Reduction, loop: Loop) -> bool:
+    """Whether the position of a reduction's element, where it asks for it, is one of turns."""
+    at = reduction.position
+    return at is None or (isinstance(at, IndexNumber) and set(at.index.terms) == {loop.name})
 
 
 def values_of_lanes(step: Pass, depths: Depths) -> list[Scalar]:

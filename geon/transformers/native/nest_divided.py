@@ -49,7 +49,7 @@ class DividedNest(NestTasks):
         first, *rest = self.nest.row.lines or [None]
         if self.nest.rows or not isinstance(first, PrintedPass) or not self.passes.is_run(first):
             return False
-        if first.stores or not first.sums:
+        if first.stores or not (first.sums or first.states):
             return False
         return not any(isinstance(line, PrintedPass) for line in rest)
 
@@ -71,7 +71,7 @@ class DividedNest(NestTasks):
             f"int64_t grain = geon_grain(size, {first.weight} * lanes);",
             f"if (grain < (size + {RUNS - 1}) / {RUNS}) grain = (size + {RUNS - 1}) / {RUNS};",
             "const int64_t parts = (size + grain - 1) / grain;",
-            *(f"{partial_type(t)} {t.name}_parts[{parts} * {TILE}];" for t in first.sums),
+            *(f"{p.ctype} {p.name}[{parts} * {TILE}];" for p in extra[1:]),
             *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
         ]
         before, after, combined = [], [], []
@@ -87,6 +87,11 @@ class DividedNest(NestTasks):
             else:
                 step = t.step(f"{total}[lane]", f"{t.name}_parts[{each}]")
                 combined.append(f"{total}[lane] = {step};")
+        for state in first.states:
+            for name, ctype, start in zip(state.names, state.ctypes, state.first, strict=True):
+                before.append(f"{ctype} {name}[{TILE}];")
+                before += for_loop("lane", "0", "lanes", [f"{name}[lane] = {start};"])
+            combined += state.combine("[lane]", f"_parts[{each}]")
         lines += for_loop("part", "0", "parts", for_loop("lane", "0", "lanes", combined))
         main = [*self.hidden("threads"), *top, *before, "{", *indented(lines), "}", *after]
         main += self.passes.statements(rest)
@@ -107,6 +112,9 @@ class DividedNest(NestTasks):
         for t in made.sums:
             held = wide(t) if t.name in work.blocked else t.name
             put = f"{t.name}_parts[task * lanes + lane] = {held}[lane];"
+            lines += for_loop("lane", "0", "lanes", [put])
+        for name in [name for state in made.states for name in state.names]:
+            put = f"{name}_parts[task * lanes + lane] = {name}[lane];"
             lines += for_loop("lane", "0", "lanes", [put])
         return lines
 

@@ -10,7 +10,9 @@ from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ..kernels.types import Loop
 from ..printing.printed import (
+    TURN_OF,
     NarrowPosition,
+    PositionOfRun,
     PrintedNest,
     PrintedPass,
     PrintedStore,
@@ -101,12 +103,12 @@ class Passes:
         ``partial``. A pass that is ``flat`` is one loop, whose parts fill vectors.
         """
         lanes = self.nest.lanes is not None
+        if self.beside(made) != "1":
+            return self.one_run(made, bounds, partial)
         if made.states:
             return self.stateful(made, bounds, partial)
         if made.crosses:
             return tiled(made, self.names, self.row_of_tile(made), bounds)
-        if self.beside(made) != "1":
-            return self.one_run(made, bounds, partial)
         work = self.accumulation(made)
         body = self.elements(made)
         body += work.steps()
@@ -325,12 +327,15 @@ class Passes:
     def is_run(self, made: PrintedPass) -> bool:
         """Whether a pass is one run of elements of a few rows side by side, as far as is known.
 
-        Stores that may pass by the caches are made row by row.
+        Stores that may pass by the caches are made row by row. Where it is not known how many rows
+        there are, states, which add turns to their positions, are those of many.
         """
         lanes = self.nest.lanes
-        if lanes is None or not made.one_run or made.states or self.chosen(made):
+        if lanes is None or not made.one_run or made.crosses or self.chosen(made):
             return False
-        return not isinstance(lanes.extent, int) or 1 < lanes.extent < TILE
+        if not isinstance(lanes.extent, int):
+            return not made.states
+        return 1 < lanes.extent < TILE
 
     def beside(self, made: PrintedPass) -> str:
         """How many turns of a pass that is one run are taken beside each other, as C: as many as
@@ -363,7 +368,14 @@ class Passes:
         (loop,) = made.loops
         low, high = bounds or ("0", self.extent(loop))
         begin, end = (BLOCK_BEGIN, BLOCK_END) if work.cuts else (low, high)
+        before, met = self.states_of_run(made, held)
         each = [*self.elements(made), *work.steps()]
+        if made.states:
+            each = [
+                line.by(line.beside) if isinstance(line, PositionOfRun) else str(line)
+                for line in [*made.body.lines, *made.stores]
+            ]
+            each += [line for state in made.states for line in state.step]
         body = [
             "{",
             *indented([
@@ -379,14 +391,33 @@ class Passes:
         ]  # fmt: skip
         if work.cuts:
             body = work.blocks(body, loop.name, bounds)
-        before = []
         if not beside.isdigit():
             sizes = f"{self.extent(self.nest.lanes)}, {self.extent(loop)}, {self.vector_bytes // 4}"
             self.names.calls(["geon_beside"])
-            before.append(f"const int64_t {beside} = geon_beside({sizes});")
+            before.insert(0, f"const int64_t {beside} = geon_beside({sizes});")
         copies = [f"{name}[turn + lane] = {name}[lane];" for name in made.of_lanes]
         before += for_further_turns(held, copies)
-        return [*before, *work.start(), *body, *work.meet(held), *work.end(partial)]
+        return [*before, *work.start(), *body, *work.meet(held), *met, *work.end(partial)]
+
+    def states_of_run(self, made: PrintedPass, held: str) -> tuple[list[str], list[str]]:
+        """The statements before and after a run that are there for states: each of the ``held``
+        lanes has one, and the number of its turn among those beside each other.
+        """
+        if not made.states:
+            return [], []
+        before, joined = [], []
+        for state in made.states:
+            for name, ctype, first in zip(state.names, state.ctypes, state.first, strict=True):
+                before.append(f"{ctype} {name}[{LANES}];")
+                before += for_loop("lane", "0", held, [f"{name}[lane] = {first};"])
+            joined += state.combine("[lane]", "[turn + lane]")
+        ctypes = {line.ctype for line in made.body.lines if isinstance(line, PositionOfRun)}
+        if ctypes:
+            ctype = max(ctypes)  # the wider one
+            before.append(f"{ctype} {TURN_OF}[{LANES}];")
+            put = f"{TURN_OF}[lane] = ({ctype})(lane / lanes);"
+            before += for_loop("lane", "0", held, [put])
+        return before, for_further_turns(held, joined)
 
     def row_of_tile(self, made: PrintedPass) -> list[str]:
         """The loop along one row of a tile, of a pass across memory."""

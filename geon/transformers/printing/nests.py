@@ -19,6 +19,7 @@ from .dialect import Lanes, Strips
 from .printed import (
     Accumulator,
     NarrowPosition,
+    PositionOfRun,
     PrintedArray,
     PrintedNest,
     PrintedPass,
@@ -28,6 +29,7 @@ from .printed import (
     TurnedLoad,
     first_turn,
     lanes_start,
+    turn_beside,
 )
 from .scalars import Block, Names, ScalarPrinter, StripCall
 from .stages import print_stage, staged_text
@@ -193,6 +195,8 @@ class _NestPrinter:
             else:
                 if row.lanes is None and step.loops:
                     self.narrow_position(body, reduction, step.loops[-1].name)
+                if made.one_run:
+                    self.position_of_run(body, reduction, step.loops[0].name)
                 made.states.append(self.state(body, reduction, row))
         inner = self.innermost(step, made.crosses)
         spelled = self.scalars.spelled
@@ -347,6 +351,20 @@ class _NestPrinter:
         start = self.scalars.index(body, at.index)
         self.scalars.spelled = spelled
         body.lines.append(NarrowPosition(name, text, start))
+        body.names[at] = name
+
+    def position_of_run(self, body: Block, reduction: Reduction, turns: str) -> None:
+        """Name the position of a reduction's element, where it is one of turns."""
+        at = reduction.position
+        if not isinstance(at, IndexNumber):
+            return
+        name, spelled = self.scalars.fresh(), self.scalars.spelled
+        text = self.scalars.index(body, at.index)
+        self.scalars.spelled = {**spelled, turns: turn_beside(turns)}
+        beside = self.scalars.index(body, at.index)
+        self.scalars.spelled = spelled
+        ctype = c_expressions.C_TYPES[name_of(at.dtype)]
+        body.lines.append(PositionOfRun(name, ctype, text, beside))
         body.names[at] = name
 
     def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:

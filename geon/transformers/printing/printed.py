@@ -11,6 +11,8 @@ from . import c_expressions
 from .scalars import Block
 from .stages import PrintedStage
 
+TURN_OF = "turn_of"  # the array of lanes' turns, of those that are taken beside each other
+
 
 @dataclass(eq=False, slots=True)
 class Accumulator:
@@ -56,6 +58,24 @@ class NarrowPosition:
 
     def __str__(self) -> str:
         return f"const int32_t {self.name} = (int32_t)({self.text});"
+
+
+@dataclass(frozen=True, slots=True)
+class PositionOfRun:
+    """A position by the turn of a loop; ``beside`` is the same where turns are taken beside each
+    other, and the lanes of all of them have the number of theirs in an array."""
+
+    name: str
+    ctype: str
+    text: str
+    beside: str
+
+    def __str__(self) -> str:
+        return self.by(self.text)
+
+    def by(self, text: str) -> str:
+        """The statement with the position as ``text``."""
+        return f"const {self.ctype} {self.name} = ({self.ctype})({text});"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +202,11 @@ class PrintedNest:
 def first_turn(variable: str) -> str:
     """The name of the first of some turns of an innermost loop."""
     return f"{variable}_from"
+
+
+def turn_beside(turns: str) -> str:
+    """The turn of a lane where several turns are taken beside each other from this one on."""
+    return f"({turns} + {TURN_OF}[lane])"
 
 
 def lanes_start(variable: str) -> str:

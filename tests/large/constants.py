@@ -113,6 +113,8 @@ CONSTANTS = (
     _native("accumulate", "CHAIN", "lane", "row", each=(1, 1 / 8, 1 / 16), many=100),
     _native("accumulate", "TRUTHS", "size", "row"),
     _native("accumulate", "TRUTHS_OF_LANE", "row", many=20),
+    _native("accumulate", "NARROW", "size", "row"),
+    _native("accumulate", "FEW_NARROW", "row", "short_row", many=20),
     _shared("printing/scalars", "LANES", "lane", "across"),
     _shared("printing/strips", "STRIP", "size", "row", many=10),
     _shared("printing/strips", "SHORT", "size", "row", many=10),

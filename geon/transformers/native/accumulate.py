@@ -3,8 +3,9 @@
 A sum of floats is taken in blocks: the terms of a block are added in the sum's own dtype, the sums
 of blocks in float64. So its error does not grow with the number of terms, and the order of
 additions follows from lengths (and the width of vectors) alone. Other reductions have no such
-error: they keep one running value. Folds of truths alone look at theirs block by block, and end
-where no further element can change them.
+error: they keep one running value, but for sums of narrow integers, which 32 bits hold for a block.
+Folds of truths alone look at theirs block by block, and end where no further element can change
+them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...op_graph.affine import Size
+from ...op_graph.lengths import product
 from ..kernels.types import Loop
 from ..printing import c_expressions
 from ..printing.printed import Accumulator
@@ -24,6 +26,9 @@ CHAIN = 32
 # Truths between two looks at whether they are decided, of one row and of each of some side by side.
 TRUTHS = 4096
 TRUTHS_OF_LANE = 64
+# Terms of 16 bits whose sum 32 bits hold, and so few that this is not worth a block.
+NARROW = 1 << 15
+FEW_NARROW = 16
 
 # How OpenMP names the folding of a row whose partial values a loop keeps in vector lanes.
 SIGNS = {
@@ -47,7 +52,8 @@ class Accumulation:
     accumulators of its own; ``width`` is how many float32 a vector holds, 1 where compilers may
     make none. ``extent`` writes the length of a loop as C. Of a pass that is one run, so many turns
     of its loop, as C, are taken ``beside`` each other, with accumulators for ``held`` lanes. A pass
-    of ``truths`` does nothing but fold them.
+    of ``truths`` does nothing but fold them. Where it ``narrows``, sums of narrow integers are
+    taken in 32 bits.
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class Accumulation:
         beside: str = "1",
         held: str = "lanes",
         truths: bool = False,
+        narrows: bool = True,
     ) -> None:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
         self.beside, self.truths = beside, truths
@@ -67,10 +74,20 @@ class Accumulation:
         self.block = CHAIN if lanes else CHAIN * width
         if self.truths:
             self.block = TRUTHS_OF_LANE if lanes else TRUTHS
+        floats = any(map(is_float_sum, sums))
+        terms = product(loop.extent for loop in loops)
+        few = isinstance(terms, int) and terms < FEW_NARROW
+        narrow = [] if few or not narrows else [t for t in sums if t.narrow is not None]
+        if narrow and not floats:
+            self.block = NARROW
+        self.whole_runs = lanes or truths or (bool(narrow) and not floats)
         self.level = self.block_level([loop.extent for loop in loops])
+        if self.level is None and narrow:
+            self.level = 0
+        self.narrow = {t.name for t in narrow}
         wide = [t for t in sums if is_float_sum(t)] if self.level is not None else []
         self.blocked = {t.name for t in wide}
-        self.cuts = bool(wide) or (self.truths and self.level is not None)
+        self.cuts = bool(wide or narrow) or (self.truths and self.level is not None)
 
     def block_level(self, extents: Sequence[Size]) -> int | None:
         """The loop that is cut into blocks; None where one block holds all terms.
@@ -82,7 +99,7 @@ class Accumulation:
         for level in range(len(extents) - 1, -1, -1):
             extent = extents[level]
             if not isinstance(extent, int) or known * extent > self.block:
-                return level if self.lanes or self.truths else len(extents) - 1
+                return level if self.whole_runs else len(extents) - 1
             known *= extent
         return None
 
@@ -122,15 +139,22 @@ class Accumulation:
         """What tells the compiler that partial values of these may be kept in vector lanes."""
         if self.lanes:
             return ""
-        found = [f"reduction({SIGNS[t.row]}:{t.name})" for t in self.sums]
+        found = [f"reduction({SIGNS[t.row]}:{self.held_in(t)})" for t in self.sums]
         found += [f"reduction(|:{t.spoiled})" for t in self.sums if t.spoiled]
         return " " + " ".join(found) if found else ""
+
+    def held_in(self, total: Accumulator) -> str:
+        """The name of what takes the terms of a reduction."""
+        return f"{total.name}_block" if total.name in self.narrow else total.name
 
     def steps(self) -> Lines:
         """The statements on one element."""
         found = []
         for total in self.sums:
-            held = f"{total.name}[lane]" if self.lanes else total.name
+            held = f"{self.held_in(total)}[lane]" if self.lanes else self.held_in(total)
+            if total.name in self.narrow:
+                found.append(f"{held} += {total.narrow};")
+                continue
             if total.spoiled:
                 sign = ">" if total.row == "maximum" else "<"
                 found.append(f"{held} = {total.text} {sign} {held} ? {total.text} : {held};")
@@ -149,6 +173,8 @@ class Accumulation:
                 found += [f"{total.ctype} {total.name}[{LANES}];"] if self.lanes else []
                 continue
             found += self.declared(total.ctype, total.name, total.first)
+            if total.name in self.narrow and self.lanes:
+                found.append(f"int32_t {self.held_in(total)}[{LANES}];")
             if total.spoiled:
                 found += self.declared("int", total.spoiled, "0")
         return found
@@ -191,21 +217,23 @@ class Accumulation:
         """The statements before a block."""
         found = []
         for total in self.sums:
-            if total.name in self.blocked:
+            held, narrow = self.held_in(total), total.name in self.narrow
+            if narrow or total.name in self.blocked:
                 if self.lanes:
-                    found.append(f"{self.lane_loop} {total.name}[lane] = 0;")
+                    found.append(f"{self.lane_loop} {held}[lane] = 0;")
                 else:
-                    found.append(f"{total.ctype} {total.name} = 0;")
+                    found.append(f"{'int32_t' if narrow else total.ctype} {held} = 0;")
         return found
 
     def after_block(self) -> Lines:
         """The statements after a block."""
         found = []
         for total in self.sums:
-            if total.name in self.blocked:
+            if total.name in self.blocked or total.name in self.narrow:
                 at = "[lane]" if self.lanes else ""
                 head = f"{self.lane_loop} " if self.lanes else ""
-                found.append(f"{head}{wide(total)}{at} += {total.name}{at};")
+                into = total.name if total.name in self.narrow else wide(total)
+                found.append(f"{head}{into}{at} += {self.held_in(total)}{at};")
         return found + self.early_end()
 
     def early_end(self) -> Lines:

@@ -322,7 +322,17 @@ class Passes:
         beside = self.beside(made)
         held = "lanes" if beside == "1" else self.held(made)
         truths = made.only_truths
-        return Accumulation(made.sums, made.loops, lanes, width, self.extent, beside, held, truths)
+        return Accumulation(
+            made.sums,
+            made.loops,
+            lanes,
+            width,
+            self.extent,
+            beside,
+            held,
+            truths,
+            narrows=made.strip is None and bool(made.loops),
+        )
 
     def is_run(self, made: PrintedPass) -> bool:
         """Whether a pass is one run of elements of a few rows side by side, as far as is known.

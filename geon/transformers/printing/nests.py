@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...op_graph.dtypes import INT32, kind, name_of
+from ...op_graph.dtypes import INT32, SIGNED, UNSIGNED, kind, name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
 from ..kernels.one_run import is_one_run, values_of_lanes
-from ..kernels.scalar import Code, IndexNumber, Load, Running, walk
+from ..kernels.scalar import Apply, Code, IndexNumber, Load, Running, Scalar, walk
 from ..kernels.staged import Staged, staged
 from ..kernels.types import Keep, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
@@ -40,6 +40,19 @@ def only_truths(step: Pass) -> bool:
     """Whether a pass does nothing but fold truths, and may end where all of these are decided."""
     folds = [each.folds in ("logical_or", "logical_and") for each in step.reductions]
     return bool(folds) and all(folds) and not step.stores and not step.keeps
+
+
+def is_whole(value: Scalar) -> bool:
+    """Whether a value is an integer or a truth."""
+    return kind(value.dtype) != "f"
+
+
+def keeps_values(cast: Apply) -> bool:
+    """Whether a cast makes an integer or a truth a wider integer that has its value."""
+    (value,) = cast.args
+    wider = cast.dtype.itemsize > value.dtype.itemsize
+    kept = name_of(cast.dtype) not in UNSIGNED or name_of(value.dtype) not in SIGNED
+    return is_whole(value) and is_whole(cast) and wider and kept
 
 
 def is_apart(nest: Nest) -> bool:
@@ -336,7 +349,21 @@ class _NestPrinter:
         first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
         spoiled = f"{name}_nan" if nan else None
         ctype = truth_word(reduction) if dtype == "bool" else c_expressions.C_TYPES[dtype]
-        return Accumulator(name, ctype, row, dtype, text, first, spoiled)
+        narrow = self.narrow_term(body, reduction) if row == "add" else None
+        return Accumulator(name, ctype, row, dtype, text, first, spoiled, narrow)
+
+    def narrow_term(self, body: Block, reduction: Reduction) -> str | None:
+        """The term of a sum of 64-bit integers as an int32, where it has 16 bits or fewer."""
+        value, *others = reduction.elements
+        while isinstance(value, Apply) and value.row.name == "cast" and keeps_values(value):
+            value = value.args[0]
+        if others or value.dtype.itemsize > 2 or not is_whole(value):
+            return None
+        if kind(reduction.states[0]) != "i" or reduction.states[0].itemsize < 8:
+            return None
+        return self.scalars.cast(
+            body, name_of(value.dtype), "int32", self.scalars.value(body, value)
+        )
 
     def narrow_position(self, body: Block, reduction: Reduction, inner: str) -> None:
         """Name the position of a reduction's element, where it is one of 32 bits."""

@@ -16,7 +16,10 @@ TURN_OF = "turn_of"  # the array of lanes' turns, of those that are taken beside
 
 @dataclass(eq=False, slots=True)
 class Accumulator:
-    """A reduction that folds a row: ``text`` is put into ``name``; ``spoiled`` notes a NaN."""
+    """A reduction that folds a row: ``text`` is put into ``name``; ``spoiled`` notes a NaN.
+
+    ``narrow`` is the text of a term of 16 bits or fewer as an int32, of a sum of wider integers.
+    """
 
     name: str
     ctype: str
@@ -25,6 +28,7 @@ class Accumulator:
     text: str
     first: str
     spoiled: str | None = None
+    narrow: str | None = None
 
     def step(self, held: str, text: str) -> str:
         """``held`` with one more element or part."""

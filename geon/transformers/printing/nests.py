@@ -17,6 +17,7 @@ from . import c_expressions
 from .across import across_loads, crosses, flat_loads, is_direct, is_flat
 from .dialect import Lanes, Strips
 from .printed import (
+    TURN_OF,
     Accumulator,
     NarrowPosition,
     PositionOfRun,
@@ -29,7 +30,6 @@ from .printed import (
     TurnedLoad,
     first_turn,
     lanes_start,
-    turn_beside,
 )
 from .scalars import Block, Names, ScalarPrinter, StripCall
 from .stages import print_stage, staged_text
@@ -387,7 +387,8 @@ class _NestPrinter:
             return
         name, spelled = self.scalars.fresh(), self.scalars.spelled
         text = self.scalars.index(body, at.index)
-        self.scalars.spelled = {**spelled, turns: turn_beside(turns)}
+        turn = f"({turns} + {self.names.lanes.held(TURN_OF)})"
+        self.scalars.spelled = {**spelled, turns: turn}
         beside = self.scalars.index(body, at.index)
         self.scalars.spelled = spelled
         ctype = c_expressions.C_TYPES[name_of(at.dtype)]

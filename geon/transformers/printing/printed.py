@@ -208,11 +208,6 @@ def first_turn(variable: str) -> str:
     return f"{variable}_from"
 
 
-def turn_beside(turns: str) -> str:
-    """The turn of a lane where several turns are taken beside each other from this one on."""
-    return f"({turns} + {TURN_OF}[lane])"
-
-
 def lanes_start(variable: str) -> str:
     """The name of the turn of an innermost loop that the first of some lanes takes."""
     return f"{variable}_first"

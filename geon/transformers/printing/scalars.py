@@ -283,12 +283,12 @@ class ScalarPrinter:
 
     def text(self, block: Block, value: Scalar) -> str:
         """The name or literal of a value whose parts have theirs."""
+        found = block.find(value)  # of a row's value, where a tile repeats it
+        if found is not None:
+            return found
         direct = self.direct(block, value)
         if direct is not None:
             return direct
-        found = block.find(value)
-        if found is not None:
-            return found
         block = block.at(self.depths.value(value))
         ctype = c_expressions.C_TYPES[name_of(value.dtype)]
         if block.strip is not None:

@@ -356,6 +356,8 @@ def plain() -> list[Case]:
         lengths = sizes(b=5, m=52, k=40, n=32)
         found.append(Case("bmk,bkn->bmn", lengths, memory, plain=True))
         found.append(Case("bmk,bkn->bmn", lengths, memory, open=True, plain=True))
+    for lengths in (sizes(b=3, m=5, k=9, n=203), sizes(b=2, m=9, k=600, n=61)):  # written across
+        found.append(Case("bmk,bkn->bmn", lengths, ("bmk", "bkn", "bnm"), plain=True))
     found.append(Case("bmk,bkn->bmn", sizes(b=2, m=8, k=20_000, n=32), open=True, plain=True))
     for m, k, n in [(100, 200, 8), (60, 20_000, 3), (96, 1000, 12), (50, 128, 1)]:
         for memory in [("mk", "kn", "mn"), ("mk", "nk", "mn"), ("km", "kn", "mn")]:

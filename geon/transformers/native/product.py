@@ -99,7 +99,7 @@ def _turns_more(product: Product, of: Shape) -> bool:
 
     Both then adjoin along lines, of which panels are copies and groups of rows are transposed.
     Operands of one stride are left as they are, and so are short sums: of these results are
-    written by tiles, of what is turned element by element.
+    written by tiles, of what is turned once more, across.
     """
     ordered = _ordered(product)
     rows, columns, depth = map(size, (product.rows, product.columns, product.summed))

@@ -66,12 +66,14 @@ class ProductText:
         self.result = self.plain_result()
 
     def plain_result(self) -> View | None:
-        """The result as memory that tiles write themselves, if nothing is done on storing."""
+        """The result as memory that is written in vectors, if nothing is done on storing: by tiles
+        themselves where columns adjoin, across where rows do.
+        """
         product = self.product
         if product.result is None:
             return None
         found = view(product.result, self.of.type, product.batch, product.rows, product.columns)
-        return found if found is not None and found.is_plain and found.summed_step == 1 else None
+        return found if found is not None and found.is_plain else None
 
     def few(self) -> int:
         """Up to how many rows are multiplied by the right operand in place; 0: none are."""
@@ -128,7 +130,10 @@ class ProductText:
             lines.append(f".store = {self.store()},")
         else:
             lines.append(f".result = {self.result.pointer},")
-            lines.append(f".result_line = {product.length(self.result.line_step)},")
+            across = self.result.summed_step != 1
+            line = self.result.summed_step if across else self.result.line_step
+            lines.append(f".result_line = {product.length(line)},")
+            lines += [".across = 1,"] * across
         if product.whole:
             whole = ", ".join(map(product.length, product.whole))
             lines.append(f".whole = {{{whole}}},")

@@ -299,6 +299,7 @@ static QUICK geon_product geon_turn(const geon_product *product)
         turned.whole[2] = rows;
         turned.kept = NULL;
         turned.turned = 1;
+        turned.across = !product->across;
     }
     return turned;
 }

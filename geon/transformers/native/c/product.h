@@ -27,8 +27,8 @@ struct TAG(geon_operand) {
 /* `place` gives the offsets of a batch in the left and the right operand and the result; without
    it there is one batch. `result` is memory that has the sums as they are, rows `result_line`
    apart; else `store` does something with them. `kept` is a copy of the right operand, packed as
-   a whole, or NULL. One that is `turned` has its operands exchanged, and the result is written
-   across. `scratch` is memory to work in, a part for each thread (`working.ProductScratch`). What is a
+   a whole, or NULL. One that is `turned` has its operands exchanged. A result that is `across` has
+   columns `result_line` apart, and rows adjoin. `scratch` is memory to work in, a part for each thread (`working.ProductScratch`). What is a
    block of a larger product has that one's batches, rows and columns in `whole`, so that its sums
    are taken in the same order. */
 struct TAG(geon_product) {
@@ -42,7 +42,7 @@ struct TAG(geon_product) {
     const void *arguments;
     char *scratch;
     struct geon_kept *kept;
-    int turned;
+    int turned, across;
     int64_t whole[3];
 };
 

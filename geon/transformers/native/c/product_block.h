@@ -183,7 +183,7 @@ static QUICK void geon_write(
     int64_t width, const TYPE *out, int64_t sums_step)
 {
     const int64_t line = product->result_line;
-    if (product->turned)
+    if (product->across)
         TAG(geon_transpose)(result + column * line + row, line, out, sums_step, height, width);
     else
         TAG(geon_copy)(result + row * line + column, line, out, sums_step, height, width);
@@ -237,8 +237,8 @@ static QUICK void geon_group(
     const TYPE *rows = near_rows
         ? block->rows_at + row_start * left->line + block->depth_start : block->left;
     const int64_t row_step = near_rows ? left->line : block->left_step;
-    const int straight = whole && product->result && !run->part_sums && !run->cut.is_long
-        && width % VECTOR == 0;
+    const int straight = whole && product->result && !product->across && !run->part_sums
+        && !run->cut.is_long && width % VECTOR == 0;
     TYPE *out = straight
         ? block->result + row_start * product->result_line + block->column_start
         : block->sums + (product->depth > run->cut.depth_block

@@ -247,7 +247,8 @@ PROMISED_F32 = {"sin": 1.6, "cos": 1.6, "atan": 1.6, "acos": 1.6, "asin": 2.4, "
                 "pow": 0.6, "atan2": 1.6}  # fmt: skip
 PROMISED_F64 = {"exp": 1, "log": 1, "expm1": 1.5, "log1p": 1.5, "sigmoid": 1.5, "erf": 1.5,
                 "tanh": 1.8, "softplus": 1.8, "sin": 1.5, "cos": 1.5, "pow": 1.1,
-                "sinh": 1.6, "cosh": 1.6, "atan": 1.8, "atan2": 1.8, "asin": 1.2, "acos": 1.2}  # fmt: skip
+                "sinh": 1.6, "cosh": 1.6, "atan": 1.8, "atan2": 1.8, "asin": 1.2,
+                "acos": 1.2}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -107,6 +107,7 @@ def graphs():
     yield [geon.softmax(longer, normalization_axes=M), z - geon.sum(z, M)], [z]
     yield [geon.softmax(taller, normalization_axes=N), geon.sum(z, N), geon.prod(z)], [z]
     yield [geon.reorder(wide, [M, D, N]) * 2, geon.reorder(z, [M, N])], [wide, z]
+    yield [geon.reorder(geon.flip(z, N), [M, N]), geon.reorder(geon.flip(z, M), [M, N])], [z]
     yield [geon.concat([z, taller[::-1]], N), geon.flip(z[:, ::3], M), geon.flatten(longer)], [z]
     yield [geon.pad(geon.gather(longer, position, M), {N: (2, 5)})], [z, at]
     yield [geon.scatter(longer, position, geon.sum(z, M), M)], [z, at]

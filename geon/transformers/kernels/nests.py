@@ -170,10 +170,15 @@ class NestMaker:
         return replace(nest, inside=inside)
 
     def adjoining(self, order: list[str], across: str) -> tuple[str, ...]:
-        """The axes of rows that everything walks as one with the axis of rows side by side."""
-        if len(order) == 1:
+        """The axes of rows that everything walks as one with the axis of rows side by side.
+
+        It is one axis where there are several passes: what joins products to a softmax finds their
+        axes in its loops.
+        """
+        nest = self.build([(n,) for n in order], None, {}) if len(order) > 1 else None
+        if nest is None or len(nest.passes) > 1:
             return (across,)
-        groups = self.space.merged(order, Uses.of(self.build([(n,) for n in order], None, {})))
+        groups = self.space.merged(order, Uses.of(nest))
         return next(group for group in groups if across in group)
 
     def beside(self, order: list[str]) -> str | None:

@@ -117,9 +117,10 @@ GEON_INLINE void PART(square)(const TYPE *from, int64_t from_step, TYPE *to, int
     }
 
 /* Other columns that are fewer than a block has: what a line of it reads beyond them is of the next
-   rows, and is not stored. The rows after which there is not enough of these are left. */
+   rows, and is not stored. The rows after which there is not enough of these are left, and all of
+   rows that go backwards, whose first has none behind it. */
 #define LINES(size, turn)                                                                          \
-    if (columns < size)                                                                            \
+    if (columns < size && from_step > 0)                                                           \
         for (; (first + size - 1) * from_step + size <= (rows - 1) * from_step + columns;          \
              first += size) {                                                                      \
             element turned[size * size];                                                           \

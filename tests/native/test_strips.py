@@ -22,6 +22,7 @@ def present(name, dtype):
 
 LENGTHS = [1, SHORT - 1, SHORT, SHORT + 1, SHORT + STRIP - 1, 500, 511, 512, 513, 1021, 4099]
 EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 88.7228, 88.7229, -87.3, -103.9, -104.0, -150]
+EDGES += [2.0**46, -(2.0**46), 2.0**45.999, 1e5, 205887.0, 1e22]
 EDGES += [709.78, 709.79, -708.4, -745.1, -746, 1e20, -1e20, 3e38, -3e38, 1e308, -1e308, 1e-310]
 
 
@@ -56,8 +57,9 @@ def test_strips_have_the_bits_of_single_elements(name, dtype):
         assert STRIP_FUNCTIONS[name, dtype] not in single.source
         found, wanted = strip(data)[0], single(data.reshape(-1, STRIP))[0].reshape(data.shape)
     assert (np.isnan(found) == np.isnan(wanted)).all()
-    assert (np.isnan(found) == np.isnan(data)).all()
-    numbers = ~np.isnan(data)
+    if name not in ("sin", "cos"):  # which have no value at an infinity
+        assert (np.isnan(found) == np.isnan(data)).all()
+    numbers = ~np.isnan(wanted)
     assert found[numbers].tobytes() == wanted[numbers].tobytes()
 
 

@@ -62,7 +62,8 @@ def cost(name, dtype):
     text = c_expressions.expression(name, [dtype] * count, dtype, ["x", "y"][:count])
     found = counted(text, bodies(definitions(mentioned(text))), {})
     operations, statements, divisions = found
-    serial = c_expressions.is_serial(name, [dtype] * count)
+    strips = c_expressions.strip_function(name, dtype, dtype)
+    serial = c_expressions.is_serial(name, [dtype] * count) and strips is None
     return RowCost(max(operations, 1), max(statements, 1), divisions, serial)
 
 

@@ -56,6 +56,15 @@ GEON_INLINE double geon_product_less_f64(double single, double factor, double wh
 #endif
 }
 
+GEON_INLINE float geon_rest_of_quarters_f32(
+    double a, double high, double low, uint32_t *quarters) {
+    double shifted = GEON_FMA_F64(a, high, 6755399441055744.0);
+    double rest = geon_product_less_f64(a, high, shifted - 6755399441055744.0);
+    rest = GEON_FMA_F64(a, low, rest);
+    *quarters = (uint32_t)geon_bits_f64(shifted);
+    return (float)(rest * 1.5707963267948966);
+}
+
 GEON_INLINE float geon_quarter_f32(float x, uint32_t *quarters) {
     double a = (double)fabsf(x);
     double high = a < 0x1p108 ? 1.0760572810738749e-19 : -2.643052792873273e-26;
@@ -66,11 +75,12 @@ GEON_INLINE float geon_quarter_f32(float x, uint32_t *quarters) {
     low = a < 0x1p66 ? 6.074026489649846e-24 : low;
     high = a < 0x1p46 ? 0.6366197723675814 : high;
     low = a < 0x1p46 ? -3.935735335036497e-17 : low;
-    double shifted = GEON_FMA_F64(a, high, 6755399441055744.0);
-    double rest = geon_product_less_f64(a, high, shifted - 6755399441055744.0);
-    rest = GEON_FMA_F64(a, low, rest);
-    *quarters = (uint32_t)geon_bits_f64(shifted);
-    return (float)(rest * 1.5707963267948966);
+    return geon_rest_of_quarters_f32(a, high, low, quarters);
+}
+
+GEON_INLINE float geon_near_quarter_f32(float x, uint32_t *quarters) {
+    double a = (double)fabsf(x);
+    return geon_rest_of_quarters_f32(a, 0.6366197723675814, -3.935735335036497e-17, quarters);
 }
 
 GEON_INLINE float geon_sin_of_quarter_f32(float r, uint32_t quarters, uint32_t sign) {
@@ -92,6 +102,18 @@ GEON_INLINE float geon_sin_f32(float x) {
 GEON_INLINE float geon_cos_f32(float x) {
     uint32_t quarters;
     float r = geon_quarter_f32(x, &quarters);
+    return geon_sin_of_quarter_f32(r, quarters + 1u, 0u);
+}
+
+GEON_INLINE float geon_near_sin_f32(float x) {
+    uint32_t quarters;
+    float r = geon_near_quarter_f32(x, &quarters);
+    return geon_sin_of_quarter_f32(r, quarters, geon_bits_f32(x) & 0x80000000u);
+}
+
+GEON_INLINE float geon_near_cos_f32(float x) {
+    uint32_t quarters;
+    float r = geon_near_quarter_f32(x, &quarters);
     return geon_sin_of_quarter_f32(r, quarters + 1u, 0u);
 }
 

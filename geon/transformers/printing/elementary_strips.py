@@ -223,6 +223,50 @@ GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
     GEON_EACH_OF_STRIP(i)
         y[i] = (x[i] > 0.0 ? x[i] : 0.0) + geon_log1p_f64(z[i]);
 }
+
+GEON_INLINE void geon_sin_strip_f32(float *restrict y, const float *x) {
+    int32_t far[16], some = 0;
+    GEON_EACH_OF_STRIP(i) {
+        far[i] = !(fabsf(x[i]) < 0x1p46f);
+        y[i] = geon_near_sin_f32(x[i]);
+    }
+    GEON_EACH_OF_STRIP(i) some |= far[i];
+    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
+        y[i] = far[i] ? geon_sin_f32(x[i]) : y[i];
+}
+
+GEON_INLINE void geon_sin_strip_f64(double *restrict y, const double *x) {
+    int64_t far[16], some = 0;
+    GEON_EACH_OF_STRIP(i) {
+        far[i] = !(geon_angle_bound_f64() >= fabs(x[i]));
+        y[i] = geon_sin_bounded_f64(x[i]);
+    }
+    GEON_EACH_OF_STRIP(i) some |= far[i];
+    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
+        y[i] = far[i] ? geon_sin_f64(x[i]) : y[i];
+}
+
+GEON_INLINE void geon_cos_strip_f32(float *restrict y, const float *x) {
+    int32_t far[16], some = 0;
+    GEON_EACH_OF_STRIP(i) {
+        far[i] = !(fabsf(x[i]) < 0x1p46f);
+        y[i] = geon_near_cos_f32(x[i]);
+    }
+    GEON_EACH_OF_STRIP(i) some |= far[i];
+    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
+        y[i] = far[i] ? geon_cos_f32(x[i]) : y[i];
+}
+
+GEON_INLINE void geon_cos_strip_f64(double *restrict y, const double *x) {
+    int64_t far[16], some = 0;
+    GEON_EACH_OF_STRIP(i) {
+        far[i] = !(geon_angle_bound_f64() >= fabs(x[i]));
+        y[i] = geon_cos_bounded_f64(x[i]);
+    }
+    GEON_EACH_OF_STRIP(i) some |= far[i];
+    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
+        y[i] = far[i] ? geon_cos_f64(x[i]) : y[i];
+}
 """,
     EXP=EXP_F32,
     WIDE_EXP=EXP_F64,

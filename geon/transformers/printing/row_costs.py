@@ -12,8 +12,8 @@ UNSIGNED = tuple([dtype for dtype in INTEGERS if dtype not in SIGNED])
 # here takes one operation and one statement.
 _FLOAT32 = {
     "divide": RowCost(1, 1, 1),
-    "floordivide": RowCost(9, 39, 4, True),
-    "mod": RowCost(5, 29, 1, True),
+    "floordivide": RowCost(9, 39, 4),
+    "mod": RowCost(5, 29, 1),
     "power": RowCost(40, 73, 1),
     "sign": RowCost(1, 6),
     "reciprocal": RowCost(1, 1, 1),
@@ -62,8 +62,8 @@ _FLOAT32 = {
 }
 _FLOAT64 = {
     "divide": RowCost(1, 1, 1),
-    "floordivide": RowCost(9, 36, 4, True),
-    "mod": RowCost(5, 26, 1, True),
+    "floordivide": RowCost(9, 36, 4),
+    "mod": RowCost(5, 26, 1),
     "power": RowCost(105, 124, 1),
     "sign": RowCost(1, 6),
     "reciprocal": RowCost(1, 1, 1),
@@ -96,8 +96,8 @@ _FLOAT64 = {
     "logical_and": RowCost(1, 3),
     "logical_or": RowCost(1, 3),
     "logical_xor": RowCost(1, 3),
-    "sin": RowCost(56, 83, 1, True),
-    "cos": RowCost(57, 83, 1, True),
+    "sin": RowCost(56, 83, 1),
+    "cos": RowCost(57, 83, 1),
     "tan": RowCost(2, 10, 1, True),
     "asin": RowCost(40, 34, 1),
     "acos": RowCost(37, 33, 1),

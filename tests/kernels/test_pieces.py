@@ -11,6 +11,7 @@ from geon.op_graph.affine import Affine, variable
 from geon.op_graph.index_map import Guard
 from geon.transformers.kernels.pieces import MOST, in_turns, stored, with_borders
 from geon.transformers.kernels.regions import Facts, Interval, guards_of, points_of
+from geon.transformers.kernels.scalar import Clamped, indices, walk
 from tests.golden.emitting import Native
 from tests.random_borders import Borders
 
@@ -111,6 +112,24 @@ def test_a_thin_border_is_cut_along_rows_alone():
     (nest,) = nests(Native().computation(geon.deriv(loss, x), x))
     assert len(nest.pieces) == 3
     assert {len(piece.steps) for piece in nest.pieces} == {3}
+
+
+@pytest.mark.parametrize("axes", ["XYZ", "ZXY", "YZX"])
+def test_a_long_row_of_a_piece_is_read_as_a_run(axes):
+    """A border of an axis that is not cut decides nothing along those whose indices it leaves."""
+    a, b, c = (geon.Axis(name, 80) for name in axes)
+    x = geon.placeholder([a, b, c])
+    bent = -6 * x[1:-1, 1:-1, 1:-1] + x[2:, 1:-1, 1:-1] + x[:-2, 1:-1, 1:-1]
+    bent += x[1:-1, 2:, 1:-1] + x[1:-1, :-2, 1:-1] + x[1:-1, 1:-1, 2:] + x[1:-1, 1:-1, :-2]
+    slope = geon.deriv(geon.sum(geon.square(bent)), x)
+    *_, nest = nests(Native().computation(slope, x))
+    long = [step for piece in nest.pieces for step in piece.passes if step.loops[-1].extent > 60]
+    assert long
+    for step in long:
+        along = step.loops[-1].name
+        for node in walk(*(store.value for store in step.stores)):
+            for atom in (a for index in indices(node) for a in index.terms):
+                assert not (isinstance(atom, Clamped) and along in atom.of.terms)
 
 
 def test_small_values_and_joins_of_many_are_left_alone():

@@ -269,6 +269,7 @@ class Elements:
         safe = {}
         for name, each in at.items():
             free = each == index.get(name) and limited.isdisjoint(each.terms)
+            free = free or self.lies_inside(arg, name, each)
             safe[name] = each if free else variable(Clamped(each, guards))
         value = self.value(arg, safe)
         other = self.chosen(op, index, tuple(others), False)
@@ -280,9 +281,16 @@ class Elements:
         for axis in arg.axes:
             each = at[axis.name]
             inside = Guard(each, 0, axis.expression)
-            same = each == index.get(axis.name)
+            same = each == index.get(axis.name) or self.decided(inside)
             found[axis.name] = each if same else variable(Clamped(each, (inside,)))
         return found
+
+    def lies_inside(self, arg: Op, name: str, index: Affine) -> bool:
+        """Whether an index is one of an axis of ``arg`` wherever it is asked for.
+
+        It is then not held at 0 with the others: what is loaded stays a run of elements.
+        """
+        return self.decided(Guard(index, 0, arg.axes[name].expression)) is True
 
     def undecided(self, op: Op, guards: tuple[Guard, ...]) -> tuple[tuple[Guard, ...], bool]:
         """The guards that are not known to hold, and whether one is known never to hold."""

@@ -161,8 +161,6 @@ static QUICK void geon_dot_end(
 #define DOTS_MULTIPLY(c, ...)                                                                     \
     geon_vector y_##c = *(const geon_vector *)(side_##c + k);                                     \
     HOLD(y_##c);                                                                                  \
-    if (ACROSS > 1 && ROWS == 1)                                                                  \
-        __builtin_prefetch(side_##c + k + 1024 / TYPE_BYTES);                                     \
     AGAIN(ROWS, DOTS_FMA, c)
 #define DOTS_FMA(r, c) sum_##r##_##c = VECTOR_FMA(x_##r, y_##c, sum_##r##_##c);
 
@@ -199,6 +197,12 @@ static QUICK void geon_dot_end(
 #define ACROSS 1
 #include "product_dots.h"
 
+/* One row reads all columns once: more of them at a time wait for memory together. */
+#define DOTS geon_dots_1_8
+#define ROWS 1
+#define ACROSS 8
+#include "product_dots.h"
+
 #define DOTS geon_dots_1_4
 #define ROWS 1
 #define ACROSS 4
@@ -230,6 +234,11 @@ static QUICK void geon_dots(
     int64_t some, high;
     for (int64_t column = 0; column < columns; column += some) {
         const TYPE *b = right + column * step;
+        if (rows == 1 && columns - column >= 8) {
+            some = 8;
+            geon_dots_1_8(depth, left, line, b, step, out + column, out_step, accumulate);
+            continue;
+        }
         some = columns - column >= 4 ? 4 : columns - column >= 2 ? 2 : 1;
         for (int64_t row = 0; row < rows; row += high) {
             const TYPE *a = left + row * line;

@@ -12,7 +12,7 @@ static QUICK void SHOWN(
         REPEAT(ROWS, SHOWN_POINT)
         depth -= end - skipped;
         for (int64_t k = skipped; k < end; ++k, right += step) {
-            REPEAT(WIDTH, TILE_LOAD)
+            REPEAT(WIDTH, TILE_LOAD, 0)
             REPEAT(WIDTH, TILE_HOLD)
             REPEAT(ROWS, SHOWN_MULTIPLY)
         }

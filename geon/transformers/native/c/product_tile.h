@@ -1,6 +1,7 @@
 /* One register tile, TILE, of ROWS rows and WIDTH vectors:
    out[row][column] (+)= sum over k of left[row][k] * right[k][column].
-   Registers hold the sum of `chain` terms at most, and are then added to `out`. */
+   Registers hold the sum of `chain` terms at most, and are then added to `out`. Steps are unrolled,
+   and each fetches a line of what is `next`: who shares the core's front end takes half of it. */
 #if ROWS > 6
 #define THIRD 4
 #elif ROWS > 3
@@ -11,7 +12,7 @@
 static QUICK void TILE(
     int64_t depth, const TYPE *restrict left, int64_t line, const TYPE *restrict right,
     int64_t step, TYPE *restrict out, int64_t out_step, int accumulate, int64_t chain,
-    const TYPE *next_left, const TYPE *next_right)
+    const TYPE *next)
 {
     /* Three rows to a pointer: its own place, one line on and two, which add for free. */
     const TYPE *at[THIRD];
@@ -23,13 +24,16 @@ static QUICK void TILE(
     do {
         const int64_t end = k + chain < depth ? k + chain : depth;
         REPEAT(ROWS, TILE_ROW, TILE_CLEAR)
+        for (; k + 4 <= end; k += 4, right += 4 * step) {
+            TILE_STEP(0)
+            TILE_STEP(1)
+            TILE_STEP(2)
+            TILE_STEP(3)
+            REPEAT(THIRD, TILE_ADVANCE, 4)
+        }
         for (; k < end; ++k, right += step) {
-            __builtin_prefetch(next_left + 64 / TYPE_BYTES * k);
-            __builtin_prefetch(next_right + 64 / TYPE_BYTES * k);
-            REPEAT(WIDTH, TILE_LOAD)
-            REPEAT(WIDTH, TILE_HOLD)
-            REPEAT(ROWS, TILE_MULTIPLY)
-            REPEAT(THIRD, TILE_ADVANCE)
+            TILE_STEP(0)
+            REPEAT(THIRD, TILE_ADVANCE, 1)
         }
         if (accumulate) {
             REPEAT(ROWS, TILE_ROW, TILE_ADD)

@@ -1,22 +1,33 @@
 /* Register tiles: HIGH and LOW rows, one and two vectors wide. */
 
 #define TILE_POINT(i, ...) at[i] = left + 3 * i * line;
-#define TILE_ADVANCE(i, ...) ++at[i];
+#define TILE_ADVANCE(i, by) at[i] += by;
 #define TILE_ROW(r, each) AGAIN(WIDTH, each, r)
 #define TILE_OUT(c, r) *(geon_vector *)(out + r * out_step + c * VECTOR)
 #define TILE_NEAR(c, r) __builtin_prefetch(out + r * out_step + c * VECTOR, 1);
 #define TILE_CLEAR(c, r) geon_vector sum_##r##_##c = {0};
 #define TILE_ADD(c, r) TILE_OUT(c, r) += sum_##r##_##c;
 #define TILE_STORE(c, r) TILE_OUT(c, r) = sum_##r##_##c;
-#define TILE_LOAD(c, ...) geon_vector b_##c = *(const geon_vector *)(right + c * VECTOR);
+#define TILE_LOAD(c, k)                                                                           \
+    geon_vector b_##c = *(const geon_vector *)(right + k * step + c * VECTOR);
 #define TILE_HOLD(c, ...) HOLD(b_##c);
-#define TILE_MULTIPLY(r, ...)                                                                     \
+#define TILE_MULTIPLY(r, k)                                                                       \
     {                                                                                             \
-        const TYPE x = at[r / 3][r % 3 * line];                                                   \
+        const TYPE x = at[r / 3][r % 3 * line + k];                                               \
         const geon_vector a = SPLAT(x);                                                           \
         AGAIN(WIDTH, TILE_FMA, r)                                                                 \
+        USED(a);                                                                                  \
     }
 #define TILE_FMA(c, r) sum_##r##_##c = VECTOR_FMA(a, b_##c, sum_##r##_##c);
+#define TILE_USED(c, ...) USED(b_##c);
+#define TILE_STEP(u)                                                                              \
+    __builtin_prefetch(next + 64 / TYPE_BYTES * (k + u));                                         \
+    {                                                                                             \
+        REPEAT(WIDTH, TILE_LOAD, u)                                                               \
+        REPEAT(WIDTH, TILE_HOLD)                                                                  \
+        REPEAT(ROWS, TILE_MULTIPLY, u)                                                            \
+        REPEAT(WIDTH, TILE_USED)                                                                  \
+    }
 
 #define TILE geon_high_2
 #define ROWS HIGH
@@ -67,10 +78,10 @@ static QUICK struct geon_stack geon_stack(int64_t rows)
 
 /* All tiles of a group of packed rows against a block of panels. Rows stay near while they are
    multiplied by all panels, which the second cache holds: results are then written in longer runs.
-   Of a larger block a panel stays near while all rows are multiplied by it. Meanwhile a line of each
-   side is fetched for every summed index: what will be packed, else the next panel, in two tiles
-   where it has two lines. Nothing else is, but the panel itself again: this panel, the next one and
-   the rows are what a first cache holds. */
+   Of a larger block a panel stays near while all rows are multiplied by it. Meanwhile a line is
+   fetched for every summed index: of the next panel where it is to come from afar, in two tiles if
+   it has two lines, of what will be packed, else of the next panel all the same. Nothing else is,
+   but the panel itself again: this panel, the next and the rows are what a first cache holds. */
 static QUICK void geon_tiles(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t panel_step, int64_t step, TYPE *out, int64_t out_step,
@@ -91,24 +102,22 @@ static QUICK void geon_tiles(
         const TYPE *a = left + row * line, *b = right + panel * panel_step;
         TYPE *c = out + row * out_step + column;
         const int64_t part = number * each;
-        const TYPE *next_left = fetched < next.left_size ? next.left + fetched : b;
-        const TYPE *next_right = fetched < next.right_size ? next.right + fetched
-            : part < panel_step ? b + panel_step + part
-            : by_rows && each >= panel_step ? b + panel_step : b;
+        const TYPE *ahead = fetched < next.left_size ? next.left + fetched
+            : fetched < next.right_size ? next.right + fetched : NULL;
+        if (part < panel_step && !(by_rows && ahead))
+            ahead = b + panel_step + part;
+        else if (!ahead)
+            ahead = by_rows && each >= panel_step ? b + panel_step : b;
         if (columns - column > VECTOR) {
             if (high)
-                geon_high_2(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
-                            next_right);
+                geon_high_2(depth, a, line, b, step, c, out_step, accumulate, chain, ahead);
             else
-                geon_low_2(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
-                           next_right);
+                geon_low_2(depth, a, line, b, step, c, out_step, accumulate, chain, ahead);
         } else {
             if (high)
-                geon_high_1(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
-                            next_right);
+                geon_high_1(depth, a, line, b, step, c, out_step, accumulate, chain, ahead);
             else
-                geon_low_1(depth, a, line, b, step, c, out_step, accumulate, chain, next_left,
-                           next_right);
+                geon_low_1(depth, a, line, b, step, c, out_step, accumulate, chain, ahead);
         }
     }
 }

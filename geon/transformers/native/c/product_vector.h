@@ -36,17 +36,24 @@ typedef TYPE geon_vector
 #define SCALAR_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* Keeps a value in a register: without this some compilers load it again for each use in a loop. */
+/* HOLD keeps a value in a register: without this some compilers load it again for each use in a
+   loop. USED says that it is there until now, so that a sum is not taken over in its place: sums
+   that change their places are moved back at the end of a loop. */
 #if defined(__x86_64__) && defined(__AVX512F__) && VECTOR * TYPE_BYTES == 64
 #define HOLD(x) __asm__("" : "+v"(x))
+#define USED(x) __asm__("" : : "v"(x))
 #elif defined(__x86_64__) && defined(__AVX__) && VECTOR * TYPE_BYTES == 32
 #define HOLD(x) __asm__("" : "+x"(x))
+#define USED(x) __asm__("" : : "x"(x))
 #elif defined(__x86_64__) && defined(__SSE2__) && VECTOR * TYPE_BYTES == 16
 #define HOLD(x) __asm__("" : "+x"(x))
+#define USED(x) __asm__("" : : "x"(x))
 #elif NEON
 #define HOLD(x) __asm__("" : "+w"(x))
+#define USED(x) __asm__("" : : "w"(x))
 #else
 #define HOLD(x) ((void)0)
+#define USED(x) ((void)0)
 #endif
 
 /* M(0, x), M(1, x) and so on, for each element of a vector. */

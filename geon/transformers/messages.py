@@ -23,6 +23,7 @@ from ..op_graph.nodes import made_at, sites_of
 from ..op_graph.op_graph import Leaf, Op, post_order
 from .compile import Stages
 from .lowering.memory import Plan
+from .lowering.rules import NUMBER_OF_BRANCH
 from .lowering.schedule import bytes_of
 from .plain import input_label
 from .runtime.calls import explained
@@ -42,6 +43,8 @@ def described(op: Op) -> str:
     if op.primitive.name == "checked":
         index = before_int64(op.args[0])
         shown, made = f"{index} (made at {made_at(index)})", "used as positions"
+        if NUMBER_OF_BRANCH in op.tags:
+            made = "used as the number of a branch of a case without default="
     return f"{shown} {made} at {made_at(op)}, in the {'derivative' if derived else 'forward'} pass"
 
 

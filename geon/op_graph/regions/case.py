@@ -252,7 +252,7 @@ def _chosen(
     if default is not None:
         last = len(functions) - 1
         which = where(logical_or(which < 0, which >= last), last, which)
-    own = OwnTable(open=True)
+    own = OwnTable()  # closed: an equal op that lives elsewhere would be computed for all branches
     with building(own):
         found = [_branch(what, k, function) for k, function in enumerate(functions)]
         first, structure = found[0]

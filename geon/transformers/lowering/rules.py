@@ -93,6 +93,9 @@ def positions(op: Op) -> Op | None:
     return intern(ComputationOp, row, (*op.args[:first], *new), op.attrs, op.axes, op.dtype)
 
 
+NUMBER_OF_BRANCH = "number of a branch"  # by which messages know what a position is for
+
+
 @lower.on("case")
 def index_of_case(op: Op) -> Op | None:
     """A number of a branch that may be none is checked before anything is written."""
@@ -102,6 +105,7 @@ def index_of_case(op: Op) -> Op | None:
     index: Tensor = intern(
         ComputationOp, CHECKED, (op.args[0],), (len(bodies), False), op.args[0].axes, INT64
     )
+    index.add_tags(NUMBER_OF_BRANCH)
     made: Op = make(op.primitive, (index, *op.args[1:]), (bodies, True), guards=op.guards)
     return made
 

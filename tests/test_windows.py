@@ -313,6 +313,25 @@ def test_positions_of_large_windows_are_kept(size, transformer):
         np.testing.assert_array_equal(f(values), values)
 
 
+def test_a_window_of_ceil_may_be_longer_than_the_axis(make):
+    """As PyTorch has it: a window that begins inside, and no other."""
+    transformer = make()
+    for axis in (H, geon.Axis("H", 2)):
+        x = geon.placeholder([axis])
+        lying = {"H": geon.Window(3, stride=2, ceil=True)}
+        y = geon.max_pool(x, lying)
+        pools = [y, geon.average_pool(x, lying), geon.deriv(geon.sum(y), x)]
+        got = transformer.computation(pools, x)([5, 1])
+        for one, wanted in zip(got, ([5], [3], [1, 0]), strict=True):
+            np.testing.assert_array_equal(one, wanted)
+    x = geon.placeholder([H])
+    next_to = transformer.computation(geon.max_pool(x, {H: geon.Window(3, ceil=True)}), x)
+    with pytest.raises(geon.GuardError, match="no window of"):
+        next_to([5, 1])
+    with pytest.raises(geon.AxisError, match="no window of"):
+        geon.max_pool(geon.placeholder([geon.Axis("H", 2)]), {"H": geon.Window(3, ceil=True)})
+
+
 def test_norms_of_nothing_have_the_derivative_zero(transformer):
     x = geon.placeholder([H])
     y = geon.lp_pool(x, {H: geon.Window(2, stride=2)})

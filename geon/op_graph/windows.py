@@ -96,8 +96,8 @@ def _widths(pad: Any, here: str) -> tuple[int, int] | str:
 class Placed:
     """Windows of an axis of ``length`` elements: how many, and how many elements are before it.
 
-    ``spare`` is how many elements more there are than the first window needs, less than none where
-    there is none.
+    ``spare`` is how many elements more there are than the first window needs; ``room`` is less than
+    0 where there is no window.
     """
 
     axis: Axis
@@ -108,6 +108,7 @@ class Placed:
     before: Size
     count: Size
     spare: Size
+    room: Size
 
     def attributes(self, length: Size) -> Attributes:
         """Those of a row whose result has ``length`` elements along the axis."""
@@ -126,14 +127,15 @@ def place(axis: Axis, window: Window, positions: Axis, what: str) -> Placed:
     else:
         before, after = window.pad
     spare = length + before + after - reach
-    count = spare // stride + 1
+    count, room = spare // stride + 1, spare
     if window.ceil and window.pad != "same":
         # All windows that begin inside, or before, and the first that ends where the pad does.
         least = after + stride - reach
         need(isinstance(least, int), "{} with ceil needs a window of known length", what)
         inside = isinstance(least, int) and least > 0
         count = -(-(length + before) // stride) if inside else -(-spare // stride) + 1
-    return Placed(axis, length, positions, stride, window.dilation, before, count, spare)
+        room = count - 1
+    return Placed(axis, length, positions, stride, window.dilation, before, count, spare, room)
 
 
 def _same(axis: Axis, stride: int, reach: Size, what: str) -> tuple[Size, Size]:
@@ -158,9 +160,9 @@ def guards_of(placed: Placed, x: Op, what: str) -> tuple[Guard, ...]:
         f"{placed.dilation} fits along {placed.axis} of {x} (made at {x.file_info}); pad the axis, "
         "or give a smaller window"
     )
-    if isinstance(placed.spare, Length):
-        return (Guard("<=", 0, placed.spare, meaning),)
-    if placed.spare < 0:
+    if isinstance(placed.room, Length):
+        return (Guard("<=", 0, placed.room, meaning),)
+    if placed.room < 0:
         raise AxisError(meaning)
     return ()
 

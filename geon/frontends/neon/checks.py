@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 from ...errors import ArgumentError
+from ...op_graph.random import Random
 
 
 def at_least_one(what: str, name: str, value: Any) -> None:
@@ -38,6 +41,22 @@ def share(what: str, name: str, value: Any) -> None:
     if not finite(value) or not 0 <= value < 1:
         raise ArgumentError(
             f"{what}: {name}={value!r}; give a number of at least 0 and less than 1"
+        )
+
+
+def path(what: str, name: str, value: Any) -> Path:
+    """A path; raise ``ArgumentError`` for an argument that is none."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise ArgumentError(f"{what}: {name}={value!r}; give a path, as a text or a pathlib.Path")
+    return Path(value)
+
+
+def stream(what: str, value: Any) -> None:
+    """Raise ``ArgumentError`` for an argument that is no stream of random numbers."""
+    if not isinstance(value, Random):
+        raise ArgumentError(
+            f"{what}: random={value!r} is no stream of random numbers; give one, such as "
+            'geon.Random(0, name="random")'
         )
 
 

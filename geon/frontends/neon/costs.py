@@ -28,6 +28,7 @@ from ...op_graph.op_graph import Tensor
 from ...op_graph.reductions import sum
 from ...op_graph.sites import describe, user_site
 from .axis import T, feature_axes
+from .checks import above_zero, not_negative
 from .classes import class_axis, hits, numbers
 from .ctc import Alignment
 
@@ -55,7 +56,14 @@ def cross_entropy(
     if numbers(t, axis):
         right = sum(where(hits(scores, t, axis, "cross_entropy"), logs, 0), axis)
     else:
-        _same_axes(scores, t, "cross_entropy")
+        if not scores.axes.same_set(t.axes):
+            rest = scores.axes.without([axis])
+            raise AxisError(
+                f"cross_entropy at {describe(user_site())}: the target {t} (made at {t.file_info}) "
+                f"of dtype {t.dtype.name} fits the scores {scores} (made at {scores.file_info}) "
+                f"neither as class numbers, which are integers over {rest}, nor as probabilities "
+                f"over {scores.axes}; give one of these"
+            )
         right = sum(t * logs, axis)
     if not smoothing:
         return -right
@@ -85,6 +93,7 @@ def huber(y: TensorLike, t: TensorLike, delta: float = 1.0) -> Tensor:
 
     P. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics, 1964.
     """
+    above_zero("huber", "delta", delta)
     y, t = _pair(y, t, "huber")
     far = absolute(y - t)
     return _each(where(far <= delta, square(far) / 2, delta * (far - delta / 2)))
@@ -118,6 +127,7 @@ def focal(
     ``t`` are class numbers; ``over`` is as in ``cross_entropy``. T.-Y. Lin, P. Goyal, R. Girshick,
     K. He and P. Dollár, "Focal loss for dense object detection", ICCV 2017.
     """
+    not_negative("focal", "gamma", gamma)
     scores = as_tensor(scores)
     axis = class_axis(scores, over, "focal")
     hit = hits(scores, as_tensor(t), axis, "focal")

@@ -20,6 +20,7 @@ from ...op_graph.elementwise import sqrt
 from ...op_graph.leaves import length_value
 from ...op_graph.op_graph import Tensor
 from ...op_graph.random import Random
+from .checks import stream
 
 if TYPE_CHECKING:
     from ...op_graph.accepted import TensorLike
@@ -41,10 +42,19 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Uniform:
-    """Numbers spread evenly from ``low`` to ``high``."""
+class Drawn:
+    """What draws from a stream; ``ArgumentError`` for what is none."""
 
     random: Random
+
+    def __post_init__(self) -> None:
+        stream(type(self).__name__, self.random)
+
+
+@dataclass(frozen=True)
+class Uniform(Drawn):
+    """Numbers spread evenly from ``low`` to ``high``."""
+
     low: float = -0.1
     high: float = 0.1
 
@@ -53,10 +63,9 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Drawn):
     """Normally distributed numbers."""
 
-    random: Random
     mean: float = 0.0
     std: float = 0.01
 
@@ -65,14 +74,13 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Glorot:
+class Glorot(Drawn):
     """Even between ±gain sqrt(6 / (inputs + outputs)).
 
     X. Glorot and Y. Bengio, "Understanding the difficulty of training deep feedforward neural
     networks", AISTATS 2010.
     """
 
-    random: Random
     gain: float = 1.0
 
     def __call__(self, axes: Axes, inputs: Axes, outputs: Axes) -> Tensor:
@@ -82,10 +90,9 @@ class Glorot:
 
 
 @dataclass(frozen=True)
-class Xavier:
+class Xavier(Drawn):
     """Even between ±gain sqrt(3 / inputs): variance 1 / inputs, the form that Caffe has."""
 
-    random: Random
     gain: float = 1.0
 
     def __call__(self, axes: Axes, inputs: Axes, outputs: Axes) -> Tensor:
@@ -94,13 +101,12 @@ class Xavier:
 
 
 @dataclass(frozen=True)
-class Kaiming:
+class Kaiming(Drawn):
     """Normal of variance 2 / ((1 + slope²) inputs), for relu or leaky relu of that ``slope``.
 
     K. He, X. Zhang, S. Ren and J. Sun, "Delving deep into rectifiers", ICCV 2015.
     """
 
-    random: Random
     slope: float = 0.0
 
     def __call__(self, axes: Axes, inputs: Axes, outputs: Axes) -> Tensor:
@@ -119,14 +125,13 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Orthogonal:
+class Orthogonal(Drawn):
     """A random matrix of inputs by outputs with orthonormal rows or columns, times ``gain``.
 
     A. Saxe, J. McClelland and S. Ganguli, "Exact solutions to the nonlinear dynamics of learning in
     deep linear neural networks", ICLR 2014.
     """
 
-    random: Random
     gain: float = 1.0
 
     def __call__(self, axes: Axes, inputs: Axes, outputs: Axes) -> Callable[[Axes], Array]:
@@ -144,17 +149,17 @@ class Orthogonal:
 
 
 @dataclass(frozen=True)
-class Sparse:
+class Sparse(Drawn):
     """Normal numbers from some inputs to each output, 0 from a ``share`` of them, rounded up.
 
     J. Martens, "Deep learning via Hessian-free optimization", ICML 2010.
     """
 
-    random: Random
     share: float = 0.9
     std: float = 0.01
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.share <= 1:
             raise ArgumentError(f"Sparse: share={self.share!r} of the inputs; give one from 0 to 1")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ....errors import ArgumentError, AxisError
@@ -25,6 +25,11 @@ class Several(Layer):
 
     def __init__(self, parts: Sequence[Part], *, name: str | None = None) -> None:
         super().__init__(name)
+        if isinstance(parts, Layer) or not isinstance(parts, Iterable):
+            raise ArgumentError(
+                f"{type(self).__name__}: {parts!r} is no list of layers and functions; give one, "
+                "such as [neon.Affine(K, init), geon.relu]"
+            )
         self.parts = [as_layer(part) for part in parts]
 
     def layers(self) -> Iterator[tuple[str, Layer]]:

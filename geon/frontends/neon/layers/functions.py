@@ -10,6 +10,7 @@ from ....op_graph.dtypes import kind
 from ....op_graph.elementwise import cast, where
 from ....op_graph.op_graph import Tensor
 from ....op_graph.random import Random
+from ..checks import stream
 from .axes import chosen
 from .layer import Layer, Training
 
@@ -57,6 +58,7 @@ class Dropout(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
+        stream("Dropout", random)
         if not 0 <= rate < 1:
             raise ArgumentError(
                 f"Dropout: rate={rate!r} is the share of elements that become 0; give one of at "

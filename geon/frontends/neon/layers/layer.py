@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....errors import ArgumentError, AxisError
@@ -47,6 +47,12 @@ class Training:
         return [assign(state, value) for state, value in self._values.items()]
 
 
+def takes(layer: Layer, option: str) -> bool:
+    """Whether a layer's ``forward`` has an argument of this name, or takes any."""
+    taken = inspect.signature(layer.forward).parameters
+    return option in taken or any(each.kind is each.VAR_KEYWORD for each in taken.values())
+
+
 class Layer:
     """A callable on tensors with variables of its own, which its first call makes.
 
@@ -78,7 +84,7 @@ class Layer:
 
         With ``cache`` layers that remember go on after the times of the calls before. ``options``
         are those of the layer's ``forward``. Raises ``ArgumentError`` for a ``training`` that can
-        hold no updates, and for a ``cache`` that ``forward`` does not hand on.
+        hold no updates, for a ``cache`` that ``forward`` does not hand on, and for other options.
         """
         if training is not None and not isinstance(training, Training):
             raise ArgumentError(
@@ -89,17 +95,33 @@ class Layer:
             if layer.name is None and self.name is not None:
                 layer.name = f"{self.name}.{place}"
         if cache is not None and self.remembers:
-            if "cache" not in inspect.signature(self.forward).parameters:
+            if not takes(self, "cache"):
                 raise ArgumentError(
                     f"{self} at {describe(user_site())}: layers inside of it go on from a cache, "
                     "and its forward takes none to hand on; give forward a cache=, or call it on "
                     "whole sequences"
                 )
             options["cache"] = cache
+        self.check_options(options)
         given = [as_tensor(x) for x in inputs]
         result = self.forward(*given, training=training, **options)
         self.calls.add([*given, *options.values()], result)
         return result
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise ``ArgumentError`` for an option that ``forward`` does not take."""
+        for option in options:
+            if not takes(self, option):
+                inner = [layer for _, layer in self.layers() if takes(layer, option)]
+                cure = (
+                    f"call {inner[0]!r} with it in a forward, or in a function among the layers: "
+                    f"lambda x: layer(x, {option}=...)"
+                    if inner
+                    else "leave it out"
+                )
+                raise ArgumentError(
+                    f"{self} at {describe(user_site())}: its forward takes no {option}=; {cure}"
+                )
 
     def layers(self) -> Iterator[tuple[str, Layer]]:
         """The layers inside with their places: attributes, and elements of lists, ``all.0``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....errors import DTypeError
+from ....errors import ArgumentError, DTypeError
 from ....op_graph.axes import Axes, Axis, as_axes, new_axis
 from ....op_graph.contraction import dot
 from ....op_graph.dtypes import kind
@@ -15,6 +15,7 @@ from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.sites import describe, user_site
 from ..activations import identity
 from ..axis import feature_axes
+from ..checks import whole
 from .axes import chosen, made_apart
 from .layer import Layer, Training, parameter_dtype
 
@@ -116,6 +117,13 @@ class LookupTable(Layer):
         super().__init__(name)
         self.words, self.axes = new_axis(words, "LookupTable"), as_axes(axes)
         self.init, self.pad, self.dtype = init, pad, dtype
+        count = self.words.length
+        known = isinstance(count, int)
+        if pad is not None and not (whole(pad) and (not known or -count <= pad < count)):
+            raise ArgumentError(
+                f"LookupTable: pad={pad!r} is no number of a row of {self.words}; give the integer "
+                "that stands for padding"
+            )
 
     def forward(self, x: Tensor, training: Training | None = None) -> Tensor:
         """The rows at the numbers ``x``: over x's axes and the layer's."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....errors import ArgumentError, AxisError
+from ....errors import ArgumentError, AxisError, DTypeError
 from ....op_graph.axes import Axes, Axis, as_axes
 from ....op_graph.constants import as_tensor
 from ....op_graph.contraction import dot
@@ -192,11 +192,19 @@ class Recurrence(Layer):
         return as_axes(found)
 
     def fitting_mask(self, mask: Tensor, along: Axis, batch: Axes) -> Tensor:
-        """A mask over the time and axes of the batch; ``AxisError`` for another."""
+        """A mask of truth values over the time and axes of the batch.
+
+        ``AxisError`` or ``DTypeError`` for another.
+        """
         if along not in mask.axes or len(mask.axes.without([along]).without(batch)):
             raise AxisError(
                 f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
                 f"not over {along} and axes of the batch {batch}; give one that is"
+            )
+        if mask.dtype.name != "bool":
+            raise DTypeError(
+                f"{self} at {describe(user_site())}: the mask {mask} (made at {mask.file_info}) is "
+                f"{mask.dtype.name}; give truth values, which hold where a time counts"
             )
         return mask
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
 from ..checks import at_least_one
+from ..checks import path as as_path
 from .run import Callback, Run
 
 
@@ -103,7 +104,8 @@ class Checkpoints(Watcher):
         at_least_one("Checkpoints", "every", every)
         if keep is not None:
             at_least_one("Checkpoints", "keep", keep)
-        self.folder, self.every, self.keep = Path(folder), every, keep
+        self.folder = as_path("Checkpoints", "folder", folder)
+        self.every, self.keep = every, keep
 
     def begin(self, run: Run) -> None:
         """Make the folder."""

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ....errors import UnavailableError
+from ....errors import ArgumentError, UnavailableError
+from ..checks import path as as_path
 from .run import Callback, Run
 
 
@@ -23,7 +24,7 @@ class History(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else as_path(type(self).__name__, "path", path)
         self.records: list[dict[str, Any]] = []
 
     def begin(self, run: Run) -> None:
@@ -119,7 +120,7 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder, self.writer = Path(folder), None
+        self.folder, self.writer = as_path("TensorBoard", "folder", folder), None
         self.events: Any = optional("tensorboardX", "TensorBoard writes files", "tensorboardX")
 
     def begin(self, run: Run) -> None:
@@ -153,7 +154,11 @@ class Curves(Callback):
     """
 
     def __init__(self, history: History, path: str | os.PathLike[str]) -> None:
-        self.history, self.path = history, Path(path)
+        if not isinstance(history, History):
+            raise ArgumentError(
+                f"Curves: history={history!r}; give the neon.History() that is among the callbacks"
+            )
+        self.history, self.path = history, as_path("Curves", "path", path)
         self.figures: Any = optional("matplotlib.figure", "Curves draws pictures", "matplotlib")
 
     def end(self, run: Run) -> None:

@@ -117,6 +117,44 @@ def test_numpy_loops_end(form, writing):
     assert max(ran(ENDLESS, "numpy", "0", form, writing)) < SOON
 
 
+WITHOUT_END = """
+    H = geon.Axis("H", 2)
+    start = geon.broadcast(v, [] if form == "scalar" else [H])
+    turned = (lambda c: c) if form == "scalar" else (lambda c: geon.cumsum(c, H) * 0 + 1)
+    last = geon.while_loop(lambda c: geon.sum(c) >= 0, turned, start)
+    f = transformer.computation([geon.assign(u, u + 1), geon.assign(v, v + geon.sum(last))])
+    transformer.set(v, -1)
+    f()
+    transformer.set(v, 1)
+    before = transformer.get(v), transformer.get(u)
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.perf_counter()
+    try:
+        f()
+    except KeyboardInterrupt:
+        print(time.perf_counter() - begin - 0.1)
+    assert (transformer.get(v), transformer.get(u)) == before
+    transformer.set(v, -1)
+    f()
+    assert transformer.get(u) == before[1] + 1
+"""
+
+
+@compiled
+@pytest.mark.parametrize(
+    "kind, form, soon",
+    [
+        ("numpy", "rows", SOON),
+        ("native", "scalar", SOON),
+        ("cuda-on-host", "rows", SOON),
+        ("cuda-on-host", "scalar", 100),  # 16,384 turns, that the host takes seconds for
+    ],
+)
+def test_a_while_loop_without_an_end_ends(kind, form, soon):
+    assert max(ran(WITHOUT_END, kind, "0", form, "-")) < soon
+
+
 # A call whose length is known to take about so many seconds.
 TIMED = """
     def seconds(f):

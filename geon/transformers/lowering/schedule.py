@@ -139,7 +139,7 @@ class _Work:
         region = group.op.args[0]
         inner = deep_order([root for body in region.bodies for root in body.results])
         regions = [region, *(op for op in inner if isinstance(op, RegionOp))]
-        return any(each.primitive.name != "case" for each in regions)
+        return any(each.primitive.name in self.target.stops for each in regions)
 
     def assign_storage(self) -> None:
         """Say which kernels compute in a variable's storage, and add copies for the others."""

@@ -53,9 +53,9 @@ class Target:
     the machine that fusion decides by, the same wherever it runs, as kernels and bits must be.
     ``scattered`` is how many multiply-adds of a product take as long as adding an element up at its
     place; None where products of what is looked up stay as they are. It ``orders`` where a scan of
-    elements is one kernel, and ``stops`` where an interrupt ends loops. ``alignment`` is that of
-    the arena and its buffers, in bytes; ``beside`` names the kinds of kernels that run side by side
-    where they need nothing of each other.
+    elements is one kernel, and ``stops`` names the loops that an interrupt ends. ``alignment`` is
+    that of the arena and its buffers, in bytes; ``beside`` names the kinds of kernels that run side
+    by side where they need nothing of each other.
     """
 
     name: str
@@ -74,6 +74,6 @@ class Target:
     model: Machine | None = None
     scattered: int | None = None
     orders: bool = False
-    stops: bool = False
+    stops: tuple[str, ...] = ()
     alignment: int = 64
     beside: tuple[str, ...] = ()

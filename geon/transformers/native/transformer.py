@@ -60,7 +60,7 @@ TARGET = Target(
     model=MODEL,
     scattered=32,  # 0.5 ns, where a multiply-add takes 0.02
     orders=True,
-    stops=True,
+    stops=("scan", "while"),
 )
 
 

@@ -28,7 +28,7 @@ TARGET = Target(
     hidden=HIDDEN,
     contiguous={"gather": (0, 1), "scatter": (1,), "argmax": (0,), "argmin": (0,)},
     lacks=lacks,
-    stops=True,
+    stops=("scan", "while"),
 )
 
 

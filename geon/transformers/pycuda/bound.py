@@ -20,6 +20,7 @@ from ...op_graph.lengths import evaluate
 from ..environment import debugging
 from ..lowering.memory import Buffer
 from ..runtime.found import not_finite, outside
+from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_steps
 from .bare import Bare, Begun, Clear, Lanes, Multiplying, Read, Waiting, bare_waves, turns_of
 from .device import Array, Device
@@ -304,7 +305,8 @@ class Bound:
     def reader(self, table: Sequence[int]) -> Read:
         """What waits for all that was begun and gives a number that lies on the device.
 
-        It gives 0, which ends every loop, where a kernel has reported an error.
+        It gives 0, which ends every loop, where a kernel has reported an error. Raises
+        ``KeyboardInterrupt`` where Ctrl-C waits for the end of the call.
         """
 
         def read(pointer: int, behind: int, dtype: type) -> int:
@@ -314,6 +316,7 @@ class Bound:
             if raises:
                 self.device.copy_out(self.report(), table[REPORT])
             self.device.synchronise()
+            stop_if_interrupted()  # nothing is on its way, and no variable was written
             return 0 if raises and self.report()[0] else int(found)
 
         return read

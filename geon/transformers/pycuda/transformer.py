@@ -56,6 +56,7 @@ TARGET = CudaTarget(
     scratch=scratch_of,
     lacks=lacks,
     orders=True,
+    stops=("while",),
     alignment=256,
     beside=BESIDE,
 )

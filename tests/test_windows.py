@@ -1,9 +1,14 @@
-"""Windows, convolution and pooling against NumPy and PyTorch, with first and second derivatives."""
+"""Windows, convolution and pooling against NumPy, with first and second derivatives.
+
+What NumPy makes of convolutions is compared with SciPy, and all of it with PyTorch where that is
+installed.
+"""
 
 import itertools
 
 import numpy as np
 import pytest
+from scipy.signal import correlate
 
 import geon
 from tests import window_cases as cases
@@ -114,6 +119,63 @@ def test_random_poolings_and_their_derivatives(part, transformer_name, make):
         xa, ga, ua = cases.pooling_arrays(case, random)
         f = transformer.computation(results, *leaves)
         check(f(xa, ga, ua), naive_pooled(case, xa, ga, ua), case)
+
+
+# SciPy --------------------------------------------------------------------------------------------
+
+
+def scipy_convolution(case, x, w):
+    """The same by SciPy, of padded arrays and filters with zeros between their positions."""
+    spatial = "".join(each.name for each in case.along)
+    positions = "".join(each.positions for each in case.along)
+    groups = [n for n in case.x_axes if n in case.w_axes and n not in case.over]
+    batch = [n for n in case.x_axes if n not in [*groups, *case.over, *spatial]]
+    filters = [n for n in case.w_axes if n not in [*groups, *case.over, *positions]]
+
+    def arranged(array, names, order):
+        return array.transpose([names.index(n) for n in order])
+
+    xs = arranged(x, case.x_axes, [*groups, *batch, *case.over, *spatial])
+    ws = arranged(w, case.w_axes, [*groups, *filters, *case.over, *positions])
+    for k, each in enumerate(reversed(case.along), 1):
+        xs = np.pad(xs, [each.pad if n == xs.ndim - k else (0, 0) for n in range(xs.ndim)])
+        shape = list(ws.shape)
+        shape[-k] = each.reach
+        wide = np.zeros(shape)
+        wide[(..., slice(None, None, each.dilation), *[slice(None)] * (k - 1))] = ws
+        ws = wide
+    inner = len(case.over) + len(spatial)
+    found = [
+        [
+            correlate(xg, filter[(None,) * len(batch)], "valid", "direct")
+            for filter in wg.reshape(-1, *wg.shape[len(filters) :])
+        ]
+        for xg, wg in zip(
+            xs.reshape(-1, *xs.shape[len(groups) :]),
+            ws.reshape(-1, *ws.shape[len(groups) :]),
+            strict=True,
+        )
+    ]
+    made = np.array(found)
+    sizes = [*xs.shape[: len(groups)], *ws.shape[len(groups) : ws.ndim - inner]]
+    apart = made.shape[2 : 2 + len(batch)]
+    made = made.reshape(*sizes, *apart, *made.shape[2 + len(batch) + len(case.over) :])
+    made = made[(..., *[slice(None, None, each.stride) for each in case.along])]
+    return arranged(made, [*groups, *filters, *batch, *spatial], cases.letters(case)[2])
+
+
+def test_what_random_convolutions_are_compared_with_is_that_of_scipy():
+    """Slopes are compared along directions, in which a convolution is linear in either argument."""
+    for seed in range(500):
+        case, random = cases.convolution_case(seed)
+        x, u = (random.normal(size=case.lengths(case.x_axes)) for _ in range(2))
+        w, v = (random.normal(size=case.lengths(case.w_axes)) for _ in range(2))
+        y = cases.convolved(case, x, w)
+        check([y], [scipy_convolution(case, x, w)], case)
+        g = random.normal(size=y.shape)
+        slopes = (cases.slope_of_x(case, g, w) * u).sum(), (cases.slope_of_w(case, g, x) * v).sum()
+        along = [(cases.convolved(case, *pair) * g).sum() for pair in ((u, w), (x, v))]
+        check(slopes, along, case)
 
 
 # PyTorch ------------------------------------------------------------------------------------------

@@ -224,6 +224,10 @@ GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
         y[i] = (x[i] > 0.0 ? x[i] : 0.0) + geon_log1p_f64(z[i]);
 }
 
+GEON_OUTLINED float geon_far_sin_f32(float x) {
+    return geon_sin_f32(x);
+}
+
 GEON_INLINE void geon_sin_strip_f32(float *restrict y, const float *x) {
     int32_t far[16], some = 0;
     GEON_EACH_OF_STRIP(i) {
@@ -232,7 +236,11 @@ GEON_INLINE void geon_sin_strip_f32(float *restrict y, const float *x) {
     }
     GEON_EACH_OF_STRIP(i) some |= far[i];
     for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
-        y[i] = far[i] ? geon_sin_f32(x[i]) : y[i];
+        y[i] = far[i] ? geon_far_sin_f32(x[i]) : y[i];
+}
+
+GEON_OUTLINED double geon_far_sin_f64(double x) {
+    return geon_sin_f64(x);
 }
 
 GEON_INLINE void geon_sin_strip_f64(double *restrict y, const double *x) {
@@ -243,7 +251,11 @@ GEON_INLINE void geon_sin_strip_f64(double *restrict y, const double *x) {
     }
     GEON_EACH_OF_STRIP(i) some |= far[i];
     for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
-        y[i] = far[i] ? geon_sin_f64(x[i]) : y[i];
+        y[i] = far[i] ? geon_far_sin_f64(x[i]) : y[i];
+}
+
+GEON_OUTLINED float geon_far_cos_f32(float x) {
+    return geon_cos_f32(x);
 }
 
 GEON_INLINE void geon_cos_strip_f32(float *restrict y, const float *x) {
@@ -254,7 +266,11 @@ GEON_INLINE void geon_cos_strip_f32(float *restrict y, const float *x) {
     }
     GEON_EACH_OF_STRIP(i) some |= far[i];
     for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
-        y[i] = far[i] ? geon_cos_f32(x[i]) : y[i];
+        y[i] = far[i] ? geon_far_cos_f32(x[i]) : y[i];
+}
+
+GEON_OUTLINED double geon_far_cos_f64(double x) {
+    return geon_cos_f64(x);
 }
 
 GEON_INLINE void geon_cos_strip_f64(double *restrict y, const double *x) {
@@ -265,7 +281,7 @@ GEON_INLINE void geon_cos_strip_f64(double *restrict y, const double *x) {
     }
     GEON_EACH_OF_STRIP(i) some |= far[i];
     for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
-        y[i] = far[i] ? geon_cos_f64(x[i]) : y[i];
+        y[i] = far[i] ? geon_far_cos_f64(x[i]) : y[i];
 }
 """,
     EXP=EXP_F32,

@@ -101,6 +101,7 @@ FILES = {
     "transformers/kernels/predict.py": PREDICTS,
     "transformers/kernels/pack_choice.py": CHOOSES,
     "transformers/kernels/reach.py": PREDICTS,
+    "transformers/kernels/flat_rows.py": "tests/native/test_flat_rows.py goes around them",
     "transformers/kernels/machine.py": PREDICTS,
     "transformers/lowering/predictions.py": PREDICTS,
     "transformers/printing/row_costs.py": PREDICTS,
@@ -162,6 +163,7 @@ FILES = {
 PLACES = {
     ("transformers/native/scattering.py", "MOST_RANGES"): "how many threads share one scatter",
     ("transformers/lowering/groups.py", "Apart.__str__"): TEXT,
+    ("transformers/native/nest_rows.py", "VECTOR"): "lanes of the widest vector",
     ("transformers/kernels/nest_items.py", "NEAR"): "how far a search goes for what a value is of",
     ("transformers/lowering/budget.py", "NEAR"): CHOOSES,
     ("transformers/lowering/lookups.py", "SPARE_BYTES"): CHOOSES,

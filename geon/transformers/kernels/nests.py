@@ -27,6 +27,7 @@ from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
 from ...op_graph.reducers import in_order
 from .elements import Elements, Operands
+from .flat_rows import flat_parts
 from .nest_items import Item, Levels, loop_order, reducer_of, states_of
 from .nest_space import Groups, Space, goes_up
 from .regions import Facts, Interval, Region, assumed
@@ -71,6 +72,22 @@ def with_short_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     if short.across is None or divides_rows(short):
         return nest
     sizes = (size - 2, SHORT - size, short.across.extent - BESIDE)
+    shortness = tuple([size for size in sizes if not isinstance(size, int)])
+    return replace(nest, short=short, shortness=shortness)
+
+
+def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+    """A nest that only stores, with what goes over many rows of open length as one where they are
+    short.
+    """
+    facts = Facts(known=list(operands.known))
+    short = NestMaker(fused, operands, Region(), facts, across=True).flat_rows()
+    parts = None if short is None else flat_parts(short)
+    if short is None or short.across is None or parts is None:
+        return nest
+    sizes = parts.tests(short.passes[0].loops[0].extent, short.across.extent)
+    if parts.most == 0 or any(isinstance(size, int) and size < 0 for size in sizes):
+        return nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
     return replace(nest, short=short, shortness=shortness)
 
@@ -273,6 +290,21 @@ class NestMaker:
         groups = self.space.lengthened(groups, uses, self.enough(nest))
         self.go_over(groups[-1])
         return self.build(groups[:-1], None, {groups[-1]: [groups[-1]]})
+
+    def flat_rows(self) -> Nest | None:
+        """One pass over the elements of rows of open length, many rows side by side; None where
+        rows adjoin as they are, or are divided.
+        """
+        order = self.walked()
+        uses = Uses.of(self.by_element())
+        if len(order) < 2 or self.take_apart(uses):
+            return None
+        *around, inner = self.space.merged(order, uses)
+        if not around or isinstance(product(self.space.extents[n] for n in inner), int):
+            return None
+        self.go_over(inner)
+        nest = self.build(around[:-1], around[-1], {inner: [inner]})
+        return replace(nest, flat=True)
 
     def enough(self, nest: Nest) -> int:
         """Turns of an innermost loop from which on it is long enough.

@@ -14,7 +14,7 @@ from dataclasses import replace
 from ...op_graph.affine import Quotient, Size
 from .digits import divisions
 from .elements import Operands
-from .nests import NestMaker, nest_over, with_short_rows
+from .nests import NestMaker, nest_over, with_flat_rows, with_short_rows
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
 from .scalar import Scalar, walk
 from .straight import is_straight
@@ -40,8 +40,11 @@ def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
     if is_straight(fused, operands):
         fused = replace(fused, rows=None, reductions=(), straight=fused.reductions)
     nest = nest_over(Region(), Facts(known=list(operands.known)), fused, operands)
-    if fused.rows is None and not fused.reductions and any(guards_of(*stored(nest))):
-        nest = _Splitter(fused, operands).apart(nest)
+    if fused.rows is None and not fused.reductions:
+        if any(guards_of(*stored(nest))):
+            nest = _Splitter(fused, operands).apart(nest)
+        if alone:
+            nest = with_flat_rows(nest, fused, operands)
     if alone and fused.rows is not None and fused.reductions:
         nest = with_short_rows(nest, fused, operands)
     return replace(nest, operands=tuple(operands.numbers))

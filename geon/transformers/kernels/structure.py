@@ -111,6 +111,7 @@ class _Structure:
             nest.inside,
             nest.short and self.nest(nest.short),
             nest.shortness,
+            nest.flat,
         )
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:

@@ -175,7 +175,8 @@ class Nest:
     negative: each is over a region in which choices are decided.
 
     ``short`` is a nest that computes the same by rows side by side, for where none of the sizes in
-    ``shortness`` is negative: then rows of open length are too short for vectors.
+    ``shortness`` is negative: then rows of open length are too short for vectors. Where it is
+    ``flat``, its rows adjoin, and one loop goes over the elements of many.
     """
 
     rows: tuple[Loop, ...]
@@ -190,6 +191,7 @@ class Nest:
     inside: int = 0
     short: Nest | None = None
     shortness: tuple[Size, ...] = ()
+    flat: bool = False
 
     @property
     def passes(self) -> tuple[Pass, ...]:

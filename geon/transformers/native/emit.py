@@ -46,6 +46,7 @@ from .passes import BESIDE
 from .past import passing
 from .scopes import Scope
 from .starts import from_starts
+from .tiles import REPEAT
 from .units import CALL, cost, divided
 
 LINK = """\
@@ -99,6 +100,7 @@ OWN = {
     "geon_floor_div": FLOOR_DIV,
     "geon_grain": GRAIN,
     "geon_beside": BESIDE,
+    "geon_repeat": REPEAT,
 }  # small functions of kernels
 
 

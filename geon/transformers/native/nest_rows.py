@@ -13,13 +13,14 @@ from ..printing.scalars import LANES
 from .loops import indented
 from .nest_divided import DividedNest
 from .past import Past
-from .tiles import TILE, lanes_of_tile, walks_along, width
+from .tiles import FLAT, TILE, lanes_of_tile, patterns, walks_along, width
 from .whole import whole
 
 FEW_ROWS = 8  # so few rows are divided along what each goes over, where that is long
 LONG_ROW = 1 << 16
 FEW = 3  # elements of short rows of which as many as there may be stay in the nearest cache
 MANY_ROWS = 16  # rows, or blocks of these, that are enough for all threads
+VECTOR = 16  # elements of the widest vectors
 STRETCH = ("first_turn", "last_turn")  # the bounds of a part of a row
 
 
@@ -47,6 +48,7 @@ class NestByRows(DividedNest):
             *self.hidden("grain"),
             *top,
             *self.buffers(),
+            *[line for made in nest.passes for line in patterns(made, self.names)],
             *past.task([
                 "for (int64_t row = begin; row < end; row++) {",
                 *indented([*self.row_indices(), *row]),
@@ -127,7 +129,7 @@ class NestByRows(DividedNest):
         (made,) = lines
         if not isinstance(made, PrintedPass) or len(made.loops) != 1 or nest.arrays:
             return None
-        if math.prod(extents) * blocks > MANY_ROWS or made.sums or made.states:
+        if math.prod(extents) * blocks > MANY_ROWS or made.sums or made.states or made.flat:
             return None
         extent = made.loops[0].extent
         long = not isinstance(extent, int) or extent >= LONG_ROW
@@ -155,7 +157,13 @@ class NestByRows(DividedNest):
         if self.nest.lanes is None:
             return []
         if not self.has_sums():
-            sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
+            crossing = [made for made in self.nest.passes if made.crosses]
+            for made in crossing:
+                last = made.loops[-1]
+                if made.flat and not isinstance(last.extent, int):
+                    size = f"{FLAT} / ({self.passes.extent(last)}) & -{VECTOR}"
+                    return [f"const int64_t block = {size};"]
+            sizes = [lanes_of_tile(made) for made in crossing]
             return [f"const int64_t block = {max(sizes, default=TILE)};"]
         turns = [product(loop.extent for loop in made.loops) for made in self.nest.passes]
         if self.nest.apart and not all(isinstance(n, int) and n <= FEW for n in turns):

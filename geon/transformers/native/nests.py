@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..kernels.types import Nest
 from ..printing.nests import print_nest
 from ..printing.printed import PrintedNest
@@ -38,11 +40,11 @@ def nest_function(
     passing: Passing | None = None,
 ) -> Function:
     """The C function of a nest, with what it stores past the caches where that is much."""
-    if work.pieces:
-        text = pieces_text(work, names, vector_bytes, name, passing)
-        return Function(text, tuple(names.parameters))
     if work.short is not None:
         text = short_text(work, work.short, names, vector_bytes, name, passing)
+        return Function(text, tuple(names.parameters))
+    if work.pieces:
+        text = pieces_text(work, names, vector_bytes, name, passing)
         return Function(text, tuple(names.parameters))
     printed = printed_nest(work, names, vector_bytes)
     shared: tuple[str, ...] = ()
@@ -107,14 +109,14 @@ def short_text(
     passing: Passing | None,
 ) -> str:
     """The C functions of a nest whose rows are taken side by side where they are short."""
-    for each in (work, short):
+    noted = dict(names.called)
+    for each in (work, *work.pieces, short):
         nest_text(printed_nest(each, names, vector_bytes), names, name, vector_bytes)  # parameters
+    names.called = noted
+    longer = replace(work, short=None, shortness=())
     parts = [
-        nest_text(printed_nest(each, names, vector_bytes), names, called, vector_bytes, passed)
-        for each, called, passed in (
-            (work, f"{name}_long", passing),
-            (short, f"{name}_short", None),
-        )
+        nest_function(longer, names, vector_bytes, f"{name}_long", passing).text,
+        nest_function(short, names, vector_bytes, f"{name}_short").text,
     ]
     holds = " && ".join([f"{names.length(size)} >= 0" for size in work.shortness])
     call = ", ".join(["threads", *(p.name for p in names.parameters)])

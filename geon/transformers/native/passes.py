@@ -487,5 +487,6 @@ class Passes:
 
         bounds = ("tile", "tile_end")
         if made.flat:
-            bounds = ("0", f"(lane_end - lane_tile) * {width(made)}")
+            turns = self.extent(last)
+            bounds = ("0", f"(lane_end - lane_tile) * ({turns})")
         return self.past.row_of_tile(self.chosen(made), last, width(made), bounds, run)

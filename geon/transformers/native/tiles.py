@@ -44,7 +44,7 @@ def walks_along(made: PrintedPass, lanes: Size) -> bool:
     return turns > width(made) and lanes <= min(turns, SHORT)
 
 
-def tiles(start: str, size: int, low: str, high: str, body: list[str]) -> list[str]:
+def tiles(start: str, size: str, low: str, high: str, body: list[str]) -> list[str]:
     """A loop over the tiles of one side."""
     end = "tile_end" if start == "tile" else "lane_end"
     stop = f"{start} + {size} < {high} ? {start} + {size} : {high}"
@@ -63,7 +63,8 @@ def tiled(
     *outer, last = made.loops
     wide = width(made)
     if made.flat:
-        return tiles("lane_tile", lanes_of_tile(made), "0", "lanes", [*filled(made, names), *along])
+        size = str(lanes_of_tile(made)) if isinstance(last.extent, int) else "block"
+        return tiles("lane_tile", size, "0", "lanes", [*filled(made, names), *along])
     lines = []
     for t in made.turned:
         lines.append(f"{t.ctype} {t.name}[{TILE}][{wide + APART}];")
@@ -72,35 +73,95 @@ def tiled(
         lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, "
                      f"{wide + APART}, {sides});")  # fmt: skip
     lines += for_loop("lane", "lane_tile", "lane_end", along)
-    body = tiles("tile", wide, *(cut or ("0", names.length(last.extent))), lines)
+    body = tiles("tile", str(wide), *(cut or ("0", names.length(last.extent))), lines)
     for turns in reversed(outer):
         body = for_loop(turns.name, "0", names.length(turns.extent), body)
-    return tiles("lane_tile", TILE, "0", "lanes", body)
+    return tiles("lane_tile", str(TILE), "0", "lanes", body)
 
 
 def filled(made: PrintedPass, names: KernelNames) -> list[str]:
     """The tiles of a pass of short rows, which lie in them as they are stored."""
-    wide, lines = width(made), []
+    turns, lines = made.loops[-1].extent, []
+    size, wide = size_of_tile(made), names.length(turns)
     for t in made.turned:
-        lines.append(f"{t.ctype} {t.name}[{lanes_of_tile(made) * wide}];")
-        if t.lane_step == "1" and (wide > INTERLEAVED or wide * t.itemsize >= BLOCK):
+        lines.append(f"{t.ctype} {t.name}[{size}];")
+        known = isinstance(turns, int) and (turns <= INTERLEAVED and turns * t.itemsize < BLOCK)
+        if t.step == "0" and not isinstance(turns, int):
+            lines[-1:] = spread(t, size, wide)
+            continue
+        if t.lane_step == "1" and not known:
             names.calls([f"geon_transpose_{t.itemsize}"])
             lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, {wide}, "
                          f"{wide}, lane_end - lane_tile);")  # fmt: skip
             continue
-        lines += for_loop("lane", "0", "lane_end - lane_tile", placed(t, wide))
+        lines += for_loop("lane", "0", "lane_end - lane_tile", placed(t, turns, wide))
+    if made.others.tiles:
+        lines += [f"{ctype} {name}[{size}];" for name, ctype, _ in made.others.tiles]
+        at = f"(lane - lane_tile) * ({wide}) + turn"
+        puts = [f"{name}[{at}] = {text};" for name, _, text in made.others.tiles]
+        each = for_loop("turn", "0", wide, [*made.others.lines, *puts])
+        lines += for_loop("lane", "lane_tile", "lane_end", each)
     return lines
 
 
-def placed(turned: TurnedLoad, wide: int) -> list[str]:
+def spread(turned: TurnedLoad, size: int, wide: str) -> list[str]:
+    """A tile of what each lane has, vector by vector: what is behind a row is then the next one's,
+    or no part of the tile.
+    """
+    vector = BLOCK // turned.itemsize
+    put = f"{turned.name}[lane * ({wide}) + turn + beside] = value;"
+    value = f"const {turned.ctype} value = ({turned.source})[lane];"
+    each = [
+        f"for (int64_t turn = 0; turn < {wide}; turn += {vector}) {{",
+        *indented(for_loop("beside", "0", str(vector), [put])),
+        "}",
+    ]
+    return [
+        f"{turned.ctype} {turned.name}[{size + vector}];",
+        *for_loop("lane", "0", "lane_end - lane_tile", [value, *each]),
+    ]
+
+
+def size_of_tile(made: PrintedPass) -> int:
+    """The elements of a tile of short rows."""
+    known = isinstance(made.loops[-1].extent, int)
+    return lanes_of_tile(made) * width(made) if known else FLAT
+
+
+def patterns(made: PrintedPass, names: KernelNames) -> list[str]:
+    """The statements of a task that make what is the same in all rows of a tile, row after row."""
+    found = made.patterns.tiles
+    if not found:
+        return []
+    turns = names.length(made.loops[-1].extent)
+    lines = [f"{ctype} {name}[{size_of_tile(made)}];" for name, ctype, _ in found]
+    puts = [f"{name}[turn] = {text};" for name, _, text in found]
+    lines += for_loop("turn", "0", turns, [*made.patterns.lines, *puts])
+    names.calls(["geon_repeat"])
+    sizes = f"{turns}, block * ({turns})"
+    return lines + [f"geon_repeat({name}, sizeof *{name}, {sizes});" for name, _, _ in found]
+
+
+REPEAT = """\
+GEON_INLINE void geon_repeat(void *elements, size_t size, int64_t count, int64_t all)
+{
+    for (int64_t done = count; done < all; done *= 2) {
+        const int64_t left = all - done;
+        memcpy((char *)elements + done * size, elements, (done < left ? done : left) * size);
+    }
+}
+"""
+
+
+def placed(turned: TurnedLoad, turns: Size, wide: str) -> list[str]:
     """The elements of one lane put into a tile, each by itself where compilers put them beside each
     other: they make no vectors of a loop over three.
     """
 
     def put(turn: str) -> str:
         place = f"lane * ({turned.lane_step}) + {turn} * ({turned.step})"
-        return f"{turned.name}[lane * {wide} + {turn}] = ({turned.source})[{place}];"
+        return f"{turned.name}[lane * ({wide}) + {turn}] = ({turned.source})[{place}];"
 
-    if wide <= INTERLEAVED:
-        return [put(str(turn)) for turn in range(wide)]
-    return for_loop("turn", "0", str(wide), [put("turn")])
+    if isinstance(turns, int) and turns <= INTERLEAVED:
+        return [put(str(turn)) for turn in range(turns)]
+    return for_loop("turn", "0", wide, [put("turn")])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...op_graph.dtypes import INT32, SIGNED, UNSIGNED, kind, name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
+from ..kernels.flat_rows import Part, flat_parts
 from ..kernels.one_run import is_one_run, values_of_lanes
 from ..kernels.scalar import Apply, Code, IndexNumber, Load, Running, Scalar, walk
 from ..kernels.staged import Staged, staged
@@ -25,6 +26,7 @@ from .printed import (
     PrintedNest,
     PrintedPass,
     PrintedStore,
+    PrintedTiles,
     PrintedWindow,
     StateAccumulator,
     TurnedLoad,
@@ -106,6 +108,7 @@ class _NestPrinter:
         if nest.across is not None and names.lanes.hides:
             self.scalars.apart = nest.across.name
         self.divided = not nest.rows and nest.across is None
+        self.parts = flat_parts(nest) if nest.flat else None
 
     def printed(self) -> PrintedNest:
         """All blocks."""
@@ -193,7 +196,10 @@ class _NestPrinter:
         made.stages = [print_stage(self.scalars, row, each) for each in ahead]
         self.read_ahead(body, made, ahead)
         if lanes.tiles and across is not None and crosses(step, across.name):
-            made.crosses, made.flat = True, lanes.flat and is_flat(step, across.name, self.depths)
+            made.crosses = True
+            made.flat = lanes.flat and (
+                self.parts is not None or is_flat(step, across.name, self.depths)
+            )
             self.turn(made, step, across.name)
             if made.flat:
                 self.repeat(row, made, step, across.name)
@@ -301,7 +307,10 @@ class _NestPrinter:
         """Let a pass that crosses memory read what adjoins along lanes from tiles."""
         last = step.loops[-1].name
         start = {lane: f"{lane}_tile", last: "0" if made.flat else "tile"}
-        loads = flat_loads(step, lane, self.depths) if made.flat else across_loads(step, lane)
+        if self.parts is not None:
+            loads = self.parts.turned
+        else:
+            loads = flat_loads(step, lane, self.depths) if made.flat else across_loads(step, lane)
         for load in loads:
             name, dtype = self.scalars.fresh("tile"), name_of(load.dtype)
             self.scalars.spelled = start
@@ -317,7 +326,9 @@ class _NestPrinter:
 
     def repeat(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
         """Let a flat pass read what each row has from tiles that have it for each element."""
-        for node in dict.fromkeys(values_of_lanes(step, self.depths)):
+        parts = self.parts
+        values = values_of_lanes(step, self.depths) if parts is None else parts.repeated
+        for node in dict.fromkeys(values):
             name, dtype = self.scalars.fresh("tile"), name_of(node.dtype)
             text, end = self.scalars.value(row, node), self.names.lanes.held("")
             ctype = c_expressions.C_TYPES[dtype]
@@ -326,6 +337,28 @@ class _NestPrinter:
             start = f"{text.removesuffix(end)} + {lane}_tile"
             made.turned.append(TurnedLoad(name, ctype, node.dtype.itemsize, start, "0"))
             made.body.names[node] = f"{name}[{step.loops[-1].name}]"
+        if parts is not None:
+            last = step.loops[-1].name
+            made.patterns = self.tiles(Block(self.top), made.body, parts.patterns, last)
+            made.others = self.tiles(Block(row), made.body, parts.others, last)
+
+    def tiles(self, block: Block, body: Block, parts: Iterable[Part], last: str) -> PrintedTiles:
+        """Tiles of what no vectors compute, which ``body`` reads by variable ``last``."""
+        made = PrintedTiles()
+        self.scalars.spelled = {last: "turn"}
+        for part in parts:
+            name, dtype = self.scalars.fresh("tile"), "bool"
+            if isinstance(part, tuple):
+                text = self.scalars.flag(block, part)
+            else:
+                text, dtype = self.scalars.value(block, part), name_of(part.dtype)
+            is_truth, read = dtype == "bool", f"{name}[{last}]"
+            ctype = "uint8_t" if is_truth else c_expressions.C_TYPES[dtype]
+            made.tiles.append((name, ctype, text))
+            body.names[part] = f"({read} != 0)" if is_truth else read
+        self.scalars.spelled = {}
+        made.lines = [str(line) for line in block.lines]
+        return made
 
     def window(self, row: Block, run: Run) -> PrintedWindow:
         """Where the bits of a draw are made for a run of elements; they are read from there."""

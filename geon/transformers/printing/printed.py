@@ -120,6 +120,16 @@ class TurnedLoad:
     lane_step: str = "1"
 
 
+@dataclass(eq=False, slots=True)
+class PrintedTiles:
+    """Values of each element of a tile of short rows: ``lines`` compute them for one ``turn`` of a
+    row, and ``tiles`` are the name, the type and the text of each.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    tiles: list[tuple[str, str, str]] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class PrintedWindow:
     """Random bits that are made ahead of the innermost loop, as an array of ``ctype``.
@@ -145,10 +155,11 @@ class PrintedPass:
     for a strip of the innermost loop, where some of it is done for all elements at once. Where a
     pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles; those
     of ``stages`` it reads ahead of its innermost loop. Where its rows are short and adjoin, it is
-    ``flat``: its loop's variable counts the elements of all lanes of a tile. One over lanes that is
-    ``one_run`` reads on behind the last lane what the next turn reads, and ``of_lanes`` are the
-    arrays that it reads with an element for each lane. One that does nothing but fold truths has
-    ``only_truths``. ``number`` counts the passes of a nest.
+    ``flat``: its loop's variable counts the elements of all lanes of a tile, which also has the
+    ``patterns`` that are the same in all rows, and ``others`` that are no vectors. One over lanes
+    that is ``one_run`` reads on behind the last lane what the next turn reads, and ``of_lanes`` are
+    the arrays that it reads with an element for each lane. One that does nothing but fold truths
+    has ``only_truths``. ``number`` counts the passes of a nest.
     """
 
     loops: tuple[Loop, ...]
@@ -167,6 +178,8 @@ class PrintedPass:
     only_truths: bool = False
     number: int = 0
     stages: list[PrintedStage] = field(default_factory=list)
+    patterns: PrintedTiles = field(default_factory=PrintedTiles)
+    others: PrintedTiles = field(default_factory=PrintedTiles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,111 @@
+"""Short rows of open length whose elements are one loop: the results of NumPy."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.kernels.flat_rows import LIGHT, MOST, REPEATING, ROWS, VECTOR
+
+N, M = geon.Axis("N"), geon.Axis("M")
+
+
+def patterns(x, row, turn):
+    """What is the same in all rows."""
+    return [x + turn, geon.maximum(x, turn) * 2]
+
+
+def repeated(x, row, turn):
+    """What a row has, with little and with more that is done with it."""
+    rational = 1 / (1 + x * row) + geon.sqrt(x * turn) / (turn + x + 1)
+    return [x * row, geon.outer(geon.equal, row, turn), rational, geon.exp(x - row) + turn]
+
+
+def slopes(x, row, turn):
+    """A derivative that chooses: it is of some of the elements of each row."""
+    y = geon.sum(1 / (1 + x[:, 1:2])) + geon.sum(geon.square(x[:, 0:2:2]))
+    return [geon.deriv(y + geon.sum(geon.tanh(x)), x)]
+
+
+def padded(x, row, turn):
+    """Elements beside a border, by themselves and with what each row has."""
+    y = geon.pad(x, {M: (1, 2)}, value=3)
+    return [geon.tanh(y) / (2 + y) + geon.exp(-y) + geon.sigmoid(y), y * row]
+
+
+def apart(x, row, turn):
+    """Rows that do not adjoin in what is read, and turned ones."""
+    y, z = x[:, 1:], geon.flip(x, M)
+    return [geon.exp(y) / (1 + y), geon.exp(z) / (1 + z) + row, turn * 2]
+
+
+GRAPHS = {
+    patterns: ["float32", "int8"],
+    repeated: ["float32", "float64"],
+    slopes: ["float32"],
+    padded: ["float32"],
+    apart: ["float64"],
+}
+CASES = [(graph, dtype) for graph, dtypes in GRAPHS.items() for dtype in dtypes]
+
+
+@functools.cache
+def computations(graph, dtype):
+    """The same by NumPy, by native on 1, 2 and 3 threads, and without a plan; what they take."""
+    given = [geon.placeholder(axes, dtype=dtype) for axes in ([N, M], [N], [M])]
+    results = graph(*given)
+    below = {leaf for each in results for leaf in geon.op_graph.op_graph.post_order([each])}
+    takes = [leaf in below for leaf in given]
+    used = [leaf for leaf, taken in zip(given, takes, strict=True) if taken]
+    natives = [
+        geon.NativeTransformer(threads=threads).computation(results, *used) for threads in (1, 2, 3)
+    ]
+    natives.append(geon.NativeTransformer(threads=1).computation(results, *used, plan=False))
+    return geon.NumPyTransformer().computation(results, *used), natives, takes
+
+
+def lengths(dtype):
+    """Lengths of a row around those at which another way is taken."""
+    size = np.dtype(dtype).itemsize
+    ends = {MOST[size], REPEATING[size], LIGHT[size], VECTOR // size}
+    return sorted({2, 3, 5} | {end + k for end in ends for k in (-1, 0, 1)})
+
+
+@pytest.mark.parametrize(("graph", "dtype"), CASES)
+def test_flat_rows_give_what_numpy_gives(graph, dtype):
+    """Of few rows, of some that fill no tile, and of many tiles."""
+    numpy, natives, takes = computations(graph, dtype)
+    generator = np.random.default_rng(3)
+    for length in lengths(dtype):
+        for rows in (1, ROWS - 1, ROWS, 1031):
+            shapes = [(rows, length), (rows,), (length,)]
+            shapes = [shape for shape, taken in zip(shapes, takes, strict=True) if taken]
+            data = [generator.choice(7, size=shape).astype(dtype) / 5 for shape in shapes]
+            data = [(each * 5 if dtype == "int8" else each).astype(dtype) for each in data]
+            first = [each.copy() for each in natives[0](*data)]
+            for found, want in zip(first, numpy(*data), strict=True):
+                np.testing.assert_allclose(found, want, 3e-6 if dtype == "float32" else 1e-13)
+            for other in natives[1:]:
+                for found, again in zip(first, other(*data), strict=True):
+                    assert found.tobytes() == again.tobytes()
+
+
+def asked(results, *given):
+    """What is asked of the lengths before the only nest takes its rows as one; None of one that
+    never does.
+    """
+    f = geon.NativeTransformer(threads=1).computation(results, *given)
+    (work,) = [kernel.work for kernel in f.stages().plan.schedule.kernels]
+    return None if work.short is None else work.shortness
+
+
+def test_what_is_done_decides_how_long_rows_are_walked_as_one():
+    """The more is done with what is repeated for each element of a row, the longer it may be."""
+    x, row, turn = [geon.placeholder(axes) for axes in ([N, M], [N], [M])]
+    assert MOST[4] - M.expression in asked([x + turn], x, turn)
+    assert LIGHT[4] - M.expression in asked([x * row], x, row)
+    rational = 1 / (1 + x * row) - 1 / (2 + x)
+    assert REPEATING[4] - M.expression in asked([rational], x, row)
+    assert asked([x + 1], x) is None  # one loop as it is
+    assert asked([geon.flip(x, M) + 1], x) is None  # as much is moved as is done

@@ -20,6 +20,11 @@ def tensor(x: Op) -> Tensor:
     return x
 
 
+def repeated(op: Op) -> Op:
+    """What ``op`` is, or repeats along other axes."""
+    return op.args[0] if is_of(op, "broadcast") else op
+
+
 def over_axes(x: Any, op: Op) -> Tensor:
     """``x`` over the axes of the op it replaces."""
     return broadcast(x, op.axes)

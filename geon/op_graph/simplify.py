@@ -32,7 +32,7 @@ from .leaves import length_value
 from .lengths import product
 from .movement import broadcast, cast_axes, sum_over
 from .op_graph import NO_AXES, Op, make, same_ops
-from .patterns import is_of, over_axes, tensor
+from .patterns import is_of, over_axes, repeated, tensor
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet
 from .slicing import take
@@ -210,8 +210,53 @@ def relu(op: Op) -> Op | None:
 @simpler.on("where")
 def where_constant(op: Op) -> Op | None:
     """where of a constant condition is one of the two."""
-    chosen = scalar_value(op.args[0])
+    chosen = scalar_value(repeated(op.args[0]))
     return None if chosen is None else over_axes(op.args[1 if chosen else 2], op)
+
+
+@simpler.on("update")
+def update_of_all(op: Op) -> Op | None:
+    """What replaces all of a value is the result."""
+    pairs = zip(op.axes, op.attrs[0], strict=True)
+    whole = all(
+        item is None
+        or item == ("range", 0, axis.expression, 1)
+        or (item == ("at", 0) and axis.expression == 1)
+        for axis, item in pairs
+    )
+    value = tensor(op.args[1])
+    if not whole or any(axis not in op.axes for axis in value.axes):
+        return None
+    return over_axes(value, op)
+
+
+@simpler.on("cumsum", "cumprod")
+def running_of_one(op: Op) -> Op | None:
+    """A running sum or product along an axis of length 1 is its argument."""
+    name, exclusive, _ = op.attrs
+    if op.axes[name].expression != 1 or exclusive:
+        return None
+    return over_axes(cast(tensor(op.args[0]), op.dtype), op)
+
+
+@simpler.on("dot")
+def dot_of_one(op: Op) -> Op | None:
+    """A product summed over axes of length 1 is one without them."""
+    x, y, names = tensor(op.args[0]), tensor(op.args[1]), op.attrs[0]
+    gone = [name for name in names if x.axes[name].expression == 1 == y.axes[name].expression]
+    if not gone:
+        return None
+    x, y = [take(each, {each.axes[name]: 0 for name in gone}) for each in (x, y)]
+    rest = tuple([name for name in names if name not in gone])
+    return over_axes(cast(contract_two(x, y, rest), op.dtype), op)
+
+
+@simpler.on("iota")
+def iota_of_one(op: Op) -> Op | None:
+    """The positions along an axis of length 1 are 0."""
+    if op.axes[0].expression != 1:
+        return None
+    return over_axes(strengthen(as_tensor(0), op.dtype), op)
 
 
 @simpler.on("broadcast", "reorder")
@@ -297,10 +342,22 @@ def _cover(op: Op, args: tuple[Op, ...]) -> list[Op]:
     return kept
 
 
+def moved_constant(op: Op) -> Op | None:
+    """A view of one number everywhere is that number over the axes of the view."""
+    if len(op.args) > 1:
+        return None  # positions at run time are checked
+    number = repeated(op.args[0])
+    return None if scalar_value(number) is None else over_axes(number, op)
+
+
 def _fold(op: Op) -> Op | None:
-    """An elementwise op of scalar constants is a constant."""
-    if any(scalar_value(arg) is None for arg in op.args) or op.axes is not NO_AXES:
+    """An elementwise op of constants of one number is such a constant."""
+    numbers = tuple([repeated(arg) for arg in op.args])
+    if any(scalar_value(arg) is None for arg in numbers):
         return None
+    if op.axes is not NO_AXES:
+        made = make(op.primitive, numbers, op.attrs)
+        return over_axes(made, op) if made.dtype is op.dtype else None
     bound = Bound(op, {}, tuple(Bound(arg, {}, ()) for arg in op.args))
     value = evaluate(op, bound, [constant_value(arg) for arg in op.args])
     return array_constant(value, NO_AXES, op.weak)
@@ -311,6 +368,8 @@ def _with_elementwise(rules: Rules) -> RuleSet:
     for name, row in PRIMITIVES.items():
         if row.kind == "elementwise" and name not in ("copy", "stop_gradient", "custom"):
             rules.table.setdefault(name, [])[:0] = [_strip_broadcasts, _fold]
+        if row.view and name not in ("broadcast", "reorder"):
+            rules.table.setdefault(name, []).insert(0, moved_constant)
     return rules.done()
 
 

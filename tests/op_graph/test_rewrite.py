@@ -16,6 +16,7 @@ from geon.op_graph.stabilise import STABLE, stabilise
 from .computing import compute, shape
 
 AXES = (geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("C", 2))
+SHORT = geon.Axis("Short", 1)
 ALL_RULES = STABLE | simplify_rules()
 RULES = {rule.__name__: rule for rules in ALL_RULES.rules.values() for rule in rules}
 
@@ -109,13 +110,38 @@ MATCHES = {
         geon.broadcast(m.leaf(AXES[1:2]), AXES), m.leaf(m.chosen(AXES, AXES[::-1]))
     ),
     "_fold": lambda m: geon.add(
-        geon.constant(1.5, dtype="float64"), geon.constant(m.random.normal(), dtype="float64")
+        m.chosen(geon.constant(1.5, dtype="float64"), _everywhere(m)),
+        geon.constant(m.random.normal(), dtype="float64"),
     ),
+    "moved_constant": lambda m: m.chosen(
+        _everywhere(m)[{AXES[1]: slice(1, None)}],
+        geon.flip(_everywhere(m), AXES[0]),
+        geon.flatten(_everywhere(m), AXES[:2], geon.Axis("F")),
+        geon.rename(_everywhere(m), {AXES[0]: "X"}),
+        geon.diagonal(geon.broadcast(1.0, [AXES[0], AXES[2]]), [AXES[0], AXES[2]]),
+    ),
+    "update_of_all": lambda m: geon.update(
+        m.leaf(AXES), m.chosen(7.0, m.leaf(AXES)), {AXES[1]: slice(None, None, m.chosen(1, -1))}
+    ),
+    "running_of_one": lambda m: m.chosen(geon.cumsum, geon.cumprod)(
+        m.leaf([AXES[1], SHORT]), SHORT, reverse=m.chosen(True, False)
+    ),
+    "dot_of_one": lambda m: geon.dot(
+        m.leaf([AXES[1], SHORT, AXES[0]]),
+        m.leaf([AXES[0], SHORT]),
+        over=m.chosen([SHORT], [SHORT, AXES[0]]),
+    ),
+    "iota_of_one": lambda m: geon.iota(SHORT, "int64"),
 }
 
 
+def _everywhere(make):
+    """A number over axes."""
+    return geon.broadcast(geon.constant(make.random.normal(), dtype="float64"), AXES)
+
+
 def _reduced_of_one(make):
-    short = geon.Axis("Short", 1)
+    short = SHORT
     x = make.leaf(make.chosen([short, *AXES], [*AXES, short]))
     reduce = make.chosen(
         geon.sum, geon.prod, geon.max, geon.min, geon.any, geon.all, geon.argmax, geon.argmin
@@ -158,7 +184,12 @@ def test_a_rule_does_not_fire_on_what_it_does_not_match(name):
         geon.log(x), geon.log1p(x), geon.log(2.0 - geon.sigmoid(x)), geon.log(2.0 + geon.exp(x)),
         x + 1.0, x - 1.0, x * 2.0, x / 2.0, x**y, x**2.5, -x, x + y, x - y,
         geon.where(x < 0.0, 0.0, x), geon.where(x <= 0.0, 0.0, y), geon.sum(x),
-        geon.reorder(x, AXES[::-1]), geon.rename(x, {AXES[0]: "X"}),
+        geon.reorder(x, AXES[::-1]), geon.rename(x, {AXES[0]: "X"}), geon.dot(x, y),
+        geon.flip(x, AXES[0]), geon.cumsum(x, AXES[0]), geon.iota(AXES[0], "int64"),
+        geon.cumprod(make.leaf([SHORT, AXES[0]]), SHORT, exclusive=True),
+        geon.update(x, y[{AXES[1]: slice(0, 2)}], {AXES[1]: slice(1, 3)}),
+        geon.update(x, y[{AXES[1]: 0}], {AXES[1]: 0}),
+        geon.update(x, y[{AXES[1]: slice(0, 2)}], {AXES[1]: slice(0, 3, 2)}),
     ]  # fmt: skip
     assert rewrite(plain, alone(name), {}) == plain
 

@@ -188,6 +188,18 @@ PLACES = {
     ("transformers/native/emit.py", "transposes", 32): BITS,
     ("transformers/kernels/pieces.py", "TIMES"): "how much text a kernel may be",
     ("transformers/kernels/pieces.py", "WINDOWS"): "how much text a kernel may be",
+    ("transformers/kernels/row_pieces.py", "TEXT"): "how much text a kernel may be",
+    ("transformers/kernels/row_pieces.py", "TIMES"): "how much text a kernel may be",
+    ("transformers/kernels/row_pieces.py", "PIECES"): "how much text a kernel may be",
+    ("transformers/kernels/row_pieces.py", "PASSES"): "how much text a kernel may be",
+    (
+        "transformers/kernels/row_pieces.py",
+        "LONG",
+    ): "tests/kernels/test_row_pieces.py goes below, at and above it",
+    (
+        "transformers/kernels/row_pieces.py",
+        "MANY",
+    ): "tests/kernels/test_row_pieces.py goes below, at and above it",
     (
         "transformers/kernels/pieces.py",
         "BROAD",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ...op_graph.affine import Affine, Size
 from ...op_graph.lengths import product
@@ -95,11 +95,13 @@ class Space:
         extent = self.extents[name]
         return isinstance(extent, int) and extent < FEW
 
-    def merged(self, order: Sequence[str], uses: Uses) -> Groups:
-        """Neighbouring axes that every offset walks as one."""
+    def merged(self, order: Sequence[str], uses: Uses, apart: Container[str] = ()) -> Groups:
+        """Neighbouring axes that every offset walks as one; ``apart`` are some of which parts are
+        walked, which are one with none around them.
+        """
         groups: Groups = []
         for name in order:
-            if groups and self.mergeable(groups[-1][-1], name, uses):
+            if groups and name not in apart and self.mergeable(groups[-1][-1], name, uses):
                 groups[-1] = (*groups[-1], name)
             else:
                 groups.append((name,))

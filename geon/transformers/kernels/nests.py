@@ -25,12 +25,13 @@ from ...op_graph.dtypes import FLOAT32, HALVES, INT64, name_of
 from ...op_graph.index_map import Index
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
-from ...op_graph.reducers import in_order
+from ...op_graph.reducers import State, in_order
 from .elements import Elements, Operands
 from .flat_rows import flat_parts
 from .nest_items import Item, Levels, loop_order, reducer_of, states_of
 from .nest_space import Groups, Space, goes_up
 from .regions import Facts, Interval, Region, assumed
+from .same import states_of_same
 from .scalar import IndexNumber, Kept, RandomBits, Reduced, Scalar, walk
 from .straight import reduced
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
@@ -55,12 +56,17 @@ def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) ->
     return nest
 
 
-def with_short_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+def with_short_rows(
+    nest: Nest, fused: Fused, operands: Operands, region: Region | None = None
+) -> Nest:
     """A nest that reduces rows of open length in one pass, with what takes them side by side where
-    they are short.
+    they are short; over a ``region``, or over all.
     """
+    region = region or Region()
     (first, *others), size = nest.steps or (None,), reduced_size(nest)
     if isinstance(size, int) or nest.across is not None or not nest.rows or nest.arrays:
+        return nest
+    if region.boxes:
         return nest
     if not isinstance(first, Pass) or any(isinstance(step, Pass) for step in others):
         return nest
@@ -68,7 +74,7 @@ def with_short_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     if first.stores or not first.reductions or drawn:
         return nest
     facts = Facts(known=list(operands.known))
-    short = NestMaker(fused, operands, Region(), facts, across=True, short=True).make()
+    short = NestMaker(fused, operands, region, facts, across=True, short=True).make()
     if short.across is None or divides_rows(short):
         return nest
     sizes = (size - 2, SHORT - size, short.across.extent - BESIDE)
@@ -116,6 +122,7 @@ class NestMaker:
         self.operands, self.wants_across, self.takes_short = operands, across, short
         self.region, self.facts = region, facts
         self.results = operands.results
+        self.cut_inside = {name for box in region.boxes for name, _ in box}
         self.reductions, self.straight = fused.reductions, fused.straight
         extents: dict[str, Size] = {}
         self.blocks: set[str] = set()  # axes of which a part is walked, which begins anywhere
@@ -238,7 +245,9 @@ class NestMaker:
 
     def take_apart(self, uses: Uses) -> bool:
         """Walk axes that are divided by their digits; False where there are none."""
-        if self.region.cuts or any(phases > 1 for phases in self.phases.values()):
+        if self.region.cuts or self.region.boxes:
+            return False
+        if any(phases > 1 for phases in self.phases.values()):
             return False
         names = dict.fromkeys(n for item in self.items for n in item.inner)
         order = [n for n in self.space.extents if n in names or n in (self.rows or ())]
@@ -312,7 +321,7 @@ class NestMaker:
         These are two vectors of the narrowest elements, or where elements are only copied so many
         as would take longer to read ahead. Where the loop is cut it stays by itself.
         """
-        if self.region.cuts:
+        if self.region.cuts or self.region.boxes:
             return 0
         if not computes(nest):
             return COPIED
@@ -324,7 +333,7 @@ class NestMaker:
         uses = Uses.of(nest)
         enough = self.enough(nest)
         for inner in {item.inner: None for item in self.items if item.inner}:
-            groups = self.space.merged(inner, uses)
+            groups = self.space.merged(inner, uses, self.cut_inside)
             if nest.across is None:
                 groups = self.space.lengthened(groups, uses, enough)
             if len(groups) < len(inner):
@@ -350,7 +359,8 @@ class NestMaker:
         self.index = {n: self.operands.at(n, Affine((), low.get(n, 0))) for n in self.single}
         self.arrays: list[RowArray] = []
         self.kept: list[tuple[Op, tuple[Affine, ...], Kept]] = []
-        self.keeps = bool(self.rows) and across is None
+        self.states: dict[Op, list[State]] = {}
+        self.keeps = bool(self.rows) and across is None and not self.region.boxes
         steps: list[Pass | Store] = []
         ending: list[Pass | Store] = []
         row_loops = tuple([self.loop(axes) for axes in rows])
@@ -360,7 +370,8 @@ class NestMaker:
         divided = not rows and across is None
         last = max((item.level for item in self.items), default=0)
         for level in range(last + 1):
-            target = ending if divided and level > 0 else steps
+            several = any(isinstance(step, Pass) for step in steps)
+            target = ending if divided and several else steps
             self.make_level(level, target, ending if divided else steps, merged)
         return Nest(row_loops, side_by_side, tuple(steps), tuple(ending), tuple(self.arrays), ())
 
@@ -427,26 +438,49 @@ class NestMaker:
     def make_passes(
         self, level: int, inner: tuple[str, ...], items: list[Item], groups: Groups | None
     ) -> list[Pass]:
-        """A pass for each interval that the innermost axis is cut into."""
+        """A pass for each interval that the innermost axis is cut into, or for each box."""
         if not self.region.cuts or self.region.unrolled:
-            return [self.make_pass(level, inner, items, groups)]
+            return self.pass_of_boxes(level, inner, items, groups)
         found = []
         for interval in self.region.cuts:
             self.narrow(inner[-1], interval)
             found.append(self.make_pass(level, inner, items, groups))
         return found
 
-    def make_pass(
+    def pass_of_boxes(
         self, level: int, inner: tuple[str, ...], items: list[Item], groups: Groups | None
+    ) -> list[Pass]:
+        """A pass for each box, less those that reduce what is the same for each element of one."""
+        found = []
+        boxes = self.region.boxes if inner else ()
+        for number, box in enumerate(boxes or [()]):
+            for name, interval in box:
+                self.narrow(name, interval)
+            made = self.make_pass(level, inner, items, groups, number)
+            known = states_of_same(self.elements.code, made)
+            if known is None:
+                found.append(made)
+                continue
+            for item, state in zip(items, known, strict=True):
+                self.states[item.op][-1] = state
+        return found
+
+    def make_pass(
+        self,
+        level: int,
+        inner: tuple[str, ...],
+        items: list[Item],
+        groups: Groups | None,
+        box: int = 0,
     ) -> Pass:
         """The loops of one pass with all that is computed in it."""
         self.elements.forget()
         loops = tuple([self.loop(axes) for axes in groups or [(n,) for n in inner]])
-        reductions = [self.reduction(item.op, loops) for item in items if item.reduces]
+        reductions = [self.reduction(item.op, loops, box) for item in items if item.reduces]
         written = [item for item in items if not item.reduces]
         stores = self.unrolled(written)
         keeps = self.keep_costly(level, inner, {loop.name for loop in loops})
-        if not self.region.cuts:
+        if not self.region.cuts and not self.region.boxes:
             self.elements.readable.update(item.op for item in written)
         return Pass(loops, tuple(reductions), tuple(stores), tuple(keeps))
 
@@ -482,8 +516,8 @@ class NestMaker:
         extents = [self.space.extents[d] for d in digits]
         return flattened([self.index[d] for d in digits], extents) + self.space.low.get(name, 0)
 
-    def reduction(self, op: Op, loops: tuple[Loop, ...]) -> Reduction:
-        """A reduction with the elements that ``loops`` go over."""
+    def reduction(self, op: Op, loops: tuple[Loop, ...], box: int) -> Reduction:
+        """A reduction with the elements that ``loops`` go over, those of one box."""
         args = [self.elements.value(arg, self.index_of(arg)) for arg in op.args]
         elements = tuple([self.widened(arg) for arg in args])
         reducer = reducer_of(op)
@@ -496,7 +530,10 @@ class NestMaker:
             position = self.elements.code(IndexNumber, place, narrow)
             if not self.region.cuts and goes_up(place, loops):
                 reducer = in_order(reducer)
-        return Reduction(self.levels.reduced[op], reducer, states, elements, position)
+        number = self.levels.reduced[op] + box * len(self.levels.reduced)
+        parts = [self.elements.code(Reduced, number, k, dtype) for k, dtype in enumerate(states)]
+        self.states.setdefault(op, []).append(tuple(parts))
+        return Reduction(number, reducer, states, elements, position)
 
     def short(self, op: Op, index: Index) -> Scalar:
         """What a reduction without a loop finds."""
@@ -514,10 +551,9 @@ class NestMaker:
     def finish(self, op: Op) -> None:
         """Let later passes, and stores, read what a reduction found."""
         reducer, code = reducer_of(op), self.elements.code
-        states = states_of(op)
-        state = tuple(
-            [code(Reduced, self.levels.reduced[op], k, dtype) for k, dtype in enumerate(states)]
-        )
+        state, *others = self.states[op]
+        for other in others:
+            state = reducer.combine(code, state, other)
         found = code.cast(reducer.finish(code, state)[0], op.dtype)
         self.elements.known[op] = lambda index: found
 

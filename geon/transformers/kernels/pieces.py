@@ -16,6 +16,7 @@ from .digits import divisions
 from .elements import Operands
 from .nests import NestMaker, nest_over, with_flat_rows, with_short_rows
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
+from .row_pieces import with_row_pieces
 from .scalar import Scalar, walk
 from .straight import is_straight
 from .types import Fused, Nest
@@ -46,7 +47,7 @@ def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
         if alone:
             nest = with_flat_rows(nest, fused, operands)
     if alone and fused.rows is not None and fused.reductions:
-        nest = with_short_rows(nest, fused, operands)
+        nest = with_row_pieces(with_short_rows(nest, fused, operands), fused, operands)
     return replace(nest, operands=tuple(operands.numbers))
 
 

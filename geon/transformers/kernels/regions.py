@@ -44,11 +44,14 @@ class Region:
 
     ``cuts`` are intervals of the innermost axis, which are walked one after another, or side by
     side where they are ``unrolled``; none where it is walked as a whole.
+
+    ``boxes`` are parts of what passes of rows go over, one pass each: spans of some of its axes.
     """
 
     spans: tuple[tuple[str, Interval], ...] = ()
     cuts: tuple[Interval, ...] = ()
     unrolled: bool = False
+    boxes: tuple[tuple[tuple[str, Interval], ...], ...] = ()
 
     def of(self, name: str) -> Interval | None:
         """The interval of an axis, None where it is all of it."""

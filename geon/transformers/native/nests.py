@@ -78,6 +78,8 @@ def pieces_text(
     """The C functions of a nest that is computed by its pieces where lengths allow it."""
 
     def text(piece: Nest, called: str) -> str:
+        if piece.short is not None:
+            return short_text(piece, piece.short, names, vector_bytes, called, None)
         printed = printed_nest(piece, names, vector_bytes)
         # The whole is for short lengths, where there are pieces for others.
         much = piece is not work and passing is not None and may_pass(piece, passing.stored)

@@ -317,8 +317,6 @@ class Passes:
             low, high = bounds if bounds and not loops else ("0", self.extent(inner))
             turn = functools.partial(self.by_lanes, inner, count=count, body=body)
             body = self.ahead(made, inner.name, (low, high), inner.extent, turn)
-        else:
-            lines.append("const int64_t lane = 0;")
         for k in range(len(loops) - 1, -1, -1):
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
             if lanes and k == len(loops) - 1 and self.joins_turns(made):
@@ -331,6 +329,9 @@ class Passes:
             else:
                 turn = functools.partial(for_loop, loops[k].name, body=body)
                 body = self.ahead(made, loops[k].name, (low, high), loops[k].extent, turn)
+        if not lanes:
+            own = [] if by_lanes else ["const int64_t lane = 0;"]
+            body = ["{", *indented([*own, *body]), "}"]  # other passes have such names, too
         met = []
         if not lanes and count != "1":
             joined = [line for state in made.states for line in state.combine("[0]", "[lane]")]

@@ -95,9 +95,9 @@ def _oriented(product: Product, of: Shape) -> Product:
 
 
 def _turns_more(product: Product, of: Shape) -> bool:
-    """Whether packing transposes the left operand, though it has more lines than the right one.
+    """Whether both operands adjoin along lines, of which the left one has more.
 
-    Both then adjoin along lines, of which panels are copies and groups of rows are transposed.
+    Rows are packed again for each block of columns, so the fewer lines had better be rows.
     Operands of one stride are left as they are, and so are short sums: of these results are
     written by tiles, of what is turned once more, across.
     """

@@ -47,13 +47,38 @@ static QUICK void geon_place(const geon_product *product, int64_t batch, int64_t
     }
 }
 
+/* Rows that lie side by side in memory, tile by tile side by side for each summed index; the last
+   tile's missing rows are zeros. */
+static QUICK void geon_pack_beside(
+    TYPE *restrict to, const TYPE *restrict from, int64_t from_step, int64_t depth, int64_t rows)
+{
+    const struct geon_stack stack = geon_stack(rows);
+    const int64_t highs = LEAST(stack.highs, rows / HIGH);
+    for (int64_t k = 0; k < depth; ++k)
+        for (int64_t high = 0; high < highs; ++high)
+            __builtin_memcpy(to + (high * depth + k) * HIGH, from + k * from_step + high * HIGH,
+                             HIGH * sizeof *to);
+    for (int64_t row = highs * HIGH; row < rows;) {
+        const int64_t tile = row < stack.highs * HIGH ? HIGH : LOW;
+        if (rows - row < tile)
+            __builtin_memset(to + row * depth, 0, (size_t)(tile * depth) * sizeof *to);
+        TAG(geon_copy)(to + row * depth, tile, from + row, from_step, depth,
+                       LEAST(tile, rows - row));
+        row += tile;
+    }
+}
+
 static QUICK void geon_pack_left(
     const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
-    int64_t height)
+    int64_t height, int beside)
 {
     const geon_operand *left = &run->product->left;
     const int64_t depth_start = block->depth_start, depth_run = block->depth_run;
     const TYPE *from = block->rows_at + row_start * left->line + depth_start * left->summed;
+    if (beside) {
+        geon_pack_beside(block->left, from, left->summed, depth_run, height);
+        return;
+    }
     if (left->pack)
         left->pack(run->product->arguments, block->batch, row_start, height, depth_start, depth_run,
                    block->left, block->left_step, block->staged);
@@ -132,23 +157,36 @@ static QUICK void geon_find_lines(const struct geon_product_run *run, struct geo
                             block->width);
 }
 
-/* What lies in memory behind the blocks at hand, where that may be what is packed next. */
+/* How many lines of memory so many elements fill. */
+static QUICK int64_t geon_lines_of(int64_t elements)
+{
+    return geon_blocks(elements * TYPE_BYTES, 64);
+}
+
+/* What lies in memory behind the blocks at hand, where that may be what is packed next; rows beside
+   each other are those of the next group, or of the first one for the next summed indices. */
 static QUICK struct geon_next geon_find_next(
     const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
-    int64_t height)
+    int64_t height, int beside)
 {
     const geon_product *product = run->product;
     const int64_t depth = product->depth, columns = product->columns;
-    struct geon_next next = {block->left, block->left, 0, 0};
-    if (block->depth_run != depth)
-        return next;
-    if (product->left.whole) {
-        next.left = block->rows_at + (row_start + height) * depth;
-        next.left_size = height * depth;
+    const int64_t rows = block->block_end - block->block_start, row_end = row_start + height;
+    const int64_t depth_end = block->depth_start + block->depth_run;
+    const int last = row_end >= block->block_end;
+    struct geon_next next = {block->left, block->left, 0, 0, 64 / TYPE_BYTES};
+    if (beside && !(last && depth_end >= block->depth_last)) {
+        next.left = block->rows_at + (last ? block->block_start : row_end)
+            + (last ? depth_end : block->depth_start) * product->left.summed;
+        next.left_lines = geon_lines_of(height);
+        next.left_step = product->left.summed;
+    } else if (!beside && product->left.whole && block->depth_run == depth) {
+        next.left = block->rows_at + row_end * depth;
+        next.left_lines = geon_lines_of(height);
     }
-    if (product->right.whole && product->batches > 1 && block->width == columns) {
-        const int64_t rows = block->block_end - block->block_start;
-        next.right_size = depth * columns * height / rows;
+    if (product->right.whole && block->depth_run == depth && product->batches > 1
+            && block->width == columns) {
+        next.right_lines = geon_lines_of(columns * height / rows);
         next.right = block->columns_at + depth * columns
             + depth * columns * (row_start - block->block_start) / rows;
     }
@@ -236,7 +274,9 @@ static QUICK void geon_group(
                           && left->line * GROUP * TYPE_BYTES <= NEAR));
     const TYPE *rows = near_rows
         ? block->rows_at + row_start * left->line + block->depth_start : block->left;
-    const int64_t row_step = near_rows ? left->line : block->left_step;
+    const int beside = !near_rows && !run->direct && !run->banded && !left->pack
+        && left->summed != 1;
+    const int64_t row_step = near_rows ? left->line : beside ? depth_run : block->left_step;
     const int straight = whole && product->result && !product->across && !run->part_sums
         && !run->cut.is_long && width % VECTOR == 0;
     TYPE *out = straight
@@ -251,7 +291,7 @@ static QUICK void geon_group(
     const TYPE *in_place = block->columns_at + block->column_start * right->line
         + block->depth_start * right->summed;
     if (!near_rows && !run->banded)
-        geon_pack_left(run, block, row_start, height);
+        geon_pack_left(run, block, row_start, height, beside);
     if (run->direct == 1) {
         const int64_t chain = run->cut.is_long ? CHAIN * STREAMED : run->cut.depth_block;
         for (int64_t k = 0; k == 0 || k < depth_run; k += chain) {
@@ -276,8 +316,8 @@ static QUICK void geon_group(
         geon_tiles(height, width, depth_run, rows, row_step,
                    block->near ? in_place : block->panels,
                    block->near ? PANEL : PANEL * depth_run,
-                   block->near ? right->summed : PANEL, out, out_step, more, run->cut.chain,
-                   geon_find_next(run, block, row_start, height));
+                   block->near ? right->summed : PANEL, out, out_step, more, run->cut.chain, beside,
+                   geon_find_next(run, block, row_start, height, beside));
     if (run->cut.is_long && run->direct != 1)
         geon_add(block, row_start, height, block->depth_start, depth_run, out);
     if (!straight && block->depth_start + depth_run >= block->depth_last)

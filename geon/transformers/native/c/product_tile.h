@@ -1,4 +1,4 @@
-/* One register tile, TILE, of ROWS rows and WIDTH vectors:
+/* One register tile, TILE, of ROWS rows, ALONG lines or BESIDE each other, and WIDTH vectors:
    out[row][column] (+)= sum over k of left[row][k] * right[k][column].
    Registers hold the sum of `chain` terms at most, and are then added to `out`. Steps are unrolled,
    and each fetches a line of what is `next`: who shares the core's front end takes half of it. */
@@ -12,8 +12,9 @@
 static QUICK void TILE(
     int64_t depth, const TYPE *restrict left, int64_t line, const TYPE *restrict right,
     int64_t step, TYPE *restrict out, int64_t out_step, int accumulate, int64_t chain,
-    const TYPE *next)
+    const TYPE *next, int64_t next_step)
 {
+    (void)line, (void)next_step;
     /* Three rows to a pointer: its own place, one line on and two, which add for free. */
     const TYPE *at[THIRD];
     REPEAT(THIRD, TILE_POINT)
@@ -30,10 +31,12 @@ static QUICK void TILE(
             TILE_STEP(2)
             TILE_STEP(3)
             REPEAT(THIRD, TILE_ADVANCE, 4)
+            next += 4 * LEFT(64 / TYPE_BYTES, next_step);
         }
         for (; k < end; ++k, right += step) {
             TILE_STEP(0)
             REPEAT(THIRD, TILE_ADVANCE, 1)
+            next += LEFT(64 / TYPE_BYTES, next_step);
         }
         if (accumulate) {
             REPEAT(ROWS, TILE_ROW, TILE_ADD)
@@ -44,6 +47,7 @@ static QUICK void TILE(
     } while (k < depth);
 }
 #undef TILE
+#undef LEFT
 #undef ROWS
 #undef THIRD
 #undef WIDTH

@@ -1,7 +1,10 @@
-/* Register tiles: HIGH and LOW rows, one and two vectors wide. */
+/* Register tiles: HIGH and LOW rows, one and two vectors wide. Rows lie ALONG lines of memory, or
+   BESIDE each other, ROWS of them for each summed index. */
+#define ALONG(along, beside) along
+#define BESIDE(along, beside) beside
 
-#define TILE_POINT(i, ...) at[i] = left + 3 * i * line;
-#define TILE_ADVANCE(i, by) at[i] += by;
+#define TILE_POINT(i, ...) at[i] = left + 3 * i * LEFT(line, 1);
+#define TILE_ADVANCE(i, by) at[i] += by * LEFT(1, ROWS);
 #define TILE_ROW(r, each) AGAIN(WIDTH, each, r)
 #define TILE_OUT(c, r) *(geon_vector *)(out + r * out_step + c * VECTOR)
 #define TILE_NEAR(c, r) __builtin_prefetch(out + r * out_step + c * VECTOR, 1);
@@ -13,7 +16,7 @@
 #define TILE_HOLD(c, ...) HOLD(b_##c);
 #define TILE_MULTIPLY(r, k)                                                                       \
     {                                                                                             \
-        const TYPE x = at[r / 3][r % 3 * line + k];                                               \
+        const TYPE x = at[r / 3][r % 3 * LEFT(line, 1) + k * LEFT(1, ROWS)];                      \
         const geon_vector a = SPLAT(x);                                                           \
         AGAIN(WIDTH, TILE_FMA, r)                                                                 \
         USED(a);                                                                                  \
@@ -21,7 +24,7 @@
 #define TILE_FMA(c, r) sum_##r##_##c = VECTOR_FMA(a, b_##c, sum_##r##_##c);
 #define TILE_USED(c, ...) USED(b_##c);
 #define TILE_STEP(u)                                                                              \
-    __builtin_prefetch(next + 64 / TYPE_BYTES * (k + u));                                         \
+    __builtin_prefetch(next + u * LEFT(64 / TYPE_BYTES, next_step));                              \
     {                                                                                             \
         REPEAT(WIDTH, TILE_LOAD, u)                                                               \
         REPEAT(WIDTH, TILE_HOLD)                                                                  \
@@ -29,30 +32,68 @@
         REPEAT(WIDTH, TILE_USED)                                                                  \
     }
 
-#define TILE geon_high_2
+#define TILE geon_high_2_along
+#define LEFT ALONG
 #define ROWS HIGH
 #define WIDTH 2
 #include "product_tile.h"
 
-#define TILE geon_low_2
-#define ROWS LOW
-#define WIDTH 2
-#include "product_tile.h"
-
-#define TILE geon_high_1
+#define TILE geon_high_1_along
+#define LEFT ALONG
 #define ROWS HIGH
 #define WIDTH 1
 #include "product_tile.h"
 
-#define TILE geon_low_1
+#define TILE geon_low_2_along
+#define LEFT ALONG
+#define ROWS LOW
+#define WIDTH 2
+#include "product_tile.h"
+
+#define TILE geon_low_1_along
+#define LEFT ALONG
 #define ROWS LOW
 #define WIDTH 1
 #include "product_tile.h"
 
-/* What will be packed next, where that is known. */
+#define TILE geon_high_2_beside
+#define LEFT BESIDE
+#define ROWS HIGH
+#define WIDTH 2
+#include "product_tile.h"
+
+#define TILE geon_high_1_beside
+#define LEFT BESIDE
+#define ROWS HIGH
+#define WIDTH 1
+#include "product_tile.h"
+
+#define TILE geon_low_2_beside
+#define LEFT BESIDE
+#define ROWS LOW
+#define WIDTH 2
+#include "product_tile.h"
+
+#define TILE geon_low_1_beside
+#define LEFT BESIDE
+#define ROWS LOW
+#define WIDTH 1
+#include "product_tile.h"
+
+/* Tiles by whether rows lie beside each other, are many, and columns more than a vector. */
+static void (*const geon_tile[2][2][2])(
+    int64_t depth, const TYPE *restrict left, int64_t line, const TYPE *restrict right,
+    int64_t step, TYPE *restrict out, int64_t out_step, int accumulate, int64_t chain,
+    const TYPE *next, int64_t next_step) = {
+    {{geon_low_1_along, geon_low_2_along}, {geon_high_1_along, geon_high_2_along}},
+    {{geon_low_1_beside, geon_low_2_beside}, {geon_high_1_beside, geon_high_2_beside}},
+};
+
+/* What will be packed next, where that is known: so many lines of memory for each summed index. On
+   the left these adjoin, or those of rows beside each other lie `left_step` elements apart. */
 struct geon_next {
     const TYPE *left, *right;
-    int64_t left_size, right_size;
+    int64_t left_lines, right_lines, left_step;
 };
 
 /* How many high tiles and then low ones some rows take: as few rows as cover them, of these as many
@@ -85,7 +126,7 @@ static QUICK struct geon_stack geon_stack(int64_t rows)
 static QUICK void geon_tiles(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t panel_step, int64_t step, TYPE *out, int64_t out_step,
-    int accumulate, int64_t chain, struct geon_next next)
+    int accumulate, int64_t chain, int beside, struct geon_next next)
 {
     const int64_t each = 64 / TYPE_BYTES * depth;
     const struct geon_stack stack = geon_stack(rows);
@@ -94,7 +135,7 @@ static QUICK void geon_tiles(
     const int by_rows = columns * depth <= MOST_COLUMNS * MOST_DEPTH;
     const int64_t outer = by_rows ? down : across, inner = by_rows ? across : down;
     int64_t fetched = 0;
-    for (int64_t i = 0; i < outer; ++i) for (int64_t j = 0; j < inner; ++j, fetched += each) {
+    for (int64_t i = 0; i < outer; ++i) for (int64_t j = 0; j < inner; ++j) {
         const int64_t number = by_rows ? i : j, panel = by_rows ? j : i;
         const int high = number < highs;
         const int64_t row = high ? number * HIGH : highs * HIGH + (number - highs) * LOW;
@@ -102,22 +143,16 @@ static QUICK void geon_tiles(
         const TYPE *a = left + row * line, *b = right + panel * panel_step;
         TYPE *c = out + row * out_step + column;
         const int64_t part = number * each;
-        const TYPE *ahead = fetched < next.left_size ? next.left + fetched
-            : fetched < next.right_size ? next.right + fetched : NULL;
-        if (part < panel_step && !(by_rows && ahead))
+        const TYPE *ahead = by_rows && each >= panel_step ? b + panel_step : b;
+        int64_t ahead_step = 64 / TYPE_BYTES;
+        if (part < panel_step && (!by_rows || fetched >= next.left_lines + next.right_lines))
             ahead = b + panel_step + part;
-        else if (!ahead)
-            ahead = by_rows && each >= panel_step ? b + panel_step : b;
-        if (columns - column > VECTOR) {
-            if (high)
-                geon_high_2(depth, a, line, b, step, c, out_step, accumulate, chain, ahead);
-            else
-                geon_low_2(depth, a, line, b, step, c, out_step, accumulate, chain, ahead);
-        } else {
-            if (high)
-                geon_high_1(depth, a, line, b, step, c, out_step, accumulate, chain, ahead);
-            else
-                geon_low_1(depth, a, line, b, step, c, out_step, accumulate, chain, ahead);
-        }
+        else if (fetched < next.left_lines) {
+            ahead = next.left + fetched++ * (beside ? ahead_step : each);
+            ahead_step = next.left_step;
+        } else if (fetched < next.left_lines + next.right_lines)
+            ahead = next.right + (fetched++ - next.left_lines) * each;
+        geon_tile[beside][high][columns - column > VECTOR](
+            depth, a, line, b, step, c, out_step, accumulate, chain, ahead, ahead_step);
     }
 }

@@ -181,7 +181,7 @@ def test_what_waits_or_skips_goes_around_groups(transformer):
     for inner in (neon.Scaled(neon.SGD(0.5)), neon.Accumulated(neon.SGD(0.5), 2)):
         with pytest.raises(geon.ArgumentError, match=r"neon.Groups\(\.\.\.\)"):
             neon.Groups({"w": inner}, rest=None)(2 * w)
-    optimiser = neon.Accumulated(neon.Groups({neon.Tag("v"): None}, rest=neon.SGD(0.5)), 2)
+    optimiser = neon.Accumulated(neon.Groups({"v": None}, rest=neon.SGD(0.5)), 2)
     f = transformer.computation(optimiser(2 * w))
     f(), f()
     assert transformer.get(w) == -1

@@ -13,11 +13,6 @@ lines = geon.placeholder([ax.N, ax.T, C], name="lines")
 some = geon.placeholder([ax.N, ax.T], name="some")
 
 
-def moved(key):
-    weights = neon.Affine(Y, 0.1, name="layer")(x)
-    return neon.Groups({key: None}, rest=neon.SGD(0.1))(geon.sum(weights))
-
-
 REFUSED = {
     "an option that no layer takes": (
         lambda: neon.Sequential([neon.Affine(Y, 0.1)])(x, mask=some),
@@ -44,10 +39,6 @@ REFUSED = {
     ),
     "huber": (lambda: neon.costs.huber(x, x, -1), "huber: delta=-1; give a finite number above 0"),
     "focal": (lambda: neon.costs.focal(x, 0, gamma=-1), "focal: gamma=-1; give"),
-    "a pattern of no parameter": (
-        lambda: moved("head.*"),
-        r"'head\.\*' fits no .*layer.w, layer.b",
-    ),
     "History": (lambda: neon.History(3), "History: path=3; give a path"),
     "Checkpoints": (lambda: neon.Checkpoints(3), "Checkpoints: folder=3; give a path"),
     "Curves of no history": (lambda: neon.Curves("a", "b"), r"history='a'; give the neon.History"),

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from .clipping import Clip
 
 
-NAMES_SHOWN = 8  # of parameters, in a message
-
-
 @dataclass(frozen=True)
 class Tag:
     """The parameters that carry a tag; layers tag theirs by their place, such as ``b``."""
@@ -38,11 +35,6 @@ class Matrices:
         return len(w.axes) == 2
 
 
-def fits(key: str | Callable[[Leaf], bool], w: Leaf) -> bool:
-    """Whether a pattern or function means a parameter."""
-    return fnmatchcase(w.name or "", key) if isinstance(key, str) else key(w)
-
-
 class Groups(Optimiser):
     """An optimiser for the parameters that each key means, and ``rest`` for the others.
 
@@ -50,8 +42,7 @@ class Groups(Optimiser):
     function of a parameter that says whether it is meant; the first that fits counts. Parameters
     whose optimiser is None stay as they are. ``clip`` is for all slopes together, before that of
     each optimiser. Optimisers without a name are named by their number. Raises ``ArgumentError``
-    in a step where one of them waits or skips steps; such ones go around groups; and for a pattern
-    that fits no name.
+    in a step where one of them waits or skips steps; such ones go around groups.
     """
 
     def __init__(
@@ -78,20 +69,12 @@ class Groups(Optimiser):
     def optimiser_of(self, w: Leaf) -> Optimiser | None:
         """The optimiser that moves a weight, if any does."""
         for key, optimiser in zip(self.keys, self.optimisers[:-1], strict=True):
-            if fits(key, w):
+            if fnmatchcase(w.name or "", key) if isinstance(key, str) else key(w):
                 return optimiser
         return self.optimisers[-1]
 
     def chosen(self, weights: Sequence[Leaf]) -> list[Leaf]:
         """The weights that some optimiser moves."""
-        for key in self.keys:
-            if weights and isinstance(key, str) and not any(fits(key, w) for w in weights):
-                names = ", ".join([w.name or str(w) for w in weights[:NAMES_SHOWN]])
-                more = ", ..." if len(weights) > NAMES_SHOWN else ""
-                raise ArgumentError(
-                    f"Groups: the pattern {key!r} fits no parameter; they are {names}{more}. Give "
-                    "one that does, in which * is any text, or leave it out"
-                )
         return [w for w in weights if self.optimiser_of(w) is not None]
 
     def averages(self) -> dict[Leaf, Leaf]:

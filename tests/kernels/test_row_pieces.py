@@ -96,6 +96,16 @@ def test_text_of_pieces_gives_the_same_bits_on_any_number_of_threads():
             ]
 
 
+def test_few_long_rows_on_every_transformer(transformer):
+    x = geon.placeholder([N, M, K])
+    ways = [ALONG[name] for name in ("first largest", "sum of a border", "all")]
+    f = transformer.computation([make(x) for make, _ in ways], x)
+    for shape in ((2, 1, 20000), (3, 2, 257), (2, 2, 3)):
+        data = np.random.default_rng(0).normal(size=shape).astype("float32")
+        for (_, plain), found in zip(ways, f(data), strict=True):
+            np.testing.assert_allclose(found, plain(data.astype("float64")), rtol=1e-4, atol=1e-3)
+
+
 def nests(make):
     """The nests of a computation of one value."""
     x = geon.placeholder([N, M, K])

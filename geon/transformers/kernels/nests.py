@@ -373,6 +373,8 @@ class NestMaker:
             several = any(isinstance(step, Pass) for step in steps)
             target = ending if divided and several else steps
             self.make_level(level, target, ending if divided else steps, merged)
+        if not any(isinstance(step, Pass) for step in steps):
+            steps, ending = [*steps, *ending], []
         return Nest(row_loops, side_by_side, tuple(steps), tuple(ending), tuple(self.arrays), ())
 
     def loop(self, axes: tuple[str, ...]) -> Loop:

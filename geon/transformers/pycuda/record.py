@@ -87,7 +87,7 @@ def made(value: Any) -> Any:
 
 PARTS: tuple[type, ...] = (
     Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
-    scratch.Columns, scratch.PartSums, scratch.RowParts, launches.Parts,
+    scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest, launches.Parts,
     launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
     launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Round,
     launches.Until, launches.Stack, launches.Carry,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate, product
@@ -121,6 +121,26 @@ class PartSums:
         return self.bound
 
 
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """What functions that run one after another work in: as much as one of them takes."""
+
+    parts: tuple[Scratch, ...]
+    lasting: bool = False
+
+    def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
+        """The bytes of all parts; lengths at which pieces do not run make none of them."""
+        return max(0, *[part.bytes(lengths, threads) for part in self.parts])
+
+    def most(self, threads: int) -> Size:
+        """Never less than ``bytes``: which of open sizes is the largest is not known."""
+        known = [part.most(threads) for part in self.parts]
+        found: Size = max([size for size in known if isinstance(size, int)], default=0)
+        for size in known:
+            found = found if isinstance(size, int) else found + size
+        return found
+
+
 def scratch_of(schedule: Schedule) -> dict[Op, Scratch]:
     """The scratch memory of a schedule's kernels, by their op."""
     found: dict[Op, Scratch] = {}
@@ -155,16 +175,20 @@ def _of_contraction(work: Contraction, tf32: bool) -> Scratch | None:
 
 def _of_nest(nest: Nest) -> Scratch | None:
     """The arrays of rows that do not lie in shared memory, or the parts of what is reduced."""
-    columns = cut(nest) if not nest.pieces else None
+    if nest.pieces:
+        each = [_of_nest(piece) for piece in (replace(nest, pieces=()), *nest.pieces)]
+        found = tuple([scratch for scratch in each if scratch is not None])
+        return Largest(found) if found else None
+    columns = cut(nest)
     if columns is not None:
         lines = blocks_of(nest) * TEAM.beside
         return Columns(columns, lines, states(nest), most_bytes(nest))
     rows = cut_rows(nest)
     if rows is not None:
         return RowParts(rows, states(nest))
-    each, parts = slot_bytes(nest.arrays), parts_bytes(nest)
-    if not (isinstance(each, int) and each == 0):
-        return Slots(each, product(loop.extent for loop in nest.rows), SLOTS)
+    size, parts = slot_bytes(nest.arrays), parts_bytes(nest)
+    if not (isinstance(size, int) and size == 0):
+        return Slots(size, product(loop.extent for loop in nest.rows), SLOTS)
     if not (isinstance(parts, int) and parts == 0):
         return Bytes(parts)
     return None

@@ -12,8 +12,8 @@ N, M = geon.Axis("N"), geon.Axis("M")
 
 
 def patterns(x, row, turn):
-    """What is the same in all rows."""
-    return [x + turn, geon.maximum(x, turn) * 2]
+    """What is the same in all rows, and truths that are the same in one."""
+    return [x + turn, geon.maximum(x, turn) * 2, geon.broadcast(row > 1, x.axes)]
 
 
 def repeated(x, row, turn):

@@ -28,7 +28,7 @@ from .naming import KernelNames
 from .past import Past
 from .stages import with_stages
 from .strips import strip_loop
-from .tiles import TILE, tiled, width
+from .tiles import TILE, tiled, turns_of, width
 from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
@@ -488,6 +488,5 @@ class Passes:
 
         bounds = ("tile", "tile_end")
         if made.flat:
-            turns = self.extent(last)
-            bounds = ("0", f"(lane_end - lane_tile) * ({turns})")
+            bounds = ("0", f"(lane_end - lane_tile) * {turns_of(made, self.names)}")
         return self.past.row_of_tile(self.chosen(made), last, width(made), bounds, run)

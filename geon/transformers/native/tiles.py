@@ -82,7 +82,7 @@ def tiled(
 def filled(made: PrintedPass, names: KernelNames) -> list[str]:
     """The tiles of a pass of short rows, which lie in them as they are stored."""
     turns, lines = made.loops[-1].extent, []
-    size, wide = size_of_tile(made), names.length(turns)
+    size, wide = size_of_tile(made), turns_of(made, names)
     for t in made.turned:
         lines.append(f"{t.ctype} {t.name}[{size}];")
         known = isinstance(turns, int) and (turns <= INTERLEAVED and turns * t.itemsize < BLOCK)
@@ -97,7 +97,7 @@ def filled(made: PrintedPass, names: KernelNames) -> list[str]:
         lines += for_loop("lane", "0", "lane_end - lane_tile", placed(t, turns, wide))
     if made.others.tiles:
         lines += [f"{ctype} {name}[{size}];" for name, ctype, _ in made.others.tiles]
-        at = f"(lane - lane_tile) * ({wide}) + turn"
+        at = f"(lane - lane_tile) * {wide} + turn"
         puts = [f"{name}[{at}] = {text};" for name, _, text in made.others.tiles]
         each = for_loop("turn", "0", wide, [*made.others.lines, *puts])
         lines += for_loop("lane", "lane_tile", "lane_end", each)
@@ -109,10 +109,12 @@ def spread(turned: TurnedLoad, size: int, wide: str) -> list[str]:
     or no part of the tile.
     """
     vector = BLOCK // turned.itemsize
-    put = f"{turned.name}[lane * ({wide}) + turn + beside] = value;"
+    put = "own[turn + beside] = value;"
     value = f"const {turned.ctype} value = ({turned.source})[lane];"
     each = [
-        f"for (int64_t turn = 0; turn < {wide}; turn += {vector}) {{",
+        f"{turned.ctype} *const own = {turned.name} + lane * {wide};",
+        *for_loop("beside", "0", str(vector), ["own[beside] = value;"]),
+        f"for (int64_t turn = {vector}; turn < {wide}; turn += {vector}) {{",
         *indented(for_loop("beside", "0", str(vector), [put])),
         "}",
     ]
@@ -120,6 +122,12 @@ def spread(turned: TurnedLoad, size: int, wide: str) -> list[str]:
         f"{turned.ctype} {turned.name}[{size + vector}];",
         *for_loop("lane", "0", "lane_end - lane_tile", [value, *each]),
     ]
+
+
+def turns_of(made: PrintedPass, names: KernelNames) -> str:
+    """The elements of a short row, as a factor."""
+    turns = made.loops[-1].extent
+    return str(turns) if isinstance(turns, int) else f"({names.length(turns)})"
 
 
 def size_of_tile(made: PrintedPass) -> int:
@@ -133,12 +141,12 @@ def patterns(made: PrintedPass, names: KernelNames) -> list[str]:
     found = made.patterns.tiles
     if not found:
         return []
-    turns = names.length(made.loops[-1].extent)
+    turns = turns_of(made, names)
     lines = [f"{ctype} {name}[{size_of_tile(made)}];" for name, ctype, _ in found]
     puts = [f"{name}[turn] = {text};" for name, _, text in found]
     lines += for_loop("turn", "0", turns, [*made.patterns.lines, *puts])
     names.calls(["geon_repeat"])
-    sizes = f"{turns}, block * ({turns})"
+    sizes = f"{turns}, block * {turns}"
     return lines + [f"geon_repeat({name}, sizeof *{name}, {sizes});" for name, _, _ in found]
 
 
@@ -160,7 +168,7 @@ def placed(turned: TurnedLoad, turns: Size, wide: str) -> list[str]:
 
     def put(turn: str) -> str:
         place = f"lane * ({turned.lane_step}) + {turn} * ({turned.step})"
-        return f"{turned.name}[lane * ({wide}) + {turn}] = ({turned.source})[{place}];"
+        return f"{turned.name}[lane * {wide} + {turn}] = ({turned.source})[{place}];"
 
     if isinstance(turns, int) and turns <= INTERLEAVED:
         return [put(str(turn)) for turn in range(turns)]

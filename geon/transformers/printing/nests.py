@@ -334,9 +334,11 @@ class _NestPrinter:
             ctype = c_expressions.C_TYPES[dtype]
             if not text.endswith(end):
                 text = self.scalars.let(row, node, ctype, text)
+            ctype = "uint8_t" if dtype == "bool" else ctype  # which loads as vectors
             start = f"{text.removesuffix(end)} + {lane}_tile"
             made.turned.append(TurnedLoad(name, ctype, node.dtype.itemsize, start, "0"))
-            made.body.names[node] = f"{name}[{step.loops[-1].name}]"
+            read = f"{name}[{step.loops[-1].name}]"
+            made.body.names[node] = f"({read} != 0)" if dtype == "bool" else read
         if parts is not None:
             last = step.loops[-1].name
             made.patterns = self.tiles(Block(self.top), made.body, parts.patterns, last)

@@ -239,18 +239,6 @@ def running_of_one(op: Op) -> Op | None:
     return over_axes(cast(tensor(op.args[0]), op.dtype), op)
 
 
-@simpler.on("dot")
-def dot_of_one(op: Op) -> Op | None:
-    """A product summed over axes of length 1 is one without them."""
-    x, y, names = tensor(op.args[0]), tensor(op.args[1]), op.attrs[0]
-    gone = [name for name in names if x.axes[name].expression == 1 == y.axes[name].expression]
-    if not gone:
-        return None
-    x, y = [take(each, {each.axes[name]: 0 for name in gone}) for each in (x, y)]
-    rest = tuple([name for name in names if name not in gone])
-    return over_axes(cast(contract_two(x, y, rest), op.dtype), op)
-
-
 @simpler.on("iota")
 def iota_of_one(op: Op) -> Op | None:
     """The positions along an axis of length 1 are 0."""

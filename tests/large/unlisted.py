@@ -378,6 +378,9 @@ PLACES = {
     ("transformers/native/c/product_block.h", ""): WINDOWS,
     ("transformers/native/c/product_block.h", "geon_show"): WINDOWS,
     ("transformers/native/c/product_cut.h", "geon_cut_bands"): WINDOWS,
+    ("transformers/native/c/product_block.h", "geon_lines_of", 64): "bytes of a line of cache",
+    ("transformers/native/c/product_block.h", "geon_find_next", 64): "bytes of a line of cache",
+    ("transformers/native/c/product_tiles.h", "", 64): "bytes of a line of cache",
     ("transformers/native/c/product_rows.h", "ROWS"): "a block's rows: MOST has them",
     ("transformers/native/c/product_rows.h", "DEEP"): "a block's summed indices: UNROLL has them",
     (

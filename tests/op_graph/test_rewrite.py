@@ -126,11 +126,6 @@ MATCHES = {
     "running_of_one": lambda m: m.chosen(geon.cumsum, geon.cumprod)(
         m.leaf([AXES[1], SHORT]), SHORT, reverse=m.chosen(True, False)
     ),
-    "dot_of_one": lambda m: geon.dot(
-        m.leaf([AXES[1], SHORT, AXES[0]]),
-        m.leaf([AXES[0], SHORT]),
-        over=m.chosen([SHORT], [SHORT, AXES[0]]),
-    ),
     "iota_of_one": lambda m: geon.iota(SHORT, "int64"),
 }
 

@@ -124,6 +124,12 @@ def test_no_element_of_a_piece_chooses(name):
             assert not any(guards_of(*computed(piece)))
 
 
+def test_short_rows_between_others_are_taken_side_by_side_as_others_are():
+    (nest,) = nests(ALONG["rows"][0])
+    assert nest.short is None  # nor does it choose
+    assert [piece.short is not None for piece in nest.pieces] == [False, True, False]
+
+
 def test_a_border_of_one_number_has_no_loop():
     (nest,) = nests(lambda x: geon.sum(geon.pad(x, {K: (400, 500)}, value=2.0), K))
     (piece,) = nest.pieces

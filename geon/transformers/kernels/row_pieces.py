@@ -70,7 +70,10 @@ class _RowSplitter:
                 continue
             pieces = tuple([self.piece(each) for each in regions])
             if count(*pieces) <= max(TEXT, TIMES * count(self.nest)):
-                return replace(self.nest, pieces=pieces, holds=tuple(self.facts.assumed))
+                made = replace(self.nest, pieces=pieces, holds=tuple(self.facts.assumed))
+                if any(piece.short is not None for piece in pieces):
+                    made = replace(made, short=None, shortness=())  # short rows are cut, too
+                return made
         return self.nest
 
     def piece(self, region: Region) -> Nest:

@@ -183,7 +183,7 @@ def page(run: Row) -> str:
         "# geon beside its peers",
         "",
         f"Written by `make bench` on {run['date']}: {machine['processor']}, {run['threads']} "
-        f"threads of {machine['processors']} processors, {machine['system']}, Python "
+        f"thread{'s' * (run['threads'] > 1)} of {machine['processors']} processors, {machine['system']}, Python "
         f"{machine['python']}, compiler {machine['compiler']}. {versions}.",
         "",
         "Times are medians; contenders took turns, each in a process of its own, with the same "

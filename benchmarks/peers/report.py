@@ -183,8 +183,8 @@ def page(run: Row) -> str:
         "# geon beside its peers",
         "",
         f"Written by `make bench` on {run['date']}: {machine['processor']}, {run['threads']} "
-        f"thread{'s' * (run['threads'] > 1)} of {machine['processors']} processors, {machine['system']}, Python "
-        f"{machine['python']}, compiler {machine['compiler']}. {versions}.",
+        f"thread{'s' * (run['threads'] > 1)} of {machine['processors']} processors, "
+        f"{machine['system']}, Python {machine['python']}, compiler {machine['compiler']}. {versions}.",
         "",
         "Times are medians; contenders took turns, each in a process of its own, with the same "
         "number of threads on the same processors. Their results were compared before anything was "

@@ -184,7 +184,8 @@ def page(run: Row) -> str:
         "",
         f"Written by `make bench` on {run['date']}: {machine['processor']}, {run['threads']} "
         f"thread{'s' * (run['threads'] > 1)} of {machine['processors']} processors, "
-        f"{machine['system']}, Python {machine['python']}, compiler {machine['compiler']}. {versions}.",
+        f"{machine['system']}, Python {machine['python']}, compiler {machine['compiler']}. "
+        f"{versions}.",
         "",
         "Times are medians; contenders took turns, each in a process of its own, with the same "
         "number of threads on the same processors. Their results were compared before anything was "

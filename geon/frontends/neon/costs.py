@@ -62,7 +62,7 @@ def cross_entropy(
                 f"cross_entropy at {describe(user_site())}: the target {t} (made at {t.file_info}) "
                 f"of dtype {t.dtype.name} fits the scores {scores} (made at {scores.file_info}) "
                 f"neither as class numbers, which are integers over {rest}, nor as probabilities "
-                f"over {scores.axes}; give one of these"
+                f"over {scores.axes}; give a target over one of these"
             )
         right = sum(t * logs, axis)
     if not smoothing:

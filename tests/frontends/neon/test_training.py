@@ -107,6 +107,12 @@ def test_a_model_without_an_optimiser_is_not_trained(transformer):
         model(transformer, None).fit(batches(), 1)
 
 
+def test_an_epoch_without_a_batch_is_refused(transformer):
+    for data in ([], neon.Batches(*examples(10), size=16, last="drop")):
+        with pytest.raises(geon.ArgumentError, match="fit: the data have no batch in epoch 0"):
+            model(transformer).fit(data, 1)
+
+
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_a_run_goes_on_bit_for_bit_after_an_epoch(make, tmp_path, epochs):
     whole, part, rest = (model(make()) for _ in range(3))

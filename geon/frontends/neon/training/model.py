@@ -100,8 +100,8 @@ class Model:
         of the averages of weights. With ``resume`` it goes on from a checkpoint, which callbacks
         with numbers of their own must have been part of; what follows is bit for bit what would
         have followed. Ctrl-C ends training after a step, and is no error: the run says
-        ``interrupted``. Raises ``ArgumentError`` without an optimiser, and for counts and callbacks
-        that are none.
+        ``interrupted``. Raises ``ArgumentError`` without an optimiser, for counts and callbacks
+        that are none, and for an epoch without a batch.
         """
         at_least_zero("fit", "epochs", epochs)
         if steps is not None:
@@ -129,6 +129,11 @@ class Model:
                         if run.steps == steps:
                             run.stop = f"{steps} steps were made"
                             return run
+                if run.batch == 0:
+                    raise ArgumentError(
+                        f"fit: the data have no batch in epoch {run.epoch}; give some, or smaller "
+                        "batches where those that are not full are left out"
+                    )
                 run.figures = self.figures(validation, averaged)
                 with held_interrupts():  # what callbacks count belongs to the place in the data
                     run.epoch, run.batch = run.epoch + 1, 0

@@ -21,6 +21,10 @@ typedef uint16_t geon_bfloat; /* the bits of a bfloat16 */
 #define GEON_LIKELY(x) __builtin_expect(x, 1)
 #define GEON_UNLIKELY(x) __builtin_expect(x, 0)
 #define GEON_LEADING_ZEROS(x) __builtin_clzll(x)
+#define GEON_TURN(k, at, ...) { const int64_t k = at; __VA_ARGS__ }
+#define GEON_FOUR_TURNS(k, at, ...) \\
+    GEON_TURN(k, at, __VA_ARGS__) GEON_TURN(k, at + 1, __VA_ARGS__) \\
+    GEON_TURN(k, at + 2, __VA_ARGS__) GEON_TURN(k, at + 3, __VA_ARGS__)
 #define GEON_UNROLL_10 _Pragma("GCC unroll 10")
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define GEON_FMA_F32(a, b, c) fmaf(a, b, c)

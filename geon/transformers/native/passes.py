@@ -88,10 +88,8 @@ def turns_together(
     ``each`` are the statements of a lane, ``single`` the loop of one turn; all of them are
     ``filled`` or not.
     """
-    first, inside = f"{name}_first", list[str]()
-    for k in range(TOGETHER):
-        turn = f"{first} + {k}" if k else first
-        inside += ["{", *indented([f"const int64_t {name} = {turn};", *each]), "}"]
+    first = f"{name}_first"
+    inside = [f"GEON_FOUR_TURNS({name}, {first},", *indented(each), ")"]
     lines = [
         f"int64_t {first} = {low};",
         f"for (; {first} + {TOGETHER} <= {high}; {first} += {TOGETHER}) {{",

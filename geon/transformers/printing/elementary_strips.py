@@ -22,7 +22,46 @@ from .elementary_text import definitions_of
 
 __all__ = ["STRIPS"]
 
-STRIPS = definitions_of(
+# Of a strip, few angles are far from 0, or none: these are done again, one by one.
+_ANGLES_STRIP = """\
+GEON_OUTLINED {type} geon_far_{name}_{suffix}({type} x) {{
+    return geon_{name}_{suffix}(x);
+}}
+
+GEON_INLINE void geon_{name}_strip_{suffix}({type} *restrict y, const {type} *x) {{
+    {integer} far[16], some = 0;
+    GEON_EACH_OF_STRIP(i) {{
+        far[i] = !({near});
+        y[i] = geon_{nearby}_{suffix}(x[i]);
+    }}
+    GEON_EACH_OF_STRIP(i) some |= far[i];
+    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
+        y[i] = far[i] ? geon_far_{name}_{suffix}(x[i]) : y[i];
+}}
+"""
+_ANGLES = {
+    "f32": ("float", "int32_t", "fabsf(x[i]) < 0x1p46f", "near_{name}"),
+    "f64": ("double", "int64_t", "geon_angle_bound_f64() >= fabs(x[i])", "{name}_bounded"),
+}
+
+
+def _strips_of_angles() -> str:
+    """Sines and cosines of a strip."""
+    return "\n".join(
+        _ANGLES_STRIP.format(
+            name=name,
+            suffix=suffix,
+            type=ctype,
+            integer=integer,
+            near=near,
+            nearby=nearby.format(name=name),
+        )
+        for suffix, (ctype, integer, near, nearby) in _ANGLES.items()
+        for name in ("sin", "cos")
+    )
+
+
+STRIPS = definitions_of(_strips_of_angles()) | definitions_of(
     """
 GEON_INLINE void geon_add_strip_f32(GEON_STRIP_F32 *sums, const float *x) {
 #ifdef __AVX512F__
@@ -222,66 +261,6 @@ GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
     geon_exp_strip_f64(z, a);
     GEON_EACH_OF_STRIP(i)
         y[i] = (x[i] > 0.0 ? x[i] : 0.0) + geon_log1p_f64(z[i]);
-}
-
-GEON_OUTLINED float geon_far_sin_f32(float x) {
-    return geon_sin_f32(x);
-}
-
-GEON_INLINE void geon_sin_strip_f32(float *restrict y, const float *x) {
-    int32_t far[16], some = 0;
-    GEON_EACH_OF_STRIP(i) {
-        far[i] = !(fabsf(x[i]) < 0x1p46f);
-        y[i] = geon_near_sin_f32(x[i]);
-    }
-    GEON_EACH_OF_STRIP(i) some |= far[i];
-    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
-        y[i] = far[i] ? geon_far_sin_f32(x[i]) : y[i];
-}
-
-GEON_OUTLINED double geon_far_sin_f64(double x) {
-    return geon_sin_f64(x);
-}
-
-GEON_INLINE void geon_sin_strip_f64(double *restrict y, const double *x) {
-    int64_t far[16], some = 0;
-    GEON_EACH_OF_STRIP(i) {
-        far[i] = !(geon_angle_bound_f64() >= fabs(x[i]));
-        y[i] = geon_sin_bounded_f64(x[i]);
-    }
-    GEON_EACH_OF_STRIP(i) some |= far[i];
-    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
-        y[i] = far[i] ? geon_far_sin_f64(x[i]) : y[i];
-}
-
-GEON_OUTLINED float geon_far_cos_f32(float x) {
-    return geon_cos_f32(x);
-}
-
-GEON_INLINE void geon_cos_strip_f32(float *restrict y, const float *x) {
-    int32_t far[16], some = 0;
-    GEON_EACH_OF_STRIP(i) {
-        far[i] = !(fabsf(x[i]) < 0x1p46f);
-        y[i] = geon_near_cos_f32(x[i]);
-    }
-    GEON_EACH_OF_STRIP(i) some |= far[i];
-    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
-        y[i] = far[i] ? geon_far_cos_f32(x[i]) : y[i];
-}
-
-GEON_OUTLINED double geon_far_cos_f64(double x) {
-    return geon_cos_f64(x);
-}
-
-GEON_INLINE void geon_cos_strip_f64(double *restrict y, const double *x) {
-    int64_t far[16], some = 0;
-    GEON_EACH_OF_STRIP(i) {
-        far[i] = !(geon_angle_bound_f64() >= fabs(x[i]));
-        y[i] = geon_cos_bounded_f64(x[i]);
-    }
-    GEON_EACH_OF_STRIP(i) some |= far[i];
-    for (int64_t i = 0; i < (GEON_UNLIKELY(some) ? 16 : 0); i++)
-        y[i] = far[i] ? geon_far_cos_f64(x[i]) : y[i];
 }
 """,
     EXP=EXP_F32,

@@ -136,8 +136,8 @@ CONSTANTS = (
     _shared("kernels/pieces", "LONG", "joined", "bordered", many=20),
     _shared("kernels/pieces", "MOST", "parts_joined", many=2),
     _shared("kernels/pieces", "TEXT", "parts_joined", each=(4, 8), many=0),
-    _native("passes", "TOGETHER", "row", many=8),
-    _native("passes", "Passes.joins_turns", "row", value=4, each=(1 / 4,)),
+    _native("together", "TOGETHER", "row", many=8),
+    _native("together", "ENOUGH", "row", each=(1 / 4,)),
     _native("passes", "SHORT_ROW", "positions", each=(1 / 4, 1 / 8, 1 / 16), many=40),
     _native("passes", "LONG_ROW", "positions", each=(1 / 4, 1 / 8, 1 / 16), many=3),
     # Fusion: how many ops, and how long rows.

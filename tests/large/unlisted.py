@@ -182,7 +182,7 @@ PLACES = {
     ("transformers/native/tiles.py", "BLOCK"): "bytes of a vector of c/transpose.h",
     ("transformers/printing/across.py", "FILLS"): "bytes of a vector; tests/native/test_across.py",
     ("transformers/native/passes.py", "CONVERTING"): "a width of vectors, which a machine has",
-    ("transformers/native/passes.py", "MOST_TOGETHER"): "statements of a text, not lengths",
+    ("transformers/native/together.py", "MOST"): "statements of a text, not lengths",
     ("transformers/native/passes.py", "SIDE_BY_SIDE"): "how many vectors LONG_ROW is for",
     ("transformers/native/stages.py", "UNROLLED"): "how a compiler writes a loop of known length",
     ("transformers/native/emit.py", "transposes", 32): BITS,

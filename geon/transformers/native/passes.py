@@ -29,14 +29,13 @@ from .past import Past
 from .stages import with_stages
 from .strips import strip_loop
 from .tiles import TILE, tiled, turns_of, width
+from .together import joins_turns, turns_together
 from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
 LONG_ROW = 256  # and from which on the states of
 SIDE_BY_SIDE = 4  # vectors are: each step of a state waits for the one before
 CONVERTING = 32  # bytes of vectors in which floats and 64-bit integers become each other
-TOGETHER = 4  # turns of a loop over lanes that are one loop: so many rows are read at a time,
-MOST_TOGETHER = 24  # where each has so few statements
 DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
 
 
@@ -72,32 +71,6 @@ GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
 def of_lane(position: NarrowPosition) -> str:
     """The statement of a position of the lane that is at hand."""
     return f"const int32_t {position.name} = (int32_t)({position.start}) + (int32_t)lane;"
-
-
-def turns_together(
-    name: str,
-    low: str,
-    high: str,
-    filled: bool,
-    pragma: str,
-    each: list[str],
-    single: list[str],
-) -> list[str]:
-    """A loop over turns of which each goes over all lanes, some turns by one loop over these.
-
-    ``each`` are the statements of a lane, ``single`` the loop of one turn; all of them are
-    ``filled`` or not.
-    """
-    first = f"{name}_first"
-    inside = [f"GEON_FOUR_TURNS({name}, {first},", *indented(each), ")"]
-    lines = [
-        f"int64_t {first} = {low};",
-        f"for (; {first} + {TOGETHER} <= {high}; {first} += {TOGETHER}) {{",
-        *indented([pragma, *for_loop("lane", "0", "lanes", inside)]),
-        "}",
-        *([] if filled else for_loop(name, first, high, single)),
-    ]
-    return ["{", *indented(lines), "}"]
 
 
 class Passes:
@@ -161,9 +134,9 @@ class Passes:
             elif not lanes and k == len(made.loops) - 1:
                 most = work.turns() if cut else turns.extent
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
-            elif lanes and k == len(made.loops) - 1 and self.joins_turns(made):
-                whole_runs = (work.known_turns(cut, around) or 1) % TOGETHER == 0
-                run = turns_together(turns.name, *ends, whole_runs, pragma, each, body)
+            elif lanes and k == len(made.loops) - 1 and joins_turns(made):
+                known = work.known_turns(cut, around)
+                run = turns_together(turns.name, *ends, known, pragma, each, body)
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
                 run = for_loop(turns.name, *ends, [*body, *ends_early])
@@ -171,16 +144,6 @@ class Passes:
         if not made.loops and not lanes:
             body = ["{", *indented(body), "}"]
         return [*work.start(), *body, *work.end(partial)]
-
-    def joins_turns(self, made: PrintedPass) -> bool:
-        """Whether some turns of the innermost loop of a pass over lanes are taken by one loop over
-        these: one that only accumulates.
-        """
-        extent = made.loops[-1].extent
-        few = isinstance(extent, int) and extent < 4 * TOGETHER
-        only = bool(made.sums or made.states)
-        only = only and not (made.stores or made.windows or made.stages)
-        return only and not few and len(made.body.lines) <= MOST_TOGETHER
 
     def by_words(
         self,
@@ -317,11 +280,9 @@ class Passes:
             body = self.ahead(made, inner.name, (low, high), inner.extent, turn)
         for k in range(len(loops) - 1, -1, -1):
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
-            if lanes and k == len(loops) - 1 and self.joins_turns(made):
-                extent = loops[k].extent
-                filled = bounds is None and isinstance(extent, int) and extent % TOGETHER == 0
-                ends = (low, high)
-                body = turns_together(loops[k].name, *ends, filled, SIMD, each, body)
+            if lanes and k == len(loops) - 1 and joins_turns(made):
+                known = None if bounds else loops[k].extent
+                body = turns_together(loops[k].name, low, high, known, SIMD, each, body)
             elif lanes or count != "1" or k < len(loops) - 1:
                 body = for_loop(loops[k].name, low, high, body)
             else:

@@ -1,0 +1,54 @@
+"""Turns of a loop over columns that are taken together, as C: some rows are read at a time.
+
+Running values of columns then stay in registers from one row to the next, and memory is asked for
+several rows at once. They are combined in the same order as row by row.
+"""
+
+from __future__ import annotations
+
+from ...op_graph.affine import Size
+from ..printing.printed import PrintedPass
+from .loops import for_loop, indented
+
+TOGETHER = 4  # turns that are one loop over lanes (``GEON_FOUR_TURNS``),
+ENOUGH = 4  # so many times of which there are at least, where that is known,
+MOST = 24  # and each of which has so few statements
+
+
+def joins_turns(made: PrintedPass) -> bool:
+    """Whether some turns of the innermost loop of a pass over lanes are taken by one loop over
+    these: of one that only accumulates.
+    """
+    extent = made.loops[-1].extent
+    if isinstance(extent, int) and extent < ENOUGH * TOGETHER:
+        return False
+    if made.stores or made.windows or made.stages or not (made.sums or made.states):
+        return False
+    return len(made.body.lines) <= MOST
+
+
+def turns_together(
+    name: str,
+    low: str,
+    high: str,
+    known: Size | None,
+    pragma: str,
+    each: list[str],
+    single: list[str],
+) -> list[str]:
+    """A loop over turns of which each goes over all lanes, some turns by one loop over these.
+
+    ``each`` are the statements of a lane, ``single`` the loop of one turn, for those that are left
+    over; each run of the loop has ``known`` turns, None where that is not known.
+    """
+    first = f"{name}_first"
+    inside = [f"GEON_FOUR_TURNS({name}, {first},", *indented(each), ")"]
+    filled = isinstance(known, int) and known % TOGETHER == 0
+    lines = [
+        f"int64_t {first} = {low};",
+        f"for (; {first} + {TOGETHER} <= {high}; {first} += {TOGETHER}) {{",
+        *indented([pragma, *for_loop("lane", "0", "lanes", inside)]),
+        "}",
+        *([] if filled else for_loop(name, first, high, single)),
+    ]
+    return ["{", *indented(lines), "}"]

@@ -27,12 +27,11 @@ from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op, among
 from ...op_graph.reducers import State, in_order
 from .elements import Elements, Operands
-from .flat_rows import flat_parts
 from .nest_items import Item, Levels, loop_order, reducer_of, states_of
 from .nest_space import Groups, Space, goes_up
 from .regions import Facts, Interval, Region, assumed
 from .same import states_of_same
-from .scalar import IndexNumber, Kept, RandomBits, Reduced, Scalar, walk
+from .scalar import IndexNumber, Kept, Reduced, Scalar
 from .straight import reduced
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from .uses import Uses, computes, depends_on, divides_rows
@@ -54,53 +53,6 @@ def nest_over(region: Region, facts: Facts, fused: Fused, operands: Operands) ->
     if nest.across is not None and divides_rows(nest):
         nest = NestMaker(fused, operands, region, facts, across=False).make()
     return nest
-
-
-def with_short_rows(
-    nest: Nest, fused: Fused, operands: Operands, region: Region | None = None
-) -> Nest:
-    """A nest that reduces rows of open length in one pass, with what takes them side by side where
-    they are short; over a ``region``, or over all.
-    """
-    region = region or Region()
-    (first, *others), size = nest.steps or (None,), reduced_size(nest)
-    if isinstance(size, int) or nest.across is not None or not nest.rows or nest.arrays:
-        return nest
-    if region.boxes:
-        return nest
-    if not isinstance(first, Pass) or any(isinstance(step, Pass) for step in others):
-        return nest
-    drawn = any(isinstance(node, RandomBits) for node in walk(*first.reduced))
-    if first.stores or not first.reductions or drawn:
-        return nest
-    facts = Facts(known=list(operands.known))
-    short = NestMaker(fused, operands, region, facts, across=True, short=True).make()
-    if short.across is None or divides_rows(short):
-        return nest
-    sizes = (size - 2, SHORT - size, short.across.extent - BESIDE)
-    shortness = tuple([size for size in sizes if not isinstance(size, int)])
-    return replace(nest, short=short, shortness=shortness)
-
-
-def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
-    """A nest that only stores, with what goes over many rows of open length as one where they are
-    short.
-    """
-    facts = Facts(known=list(operands.known))
-    short = NestMaker(fused, operands, Region(), facts, across=True).flat_rows()
-    parts = None if short is None else flat_parts(short)
-    if short is None or short.across is None or parts is None:
-        return nest
-    sizes = parts.tests(short.passes[0].loops[0].extent, short.across.extent)
-    if parts.most == 0 or any(isinstance(size, int) and size < 0 for size in sizes):
-        return nest
-    shortness = tuple([size for size in sizes if not isinstance(size, int)])
-    return replace(nest, short=short, shortness=shortness)
-
-
-def reduced_size(nest: Nest) -> Size:
-    """The elements of a row that the first pass of a nest reduces."""
-    return product(loop.extent for step in nest.passes[:1] for loop in step.loops)
 
 
 class NestMaker:

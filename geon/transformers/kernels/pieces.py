@@ -14,10 +14,11 @@ from dataclasses import replace
 from ...op_graph.affine import Quotient, Size
 from .digits import divisions
 from .elements import Operands
-from .nests import NestMaker, nest_over, with_flat_rows, with_short_rows
+from .nests import NestMaker, nest_over
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
 from .row_pieces import with_row_pieces
 from .scalar import Scalar, walk
+from .short_forms import with_flat_rows, with_short_rows
 from .straight import is_straight
 from .types import Fused, Nest
 from .uses import Uses

@@ -12,9 +12,10 @@ from dataclasses import replace
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from .elements import Operands
-from .nests import NestMaker, nest_over, with_short_rows
+from .nests import NestMaker, nest_over
 from .regions import Facts, Interval, Region, guards_of, points_of
 from .scalar import RandomBits, Scalar, walk
+from .short_forms import with_short_rows
 from .types import Fused, Nest, Pass
 
 LONG = 64  # rows side by side,

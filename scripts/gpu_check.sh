@@ -6,9 +6,9 @@
 #
 # Parts run in this order, each leaves REPORT/<part>.txt, and one that has passed is not run again:
 # build (PyCUDA, geon), runtime (started calls, graphs, DLPack), suite (all numeric tests on the
-# device), demo (the examples), products (cuBLASLt beside generated kernels), sanitizer
-# (compute-sanitizer over a part of the suite), bench (figures). REPORT/summary.txt says how each
-# ended, and benchmarks/RESULTS-gpu.md (or $RESULTS) is written anew from all of it.
+# device), demo (the examples), products (cuBLASLt beside generated kernels), convolutions (cuDNN
+# beside them), sanitizer (compute-sanitizer over a part of the suite), bench (figures).
+# REPORT/summary.txt says how each ended, and benchmarks/RESULTS-gpu.md (or $RESULTS) is written anew from all of it.
 #
 # It ends before $LIMIT seconds (530) are over: a part for which none are left is not begun, and
 # the same command goes on where it ended. On a machine with 16 cores one time should do for all.
@@ -19,7 +19,7 @@ report=$(realpath "$2")
 shift 2
 cd "$(dirname "$0")/.."
 parts=("$@")
-if [ ${#parts[@]} -eq 0 ]; then parts=(build runtime suite demo products sanitizer bench); fi
+if [ ${#parts[@]} -eq 0 ]; then parts=(build runtime suite demo products convolutions sanitizer bench); fi
 results=${RESULTS:-benchmarks/RESULTS-gpu.md}
 limit=${LIMIT:-530}
 venv=$report/venv
@@ -108,6 +108,14 @@ products() {
         return 0
     fi
     within 45 "${on_gpu[@]}" products
+}
+
+convolutions() {
+    if ! "$python" -c "import cudnn"; then
+        echo "nvidia-cudnn-frontend is not installed: cuDNN was not checked"
+        return 0
+    fi
+    within 45 "${on_gpu[@]}" convolutions
 }
 
 sanitizer() {

@@ -6,6 +6,7 @@ not allow fails here too. ``fails`` has errors that calls raise next, by the nam
 
 import ctypes
 import enum
+import functools
 import importlib.machinery
 import itertools
 import re
@@ -16,6 +17,7 @@ import types
 import numpy as np
 
 from geon.op_graph.dtypes import named_dtype
+from geon.transformers.pycuda import nvrtc
 from geon.transformers.pycuda.device import Signature
 
 from .devices import LateDevice
@@ -494,6 +496,9 @@ class Driver:
         }
         for name, module in found.items():
             monkeypatch.setitem(sys.modules, name, module)
+        for name in ("find_nvrtc", "compiler"):  # which remember what they found
+            function = getattr(nvrtc, name).__wrapped__
+            monkeypatch.setattr(nvrtc, name, functools.cache(function))
         return self
 
 

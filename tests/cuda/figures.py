@@ -12,8 +12,8 @@ import time
 import numpy as np
 
 import geon
+from geon.transformers.pycuda.by_library import WORKSPACE
 from geon.transformers.pycuda.device import Multiplication
-from geon.transformers.pycuda.products import WORKSPACE
 
 from . import peers, test_beside
 
@@ -134,7 +134,7 @@ def rate_alone(name, dtype, side, small):
         device.prepare(product)
         for place in places:
             device.clear(place, size * side * side)
-        took = seconds(device, lambda: device.multiply(product), 3 if small else 20)
+        took = seconds(device, lambda: device.call(product), 3 if small else 20)
         for place in (*places, works):
             device.free(place)
     return 2 * side**3 / took

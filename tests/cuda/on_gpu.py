@@ -3,8 +3,9 @@
     python -m tests.cuda.on_gpu PART [--transformer NAME] [--small]
 
 ``kernels``: kernels of every kind once, for compute-sanitizer. ``runtime``: calls that are started,
-graphs, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels. ``figures``:
-what ``figures`` measures. ``report FOLDER``: what all parts left there, as Markdown.
+graphs, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels.
+``convolutions``: cuDNN beside them. ``figures``: what ``figures`` measures. ``report FOLDER``: what
+all parts left there, as Markdown.
 """
 
 import argparse
@@ -18,9 +19,12 @@ from pathlib import Path
 import numpy as np
 
 import geon
+from geon.op_graph.lengths import evaluate
 from geon.transformers.pycuda import doctor, teams
 from tests.cuda import figures, test_attention, test_nothing, test_products, test_whole_loops
 from tests.cuda.test_lengths import GRAPHS, data, v, x
+
+NEAR = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 4e-3}  # of the largest
 
 
 def kernels(name, small):
@@ -102,22 +106,50 @@ def products(name, small):
     """Products of the library and of kernels agree; nothing is said where there is no library."""
     m, k, n = (geon.Axis(each) for each in "MKN")
     sizes = [(33, 40, 50)] if small else [(257, 400, 300), (1024, 512, 640), (2048, 2048, 2048)]
-    for dtype, near in (("float32", 1e-4), ("bfloat16", 3e-2), ("float16", 4e-3)):
+    made = [geon.make_transformer(name, products=each) for each in ("generated", "cublaslt")]
+    for dtype, near in NEAR.items():
         left, right = geon.placeholder([m, k], dtype), geon.placeholder([k, n], dtype)
-        made = [geon.make_transformer(name, products=each) for each in ("generated", "cublaslt")]
-        both = [each.computation(geon.relu(geon.dot(left, right)), left, right) for each in made]
-        random = np.random.default_rng(0)
         for rows, deep, columns in sizes:
-            given = [
-                random.normal(size=shape).astype(left.dtype)
-                for shape in ((rows, deep), (deep, columns))
-            ]
-            a, b = (f(*given).astype(np.float64) for f in both)
-            apart = np.max(np.abs(a - b)) / np.max(np.abs(a))
-            print(f"{dtype} {rows}x{deep}x{columns}: {apart:.1e} of the largest apart")
-            assert apart < near
-        for each in made:
-            each.close()
+            sizes_of = {"M": rows, "K": deep, "N": columns}
+            compare(made, geon.relu(geon.dot(left, right)), [left, right], sizes_of, near)
+    for each in made:
+        each.close()
+
+
+def convolutions(name, small):
+    """Convolutions and their slopes by the library and by kernels agree."""
+    n, c, k, h, w = (geon.Axis(each) for each in "NCKHW")
+    r, s = geon.Axis("R", 3), geon.Axis("S", 3)
+    sizes = {"N": 2, "C": 3, "K": 4, "H": 8, "W": 9}
+    if not small:
+        sizes = {"N": 16, "C": 64, "K": 128, "H": 28, "W": 30}
+    made = [geon.make_transformer(name, convolutions=each) for each in ("generated", "cudnn")]
+    for dtype, near in NEAR.items():
+        for image, stride in (([n, h, w, c], 1), ([n, h, w, c], 2), ([n, c, h, w], 1)):
+            x, kernel = geon.placeholder(image, dtype), geon.placeholder([k, r, s, c], dtype)
+            windows = {h: geon.Window(r, stride, pad=1), w: geon.Window(s, stride, pad=1)}
+            y = geon.convolution(x, kernel, windows, c)
+            up = geon.placeholder(y.axes, dtype)
+            for by in (None, x, kernel):
+                result = y if by is None else geon.deriv(geon.sum(y * up), by)
+                compare(made, result, [x, kernel, up], sizes, near)
+    for each in made:
+        each.close()
+
+
+def compare(transformers, result, leaves, sizes, near):
+    """Print how far apart two transformers are of the largest result, which is not so much."""
+    random = np.random.default_rng(0)
+    shapes = [[evaluate(length, sizes) for length in leaf.axes.lengths] for leaf in leaves]
+    given = [
+        random.normal(size=shape).astype(leaf.dtype)
+        for shape, leaf in zip(shapes, leaves, strict=True)
+    ]
+    both = [each.computation(result, *leaves) for each in transformers]
+    a, b = (f(*given).astype(np.float64) for f in both)
+    apart = np.max(np.abs(a - b)) / np.max(np.abs(a))
+    print(f"{result} {leaves[0].dtype} {sizes}: {apart:.1e} of the largest apart")
+    assert apart < near
 
 
 def report(folder):
@@ -129,7 +161,12 @@ def report(folder):
     summary = folder / "summary.txt"
     parts = summary.read_text().splitlines() if summary.exists() else ["nothing has run"]
     lines += ["", "## Parts", "", *(f"- {line}" for line in parts)]
-    for name, title in (("bench", "Figures"), ("runtime", "Calls"), ("products", "Products")):
+    for name, title in (
+        ("bench", "Figures"),
+        ("runtime", "Calls"),
+        ("products", "Products"),
+        ("convolutions", "Convolutions"),
+    ):
         found = folder / f"{name}.txt"
         text = found.read_text().strip() if found.exists() else "did not run"
         lines += ["", f"## {title}", "", "```text", text, "```"]
@@ -140,7 +177,10 @@ def report(folder):
     return "\n".join(lines) + "\n"
 
 
-PARTS = {"kernels": kernels, "runtime": runtime, "products": products, "figures": figures.measure}
+PARTS = {
+    "kernels": kernels, "runtime": runtime, "products": products, "convolutions": convolutions,
+    "figures": figures.measure,
+}  # fmt: skip
 
 
 def main(argv=None):

@@ -19,7 +19,6 @@ from geon.transformers.pycuda.naming import Function
 
 from . import fake_cuda
 from .devices import transformer_on
-from .test_gpu import forget_compilers
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 SHAPES = [(10,), (64, 64), (3, 5, 7), (1000,), (1,), (64, 64), (1, 2049)]
@@ -254,7 +253,6 @@ def test_shared_memory_bounds_what_is_joined():
 
 def test_lanes_are_streams_that_are_joined(monkeypatch):
     """Products and sorts have lanes of their own; a graph has them, and all meet at its end."""
-    forget_compilers()
     driver = fake_cuda.Driver().install(monkeypatch)
     n, c = geon.Axis("N"), geon.Axis("C", 20)
     x = geon.placeholder([n, c], name="x")
@@ -273,7 +271,6 @@ def test_lanes_are_streams_that_are_joined(monkeypatch):
             np.testing.assert_array_equal(found[2], np.sort(given, 1))
         assert driver.captured_graphs == 1 and len(driver.streams) == 4
         assert not driver.unjoined
-    forget_compilers()
 
 
 def test_a_failure_names_what_ran_beside():

@@ -64,25 +64,29 @@ def machine(monkeypatch):
 
 def test_a_machine_that_has_nothing(machine):
     rows = machine()
-    assert [row.there for row in rows] == [False] * 5
+    assert [row.there for row in rows] == [False] * 6
     assert [row.name for row in rows] == [
-        "PyCUDA", "cuda-bindings", "nvmath-python", "CUDA compiler", "NVIDIA driver"
+        "PyCUDA", "cuda-bindings", "nvmath-python", "cuDNN's frontend", "CUDA compiler",
+        "NVIDIA driver",
     ]  # fmt: skip
     assert rows[0].status == "not installed: pip install 'geon[cuda]'"
     assert (
         rows[2].status == "not installed: pip install 'geon[cublaslt]', for products=\"cublaslt\""
     )
-    assert rows[3].status.startswith("neither NVRTC nor nvcc: pip install 'geon[cuda]'")
-    assert rows[4].status.endswith("install the NVIDIA driver: nvidia-smi must list a device")
+    assert rows[4].status.startswith("neither NVRTC nor nvcc: pip install 'geon[cuda]'")
+    assert rows[5].status.endswith("install the NVIDIA driver: nvidia-smi must list a device")
 
 
 def test_a_machine_that_has_all(machine):
     devices = Library(("NVIDIA H100", 80 * 2**30, (9, 0)), ("Old", 2**30, (6, 1)))
-    rows = machine(("pycuda", "cuda-bindings", "nvmath-python"), "NVRTC 12.8", devices)
+    rows = machine(
+        ("pycuda", "cuda-bindings", "nvmath-python", "nvidia-cudnn-frontend"), "NVRTC 12.8", devices
+    )
     assert [tuple(row) for row in rows] == [
         (True, "PyCUDA", "2026.1"),
         (True, "cuda-bindings", "2026.1"),
         (True, "nvmath-python", "2026.1"),
+        (True, "cuDNN's frontend", "2026.1"),
         (True, "CUDA compiler", "NVRTC 12.8"),
         (True, "NVIDIA driver", "for CUDA 12.8"),
         (True, "device 0", "NVIDIA H100, 80.0 GiB, compute capability 9.0"),

@@ -21,14 +21,7 @@ x = geon.placeholder([N, C], name="x")
 
 @pytest.fixture
 def driver(monkeypatch):
-    forget_compilers()
-    yield fake_cuda.Driver().install(monkeypatch)
-    forget_compilers()
-
-
-def forget_compilers():
-    nvrtc.find_nvrtc.cache_clear()
-    nvrtc.compiler.cache_clear()
+    return fake_cuda.Driver().install(monkeypatch)
 
 
 @pytest.fixture
@@ -111,7 +104,8 @@ def test_a_binary_is_kept_for_its_architecture_and_compiler(driver, tmp_path, mo
     assert [flags[-1] for flags in compiled_for((9, 0))] == ["--gpu-architecture=sm_90"]
     assert compiled_for((9, 0)) == []
     assert [flags[-1] for flags in compiled_for((8, 6))] == ["--gpu-architecture=sm_86"]
-    forget_compilers()
+    nvrtc.compiler.cache_clear()
+    nvrtc.find_nvrtc.cache_clear()
     monkeypatch.setattr(compiling, "nvrtcVersion", lambda: (0, 13, 1))
     assert len(compiled_for((8, 6))) == 1
 
@@ -131,7 +125,10 @@ def test_an_architecture_that_is_too_old(driver):
         gpu.GpuDevice(1)
 
 
-def test_an_architecture_that_the_compiler_does_not_know(driver, transformer):
+def test_an_architecture_that_the_compiler_does_not_know(
+    driver, transformer, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("GEON_CACHE", str(tmp_path))  # nothing is compiled there
     driver.fails["nvrtcCompileProgram"] = 5
     f = transformer.computation(geon.tanh(x) * 7.125, x)
     with pytest.raises(

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import gpu, host, products
-from geon.transformers.pycuda.launches import Choice, Launch, Multiply
+from geon.transformers.pycuda import by_library, gpu, host
+from geon.transformers.pycuda.asking import Ask
+from geon.transformers.pycuda.launches import Choice, Launch
 
 from . import fake_cuda
 from .devices import LateDevice, transformer_on
@@ -17,8 +18,8 @@ LIMIT = 600  # multiplications from which on the library is asked here
 
 @pytest.fixture(autouse=True)
 def small_ones_are_large(monkeypatch):
-    monkeypatch.setattr(products, "LARGE", LIMIT)
-    monkeypatch.setattr(products, "DEEPEST", 40)
+    monkeypatch.setattr(by_library, "LARGE", LIMIT)
+    monkeypatch.setattr(by_library, "DEEPEST", 40)
 
 
 @pytest.fixture
@@ -48,8 +49,8 @@ def steps_of(f):
     return found
 
 
-def by_library(f):
-    return [step for step in steps_of(f) if isinstance(step, Multiply)]
+def asked(f):
+    return [step for step in steps_of(f) if isinstance(step, Ask)]
 
 
 x, y, bias, other = matrices([M, K], [K, N], [N], [M, N])
@@ -102,7 +103,7 @@ def data(leaves, m, k, n):
 def test_products_are_those_of_numpy(transformer, numpy, name):
     result, leaves = {**PLAIN, **FOLLOWED}[name]
     f, g = (each.computation(result, *leaves) for each in (transformer, numpy))
-    assert len(by_library(f)) == 1
+    assert len(asked(f)) == 1
     digits = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
     for m, k, n in SIZES:
         given = data(leaves, m, k, n)
@@ -127,8 +128,8 @@ def test_peak_has_what_the_library_works_in(name):
         sizes = {axis: 3 if axis is B else 9 for axis in (M, K, N, B, G) if axis.name in names}
         peak = f.peak_bytes(sizes)
         assert device.most == peak + sum(array.nbytes for array in given)
-        assert peak > products.WORKSPACE
-        assert f.peak_bytes(dict.fromkeys(sizes, 1)) < products.WORKSPACE
+        assert peak > by_library.WORKSPACE
+        assert f.peak_bytes(dict.fromkeys(sizes, 1)) < by_library.WORKSPACE
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *FOLLOWED])
@@ -160,9 +161,9 @@ class Counting(LateDevice):
         super().free(address)
         del self.taken[address]
 
-    def multiply(self, product):
-        self.multiplied.append(product)
-        super().multiply(product)
+    def call(self, call):
+        self.multiplied.append(call)
+        super().call(call)
 
 
 @pytest.mark.parametrize(
@@ -179,9 +180,9 @@ def test_lengths_choose(k, asked):
 
 def test_known_lengths_choose_when_it_is_compiled(transformer):
     f = transformer.computation(geon.dot(x, y), x, y, specialize={M: 2, K: 3, N: 4})
-    assert not by_library(f)
+    assert not asked(f)
     f = transformer.computation(geon.dot(x, y), x, y, specialize={M: 20, K: 30, N: 40})
-    assert by_library(f)
+    assert asked(f)
     given = data([x, y], 20, 30, 40)
     np.testing.assert_allclose(f(*given), given[0] @ given[1], rtol=1e-5, atol=1e-5)
 
@@ -197,7 +198,7 @@ def test_steps_of_training_are_products_too(transformer, numpy):
         losses = [f(*data([x, other], m, 12, 9))[0] for m in (9, 9, 9, 2, 30, 9)]
         results.append((losses, each.get(w)))
         if each is transformer:
-            assert [step.product.apart for step in by_library(f)] == [False, True]
+            assert [step.work.apart for step in asked(f)] == [False, True]
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
@@ -207,7 +208,7 @@ def test_a_result_in_the_place_of_what_is_read(transformer, numpy):
     totals = geon.cumsum(other, N)
     result = geon.sort(geon.dot(x, y) * 2 + totals, N)
     f, g = (each.computation(result, x, y, other) for each in (transformer, numpy))
-    assert not by_library(f)
+    assert not asked(f)
     for m in (9, 30, 9):
         given = data([x, y, other], m, 9, 9)
         np.testing.assert_allclose(f(*given), g(*given), rtol=1e-5, atol=1e-5)
@@ -228,14 +229,14 @@ def test_what_is_none_is_generated(transformer, name):
     if leaves is None:
         leaves = sorted(geon.op_graph.op_graph.storage_leaves(result), key=str)
     f = transformer.computation(result, *leaves)
-    assert not by_library(f)
+    assert not asked(f)
     assert any(isinstance(step, Launch) for step in steps_of(f))
 
 
 def test_programs_that_can_fail_have_none(transformer):
     at = geon.placeholder([geon.Axis("T")], "int64", name="at")
     f = transformer.computation(geon.dot(geon.gather(x, at, M), y), x, y, at)
-    assert not by_library(f)
+    assert not asked(f)
 
 
 def test_the_text_says_so(transformer):
@@ -247,7 +248,7 @@ def test_the_option_is_one_of_two():
     with pytest.raises(geon.ArgumentError, match="products='cublas' is none of generated, cubl"):
         geon.make_transformer("cuda-on-host", products="cublas")
     with geon.make_transformer("cuda-on-host") as made:
-        assert not by_library(made.computation(geon.dot(x, y), x, y))
+        assert not asked(made.computation(geon.dot(x, y), x, y))
 
 
 # cuBLASLt -----------------------------------------------------------------------------------------

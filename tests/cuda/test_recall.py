@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from geon.transformers.pycuda import host, launches, products, record, scratch, sorting
+from geon.transformers.pycuda import (
+    asking,
+    by_library,
+    convolution,
+    host,
+    launches,
+    record,
+    scratch,
+    sorting,
+)
 from geon.transformers.pycuda.program import CudaProgram
 from geon.transformers.pycuda.record import made, plain
 
@@ -68,7 +77,7 @@ def test_the_second_process_runs_no_stage_and_computes_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize("name", [*GRAPHS, "product by a library"])
 def test_what_is_kept_is_json_and_computes_the_same(name, monkeypatch):
-    monkeypatch.setattr(products, "LARGE", 1)
+    monkeypatch.setattr(by_library, "LARGE", 1)
     inputs = [x, v] if name in ("elements", "vector") else [x]
     graph = GRAPHS.get(name, GRAPHS["product"])
     option = "cublaslt" if name == "product by a library" else "generated"
@@ -100,7 +109,7 @@ def test_all_that_programs_are_made_of_can_be_kept():
     """A new kind of step or scratch memory is in the list of what records may hold."""
     kinds = [
         kind
-        for module in (launches, scratch, sorting, products)
+        for module in (launches, asking, convolution, scratch, sorting, by_library)
         for kind in vars(module).values()
         if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
     ]

@@ -140,8 +140,9 @@ FILES = {
     "transformers/pycuda/bound.py": "numbers of a report, graphs that are kept, and the bytes from "
     "which on none are pinned, at which tests/cuda/test_failing.py goes below, at and above it",
     "transformers/pycuda/cublaslt.py": "the library's numbers, and how much is remembered",
-    "transformers/pycuda/products.py": "tests/cuda/test_products.py goes below, at and above them; "
-    "the memory that a library works in, and threads of a block",
+    "transformers/pycuda/cudnn.py": "how many graphs are remembered",
+    "transformers/pycuda/by_library.py": "tests/cuda/test_library_products.py goes below, at and "
+    "above them; the memory that a library works in, and threads of a block",
     "transformers/pycuda/dlpack.py": "DLPack's numbers",
     "transformers/pycuda/doctor.py": "CUDA's numbers, and how sizes are shown",
     "transformers/pycuda/gpu.py": "an architecture, and how often it is asked for an event",

@@ -182,19 +182,23 @@ def bordered(value: Scalar, loops: Iterable[Loop]) -> Access | None:
     None where it is more than that, or where its guards are on more than sums of loops.
     """
     names = {loop.name for loop in loops}
-    guards: list[Guard] = []
-    while isinstance(value, Select):
-        if not _is_zero(value.other):
-            return None
-        guards += [Guard(unheld(guard.index), guard.low, guard.high) for guard in value.guards]
-        value = value.value
+    value, guards = inside_borders(value)
     if not isinstance(value, Load):
         return None
     offset = unheld(value.offset)
     walked = [offset, *(guard.index for guard in guards)]
     if any(not names.issuperset(index.terms) for index in walked):
         return None
-    return Access(value.operand, offset.constant, _strides(offset.terms), tuple(guards))
+    return Access(value.operand, offset.constant, _strides(offset.terms), guards)
+
+
+def inside_borders(value: Scalar) -> tuple[Scalar, tuple[Guard, ...]]:
+    """What a value is where guards hold, and these; where they do not it is 0."""
+    guards: list[Guard] = []
+    while isinstance(value, Select) and _is_zero(value.other):
+        guards += [Guard(unheld(guard.index), guard.low, guard.high) for guard in value.guards]
+        value = value.value
+    return value, tuple(guards)
 
 
 def unheld(index: Affine) -> Affine:

@@ -16,7 +16,9 @@ import numpy as np
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
 from ..kernels.types import ENDLESS
-from .device import Multiplication
+from .asking import Ask
+from .by_library import WORKSPACE
+from .device import Convolving, LibraryCall
 from .emit import Module
 from .launches import (
     ROUND,
@@ -26,7 +28,6 @@ from .launches import (
     Fixed,
     Grid,
     Launch,
-    Multiply,
     Parts,
     Round,
     Show,
@@ -36,7 +37,6 @@ from .launches import (
     Turns,
     Until,
 )
-from .products import WORKSPACE
 
 FILLING = 256  # blocks that leave nothing of a device idle
 LANES = 8  # beside those that fill it
@@ -57,11 +57,13 @@ class Begun(NamedTuple):
     origin: int
 
 
-class Multiplying(NamedTuple):
-    """A product for given lengths, whose addresses ``step`` says; ``origin`` is its kernel."""
+class Calling(NamedTuple):
+    """A call of a library for given lengths, whose addresses ``step`` says; ``origin`` is its
+    kernel.
+    """
 
-    made: Multiplication
-    step: Multiply
+    made: LibraryCall
+    step: Ask
     origin: int
 
 
@@ -87,20 +89,23 @@ class Waiting(NamedTuple):
 
 
 # What is left of a step under given lengths.
-Bare = Begun | Multiplying | Copy | Show | Clear | Waiting
+Bare = Begun | Calling | Copy | Show | Clear | Waiting
 # What lies at a pointer, so many bytes behind it, of a dtype, once all that was begun is done.
 Read = Callable[[int, int, type], int]
 Lanes = list[list[Bare]]
+Takes = Callable[[Convolving], bool]  # whether a library computes a convolution
 
 
 def bare_waves(
-    module: Module, loaded: Mapping[str, Any], lengths: Mapping[str, int]
+    module: Module, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes
 ) -> list[Lanes]:
     """What is left of the steps of a module, whose kernels are ``loaded``, in order.
 
+    Convolutions that no library ``takes`` are generated kernels.
+
     Each wave has lanes that may run at one time, and begins when the one before is done.
     """
-    made = _Bare(loaded, lengths)
+    made = _Bare(loaded, lengths, takes)
     steps = zip(module.waves, module.origins, module.steps, strict=True)
     found: list[Lanes] = []
     for _, wave in groupby(steps, lambda each: each[0]):
@@ -154,8 +159,10 @@ class _Bare:
     """What is left of steps; in turns, ``inside`` says which pointer a number is, and how many
     bytes behind it."""
 
-    def __init__(self, loaded: Mapping[str, Any], lengths: Mapping[str, int]) -> None:
-        self.loaded, self.lengths = loaded, lengths
+    def __init__(
+        self, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes | None = None
+    ) -> None:
+        self.loaded, self.lengths, self.takes = loaded, lengths, takes
         self.inside: dict[int, tuple[int, int]] = {}
         self.turn = self.round = 0
 
@@ -171,13 +178,16 @@ class _Bare:
                     yield self.begun(step, origin)
             elif isinstance(step, Choice):
                 holds = all(evaluate(size, self.lengths) >= 0 for size in step.holds)
+                holds = holds and all(map(self.can, step.steps))
                 yield from self.bare(step.steps if holds else step.others, origin)
             elif isinstance(step, Until) or (isinstance(step, Turns) and step.given is not None):
                 yield Waiting(step, dict(self.inside), origin, self.turn)
             elif isinstance(step, Turns):
                 yield from self.turns(step, evaluate(step.count, self.lengths))
-            elif isinstance(step, Multiply):
-                yield Multiplying(self.multiplication(step), step, origin)
+            elif isinstance(step, Ask):
+                made = self.asked(step)
+                assert made is not None, "such a choice is not taken"
+                yield Calling(made, step, origin)
             elif isinstance(step, Show):
                 yield step
             elif evaluate(step.size, self.lengths):
@@ -282,23 +292,15 @@ class _Bare:
             return self.round
         return self.lengths[argument] if isinstance(argument, str) else self.at(argument)[1]
 
-    def multiplication(self, step: Multiply) -> Multiplication:
-        """A product under the lengths, without addresses."""
-        product, lengths = step.product, self.lengths
-        return Multiplication(
-            left=0,
-            right=0,
-            out=0,
-            bias=0 if product.bias is None else 1,  # there is one, whose address comes later
-            works=evaluate(step.after, lengths),
-            size=WORKSPACE,
-            batch=evaluate(product.batch, lengths),
-            rows=evaluate(product.rows, lengths),
-            columns=evaluate(product.columns, lengths),
-            deep=evaluate(product.deep, lengths),
-            left_strides=product.left_strides.under(lengths),
-            right_strides=product.right_strides.under(lengths),
-            out_strides=product.out_strides.under(lengths),
-            dtype=product.dtype,
-            result=product.result,
-        )
+    def asked(self, step: Ask) -> LibraryCall | None:
+        """What a library is asked for under the lengths; None where it cannot be said."""
+        return step.work.under(self.lengths, evaluate(step.after, self.lengths), WORKSPACE)
+
+    def can(self, step: Step) -> bool:
+        """Whether a step can be taken, which it is no library's, or one of what a library takes."""
+        if not isinstance(step, Ask):
+            return True
+        made = self.asked(step)
+        if isinstance(made, Convolving):
+            return self.takes is not None and self.takes(made)
+        return made is not None

@@ -22,7 +22,7 @@ from ..lowering.memory import Buffer
 from ..runtime.found import not_finite, outside
 from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_steps
-from .bare import Bare, Begun, Clear, Lanes, Multiplying, Read, Waiting, bare_waves, turns_of
+from .bare import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, bare_waves, turns_of
 from .device import Array, Device
 from .emit import Module
 from .launches import REPORT, Copy, Show
@@ -111,7 +111,7 @@ class Bound:
             for offset, size in zip(offsets, sizes, strict=True)
         ]
         self.tail += [value.address for value in program.small]
-        self.waves = bare_waves(module, program.loaded, lengths)
+        self.waves = bare_waves(module, program.loaded, lengths, self.device.takes)
         self.steps = [step for wave in self.waves for lane in wave for step in lane]
         self.prepare()
         self.waits = any(isinstance(step, (Show, Waiting)) for step in self.steps)
@@ -120,9 +120,9 @@ class Bound:
         self.graphs: OrderedDict[tuple[int, ...], Callable[[], None] | None] = OrderedDict()
 
     def prepare(self) -> None:
-        """Raise for a product that the library cannot do, before anything is begun."""
+        """Raise for what a library cannot do, before anything is begun."""
         for step in self.steps:
-            if isinstance(step, Multiplying):
+            if isinstance(step, Calling):
                 try:
                     self.device.prepare(step.made)
                 except DeviceError as error:
@@ -282,7 +282,7 @@ class Bound:
 
     def take(self, step: Bare, table: Sequence[int]) -> None:
         """Begin a step."""
-        if isinstance(step, (Begun, Multiplying)):
+        if isinstance(step, (Begun, Calling)):
             try:
                 self.launch(step, table)
                 if debugging("launches"):
@@ -321,8 +321,8 @@ class Bound:
 
         return read
 
-    def launch(self, step: Begun | Multiplying, table: Sequence[int]) -> None:
-        """Begin a kernel, or a product by a library."""
+    def launch(self, step: Begun | Calling, table: Sequence[int]) -> None:
+        """Begin a kernel, or what a library is asked for."""
         if isinstance(step, Begun):
             words = step.words.copy()
             for at, number in step.pointers:
@@ -330,15 +330,8 @@ class Bound:
             self.device.launch(step.kernel, step.blocks, step.threads, words)
             return
         put, made = step.step, step.made
-        self.device.multiply(
-            made._replace(
-                left=table[put.left],
-                right=table[put.right],
-                out=table[put.works if put.product.apart else put.out],
-                bias=0 if put.bias is None else table[put.bias],
-                works=table[put.works] + made.works,
-            )
-        )
+        values = [0 if each is None else table[each] for each in put.values]
+        self.device.call(made.placed(values, table[put.works] + made.works))
 
     def show(self, step: Show, table: Sequence[int]) -> None:
         """Print a value, unless a kernel has failed."""
@@ -357,7 +350,7 @@ class Bound:
 
     def blamed(self, error: DeviceError) -> DeviceError:
         """An error of the device while kernels ran, with the number of the only one there is."""
-        origins = {step.origin for step in self.steps if isinstance(step, (Begun, Multiplying))}
+        origins = {step.origin for step in self.steps if isinstance(step, (Begun, Calling))}
         if error.lost and error.kernel is None and len(origins) == 1:
             (error.kernel,) = origins
         return error

@@ -51,6 +51,44 @@ class Multiplication(NamedTuple):
     dtype: str
     result: str
 
+    def placed(self, addresses: Sequence[int], works: int) -> Multiplication:
+        """The same at these addresses, of both factors, the result and the bias."""
+        left, right, out, bias = addresses
+        return self._replace(left=left, right=right, out=out, bias=bias, works=works)
+
+
+class Convolving(NamedTuple):
+    """A convolution: the addresses of image, filter and response, ``made`` being what is computed.
+
+    Shapes and steps are those of the three, each outer, inner and along spatial axes: images and
+    channels, filters and channels of a group, images and filters. Numbers of each spatial axis
+    follow: how far apart positions and places of a window are, and the elements of padding before
+    and after an image. ``dtype`` is that of both factors, ``result`` that of what is made. Sums of
+    halves are made in float32. The library works in ``size`` bytes at ``works``.
+    """
+
+    addresses: tuple[int, int, int]
+    works: int
+    size: int
+    made: str
+    shapes: tuple[tuple[int, ...], ...]
+    steps: tuple[tuple[int, ...], ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    groups: int
+    dtype: str
+    result: str
+
+    def placed(self, addresses: Sequence[int], works: int) -> Convolving:
+        """The same at these addresses."""
+        image, window, response = addresses
+        return self._replace(addresses=(image, window, response), works=works)
+
+
+LibraryCall = Multiplication | Convolving
+
 
 class Device(Protocol):
     """A device; what is begun on it is done in the order in which it was begun, but in lanes.
@@ -103,11 +141,14 @@ class Device(Protocol):
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Run a kernel; ``words`` are its arguments, addresses and lengths."""
 
-    def prepare(self, product: Multiplication) -> None:
-        """Get ready for a product, whatever its addresses; raises where a library cannot do it."""
+    def takes(self, convolution: Convolving) -> bool:
+        """Whether a library computes a convolution, whatever its addresses."""
 
-    def multiply(self, product: Multiplication) -> None:
-        """Begin a product of matrices by a library."""
+    def prepare(self, call: LibraryCall) -> None:
+        """Get ready for a call, whatever its addresses; raises where a library cannot do it."""
+
+    def call(self, call: LibraryCall) -> None:
+        """Begin a product of matrices or a convolution by a library."""
 
     def synchronise(self) -> None:
         """Wait for all that was begun."""

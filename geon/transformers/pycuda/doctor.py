@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .cublaslt import PACKAGE
+from .cudnn import PACKAGE as CUDNN
 from .gpu import DRIVER, OLDEST, PACKAGES
 from .nvrtc import CURE, compiler
 
@@ -18,6 +19,7 @@ NEEDED = (
     ("PyCUDA", "pycuda", PACKAGES),
     ("cuda-bindings", "cuda-bindings", PACKAGES),
     ("nvmath-python", "nvmath-python", f'{PACKAGE}, for products="cublaslt"'),
+    ("cuDNN's frontend", "nvidia-cudnn-frontend", f'{CUDNN}, for convolutions="cudnn"'),
 )
 
 

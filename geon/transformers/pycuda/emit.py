@@ -25,7 +25,9 @@ from ..lowering.places import open_lengths, place_of, pointer_table
 from ..printing.comments import comment
 from ..printing.helpers import definitions
 from ..printing.parameters import Parameter, Place
+from .asking import Ask
 from .attention import attention_function
+from .by_library import library_work, parts_by_library
 from .contractions import contraction_parts
 from .device import Array, Signature
 from .dialect import by_instruction, cuda_text
@@ -39,7 +41,6 @@ from .launches import (
     Grid,
     Grids,
     Launch,
-    Multiply,
     Parts,
     Round,
     Show,
@@ -53,19 +54,18 @@ from .launches import (
 from .library import finite_parts, library_parts
 from .naming import (
     NAME,
+    Asked,
     Chosen,
     Function,
     Joined,
     KernelNames,
     Moved,
-    Multiplied,
     Part,
     copy_function,
     types_of,
 )
 from .nests import nest_parts
 from .ordered import ordered_function
-from .products import product_of, product_parts
 from .turning import Repeating, Scope, Turning, branches
 from .whole_loops import is_long, whole_loop
 
@@ -99,15 +99,15 @@ def kernel_parts(
     kernel: Kernel,
     number: int,
     guarded: bool,
-    library: bool = False,
+    libraries: Set[str] = frozenset(),
     apart: Set[Place] = frozenset(),
     chosen: Sequence[Chosen] = (),
     looped: bool = False,
 ) -> list[Part]:
     """The functions of kernel ``number`` of a plan, and what else it does, in order.
 
-    With ``library`` large products are left to a library; ``apart``, ``chosen`` and ``looped`` are
-    as for ``KernelNames``.
+    What is large is left to ``libraries``, as ``library_work`` says; ``apart``, ``chosen`` and
+    ``looped`` are as for ``KernelNames``.
     """
     names = KernelNames(plan, kernel, guarded, apart, chosen, looped)
     work = kernel.work
@@ -115,10 +115,10 @@ def kernel_parts(
         return library_parts(work.op, names, number)
     if isinstance(work, Contraction):
         generated = contraction_parts(work, names)
-        product = product_of(plan.schedule, kernel) if library else None
-        if product is None:
+        asked = library_work(plan.schedule, kernel, libraries)
+        if asked is None:
             return generated
-        return product_parts(kernel, KernelNames(plan, kernel, guarded), product, generated)
+        return parts_by_library(kernel, KernelNames(plan, kernel, guarded), asked, generated)
     assert not isinstance(work, Region), "its body's kernels are launched"
     if isinstance(work, OrderedLoop):
         return [ordered_function(work, names)]
@@ -129,14 +129,16 @@ def kernel_parts(
     return nest_parts(work, names)
 
 
-def make_module(plan: Plan, linking: Linking, annotate: bool, library: bool = False) -> Module:
+def make_module(
+    plan: Plan, linking: Linking, annotate: bool, libraries: Set[str] = frozenset()
+) -> Module:
     """The module of a plan; with the user's names and lines where ``annotate``."""
-    return _Module(plan, linking, annotate, library).make()
+    return _Module(plan, linking, annotate, libraries).make()
 
 
 class _Module:
-    def __init__(self, plan: Plan, linking: Linking, annotate: bool, library: bool) -> None:
-        self.plan, self.annotate, self.library = plan, annotate, library
+    def __init__(self, plan: Plan, linking: Linking, annotate: bool, libraries: Set[str]) -> None:
+        self.plan, self.annotate, self.libraries = plan, annotate, libraries
         self.table = pointer_table(plan, linking.inputs, linking.variables, linking.constants)
         self.numbers = {place: k for k, place in enumerate(self.table)}
         self.small: list[Array] = []
@@ -209,9 +211,9 @@ class _Module:
         """The functions of a kernel, and what looks at its results where they are checked."""
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
-        library = self.library and scope is self.top
+        libraries = self.libraries if scope is self.top else frozenset()
         where = scope.apart, scope.chosen, scope.looped
-        parts = kernel_parts(plan, kernel, number, self.guarded, library, *where)
+        parts = kernel_parts(plan, kernel, number, self.guarded, libraries, *where)
         if plan.schedule.check and kernel.raises and not kernel.acts:
             names = KernelNames(plan, kernel, self.guarded, *where)
             parts += finite_parts(kernel.results[0], names, number, kernel.infinite)
@@ -227,8 +229,8 @@ class _Module:
                 found.append(self.launch(copy_function(part, self.scope.chosen)))
             elif isinstance(part, Moved):
                 found.append(Copy(self.pointer(part.target), self.pointer(part.source), part.size))
-            elif isinstance(part, Multiplied):
-                found.append(self.multiply(part))
+            elif isinstance(part, Asked):
+                found.append(self.ask(part))
             elif isinstance(part, Joined):
                 found.append(self.launch_joined(part))
             else:
@@ -288,13 +290,10 @@ class _Module:
         self.scope = around
         return steps, origins
 
-    def multiply(self, part: Multiplied) -> Multiply:
-        """A product with numbers for places."""
-        left, right, out, works = (
-            self.pointer(place) for place in (part.left, part.right, part.out, part.works)
-        )
-        bias = None if part.bias is None else self.pointer(part.bias)
-        return Multiply(part.product, left, right, out, bias, works, part.after)
+    def ask(self, part: Asked) -> Ask:
+        """What a library is asked for, with numbers for places."""
+        values = [None if place is None else self.pointer(place) for place in part.values]
+        return Ask(part.work, tuple(values), self.pointer(part.works), part.after)
 
     def launch(self, function: Function) -> Launch:
         """The launch of a function; equal ones are one."""

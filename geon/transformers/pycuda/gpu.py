@@ -23,7 +23,8 @@ import numpy as np
 from ...errors import DeviceError, DeviceMemoryError
 from .. import disk_cache
 from .cublaslt import CublasLt
-from .device import Array, Multiplication, Signature
+from .cudnn import CuDnn, is_installed
+from .device import Array, Convolving, LibraryCall, Multiplication, Signature
 from .dlpack import CUDA
 from .nvrtc import compiled, identity
 from .spare import Spares
@@ -82,6 +83,7 @@ class GpuDevice:
         self.capturing = False
         self.lost: str | None = None
         self.products: CublasLt | None = None
+        self.convolutions: CuDnn | None = None
         self.memory = Spares(driver.mem_alloc, driver.MemoryError)
         self.pinned = Spares(
             lambda size: PinnedBlock(driver.pagelocked_empty(size, np.uint8)), driver.MemoryError
@@ -229,24 +231,53 @@ class GpuDevice:
                 self.products = CublasLt(self.name)
             return self.products
 
-    def prepare(self, product: Multiplication) -> None:
-        """Have cuBLASLt choose an algorithm."""
-        with self.library("cuBLASLt chooses an algorithm") as library:
-            library.described(product)
+    def has_convolutions(self) -> bool:
+        """Whether the library of convolutions is here, and starts."""
+        try:
+            return is_installed() and bool(self.load_convolutions())
+        except DeviceError:
+            return False
 
-    def multiply(self, product: Multiplication) -> None:
-        """Begin a product of matrices by cuBLASLt."""
-        with self.library("cuBLASLt multiplies matrices") as library:
-            library.multiply(product, int(self.current.handle))
+    def load_convolutions(self) -> CuDnn:
+        """The library that computes convolutions; ``DeviceError`` where it is missing."""
+        with self.entered("cuDNN is loaded"):
+            if self.convolutions is None:
+                self.convolutions = CuDnn(self.name)
+            return self.convolutions
+
+    def takes(self, convolution: Convolving) -> bool:
+        """Whether cuDNN has a plan."""
+        library = self.load_convolutions()
+        with self.asking("cuDNN looks for a plan", library.cudnn.cudnnGraphNotSupportedError):
+            return library.takes(convolution)
+
+    def prepare(self, call: LibraryCall) -> None:
+        """Have cuBLASLt choose an algorithm; plans of cuDNN are there since it was asked."""
+        if isinstance(call, Multiplication):
+            library = self.load_products()
+            with self.asking("cuBLASLt chooses an algorithm", library.lt.cuBLASLtError):
+                library.described(call)
+
+    def call(self, call: LibraryCall) -> None:
+        """Begin a product of matrices by cuBLASLt, or a convolution by cuDNN."""
+        stream = int(self.current.handle)
+        if isinstance(call, Multiplication):
+            products = self.load_products()
+            with self.asking("cuBLASLt multiplies matrices", products.lt.cuBLASLtError):
+                products.multiply(call, stream)
+        else:
+            convolutions = self.load_convolutions()
+            what = 'cuDNN computes a convolution (convolutions="generated" does without it)'
+            with self.asking(what, RuntimeError):
+                convolutions.call(call, stream)
 
     @contextlib.contextmanager
-    def library(self, what: str) -> Iterator[CublasLt]:
-        """cuBLASLt in this device's context; its errors say what was done."""
-        library = self.load_products()
+    def asking(self, what: str, fails: type[Exception]) -> Iterator[None]:
+        """A library is asked in this device's context; its errors say what was done."""
         with self.entered(what):
             try:
-                yield library
-            except library.lt.cuBLASLtError as error:
+                yield
+            except fails as error:
                 raise self.failure(what, error) from None
 
     # Order --------------------------------------------------------------------------------------

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DeviceError
-from ...op_graph.dtypes import named_dtype
 from .. import disk_cache
 from ..runtime.memory import HOST
-from .device import Array, Multiplication, Signature
+from .device import Array, Convolving, LibraryCall, Multiplication, Signature
 from .dialect import cuda_text
+from .host_library import convolved, multiplied
 
 COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
@@ -242,12 +242,19 @@ class HostDevice:
             error.lost = True
             raise error
 
-    def prepare(self, product: Multiplication) -> None:
+    def takes(self, convolution: Convolving) -> bool:
+        """NumPy computes all."""
+        return True
+
+    def prepare(self, call: LibraryCall) -> None:
         """Nothing to get ready."""
 
-    def multiply(self, product: Multiplication) -> None:
-        """Multiply by NumPy."""
-        self.do(lambda: multiplied(product))
+    def call(self, call: LibraryCall) -> None:
+        """Compute by NumPy."""
+        if isinstance(call, Multiplication):
+            self.do(lambda: multiplied(call))
+        else:
+            self.do(lambda: convolved(call))
 
     def synchronise(self) -> None:
         """Nothing to wait for."""
@@ -300,28 +307,6 @@ class HostDevice:
                 self.do(each)
 
         return replay
-
-
-def multiplied(product: Multiplication) -> None:
-    """Compute a product where its matrices lie."""
-    p = product
-    wide = np.float64 if p.dtype == "float64" else np.float32
-    left = matrices(p.left, p.dtype, (p.batch, p.rows, p.deep), p.left_strides)
-    right = matrices(p.right, p.dtype, (p.batch, p.deep, p.columns), p.right_strides)
-    out = matrices(p.out, p.result, (p.batch, p.rows, p.columns), p.out_strides)
-    sums = np.matmul(left.astype(wide), right.astype(wide))
-    if p.bias:
-        sums += matrices(p.bias, p.result, (p.columns,), (1,)).astype(wide)
-    np.copyto(out, sums.astype(out.dtype))
-
-
-def matrices(address: int, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    """What lies at an address, with strides in elements."""
-    found = named_dtype(dtype)
-    last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
-    raw = (ctypes.c_uint8 * ((last + 1) * found.itemsize)).from_address(address)
-    flat = np.frombuffer(memoryview(raw), np.uint8).view(found)
-    return np.lib.stride_tricks.as_strided(flat, shape, [n * found.itemsize for n in strides])
 
 
 @cache

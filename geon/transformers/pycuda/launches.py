@@ -12,6 +12,7 @@ from typing import Any
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate
+from .asking import Ask, Names, asked
 
 MOST = (1 << 31) - 1  # blocks of a launch
 REPORT = -1  # the number of the pointer to the report
@@ -111,66 +112,6 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Strides:
-    """How far apart elements of a matrix are: from batch to batch, down, and across."""
-
-    batch: Size
-    down: Size
-    across: Size
-
-    def under(self, lengths: Mapping[str, int]) -> tuple[int, int, int]:
-        """The three as integers."""
-        return (
-            evaluate(self.batch, lengths),
-            evaluate(self.down, lengths),
-            evaluate(self.across, lengths),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """``rows`` times ``columns`` sums of ``deep`` products, ``batch`` times.
-
-    ``left``, ``right``, ``out`` and ``bias``, which is added along columns, are operands of a
-    contraction. ``dtype`` is that of both factors, ``result`` that of what is stored. ``ends`` says
-    that this is all; else a pass over the sums follows, which lie in scratch memory where they are
-    put ``apart``.
-    """
-
-    batch: Size
-    rows: Size
-    columns: Size
-    deep: Size
-    left: int
-    right: int
-    out: int
-    bias: int | None
-    left_strides: Strides
-    right_strides: Strides
-    out_strides: Strides
-    dtype: str
-    result: str
-    ends: bool
-    apart: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Multiply:
-    """A product that a library computes; its matrices are pointers, and so is where it works.
-
-    The sums are at ``works`` where they are put apart, and its working memory ``after`` them.
-    """
-
-    product: Product
-    left: int
-    right: int
-    out: int
-    bias: int | None
-    works: int
-    after: Size
-
-
-@dataclass(frozen=True, slots=True)
 class Show:
     """A value that is printed under a label, by kernel ``number``."""
 
@@ -258,7 +199,7 @@ class Until:
     whole: Launch | None = None
 
 
-Step = Launch | Copy | Show | Choice | Multiply | Turns | Until
+Step = Launch | Copy | Show | Choice | Ask | Turns | Until
 
 
 def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
@@ -276,9 +217,6 @@ def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
             yield from kernels_in((*step.test, *step.steps))
 
 
-Names = Sequence[str] | dict[int, str]  # of pointers, by number
-
-
 # As text ------------------------------------------------------------------------------------------
 
 
@@ -292,11 +230,8 @@ def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str
             found.append(f"{indent}{names[step.target]} = {names[step.source]}")
         elif isinstance(step, Show):
             found.append(f"{indent}print {names[step.pointer]}")
-        elif isinstance(step, Multiply):
-            bias = "" if step.bias is None else f" + {names[step.bias]}"
-            into = names[step.works if step.product.apart else step.out]
-            factors = f"{names[step.left]} times {names[step.right]}"
-            found.append(f"{indent}{into} = {factors}{bias}, by a library")
+        elif isinstance(step, Ask):
+            found.append(f"{indent}{asked(step, names)}, by a library")
         elif isinstance(step, Until) and step.whole is not None:
             found.append(f"{indent}while {names[step.truth]}:")
             found += described([step.whole], names, f"{indent}    ")

@@ -14,8 +14,10 @@ from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
+from .asking import Product
+from .convolution import Convolution
 from .dialect import ThreadLanes
-from .launches import Grid, Product, Turn
+from .launches import Grid, Turn
 
 NAME = "KERNEL"  # stands for the name of a function until the module gives it one
 FAILED = Parameter("failed", "int64_t", ("report", None))
@@ -81,14 +83,11 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Multiplied:
-    """A product that a library computes, with the places of its matrices: see ``Multiply``."""
+class Asked:
+    """What a library is asked to compute, with the places of its operands: see ``Ask``."""
 
-    product: Product
-    left: Place
-    right: Place
-    out: Place
-    bias: Place | None
+    work: Product | Convolution
+    values: tuple[Place | None, ...]
     works: Place
     after: Size
 
@@ -116,7 +115,7 @@ class Chosen:
         return f"if (*chosen{k} != {self.branch}) return;"
 
 
-Part = Function | Either | Moved | Multiplied | Joined
+Part = Function | Either | Moved | Asked | Joined
 
 
 class KernelNames(Parameters):

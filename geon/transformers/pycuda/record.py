@@ -17,10 +17,10 @@ from ..lowering.memory import Buffer, Plan, kernels_of
 from ..lowering.schedule import bytes_of
 from ..lowering.spaces import Space, spaces_of
 from ..printing import c_expressions
-from . import launches, scratch, sorting
+from . import asking, convolution, launches, scratch, sorting
+from .by_library import LibraryScratch
 from .device import Signature
 from .emit import Module
-from .products import ProductScratch
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,12 +86,13 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record, Module, Signature, Buffer, ProductScratch, scratch.Slots, scratch.Bytes,
+    Record, Module, Signature, Buffer, LibraryScratch, scratch.Slots, scratch.Bytes,
     scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest, launches.Parts,
     launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
     launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Round,
     launches.Until, launches.Stack, launches.Carry,
-    launches.Multiply, launches.Product, launches.Strides, sorting.SortMemory,
+    asking.Ask, asking.Product, asking.Strides, convolution.Convolution, convolution.Spatial,
+    sorting.SortMemory,
 )  # fmt: skip
 
 

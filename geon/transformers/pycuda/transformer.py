@@ -15,6 +15,7 @@ from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
 from ..lowering.target import Arrangement, Layout
 from . import gpu, host
+from .by_library import scratch_with
 from .calls import CudaCall
 from .completeness import lacks
 from .cuda_target import CudaTarget
@@ -22,13 +23,13 @@ from .device import Device
 from .emit import make_module
 from .grouping import groups
 from .memory import DeviceMemory
-from .products import with_library
 from .program import CudaProgram
 from .record import load, record_of, save
 from .scratch import scratch_of
 from .sorting import SORTS
 
 PRODUCTS = ("generated", "cublaslt")  # what computes large products of matrices
+CONVOLUTIONS = ("generated", "cudnn")  # and what large convolutions
 BESIDE = ("nest", "contraction", "blocked", "call")  # kinds of kernels that run side by side
 
 
@@ -67,24 +68,39 @@ class CudaTransformer(Transformer):
 
     target = TARGET
 
-    def __init__(self, device: Device, products: str = "generated", *, tf32: bool = False) -> None:
-        if products not in PRODUCTS:
-            raise ArgumentError(f"products={products!r} is none of {', '.join(PRODUCTS)}")
-        self.device, self.library = device, products != "generated"
-        if tf32 and self.library:
-            raise ArgumentError(
-                f"products={products!r} multiplies float32 as it is: leave out that, or tf32=True"
-            )
+    def __init__(
+        self,
+        device: Device,
+        products: str = "generated",
+        convolutions: str = "generated",
+        *,
+        tf32: bool = False,
+    ) -> None:
+        for name, given, known in (
+            ("products", products, PRODUCTS),
+            ("convolutions", convolutions, CONVOLUTIONS),
+        ):
+            if given not in known:
+                raise ArgumentError(f"{name}={given!r} is none of {', '.join(known)}")
+            if tf32 and given != "generated":
+                raise ArgumentError(
+                    f"{name}={given!r} multiplies float32 as it is: leave out that, or tf32=True"
+                )
+        asked = {"products": products, "convolutions": convolutions}
+        self.device = device
+        self.libraries = frozenset(name for name, by in asked.items() if by != "generated")
         if tf32:
             name = f"{self.target.name}, tf32"
             self.target = dataclasses.replace(self.target, name=name, tf32=True)
         super().__init__()
-        if self.library:
-            name = f"{self.target.name}, products by {products}"
-            # A library's products have one memory to work in, and fill the device.
+        if self.libraries:
+            by = [f"{name} by {asked[name]}" for name in sorted(self.libraries)]
+            name = ", ".join([self.target.name, *by])
+            # What libraries compute has one memory to work in, and fills the device.
             beside = tuple([kind for kind in BESIDE if kind != "contraction"])
+            scratch = scratch_with(self.libraries)
             self.target = dataclasses.replace(
-                self.target, name=name, scratch=with_library, beside=beside
+                self.target, name=name, scratch=scratch, beside=beside
             )
 
     def make_memory(self) -> DeviceMemory:
@@ -93,11 +109,11 @@ class CudaTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The CUDA text of a plan."""
-        return make_module(plan, linking, annotate, self.library).source
+        return make_module(plan, linking, annotate, self.libraries).source
 
     def compile(self, plan: Plan, linking: Linking) -> CudaProgram:
         """The module of a plan, compiled and loaded."""
-        module = make_module(plan, linking, annotate=False, library=self.library)
+        module = make_module(plan, linking, annotate=False, libraries=self.libraries)
         return CudaProgram(record_of(plan, module), self.device)
 
     def recall(self, key: str) -> CudaProgram | None:
@@ -121,17 +137,31 @@ class PyCudaTransformer(CudaTransformer):
     """Runs computations on an NVIDIA GPU, that of number ``device``.
 
     ``products`` says what computes large products of matrices: kernels that are generated, or
-    "cublaslt", NVIDIA's library. With ``tf32`` products of float32 are rounded to 10 bits behind
-    the point before they are multiplied, by tensor cores; sums stay float32, and so does attention.
-    Raises ``DeviceError`` where there is no GPU, or a package is missing.
+    "cublaslt", NVIDIA's library. ``convolutions`` says what computes large convolutions and their
+    derivatives: "cudnn", NVIDIA's library, which is asked where its binding is installed, or
+    "generated" kernels. With ``tf32`` products of float32 are rounded to 10 bits behind the point
+    before they are multiplied, by tensor cores; sums stay float32, so does attention, and no
+    library is asked. Raises ``DeviceError`` where there is no GPU, or a package is missing.
     """
 
-    def __init__(self, device: int = 0, products: str = "generated", *, tf32: bool = False) -> None:
+    def __init__(
+        self,
+        device: int = 0,
+        products: str = "generated",
+        convolutions: str | None = None,
+        *,
+        tf32: bool = False,
+    ) -> None:
         if not isinstance(device, int) or isinstance(device, bool):
             raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
-        super().__init__(gpu.device(device), products, tf32=tf32)
-        if self.library:
-            gpu.device(device).load_products()
+        used = gpu.device(device)
+        if convolutions is None:
+            convolutions = "cudnn" if not tf32 and used.has_convolutions() else "generated"
+        super().__init__(used, products, convolutions, tf32=tf32)
+        if "products" in self.libraries:
+            used.load_products()
+        if "convolutions" in self.libraries:
+            used.load_convolutions()
         if device:
             name = f"{self.target.name}, device {device}"
             self.target = dataclasses.replace(self.target, name=name)
@@ -146,15 +176,21 @@ class CudaOnHost(CudaTransformer):
     """Runs CUDA's kernels on the CPU: slow, and the same as on a GPU. For tests.
 
     ``checks`` are those of ``HostDevice``: "races", "loads" or "memory". With
-    ``products="cublaslt"`` NumPy does what that library does on a GPU; ``tf32`` is as on one.
+    ``products="cublaslt"`` and ``convolutions="cudnn"`` NumPy does what those libraries do on a
+    GPU; ``tf32`` is as on one.
     """
 
     target = dataclasses.replace(TARGET, name="cuda-on-host")
 
     def __init__(
-        self, checks: str = "", products: str = "generated", *, tf32: bool = False
+        self,
+        checks: str = "",
+        products: str = "generated",
+        convolutions: str = "generated",
+        *,
+        tf32: bool = False,
     ) -> None:
-        super().__init__(host.device(checks), products, tf32=tf32)
+        super().__init__(host.device(checks), products, convolutions, tf32=tf32)
         if checks:
             name = f"{self.target.name}, {checks}"
             self.target = dataclasses.replace(self.target, name=name)

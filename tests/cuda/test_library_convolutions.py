@@ -241,6 +241,21 @@ def test_lengths_choose(monkeypatch, numpy, n, taken):
             assert bool(device.called) == asks
 
 
+def test_spatial_axes_are_in_the_order_of_memory():
+    """Of the image: libraries have plans for few orders. Here what comes back has another one."""
+    case, device = CASES["padded"], Counting()
+    up = geon.placeholder([case.y.axes[each] for each in "NWHK"], name="up")
+    with transformer_on(device, convolutions="cudnn") as transformer:
+        for by in (case.w, case.x):
+            slope = geon.deriv(geon.sum(case.y * up), by)
+            f = transformer.computation(slope, case.x, case.w, up)
+            f(*data([case.x, case.w, up], SIZES[0]))
+    assert [call.made for call in device.called] == ["filter", "image"]
+    for call in device.called:
+        image, _, response = call.steps
+        assert image[2] > image[3] and response[2] < response[3]
+
+
 def test_lengths_that_leave_nothing(transformer, numpy):
     case = CASES["padded"]
     for result in case.results:

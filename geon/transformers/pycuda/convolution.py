@@ -9,7 +9,7 @@ image one over filters and what positions each element is seen from.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import evaluate, product
@@ -98,9 +98,15 @@ class Convolution:
     def under(self, lengths: Mapping[str, int], works: int, size: int) -> Convolving | None:
         """The convolution under these lengths, without addresses; None where a library takes none.
 
+        Spatial axes are in the order in which an image lies in memory, which libraries look for.
         What is beyond the last position of a window is padding, or no part of an image: an image
         that is computed has none, since it is 0 there.
         """
+        axes = sorted(self.spatial, key=lambda axis: -evaluate(axis.steps[0], lengths))
+        return replace(self, spatial=tuple(axes))._ordered(lengths, works, size)
+
+    def _ordered(self, lengths: Mapping[str, int], works: int, size: int) -> Convolving | None:
+        """The same, with spatial axes as they are."""
         shapes = [[evaluate(n, lengths) for n in shape] for shape in self._shapes()]
         steps = [
             [evaluate(step, lengths) for step in (outer, inner, *along)]

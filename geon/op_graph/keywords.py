@@ -1,15 +1,19 @@
 """Arguments that people know from elsewhere: what to write for ``axis=``, ``dim=``, ``keepdims=``.
 
 A call whose arguments do not fit a public function raises Python's TypeError, which knows only that
-there is no such name. ``explained`` has the error say what geon calls it. A good call goes through.
+there is no such name. ``explained`` has the error say what geon calls it, and refuses what is no
+flag where one is asked for: any text is true. A good call goes through.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+import numpy as np
 
 from ..errors import ArgumentError
 from .sites import describe, user_site
@@ -113,10 +117,23 @@ INSTEAD = {
 
 
 def explained(function: F) -> F:
-    """``function``, whose calls with arguments it does not have raise ``ArgumentError``."""
+    """``function``, whose calls with arguments it does not have raise ``ArgumentError``.
+
+    So do those with anything but True and False (or 1 and 0) for a parameter that is a ``bool``.
+    """
+    flags = [
+        (p.name, place if p.kind is p.POSITIONAL_OR_KEYWORD else math.inf)
+        for place, p in enumerate(inspect.signature(function).parameters.values())
+        if p.annotation in ("bool", bool)
+    ]
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
+        for name, place in flags:
+            if name in keywords or place < len(args):
+                value = keywords[name] if name in keywords else args[int(place)]
+                if value is not True and value is not False:
+                    check_flag(f"{_name(function)} at {describe(user_site())}", name, value)
         try:
             return function(*args, **keywords)
         except TypeError as error:
@@ -129,13 +146,23 @@ def explained(function: F) -> F:
     return call  # type: ignore[return-value]  # the same signature
 
 
+def check_flag(what: str, name: str, value: Any) -> None:
+    """Raise ``ArgumentError`` where a flag is neither True nor False, nor 1 nor 0."""
+    if not (isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)):
+        raise ArgumentError(f"{what}: {name}={value!r} is no flag; give True or False")
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """What people call a function, a class where it is the one that makes it."""
+    qualified = getattr(function, "__qualname__", function.__name__)
+    return qualified.removesuffix(".__init__").rpartition(".")[2]
+
+
 def why(function: Callable[..., Any], keywords: Mapping[str, Any], mismatch: str) -> str:
     """What is wrong with the arguments of a call, and what to write."""
     found = inspect.signature(function).parameters.items()
     parameters = {name: p for name, p in found if name != "self"}
-    qualified = getattr(function, "__qualname__", function.__name__)
-    name = qualified.removesuffix(".__init__").rpartition(".")[2]
-    start = f"{name} at {describe(user_site())}"
+    start = f"{_name(function)} at {describe(user_site())}"
     takes = f"it takes ({', '.join(_shown(p) for p in parameters.values())})"
     unknown = [word for word in keywords if word not in parameters]
     if not unknown:

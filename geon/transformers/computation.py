@@ -17,6 +17,7 @@ from ..errors import (
 from ..op_graph.accepted import FeedLike, Lengths, Results
 from ..op_graph.familiar import COMPUTATIONS, missing_member
 from ..op_graph.functional import Functional
+from ..op_graph.keywords import explained
 from ..op_graph.lengths import Length
 from ..op_graph.op_graph import Leaf, Op, Tensor, among
 from ..op_graph.weak import without_effect
@@ -313,6 +314,7 @@ class Computation:
         """
         return peak_bytes(self.stages(), lengths, self.transformer.threads)
 
+    @explained
     def trace(self, *args: FeedLike, steps: bool = False, **keywords: FeedLike) -> list[TraceEntry]:
         """Every op's value for these inputs, from the naive interpreter: ``TraceEntry`` rows.
 

@@ -3,9 +3,11 @@
 import inspect
 import pickle
 
+import numpy as np
 import pytest
 
 import geon
+import geon.frontends.neon
 
 A, B = geon.Axis("A", 2), geon.Axis("B", 3)
 X = geon.placeholder([A, B], name="x")
@@ -96,3 +98,63 @@ def test_what_the_page_of_each_function_says_of_errors(name):
         needed = [p for p in parameters if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
         with pytest.raises(geon.DTypeError, match="no tensor, number, array or list|no dtype"):
             function(*[object() for _ in needed])
+
+
+# What classes look at before their flags.
+GIVEN = {
+    "axes": [geon.Axis("Q", 4)],
+    "init": 0.0,
+    "heads": geon.Axis("A", 2),
+    "keys": geon.Axis("B", 2),
+    "windows": {},
+    "path": "x",
+    "folder": "x",
+    "directory": "x",
+    "rate": 0.1,
+}
+INTERNAL = {"Computation", "emit", "link", "Run", "figures", "step", "variable"}  # of no user
+
+
+def is_error(public):
+    return inspect.isclass(public) and issubclass(public, Exception)
+
+
+def flags_of(module):
+    """Public functions, and those that make classes and their methods, with a flag of each."""
+    for name, public in vars(module).items():
+        if name.startswith("_"):
+            continue
+        methods = vars(public).items() if inspect.isclass(public) else ()
+        made = callable(public) and not is_error(public) and name not in INTERNAL
+        functions = [(name, public)] if made else []
+        functions += [
+            (f"{name}.{method}", function)
+            for method, function in methods
+            if inspect.isfunction(function) and method[0] != "_" and method not in INTERNAL
+        ]
+        for shown, function in functions:
+            for parameter in inspect.signature(function).parameters.values():
+                if parameter.annotation in ("bool", bool):
+                    yield pytest.param(function, parameter.name, id=f"{shown}-{parameter.name}")
+
+
+@pytest.mark.parametrize(("function", "flag"), [*flags_of(geon), *flags_of(geon.frontends.neon)])
+def test_what_is_no_flag_is_refused(function, flag):
+    """A text such as "no" would be true. Other arguments are those of no function."""
+    required = [
+        p.name
+        for p in list(inspect.signature(function).parameters.values())
+        if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    ]
+    given = {name: GIVEN.get(name) for name in required} | {flag: "no"}
+    with pytest.raises(geon.ArgumentError, match=f"{flag}='no' is no flag; give True or False"):
+        function(**given)
+
+
+def test_flags_may_be_numpys_and_numbers():
+    x, n = geon.placeholder([geon.Axis("N", 3)], name="x"), "N"
+    for flag in (True, np.True_, 1, np.int64(1)):
+        assert geon.cumsum(x, n, reverse=flag) is geon.cumsum(x, n, reverse=True)
+    for flag in (2, 0.5, None, "", x):
+        with pytest.raises(geon.ArgumentError, match="cumsum at .*test_keywords.py.* is no flag"):
+            geon.cumsum(x, n, reverse=flag)

@@ -14,6 +14,7 @@ from ....op_graph.constants import as_tensor, constant
 from ....op_graph.contraction import dot
 from ....op_graph.elementwise import cast, greater_equal, multiply, where
 from ....op_graph.joining import concat
+from ....op_graph.keywords import check_flag
 from ....op_graph.leaves import iota
 from ....op_graph.logic import logical_and, logical_not, logical_or
 from ....op_graph.movement import rename, reorder
@@ -69,6 +70,7 @@ class MultiHeadAttention(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
+        check_flag("MultiHeadAttention", "causal", causal)
         self.heads, self.keys = of_known_length(heads, "heads"), of_known_length(keys, "keys")
         self.axes, self.init, self.bias = as_axes(axes), init, bias
         self.shared, self.queries = _grouped(self.heads, groups)

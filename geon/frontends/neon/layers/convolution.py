@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import ArgumentError
 from ....op_graph.axes import Axes, Axis, as_axes, new_axis
 from ....op_graph.convolutions import convolution, transposed_convolution
+from ....op_graph.keywords import check_flag
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.own_axes import by_own_axis
 from ....op_graph.pooling import average_pool, lp_pool, max_pool
@@ -128,6 +129,7 @@ class Pooling(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
+        check_flag("Pooling", "count_pad", count_pad)
         if kind not in ("max", "average", "norm"):
             raise ArgumentError(
                 f"Pooling: there is no kind={kind!r}; give 'max', 'average' or 'norm'"

@@ -14,6 +14,7 @@ from ....op_graph.constants import as_tensor
 from ....op_graph.contraction import dot
 from ....op_graph.elementwise import cast, sigmoid, where
 from ....op_graph.joining import concat
+from ....op_graph.keywords import check_flag
 from ....op_graph.movement import broadcast, cast_axes, reorder
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.own_axes import axis_of
@@ -77,6 +78,8 @@ class Recurrence(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
+        check_flag(type(self).__name__, "reverse", reverse)
+        check_flag(type(self).__name__, "last", last)
         self.axes, self.init, self.bias = as_axes(axes), init, bias
         self.recurrent = init if recurrent is None else recurrent
         self.over, self.along, self.reverse, self.last = over, along, reverse, last

@@ -14,6 +14,7 @@ from ....op_graph.deriv import deriv
 from ....op_graph.dtypes import DType
 from ....op_graph.effects import assign, doall
 from ....op_graph.elementwise import cast, where
+from ....op_graph.keywords import check_flag
 from ....op_graph.leaves import persistent_tensor
 from ....op_graph.logic import logical_and
 from ....op_graph.op_graph import Leaf, Same, Tensor, VoidOp
@@ -101,6 +102,7 @@ class Optimiser:
         what = type(self).__name__
         checked_rate(what, self.rate)
         not_negative(what, "decay", self.decay)
+        check_flag(what, "nesterov", getattr(self, "nesterov", False))
         if hasattr(self, "epsilon"):
             not_negative(what, "epsilon", self.epsilon)
         for name in self.shares:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import ArgumentError, UnavailableError
+from ....op_graph.keywords import check_flag
 from ..checks import at_least_one
 from ..checks import path as as_path
 from .run import Callback, Run
@@ -61,6 +62,7 @@ class Watcher(Callback):
     """A callback that watches a figure of the epochs, and keeps the best one, if any is watched."""
 
     def __init__(self, figure: str | None, highest: bool, name: str) -> None:
+        check_flag(type(self).__name__, "highest", highest)
         self.figure, self.highest, self.key = figure, highest, f"{name}.{figure}.best"
         worst = -math.inf if highest else math.inf
         self.numbers: Mapping[str, float] = {} if figure is None else {self.key: worst}

@@ -16,6 +16,7 @@ from ....op_graph.effects import assign
 from ....op_graph.elementwise import cast, maximum, where
 from ....op_graph.functional import substitute
 from ....op_graph.joining import stack
+from ....op_graph.keywords import explained
 from ....op_graph.leaves import persistent_tensor
 from ....op_graph.movement import reorder
 from ....op_graph.op_graph import Leaf, Op, Tensor
@@ -79,6 +80,7 @@ class Model:
 
     # Training -----------------------------------------------------------------------------------
 
+    @explained
     def fit(
         self,
         data: Data | Iterable[Any],
@@ -193,6 +195,7 @@ class Model:
 
     # Use ----------------------------------------------------------------------------------------
 
+    @explained
     def evaluate(self, data: Data | Iterable[Any], *, averaged: bool = False) -> dict[str, float]:
         """The mean cost and the metrics over data, by name; NaN where there is no batch.
 
@@ -220,6 +223,7 @@ class Model:
             figures[metric.name] = metric.value(*arrays) if arrays else float("nan")
         return figures
 
+    @explained
     def predict(
         self, *arrays: Any, size: int | None = None, averaged: bool = False
     ) -> np.ndarray[Any, Any]:
@@ -271,6 +275,7 @@ class Model:
             self.transformer.computation(self.result, *self.inputs)
         self.transformer.save(path)
 
+    @explained
     def restore(self, path: str | os.PathLike[str], *, averaged: bool = False) -> None:
         """Read a checkpoint of a model with this layer: what predicts, and no optimiser's state.
 

@@ -151,6 +151,18 @@ def test_what_follows_is_a_kernel_over_the_sums(transformer, numpy):
             same(f(*given), g(*given))
 
 
+def test_what_follows_sums_of_halves_has_them_in_float32(transformer, numpy):
+    case = Case([PADDED, PADDED], dtype="float16")
+    bias = geon.placeholder([K], "float16", name="bias")
+    result = geon.relu(case.y + bias)
+    f, g = (each.computation(result, case.x, case.w, bias) for each in (transformer, numpy))
+    (work,) = asked(f)
+    assert (work.dtype, work.result, work.ends, work.apart) == ("float16", "float32", False, True)
+    given = data([case.x, case.w, bias], SIZES[0])
+    for _ in range(3):
+        same(f(*given), g(*given), 4e-3)
+
+
 def test_steps_of_training_put_slopes_apart(transformer, numpy):
     """The new weights are made of sums and of the old ones, which lie in the same place."""
     results = []

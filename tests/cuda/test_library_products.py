@@ -58,6 +58,7 @@ turned_x, turned_y = matrices([K, M], [N, K])
 batch_x, batch_y = matrices([B, M, K], [B, K, N])
 grouped = geon.placeholder([B, G, K], name="grouped")
 half_x, half_y = matrices([M, K], [K, N], dtype="float16")
+(half_bias,) = matrices([N], dtype="float16")
 wide_x, wide_y = matrices([M, K], [K, N], dtype="bfloat16")
 double_x, double_y = matrices([M, K], [K, N], dtype="float64")
 PLAIN = {
@@ -76,6 +77,10 @@ FOLLOWED = {
     "relu": (geon.relu(geon.dot(x, y) + bias), [x, y, bias]),
     "gelu": (geon.gelu(geon.dot(x, y) + bias), [x, y, bias]),
     "another matrix": (geon.dot(x, y) * 0.5 + other, [x, y, other]),
+    "relu of halves": (
+        geon.relu(geon.dot(half_x, half_y) + half_bias),
+        [half_x, half_y, half_bias],
+    ),
     "rows": (geon.dot(batch_x, batch_y, over=K) * 2, [batch_x, batch_y]),
 }
 SIZES = [

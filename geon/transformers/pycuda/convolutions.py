@@ -63,9 +63,8 @@ def convolution_of(work: Contraction, writes: bool) -> Convolution | None:
     if isinstance(value, Apply) and value.row.name == "cast" and name_of(store.dtype) in HALVES:
         (value,) = value.args
     ends = len(work.stores) == 1 and isinstance(value, Contracted)
-    if not ends and store.dtype != work.dtype:
-        return None
-    out = _stored(work, apart=writes and not ends)
+    apart = not ends and (writes or store.dtype != work.dtype)
+    out = _stored(work, apart)
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
     factors = [factor_of(value, loops) for value in (work.left, work.right)]
     for windowed, other in (factors, factors[::-1]):
@@ -77,7 +76,8 @@ def convolution_of(work: Contraction, writes: bool) -> Convolution | None:
             continue
         made = _Reading(work, windowed, other, out).convolution()
         if made is not None:
-            return replace(made, ends=ends, apart=writes and not ends)
+            result = name_of(work.dtype if apart else store.dtype)
+            return replace(made, result=result, ends=ends, apart=apart)
     return None
 
 
@@ -106,9 +106,8 @@ class _Reading:
         self.summed = {loop.name for loop in work.summed}
         self.plain = dict(windowed.steps)  # of loops with an axis to themselves
         self.found = (self.plain, dict(other.steps), dict(out))
-        store = work.stores[0]
-        self.operands = windowed.operand, other.operand, store.operand
-        self.dtype, self.result = windowed.dtype, name_of(store.dtype)
+        self.operands = windowed.operand, other.operand, work.stores[0].operand
+        self.dtype = windowed.dtype
 
     def convolution(self) -> Convolution | None:
         """The convolution, if it is one."""
@@ -208,7 +207,7 @@ class _Reading:
         return Convolution(
             made, (image, window, response),
             sizes["images"], sizes["groups"], sizes["channels"], sizes["filters"],
-            tuple(spatial), outer, inner, self.dtype, self.result, ends=True, apart=False,
+            tuple(spatial), outer, inner, self.dtype, self.dtype, ends=True, apart=False,
         )  # fmt: skip
 
     def together(

@@ -39,10 +39,8 @@ def product_of(work: Contraction, writes: bool) -> Product | None:
     bias, ends = None, False
     if len(work.stores) == 1:
         bias, ends = ending(store, work.columns, name_of(work.dtype))
-    result = name_of(store.dtype)
-    if not ends and result != name_of(work.dtype):
-        return None
-    apart = writes and not ends
+    apart = not ends and (writes or store.dtype != work.dtype)
+    result = name_of(work.dtype if apart else store.dtype)
     if apart:  # row by row
         out_strides = Strides(rows * columns, columns, 1)
     if not (_is_matrix(left_strides) and _is_matrix(right_strides) and out_strides.across == 1):

@@ -378,6 +378,20 @@ def exact_quotient(numerator: int | Length, denominator: int | Length) -> int | 
     return _from_terms(found)
 
 
+def is_multiple(length: int | Length, of: int) -> bool:
+    """Whether a length is known to be a multiple of ``of``, whatever the open names are."""
+    return exact_quotient(length, of) is not None
+
+
+def least_unless_zero(length: int | Length) -> int:
+    """What an integer, or a multiple of a product of open lengths, is at least where it is not
+    zero; of sums, whose values may be anything, 0.
+    """
+    if isinstance(length, int):
+        return length
+    return length.terms[0][1] if len(length.terms) == 1 else 0
+
+
 def may_equal(left: int | Length, right: int | Length) -> bool:
     """Whether two lengths are equal for some values of the open names."""
     return left == right or not isinstance(left - right, int)

@@ -1,5 +1,7 @@
 """Loops that are known to fill vectors say so, and leave out no element."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ def test_counts_of_known_multiples_are_masked():
     assert whole("n", 0, 16) == "(n) & -16"
     assert whole("n", 33, 16) == "n"
     assert whole("n", geon.Axis("N").expression, 16) == "n"
+    assert whole("n", geon.Axis("N").expression * 48, 16) == "(n) & -16"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -35,6 +38,28 @@ def test_every_lane_is_summed(columns, threads):
     f = geon.make_transformer("native", threads=threads).computation(geon.sum(x, n), x)
     data = RNG.integers(-9, 9, (37, columns)).astype(np.float32)
     np.testing.assert_array_equal(f(data), data.sum(0))
+
+
+@pytest.mark.parametrize("channels", [12, 24, 80])
+def test_what_an_open_length_multiplies_has_no_text_for_what_is_left(channels):
+    """Images of 48 places are a multiple of the turns that are taken at once, however many.
+
+    Few channels are a run, whose turns lie beside each other; of many some rows are read at a time.
+    """
+    c = geon.Axis("C", channels)
+    x = geon.placeholder([geon.Axis("N"), geon.Axis("H", 6), geon.Axis("W", 8), c])
+    images = [axis for axis in x.axes if axis is not c]
+    total, largest = geon.sum(x, images), geon.max(x, images)
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation([total, largest, x * largest - total], x)
+        text = str(f.source)
+        for count in (1, 2, 5):
+            a = RNG.integers(-9, 9, (count, 6, 8, channels)).astype(np.float32)
+            sums, most = a.sum((0, 1, 2)), a.max((0, 1, 2))
+            for found, wanted in zip(f(a), (sums, most, a * most - sums), strict=True):
+                np.testing.assert_array_equal(found, wanted)
+    assert "_beside" not in text and "+ 1 <=" not in text
+    assert not re.search(r"= \w+_first; ", text)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -17,6 +17,8 @@ from geon.op_graph.lengths import (
     as_text,
     evaluate,
     floor_divide,
+    is_multiple,
+    least_unless_zero,
     names_of,
     product,
     to_sympy,
@@ -108,6 +110,33 @@ def test_pickling_gives_an_equal_length(tree):
 def test_an_exact_multiple_divides_exactly(tree, divisor):
     length = calculate(tree)
     assert floor_divide(length * divisor, divisor) == length
+
+
+@given(TREES, st.integers(1, 12), BINDINGS)
+def test_known_multiples_are_multiples(tree, number, lengths):
+    length = calculate(tree)
+    if is_multiple(length, number):
+        assert evaluate(length, lengths) % number == 0
+    assert is_multiple(length * number, number)
+
+
+def test_a_sum_is_a_multiple_where_all_terms_are():
+    assert is_multiple(8 * N + 16 * C * T, 8)
+    assert not is_multiple(8 * N + 4, 8)
+    assert not is_multiple(N * C, 2)
+
+
+@given(st.integers(1, 9), st.integers(0, 2), BINDINGS)
+def test_what_a_product_is_at_least(factor, power, lengths):
+    length = factor * N * product([C] * power)
+    assert least_unless_zero(length) == factor
+    value = evaluate(length, lengths)
+    assert value == 0 or value >= factor
+
+
+def test_sums_may_be_anything():
+    assert least_unless_zero(7) == 7
+    assert least_unless_zero(8 * N + 1) == 0
 
 
 def test_what_divides_exactly_leaves_the_division():

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.lengths import is_multiple, product
 from ..kernels.types import Loop
 from ..printing import c_expressions
 from ..printing.printed import Accumulator
@@ -125,13 +125,16 @@ class Accumulation:
         equal = -(-extent // count)
         return equal if extent % equal == 0 else most
 
-    def known_turns(self, cut: bool, bounds: tuple[str, str] | None) -> int | None:
-        """How many turns each run of the innermost loop has, where they are known and all equal."""
+    def fills(self, number: int, cut: bool, bounds: tuple[str, str] | None) -> bool:
+        """Whether the turns of each run of the innermost loop are known to be a multiple of a
+        number.
+        """
         extent = self.loops[-1].extent
-        if not isinstance(extent, int) or bounds is not None:
-            return None
-        turns = min(extent, self.turns()) if cut else extent
-        return turns if turns > 0 and extent % turns == 0 else None
+        if bounds is not None or not is_multiple(extent, number):
+            return False
+        if not cut or (isinstance(extent, int) and extent <= self.turns()):
+            return True
+        return self.turns() % number == 0
 
     # Text ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...op_graph.lengths import is_multiple
 from ..printing.parameters import Parameter
 from ..printing.printed import Accumulator, PrintedPass
 from ..printing.strips import STRIP
@@ -156,8 +157,7 @@ class DividedNest(NestTasks):
         reduces = made.sums or made.states
         if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
             return False
-        extent = made.loops[0].extent
-        return isinstance(extent, int) and extent % self.at_once(made) == 0
+        return is_multiple(made.loops[0].extent, self.at_once(made))
 
     def at_once(self, made: PrintedPass) -> int:
         """How many turns of a flat pass are taken at once: those of a vector, or of a strip."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from ...op_graph.affine import Size
-from ...op_graph.lengths import product
+from ...op_graph.lengths import is_multiple, least_unless_zero, product
 from ..kernels.types import Loop
 from ..printing.printed import (
     TURN_OF,
@@ -29,7 +29,7 @@ from .past import Past
 from .stages import with_stages
 from .strips import strip_loop
 from .tiles import TILE, tiled, turns_of, width
-from .together import joins_turns, turns_together
+from .together import TOGETHER, joins_turns, turns_together
 from .whole import whole
 
 SHORT_ROW = 8  # vectors of elements below which states in lanes cost more than they save,
@@ -39,8 +39,11 @@ CONVERTING = 32  # bytes of vectors in which floats and 64-bit integers become e
 DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
 
 
-def turns_beside(lanes: int, turns: int, vector: int) -> int:
-    """How many of so many turns of a run are taken beside each other; ``geon_beside`` in C."""
+def turns_beside(lanes: int, turns: Size, vector: int) -> int | None:
+    """How many of so many turns of a run are taken beside each other; ``geon_beside`` in C.
+
+    None where that follows from open lengths. Of no turns it is any number.
+    """
     if lanes >= TILE:
         return 1
     beside = vector // math.gcd(lanes, vector)
@@ -48,7 +51,9 @@ def turns_beside(lanes: int, turns: int, vector: int) -> int:
         beside *= 2
     while beside * lanes > LANES:
         beside //= 2
-    return beside if turns >= 4 * beside else 1
+    if least_unless_zero(turns) >= 4 * beside:
+        return beside
+    return 1 if isinstance(turns, int) else None
 
 
 BESIDE = f"""\
@@ -71,6 +76,32 @@ GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
 def of_lane(position: NarrowPosition) -> str:
     """The statement of a position of the lane that is at hand."""
     return f"const int32_t {position.name} = (int32_t)({position.start}) + (int32_t)lane;"
+
+
+def turns_of_run(
+    name: str, bounds: tuple[str, str], beside: str, held: str, single: str, each: list[str]
+) -> list[str]:
+    """The loops of a run whose lanes do ``each``: over turns ``beside`` each other, which have so
+    many lanes ``held``, and over single ones that are left.
+
+    These have a loop of their own (``"apart"``), or the same text (``"joined"``), or are none
+    (``""``).
+    """
+    begin, end = bounds
+
+    def turns(number: str, lanes: str) -> list[str]:
+        return [
+            f"for (; {name} + {number} <= {end}; {name} += {number}) {{",
+            *indented([SIMD, *for_loop("lane", "0", lanes, each)]),
+            "}",
+        ]
+
+    if single == "joined":
+        head = f"for (int64_t turns = {beside}; {name} < {end}; turns = 1) {{"
+        loops = [head, *indented(turns("turns", "lanes * turns")), "}"]
+    else:
+        loops = turns(beside, held) + (turns("1", "lanes") if single else [])
+    return ["{", *indented([f"int64_t {name} = {begin};", *loops]), "}"]
 
 
 class Passes:
@@ -128,15 +159,15 @@ class Passes:
             cut = work.cuts and k == work.level
             ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)
             if not lanes and k == len(made.loops) - 1 and made.strip is not None:
-                filled = (work.known_turns(cut, around) or 1) % STRIP == 0
+                filled = work.fills(STRIP, cut, around)
                 most = work.turns() if cut else turns.extent
                 run = self.by_strips(made, ends, most, filled, pragma, body)
             elif not lanes and k == len(made.loops) - 1:
                 most = work.turns() if cut else turns.extent
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             elif lanes and k == len(made.loops) - 1 and joins_turns(made):
-                known = work.known_turns(cut, around)
-                run = turns_together(turns.name, *ends, known, pragma, each, body)
+                filled = work.fills(TOGETHER, cut, around)
+                run = turns_together(turns.name, *ends, filled, pragma, each, body)
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
                 run = for_loop(turns.name, *ends, [*body, *ends_early])
@@ -281,8 +312,8 @@ class Passes:
         for k in range(len(loops) - 1, -1, -1):
             low, high = bounds if bounds and k == 0 else ("0", self.extent(loops[k]))
             if lanes and k == len(loops) - 1 and joins_turns(made):
-                known = None if bounds else loops[k].extent
-                body = turns_together(loops[k].name, low, high, known, SIMD, each, body)
+                filled = bounds is None and is_multiple(loops[k].extent, TOGETHER)
+                body = turns_together(loops[k].name, low, high, filled, SIMD, each, body)
             elif lanes or count != "1" or k < len(loops) - 1:
                 body = for_loop(loops[k].name, low, high, body)
             else:
@@ -364,9 +395,10 @@ class Passes:
             return "1"
         lanes, turns = self.nest.lanes, made.loops[0].extent
         assert lanes is not None
-        if not isinstance(lanes.extent, int) or not isinstance(turns, int):
-            return f"{made.loops[0].name}_beside{made.number or ''}"
-        return str(turns_beside(lanes.extent, turns, self.vector_bytes // 4))
+        known = None
+        if isinstance(lanes.extent, int):
+            known = turns_beside(lanes.extent, turns, self.vector_bytes // 4)
+        return f"{made.loops[0].name}_beside{made.number or ''}" if known is None else str(known)
 
     def held(self, made: PrintedPass) -> str:
         """How many lanes these turns have together, as C."""
@@ -395,19 +427,8 @@ class Passes:
                 for line in [*made.body.lines, *made.stores]
             ]
             each += [line for state in made.states for line in state.step]
-        body = [
-            "{",
-            *indented([
-                f"int64_t {loop.name} = {begin};",
-                f"for (; {loop.name} + {beside} <= {end}; {loop.name} += {beside}) {{",
-                *indented([SIMD, *for_loop("lane", "0", held, each)]),
-                "}",
-                f"for (; {loop.name} < {end}; {loop.name}++) {{",
-                *indented([SIMD, *for_loop("lane", "0", "lanes", each)]),
-                "}",
-            ]),
-            "}",
-        ]  # fmt: skip
+        single = self.single_turns(loop, beside, bounds is not None)
+        body = turns_of_run(loop.name, (begin, end), beside, held, single, each)
         if work.cuts:
             body = work.blocks(body, loop.name, bounds)
         if not beside.isdigit():
@@ -417,6 +438,20 @@ class Passes:
         copies = [f"{name}[turn + lane] = {name}[lane];" for name in made.of_lanes]
         before += for_further_turns(held, copies)
         return [*before, *work.start(), *body, *work.meet(held), *met, *work.end(partial)]
+
+    def single_turns(self, loop: Loop, beside: str, divided: bool) -> str:
+        """What single turns of a run are, of which so many are taken ``beside`` each other.
+
+        Lanes that are known are a loop of their own where their number is worth it to a compiler:
+        where that of all is known, and where they are few, and so no vectors.
+        """
+        if beside.isdigit():
+            filled = not divided and is_multiple(loop.extent, int(beside))
+            return "" if filled else "apart"
+        lanes = self.nest.lanes
+        assert lanes is not None
+        few = isinstance(lanes.extent, int) and lanes.extent < self.vector_bytes // 4
+        return "apart" if few else "joined"
 
     def states_of_run(self, made: PrintedPass, held: str) -> tuple[list[str], list[str]]:
         """The statements before and after a run that are there for states: each of the ``held``

@@ -6,7 +6,6 @@ several rows at once. They are combined in the same order as row by row.
 
 from __future__ import annotations
 
-from ...op_graph.affine import Size
 from ..printing.printed import PrintedPass
 from .loops import for_loop, indented
 
@@ -31,7 +30,7 @@ def turns_together(
     name: str,
     low: str,
     high: str,
-    known: Size | None,
+    filled: bool,
     pragma: str,
     each: list[str],
     single: list[str],
@@ -39,11 +38,10 @@ def turns_together(
     """A loop over turns of which each goes over all lanes, some turns by one loop over these.
 
     ``each`` are the statements of a lane, ``single`` the loop of one turn, for those that are left
-    over; each run of the loop has ``known`` turns, None where that is not known.
+    over; none is where the loop is ``filled``.
     """
     first = f"{name}_first"
     inside = [f"GEON_FOUR_TURNS({name}, {first},", *indented(each), ")"]
-    filled = isinstance(known, int) and known % TOGETHER == 0
     lines = [
         f"int64_t {first} = {low};",
         f"for (; {first} + {TOGETHER} <= {high}; {first} += {TOGETHER}) {{",

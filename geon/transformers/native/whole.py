@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...op_graph.affine import Size
+from ...op_graph.lengths import is_multiple
 
 
 def whole(count: str, extent: Size, lanes: int) -> str:
@@ -11,6 +12,6 @@ def whole(count: str, extent: Size, lanes: int) -> str:
     Where the loop's extent is such a multiple, so is the count, and masking it changes nothing; but
     a compiler then leaves out the two copies of a body that are for what does not fill a vector.
     """
-    if isinstance(extent, int) and extent % lanes == 0:
+    if is_multiple(extent, lanes):
         return f"({count}) & -{lanes}"
     return count

@@ -62,7 +62,11 @@ class Together:
         for usual, small in DIVIDED.items() if self.divided else ():
             assert any(usual in unit for unit in units), f"no {usual!r} in the units"
             units = [unit.replace(usual, small) for unit in units]
-        self.path = shared_object(self.transformer().toolchain(), units)
+        toolchain = self.transformer().toolchain()
+        if self.options.get("sanitize"):
+            # Small arrays need no fast code, and what an optimiser leaves out is checked too.
+            toolchain = dataclasses.replace(toolchain, lean=("-O0",))
+        self.path = shared_object(toolchain, units[1:], own=units[:1])
 
     def program(self, plan, linking, width):
         """The program of a plan; None for one that was not compiled here."""

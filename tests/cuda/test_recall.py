@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import geon
 from geon.transformers.pycuda import (
     asking,
     by_library,
@@ -64,6 +65,14 @@ def ran(cache, options="", debug=""):
     return lines[place], lines[:place] + lines[place + 1 :]
 
 
+def windowed():
+    """Weighted sums of windows along the columns of ``x``."""
+    places, made = geon.Axis("R", 3), geon.Axis("K", 2)
+    kernel = geon.Variable([made, places], initial_value=0.5, name="kernel")
+    along = x.axes[1]
+    return geon.convolution(x, kernel, {along: geon.Window(places, pad=1)}, [])
+
+
 def test_the_second_process_runs_no_stage_and_computes_the_same_bits(tmp_path):
     first, said = ran(tmp_path)
     assert first == "ran the stages"
@@ -75,15 +84,22 @@ def test_the_second_process_runs_no_stage_and_computes_the_same_bits(tmp_path):
     assert ran(tmp_path) == ("ran the stages", said)
 
 
-@pytest.mark.parametrize("name", [*GRAPHS, "product by a library"])
+BY_LIBRARY = {"product by a library": GRAPHS["product"], "convolution by a library": windowed()}
+OPTIONS = {
+    "product by a library": {"products": "cublaslt"},
+    "convolution by a library": {"convolutions": "cudnn"},
+}
+
+
+@pytest.mark.parametrize("name", [*GRAPHS, *BY_LIBRARY])
 def test_what_is_kept_is_json_and_computes_the_same(name, monkeypatch):
     monkeypatch.setattr(by_library, "LARGE", 1)
     inputs = [x, v] if name in ("elements", "vector") else [x]
-    graph = GRAPHS.get(name, GRAPHS["product"])
-    option = "cublaslt" if name == "product by a library" else "generated"
-    with transformer_on(LateDevice(), products=option) as transformer:
+    graph = {**GRAPHS, **BY_LIBRARY}[name]
+    with transformer_on(LateDevice(), **OPTIONS.get(name, {})) as transformer:
         f = transformer.computation(graph, *inputs)
         kept = f.stages().compiled.record
+        assert any("Ask" in str(step) for step in kept.module.steps) == (name in OPTIONS)
         text = json.dumps(plain(kept))
         again = made(json.loads(text))
         assert json.dumps(plain(again)) == text

@@ -249,6 +249,7 @@ PLACES = {
     ("transformers/native/passes.py", "Passes.accumulation", 4): BITS,
     ("transformers/printing/nests.py", "truth_word", 8): BITS,
     ("transformers/native/passes.py", "Passes.flat.run", 4): BITS,
+    ("transformers/native/passes.py", "Passes.single_turns", 4): BITS,
     ("transformers/native/past.py", "LINE"): ALIGNED,
     ("transformers/native/passes.py", "Passes.state_lanes", 4): BITS,
     (

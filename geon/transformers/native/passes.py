@@ -90,8 +90,9 @@ def turns_of_run(
     begin, end = bounds
 
     def turns(number: str, lanes: str) -> list[str]:
+        several = f"{name} + {number} <= {end}; {name} += {number}"
         return [
-            f"for (; {name} + {number} <= {end}; {name} += {number}) {{",
+            f"for (; {name} < {end}; {name}++) {{" if number == "1" else f"for (; {several}) {{",
             *indented([SIMD, *for_loop("lane", "0", lanes, each)]),
             "}",
         ]

@@ -7,11 +7,11 @@ import geon
 from geon.op_graph.lengths import evaluate
 from geon.transformers.pycuda import by_library, cudnn, gpu, host
 from geon.transformers.pycuda.asking import Ask
-from geon.transformers.pycuda.launches import Choice
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
 from . import fake_cuda, fake_cudnn
 from .devices import LateDevice, transformer_on
+from .test_library_products import steps_of
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 N, C, K, D, H, W, G, Q = (geon.Axis(name) for name in "NCKDHWGQ")
@@ -36,14 +36,7 @@ def numpy():
 
 def asked(f):
     """What a program asks a library for."""
-    found, waiting = [], list(f.stages().compiled.module.steps)
-    while waiting:
-        step = waiting.pop(0)
-        if isinstance(step, Choice):
-            waiting = [*step.steps, *step.others, *waiting]
-        if isinstance(step, Ask):
-            found.append(step.work)
-    return found
+    return [step.work for step in steps_of(f) if isinstance(step, Ask)]
 
 
 class Case:
@@ -219,6 +212,18 @@ def test_factors_that_are_computed_or_masked_are_generated(transformer, numpy):
         for sizes in SIZES:
             given = data([case.x, kernel], sizes)
             same(f(*given), g(*given))
+
+
+def test_one_weight_for_all_places_of_a_window_is_generated(transformer, numpy):
+    """A filter that does not lie in memory as one: steps of 0 are no strides of a library."""
+    r = geon.Axis("R", 3)
+    x, w = geon.placeholder([N, H, C], name="x"), geon.placeholder([K, C], name="w")
+    y = geon.convolution(x, geon.broadcast(w, [K, r, C]), {H: geon.Window(r, pad=1)}, C)
+    f, g = (each.computation(y, x, w) for each in (transformer, numpy))
+    for work in asked(f):
+        assert all(step != 0 for axis in work.spatial for step in axis.steps)
+    given = data([x, w], SIZES[0])
+    same(f(*given), g(*given))
 
 
 class Counting(LateDevice):

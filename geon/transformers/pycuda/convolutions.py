@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import HALVES, name_of
@@ -21,6 +22,7 @@ from .convolution import PARTS, Convolution, Spatial
 from .factors import Factor, Steps, Walk, factor_of
 from .products import joined
 
+Value = TypeVar("Value")
 MOST_AXES = 3  # spatial ones
 # What is read through windows, what else is read, and what is computed.
 WAYS = {
@@ -197,17 +199,16 @@ class _Reading:
                     del steps[part][n]
         if any(steps.values()) or not _grouped(sizes, strides) or len(spatial) > MOST_AXES:
             return None
+        walked = [each for axis in spatial for each in zip(axis.lengths, axis.steps, strict=True)]
+        if any(step == 0 and length != 1 for length, step in walked):
+            return None  # one element stands for many
         operands = dict(zip(WAYS[made], self.operands, strict=True))
-        image, window, response = (operands[part] for part in PARTS)
-        outer, inner = (
-            (strides[by["image"]]["image"], strides[by["filter"]]["filter"],
-             strides[by["response"]]["response"])
-            for by in (OUTER, INNER)
-        )  # fmt: skip
         return Convolution(
-            made, (image, window, response),
-            sizes["images"], sizes["groups"], sizes["channels"], sizes["filters"],
-            tuple(spatial), outer, inner, self.dtype, self.dtype, ends=True, apart=False,
+            made, in_order(operands),
+            sizes["images"], sizes["groups"], sizes["channels"], sizes["filters"], tuple(spatial),
+            in_order({part: strides[OUTER[part]][part] for part in PARTS}),
+            in_order({part: strides[INNER[part]][part] for part in PARTS}),
+            self.dtype, self.dtype, ends=True, apart=False,
         )  # fmt: skip
 
     def together(
@@ -221,6 +222,11 @@ class _Reading:
         extent = self.loops[name].extent
         image, response = steps["image"].pop(name), steps["response"].pop(name)
         return Spatial((extent, 1, extent), (image, 0, response), 1, 1, 0)
+
+
+def in_order(values: Mapping[str, Value]) -> tuple[Value, Value, Value]:
+    """What there is of image, filter and response."""
+    return values["image"], values["filter"], values["response"]
 
 
 def _kind(window: Window) -> str | None:
@@ -246,8 +252,9 @@ def _spatial(made: str, window: Window, steps: Mapping[str, Steps]) -> Spatial:
         "response": (kept, summed), "filter": (summed, kept), "image": (window.by, summed)
     }[made]  # fmt: skip
     before = window.constant if made == "image" else -window.constant
-    lengths, walked = zip(*(along[part] for part in PARTS), strict=True)
-    return Spatial(lengths, walked, stride, dilation, before)
+    lengths = in_order({part: length for part, (length, _) in along.items()})
+    steps_along = in_order({part: step for part, (_, step) in along.items()})
+    return Spatial(lengths, steps_along, stride, dilation, before)
 
 
 def _grouped(sizes: Mapping[str, Size], strides: Mapping[str, dict[str, Size]]) -> bool:

@@ -43,6 +43,11 @@ class Factor:
     walks: tuple[Walk, ...] = ()
     turned: frozenset[str] = frozenset()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an array that is read forwards from its first element on."""
+        return self.start == 0 and not self.walks and not self.turned
+
 
 def factor_of(value: Scalar, loops: Sequence[Loop]) -> Factor | None:
     """How a factor is read; None where it is computed, or is 0 for more than its borders.

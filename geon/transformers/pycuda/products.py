@@ -10,25 +10,27 @@ from collections.abc import Mapping, Sequence
 
 from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import HALVES, name_of
-from ..kernels.contraction import Access, Contraction, access
-from ..kernels.scalar import Apply, Contracted, Load, Scalar
+from ..kernels.contraction import Contraction
+from ..kernels.scalar import Apply, Contracted, Load
 from ..kernels.types import Loop, Store
 from .asking import Product, Strides
-from .factors import MATRICES
+from .factors import MATRICES, factor_of
 
 
 def product_of(work: Contraction, writes: bool) -> Product | None:
     """The product that a contraction is, which ``writes`` a variable or not."""
     loops = (*work.batch, *work.rows, *work.columns, *work.summed)
-    left, right = matrix_of(work.left, loops), matrix_of(work.right, loops)
-    if left is None or right is None or left[1] != right[1]:
+    left, right = factor_of(work.left, loops), factor_of(work.right, loops)
+    if left is None or right is None or left.dtype != right.dtype:
+        return None
+    if not (left.is_plain and right.is_plain):
         return None
     store = work.stores[0]
     if not all(isinstance(atom, str) for atom in store.offset.terms) or store.offset.constant != 0:
         return None
     out = {str(atom): step for atom, step in store.offset.terms.items()}
     parts = (work.batch, work.rows, work.columns, work.summed)
-    all_strides = (left[0].strides, right[0].strides, out)
+    all_strides = (left.steps, right.steps, out)
     found = [each for part in parts if (each := joined(part, all_strides)) is not None]
     if len(found) < len(parts):
         return None
@@ -48,22 +50,9 @@ def product_of(work: Contraction, writes: bool) -> Product | None:
     if out_strides.down == 0 or result not in MATRICES:
         return None
     return Product(
-        batch, rows, columns, deep, left[0].operand, right[0].operand, store.operand, bias,
-        left_strides, right_strides, out_strides, left[1], result, ends, apart,
+        batch, rows, columns, deep, left.operand, right.operand, store.operand, bias,
+        left_strides, right_strides, out_strides, left.dtype, result, ends, apart,
     )  # fmt: skip
-
-
-def matrix_of(value: Scalar, loops: Sequence[Loop]) -> tuple[Access, str] | None:
-    """How a factor lies in memory, and its dtype there; halves are made float32 on their way."""
-    if isinstance(value, Apply) and value.row.name == "cast" and isinstance(value.args[0], Load):
-        inner = value.args[0]
-        if name_of(inner.dtype) not in HALVES or name_of(value.dtype) != "float32":
-            return None
-        value = inner
-    found = access(value, loops)
-    if found is None or found.start != 0 or name_of(value.dtype) not in MATRICES:
-        return None
-    return found, name_of(value.dtype)
 
 
 def joined(

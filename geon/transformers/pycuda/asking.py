@@ -102,6 +102,9 @@ class Product:
         )
 
 
+LibraryWork = Product | Convolution
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """What a library is asked to compute; ``values`` are pointers to its operands, in order.
@@ -109,7 +112,7 @@ class Ask:
     The sums are at ``works`` where they are put apart, and its working memory ``after`` them.
     """
 
-    work: Product | Convolution
+    work: LibraryWork
     values: tuple[int | None, ...]
     works: int
     after: Size

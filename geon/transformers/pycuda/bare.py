@@ -297,7 +297,7 @@ class _Bare:
         return step.work.under(self.lengths, evaluate(step.after, self.lengths), WORKSPACE)
 
     def can(self, step: Step) -> bool:
-        """Whether a step can be taken, which it is no library's, or one of what a library takes."""
+        """Whether a step can be taken: it is no library's, or asks for what one takes."""
         if not isinstance(step, Ask):
             return True
         made = self.asked(step)

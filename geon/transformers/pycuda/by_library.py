@@ -6,11 +6,10 @@ asked for nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of, named_dtype
@@ -25,8 +24,7 @@ from ..lowering.scratch import Scratch
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from ..printing.parameters import Place
-from .asking import Product
-from .convolution import Convolution
+from .asking import LibraryWork
 from .convolutions import convolution_of
 from .launches import Grid
 from .memory import ALIGNMENT as ALIGNED
@@ -39,7 +37,6 @@ LARGE = 1 << 24  # multiplications from which on a library is asked
 DEEPEST = 8192  # float32 terms, beyond which sums are to be more exact than float32 adds them
 WORKSPACE = 1 << 25  # bytes that a library works in
 THREADS = 256
-LibraryWork = Product | Convolution
 
 
 def holds(work: LibraryWork) -> tuple[Size, ...]:
@@ -100,7 +97,9 @@ class LibraryScratch:
 
 
 @cache
-def scratch_with(libraries: AbstractSet[str]) -> Any:
+def scratch_with(
+    libraries: AbstractSet[str],
+) -> Callable[[Schedule], dict[Op, Scratch]]:
     """What gives the scratch memory of a schedule's kernels where these are asked."""
     return partial(_scratch, libraries)
 

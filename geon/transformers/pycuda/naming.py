@@ -14,8 +14,7 @@ from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
-from .asking import Product
-from .convolution import Convolution
+from .asking import LibraryWork
 from .dialect import ThreadLanes
 from .launches import Grid, Turn
 
@@ -86,7 +85,7 @@ class Moved:
 class Asked:
     """What a library is asked to compute, with the places of its operands: see ``Ask``."""
 
-    work: Product | Convolution
+    work: LibraryWork
     values: tuple[Place | None, ...]
     works: Place
     after: Size

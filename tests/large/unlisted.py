@@ -396,7 +396,7 @@ PLACES = {
     ("transformers/native/c/product_rows.h", "geon_dot_end", 8): BITS,
     ("transformers/native/c/product_rows.h", "ACROSS"): "a block's columns: geon_dots has them",
     ("transformers/native/c/product_moves.h", "geon_transpose_end"): "cases: FEW has them",
-    ("transformers/native/passes.py", "BESIDE"): "turns_beside has it",
+    ("transformers/native/beside.py", "BESIDE"): "turns_beside has it",
     ("transformers/printing/nests.py", "_NestPrinter.narrow_term"): BITS,
     ("transformers/native/passes.py", "Passes.beside"): BITS,
     ("transformers/native/passes.py", "Passes.one_run"): BITS,

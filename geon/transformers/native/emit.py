@@ -33,6 +33,7 @@ from ..printing.comments import comment
 from ..printing.helpers import definitions
 from ..printing.lengths import c_length, divides
 from ..printing.parameters import Parameter, Place
+from .beside import BESIDE
 from .blocks import blocked_function
 from .c_files import c_text, instance
 from .contractions import contraction_function
@@ -42,7 +43,6 @@ from .loop_text import PASSED, STOP, TEXTS
 from .naming import NAME, START, Function, KernelNames, begun
 from .nests import GRAIN, nest_function
 from .ordered import ordered_function
-from .passes import BESIDE
 from .past import passing
 from .scopes import Scope
 from .starts import from_starts

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 
 from ...op_graph.affine import Size
-from ...op_graph.lengths import is_multiple, least_unless_zero, product
+from ...op_graph.lengths import is_multiple, product
 from ..kernels.types import Loop
 from ..printing.printed import (
     TURN_OF,
@@ -21,6 +20,7 @@ from ..printing.printed import (
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
+from .beside import turns_beside, turns_of_run
 from .dialect import strip_start
 from .draws import with_words
 from .loops import SIMD, for_loop, indented
@@ -39,70 +39,9 @@ CONVERTING = 32  # bytes of vectors in which floats and 64-bit integers become e
 DIVIDED = ("begin", "end")  # the bounds of a task's part of the outermost loop
 
 
-def turns_beside(lanes: int, turns: Size, vector: int) -> int | None:
-    """How many of so many turns of a run are taken beside each other; ``geon_beside`` in C.
-
-    None where that follows from open lengths. Of no turns it is any number.
-    """
-    if lanes >= TILE:
-        return 1
-    beside = vector // math.gcd(lanes, vector)
-    while beside * lanes < TILE:
-        beside *= 2
-    while beside * lanes > LANES:
-        beside //= 2
-    if least_unless_zero(turns) >= 4 * beside:
-        return beside
-    return 1 if isinstance(turns, int) else None
-
-
-BESIDE = f"""\
-GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
-{{
-    int64_t beside = vector;
-    if (lanes <= 1 || lanes >= {TILE})
-        return 1;
-    while (beside > 1 && lanes * (beside / 2) % vector == 0)
-        beside /= 2;
-    while (beside * lanes < {TILE})
-        beside *= 2;
-    while (beside * lanes > {LANES})
-        beside /= 2;
-    return turns >= 4 * beside ? beside : 1;
-}}
-"""
-
-
 def of_lane(position: NarrowPosition) -> str:
     """The statement of a position of the lane that is at hand."""
     return f"const int32_t {position.name} = (int32_t)({position.start}) + (int32_t)lane;"
-
-
-def turns_of_run(
-    name: str, bounds: tuple[str, str], beside: str, held: str, single: str, each: list[str]
-) -> list[str]:
-    """The loops of a run whose lanes do ``each``: over turns ``beside`` each other, which have so
-    many lanes ``held``, and over single ones that are left.
-
-    These have a loop of their own (``"apart"``), or the same text (``"joined"``), or are none
-    (``""``).
-    """
-    begin, end = bounds
-
-    def turns(number: str, lanes: str) -> list[str]:
-        several = f"{name} + {number} <= {end}; {name} += {number}"
-        return [
-            f"for (; {name} < {end}; {name}++) {{" if number == "1" else f"for (; {several}) {{",
-            *indented([SIMD, *for_loop("lane", "0", lanes, each)]),
-            "}",
-        ]
-
-    if single == "joined":
-        head = f"for (int64_t turns = {beside}; {name} < {end}; turns = 1) {{"
-        loops = [head, *indented(turns("turns", "lanes * turns")), "}"]
-    else:
-        loops = turns(beside, held) + (turns("1", "lanes") if single else [])
-    return ["{", *indented([f"int64_t {name} = {begin};", *loops]), "}"]
 
 
 class Passes:

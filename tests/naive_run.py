@@ -48,6 +48,10 @@ class _Run:
             return None, [(*self.place(target, leaves), self.value(value, leaves))]
         if name == "doall":
             return None, [write for inner in op.args for write in self.step(inner, leaves)[1]]
+        if name == "beside":
+            x, *others = op.args
+            value, writes = self.step(x, leaves)
+            return value, writes + [write for e in others for write in self.step(e, leaves)[1]]
         if name == "sequential":
             value, writes, now = None, [], dict(leaves)
             for inner in op.args:

@@ -19,11 +19,15 @@ def add_effects(b):
     found = []
     while free and (not found or b.flag()):
         own = [free.pop() for _ in range(b.integer(1, len(free)))]
-        structure = b.choice(["one", "doall", "sequential", "sequential"])
+        structure = b.choice(["one", "doall", "sequential", "sequential", "loop", "branch"])
         if structure == "one":
             found.append((assignment(b, own[0], []), None))
         elif structure == "doall":
             found.append((geon.doall([assignment(b, v, b.variables) for v in own]), None))
+        elif structure == "loop":
+            found.append((looped(b, own), None))
+        elif structure == "branch":
+            found.append((chosen(b, own), None))
         else:
             targets = own + (inputs if not found else [])
             found.append(ordered(b, own, targets))
@@ -43,6 +47,24 @@ def ordered(b, own, targets):
         last = b.pick()
         return geon.sequential([*steps, last.op]), last.error
     return geon.sequential(steps), None
+
+
+def grouped(b, own):
+    """Assignments to variables in any order, or in one."""
+    effects = [assignment(b, v, own) for v in own]
+    return geon.sequential(effects) if b.flag() else geon.doall(effects)
+
+
+def looped(b, own):
+    """A loop whose steps assign to variables, which later steps read."""
+    effect, axis = grouped(b, own), geon.Axis("steps", b.integer(0, 3))
+    return geon.scan(lambda c, e: (c, effect), (), geon.iota(axis))[1]
+
+
+def chosen(b, own):
+    """A branch that assigns to variables, beside one that does not."""
+    effect, truth = grouped(b, own), b.flag()
+    return geon.cond(geon.constant(truth), lambda: effect, lambda: None)
 
 
 def assignment(b, leaf, near):

@@ -92,7 +92,7 @@ def test_loops(tmp_path):
 
 
 SHARED = [(each, "LOOPS", 4) for each in ("jax", "torch", "numba", "c")]
-SHARED += [(each, "NETS", 3) for each in ("jax", "torch")]
+SHARED += [(each, "NETS", 4) for each in ("jax", "torch")]
 
 
 @pytest.mark.parametrize(("contender", "kind", "least"), SHARED)

@@ -17,7 +17,7 @@ BUILDERS: dict[str, Builder] = {
         "mlp_step gelu block_forward block_gradient stencil_forward stencil_gradient "
         "softmax_forward softmax_backward layernorm_forward layernorm_backward logsumexp "
         "prefix_sums join scatter_add long_chain attention nearest transposed_sum "
-        "depthwise depthwise_gradient pooling convolution_step residual_step gpt_step "
-        "lstm_model_step"
+        "depthwise depthwise_gradient pooling convolution_step residual_step residual_block "
+        "gpt_step lstm_model_step"
     ).split()
 }

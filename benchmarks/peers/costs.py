@@ -225,6 +225,14 @@ def pooling(batch: int, side: int, channels: int, window: int, stride: int) -> C
     return _floats(places + results, places + results, (window**2 + 1) * results)
 
 
+def residual_block(batch: int, side: int, channels: int) -> Cost:
+    """Two convolutions forward, and for images and filters."""
+    places = batch * side**2
+    w = 9 * channels**2
+    images, parameters = places * channels, 2 * w + 4 * channels
+    return _floats(2 * images + parameters, 2 * images + parameters, 2 * 3 * 2 * places * w)
+
+
 def convolution_step(batch: int, side: int, first: int, second: int, classes: int) -> Cost:
     """Products forward, for filters, and for all inputs but the first; the parameters."""
     one, other = side - 4, (side - 4) // 2 - 4

@@ -293,6 +293,17 @@ def pooling(rng: Generator, batch: int, side: int, channels: int, window: int, s
     }
 
 
+def residual_block(rng: Generator, batch: int, side: int, channels: int) -> Data:
+    """Images and a cotangent; filters of two convolutions, scales and shifts of two norms."""
+    return {
+        "x": _images(rng, batch, side, channels),
+        "g": _images(rng, batch, side, channels),
+        **{f"w{k}": _filters(rng, channels, channels) for k in range(2)},
+        **{f"scale{k}": 1 + normal(rng, channels, scale=0.1) for k in range(2)},
+        **{f"shift{k}": normal(rng, channels, scale=0.1) for k in range(2)},
+    }
+
+
 def convolution_step(
     rng: Generator, batch: int, side: int, first: int, second: int, classes: int
 ) -> Data:

@@ -12,6 +12,7 @@ from typing import Any
 import geon
 from geon import Axis, Variable, Window, assign, placeholder
 
+from .prepared import NORM_EPSILON
 from .workloads import Sizes
 
 Made = tuple[Any, dict[str, Any], dict[Axis, int]]
@@ -68,6 +69,29 @@ def depthwise_gradient(sizes: Sizes) -> Made:
     return [y, *geon.deriv(y, [x, w], seed=g)], {"x": x, "w": w, "g": g}, lengths
 
 
+def normed(x: Any, scale: Any, shift: Any) -> Any:
+    """Batch norm by the statistics of the batch, over all axes but the channels."""
+    others = x.axes.without(scale.axes.names)
+    mean, variance = geon.mean(x, others), geon.variance(x, others)
+    return (x - mean) * geon.rsqrt(variance + NORM_EPSILON) * scale + shift
+
+
+def residual_block(sizes: Sizes) -> Made:
+    """Two convolutions with batch norm and a way past them, and the derivatives for all inputs."""
+    x, lengths = images(sizes)
+    channels, between = x.axes["C"], Axis("K", sizes["channels"])
+    given = {"x": x}
+    y = x
+    for k, (before, after) in enumerate(((channels, between), (between, channels))):
+        w = given[f"w{k}"] = square(3, before, after)
+        scale = given[f"scale{k}"] = placeholder([after])
+        shift = given[f"shift{k}"] = placeholder([after])
+        y = normed(windowed(geon.relu(y) if k else y, w, 1), scale, shift)
+    y = geon.relu(x + y)
+    g = placeholder(y.axes)
+    return [y, *geon.deriv(y, list(given.values()), seed=g)], given | {"g": g}, lengths
+
+
 def pooling(sizes: Sizes) -> Made:
     """The largest of windows, and the derivative."""
     x, lengths = images(sizes)
@@ -79,8 +103,10 @@ def pooling(sizes: Sizes) -> Made:
 
 WINDOWS: dict[str, Callable[[Sizes], Made]] = {
     f.__name__: f
-    for f in (convolution, convolution_gradient, depthwise, depthwise_gradient, pooling)
-}
+    for f in (
+        convolution, convolution_gradient, depthwise, depthwise_gradient, residual_block, pooling,
+    )
+}  # fmt: skip
 
 
 def network(sizes: Sizes, rate: float) -> tuple[Any, list[Any], list[Any], list[Any], Any]:

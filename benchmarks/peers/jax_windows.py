@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from .prepared import NORM_EPSILON
 from .workloads import Sizes
 
 Made = tuple[Callable[..., Any], tuple[str, ...], bool]
@@ -42,6 +43,18 @@ def pooled(x: Any, window: int, stride: int, pad: int) -> Any:
     return lax.reduce_window(x, -jnp.inf, lax.max, size, steps, border)
 
 
+def normed(x: Any, scale: Any, shift: Any) -> Any:
+    """Batch norm by the statistics of the batch."""
+    mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
+    return (x - mean) * lax.rsqrt(variance + NORM_EPSILON) * scale + shift
+
+
+def block(x: Any, w0: Any, scale0: Any, shift0: Any, w1: Any, scale1: Any, shift1: Any) -> Any:
+    """Two convolutions with batch norm and a way past them."""
+    y = jax.nn.relu(normed(convolved(x, w0), scale0, shift0))
+    return jax.nn.relu(x + normed(convolved(y, w1), scale1, shift1))
+
+
 def convolution(sizes: Sizes) -> Made:
     """Filters of 3×3 positions."""
     return convolved, ("x", "w"), False
@@ -62,6 +75,11 @@ def depthwise_gradient(sizes: Sizes) -> Made:
     return partial(apart, stride=sizes["stride"]), ("x", "w"), True
 
 
+def residual_block(sizes: Sizes) -> Made:
+    """Two convolutions with batch norm and a way past them, and the derivatives for all inputs."""
+    return block, ("x", "w0", "scale0", "shift0", "w1", "scale1", "shift1"), True
+
+
 def pooling(sizes: Sizes) -> Made:
     """The largest of windows, and the derivative."""
     window, stride = sizes["window"], sizes["stride"]
@@ -70,8 +88,10 @@ def pooling(sizes: Sizes) -> Made:
 
 WINDOWS: dict[str, Callable[[Sizes], Made]] = {
     f.__name__: f
-    for f in (convolution, convolution_gradient, depthwise, depthwise_gradient, pooling)
-}
+    for f in (
+        convolution, convolution_gradient, depthwise, depthwise_gradient, residual_block, pooling,
+    )
+}  # fmt: skip
 
 
 def network(parameters: Any, x: Any, y: Any) -> Any:

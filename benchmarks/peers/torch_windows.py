@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from .prepared import NORM_EPSILON
 from .workloads import Sizes
 
 Made = tuple[Callable[..., Any], tuple[str, ...], bool]
@@ -46,6 +47,18 @@ def apart(x: Any, w: Any, stride: int = 1) -> Any:
     return shown(F.conv2d(taken(x), own, stride=stride, padding=pad, groups=w.shape[2]))
 
 
+def normed(x: Any, scale: Any, shift: Any) -> Any:
+    """Batch norm by the statistics of the batch."""
+    return F.batch_norm(x, None, None, scale, shift, True, eps=NORM_EPSILON)
+
+
+def block(x: Any, w0: Any, scale0: Any, shift0: Any, w1: Any, scale1: Any, shift1: Any) -> Any:
+    """Two convolutions with batch norm and a way past them."""
+    y = F.relu(normed(F.conv2d(taken(x), filters(w0), padding=1), scale0, shift0))
+    y = normed(F.conv2d(y, filters(w1), padding=1), scale1, shift1)
+    return shown(F.relu(taken(x) + y))
+
+
 def convolution(sizes: Sizes) -> Made:
     """Filters of 3×3 positions."""
     return convolved, ("x", "w"), False
@@ -66,6 +79,11 @@ def depthwise_gradient(sizes: Sizes) -> Made:
     return partial(apart, stride=sizes["stride"]), ("x", "w"), True
 
 
+def residual_block(sizes: Sizes) -> Made:
+    """Two convolutions with batch norm and a way past them, and the derivatives for all inputs."""
+    return block, ("x", "w0", "scale0", "shift0", "w1", "scale1", "shift1"), True
+
+
 def pooling(sizes: Sizes) -> Made:
     """The largest of windows, and the derivative."""
     window, stride = sizes["window"], sizes["stride"]
@@ -78,8 +96,10 @@ def pooling(sizes: Sizes) -> Made:
 
 WINDOWS: dict[str, Callable[[Sizes], Made]] = {
     f.__name__: f
-    for f in (convolution, convolution_gradient, depthwise, depthwise_gradient, pooling)
-}
+    for f in (
+        convolution, convolution_gradient, depthwise, depthwise_gradient, residual_block, pooling,
+    )
+}  # fmt: skip
 
 
 def network(x: Any, y: Any, w0: Any, w1: Any, w2: Any, b0: Any, b1: Any, b2: Any) -> Any:

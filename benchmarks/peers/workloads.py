@@ -164,12 +164,16 @@ TEXT = {"width": 256, "words": 256}
 SMALL_TEXT = {"width": 8, "words": 11}
 GPT, SMALL_GPT = {**TEXT, "layers": 4, "heads": 4}, {**SMALL_TEXT, "layers": 2, "heads": 2}
 
-# Networks of layers; steps in which all has moved are compared.
+# Networks of layers, of whose steps all that has moved is compared, and a block of one.
 NETS = [
     Workload("residual-step", "residual net, 16 to 64 channels, 32 of 32×32, training step",
              "residual_step",
              {"batch": 32, "side": 32, "channels": 16, "blocks": 2, "classes": 10},
              {"batch": 4, "side": 9, "channels": 3, "blocks": 2, "classes": 5}, rtol=2e-2),
+    Workload("residual-block",
+             "residual block, 32 channels, batch norm, 32 of 32×32, forward and gradient",
+             "residual_block", {"batch": 32, "side": 32, "channels": 32},
+             {"batch": 4, "side": 9, "channels": 3}, rtol=5e-3),
     Workload("gpt-step", "GPT, 4 layers of width 256, 16×128 tokens, AdamW, training step",
              "gpt_step", {**GPT, "batch": 16, "tokens": 128},
              {**SMALL_GPT, "batch": 3, "tokens": 7}, rtol=2e-2),
@@ -229,7 +233,8 @@ COMPILED = [
              {"count": 8, "length": 30}),
     Workload("chain-gradient", "chain of 900 elementwise ops with gradient", "chain_gradient",
              {"count": 1024, "length": 900}, {"count": 8, "length": 30}),
-    *NETS[:2],
+    *(w for w in LOOPS if w.name in ("lstm", "gru")),
+    *(w for w in NETS if w.name in ("residual-step", "gpt-step")),
 ]  # fmt: skip
 
 

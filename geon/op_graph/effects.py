@@ -47,6 +47,11 @@ def _assign_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     return NO_AXES, VOID_DTYPE, ()
 
 
+def _beside_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
+    need(isinstance(args[0], Tensor), "the effect {} in place of a value", args[0])
+    return args[0].axes, args[0].dtype, ()
+
+
 ASSIGN = Primitive(
     "assign",
     "effect",
@@ -72,6 +77,14 @@ SEQUENTIAL = Primitive(
     infer=lambda args, attrs: (args[-1].axes, args[-1].dtype, ()),
     orderly=True,
     carriers=(-1,),
+)
+BESIDE = Primitive(
+    "beside",
+    "effect",
+    "x itself, and further ops that are run for their effects; none sees those of another.",
+    infer=_beside_infer,
+    orderly=True,
+    carriers=(0,),
 )
 PRINT = Primitive(
     "print",
@@ -193,6 +206,12 @@ def sequential(
 def after(op: Op, follows: Iterable[Op] | Op) -> Any:
     """``op`` run after ``follows``."""
     return _sequential(_ops((*_before(follows), op), "follows"), True)
+
+
+def beside(x: Tensor, effect: Op) -> Tensor:
+    """``x``, which sees nothing of ``effect``, and with it that effect."""
+    made: Tensor = make(BESIDE, (x, effect))
+    return made
 
 
 def _before(follows: Iterable[Op] | Op) -> tuple[Op, ...]:

@@ -102,6 +102,20 @@ def functional(results: Iterable[Op], own: OwnTable | None = None) -> Functional
 
 
 def _functional(results: Iterable[Op]) -> Functional:
+    outputs, landed, prints = run_once(results)
+    updates = {leaf: value for leaf, value in landed.items() if leaf.info.stored}
+    made = Functional(outputs, updates, prints)
+    order = post_order(made.roots)
+    made = Functional(made.outputs, {**updates, **_counters(order, updates)}, made.prints)
+    return _settled(made, order)
+
+
+def run_once(
+    results: Iterable[Op],
+) -> tuple[tuple[Tensor | None, ...], dict[Leaf, Tensor], tuple[Op, ...]]:
+    """The pure values of ``results`` run together, None for an effect; the value that each variable
+    and placeholder is assigned; and the prints. Streams are not advanced.
+    """
     env = Env({})
     outputs: list[Tensor | None] = []
     effects = NOTHING
@@ -109,13 +123,8 @@ def _functional(results: Iterable[Op]) -> Functional:
         value, own = _run(_visit(result, env))
         outputs.append(None if isinstance(result, VoidOp) else value)
         effects = _union(effects, own)
-    updates = {
-        leaf: _landed(leaf, records) for leaf, records in effects.sets.items() if leaf.info.stored
-    }
-    made = Functional(tuple(outputs), updates, effects.prints)
-    order = post_order(made.roots)
-    made = Functional(made.outputs, {**updates, **_counters(order, updates)}, made.prints)
-    return _settled(made, order)
+    landed = {leaf: _landed(leaf, records) for leaf, records in effects.sets.items()}
+    return tuple(outputs), landed, effects.prints
 
 
 def pure_value(y: Tensor) -> Tensor:
@@ -233,6 +242,11 @@ def _visit_doall(op: Op, env: Env) -> Step:
     return op, effects
 
 
+def _visit_beside(op: Op, env: Env) -> Step:
+    args, effects = yield _visit_args(op.args, env)
+    return args[0], effects
+
+
 def _visit_sequential(op: Op, env: Env) -> Step:
     sets: dict[Leaf, tuple[Record, ...]] = {}
     prints: tuple[Op, ...] = ()
@@ -251,6 +265,7 @@ def _visit_sequential(op: Op, env: Env) -> Step:
 
 _STEPS = {
     "assign": _visit_assign,
+    "beside": _visit_beside,
     "doall": _visit_doall,
     "sequential": _visit_sequential,
     "print": _visit_print,

@@ -153,7 +153,8 @@ def results_of(
 def completeness() -> list[str]:
     """The rows that have neither a reference nor are storage: none in a correct registry."""
     storage = (
-        "placeholder", "variable", "assign", "doall", "sequential", "parameter", "region_result",
+        "placeholder", "variable", "assign", "doall", "sequential", "beside", "parameter",
+        "region_result",
     )  # fmt: skip
     return [
         name

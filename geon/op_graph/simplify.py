@@ -14,8 +14,8 @@ from .constants import (
     is_constant,
     scalar_value,
 )
-from .contraction import contract_two
 from .copies import with_args
+from .dot_rules import DOT_RULES
 from .dtypes import kind
 from .elementwise import (
     add,
@@ -28,14 +28,15 @@ from .elementwise import (
     subtract,
 )
 from .interpret import Bound, evaluate
-from .leaves import length_value
+from .leaves import iota, length_value
 from .lengths import product
 from .movement import broadcast, cast_axes, sum_over
 from .op_graph import NO_AXES, Op, make, same_ops
 from .patterns import is_of, over_axes, repeated, tensor
 from .registry import PRIMITIVES
 from .rewrite import Rules, RuleSet
-from .slicing import take
+from .slicing import _update, part_axes, take
+from .twice_rules import TWICE_RULES
 from .weak import strengthen
 
 simpler = Rules("simplify")
@@ -239,6 +240,40 @@ def running_of_one(op: Op) -> Op | None:
     return over_axes(cast(tensor(op.args[0]), op.dtype), op)
 
 
+@simpler.on("scatter")
+def scatter_of_broadcast(op: Op) -> Op | None:
+    """Values that are repeated are put into what is repeated, too, before they are."""
+    x, index, value = op.args
+    if not is_of(x, "broadcast") or not is_of(value, "broadcast"):
+        return None
+    old, new = tensor(x.args[0]), tensor(value.args[0])
+    needed = {op.attrs[0], *index.axes.names, *old.axes.names, *new.axes.names}
+    if needed.issuperset(op.axes.names):
+        return None
+    old = broadcast(old, [axis for axis in x.axes if axis.name in needed])
+    new = broadcast(new, [axis for axis in value.axes if axis.name in needed])
+    return over_axes(make(op.primitive, (old, index, new), op.attrs), op)
+
+
+@simpler.on("cumsum", "cumprod")
+def running_of_broadcast(op: Op) -> Op | None:
+    """What is repeated runs before it is; along what repeats it a running sum is a multiple."""
+    repeated, (name, exclusive, reverse) = op.args[0], op.attrs
+    if not is_of(repeated, "broadcast"):
+        return None
+    x = tensor(repeated.args[0])
+    if name in x.axes:
+        return over_axes(make(op.primitive, (x,), op.attrs), op)
+    if not is_of(op, "cumsum") or exclusive or op.dtype.itemsize < 4:
+        return None  # exclusive, an infinity begins with 0; a half holds no long count
+    axis = op.axes[name]
+    before = iota(axis, op.dtype)
+    size = strengthen(length_value(axis.expression), op.dtype)
+    one = strengthen(as_tensor(1), op.dtype)
+    count = subtract.apply(size, before) if reverse else add.apply(before, one)
+    return over_axes(multiply.apply(cast(x, op.dtype), count), op)
+
+
 @simpler.on("iota")
 def iota_of_one(op: Op) -> Op | None:
     """The positions along an axis of length 1 are 0."""
@@ -272,19 +307,37 @@ def rename_twice(op: Op) -> Op | None:
     return cast_axes(tensor(inner.args[0]), op.axes) if is_of(inner, "rename") else None
 
 
-@simpler.on("dot")
-def dot_of_broadcast(op: Op) -> Op | None:
-    """An operand is not repeated along a batch axis, which the other one has."""
-    for one, other in (op.args, op.args[::-1]):
-        if not is_of(one, "broadcast"):
-            continue
-        x, names = tensor(one.args[0]), op.attrs[0]
-        kept = [a for a in one.axes if a in x.axes or a not in other.axes or a.name in names]
-        if len(kept) < len(one.axes):
-            x = broadcast(x, kept)
-            left, right = (x, other) if one is op.args[0] else (other, x)
-            return over_axes(contract_two(left, right, names), op)
-    return None
+@simpler.on("rename")
+def rename_of_update(op: Op) -> Op | None:
+    """What is renamed, changed in part and renamed again is changed under its last names."""
+    inner = op.args[0]
+    if not is_of(inner, "update") or not is_of(inner.args[0], "rename"):
+        return None
+    whole = cast_axes(tensor(inner.args[0]), op.axes)
+    value = cast_axes(tensor(inner.args[1]), part_axes(op.axes, inner.attrs[0]))
+    return _update(whole, value, inner.attrs[0], inner.args[2:], inner.guards)
+
+
+@simpler.on("unflatten")
+def unflatten_of_flatten(op: Op) -> Op | None:
+    """Axes that are merged and taken apart again are the axes that they were."""
+    inner = op.args[0]
+    if not is_of(inner, "flatten") or inner.attrs[1].name != op.attrs[0]:
+        return None
+    x = tensor(inner.args[0])
+    lengths = tuple([x.axes[name].expression for name in inner.attrs[0]])
+    return cast_axes(x, op.axes) if lengths == op.attrs[1].lengths else None
+
+
+@simpler.on("flatten")
+def flatten_of_unflatten(op: Op) -> Op | None:
+    """An axis that is taken apart and merged again is the axis that it was."""
+    inner = op.args[0]
+    if not is_of(inner, "unflatten") or inner.attrs[1].names != op.attrs[0]:
+        return None
+    x = tensor(inner.args[0])
+    same = x.axes[inner.attrs[0]].expression == op.attrs[1].expression
+    return cast_axes(x, op.axes) if same else None
 
 
 @simpler.on("sum")
@@ -367,5 +420,5 @@ _complete: list[RuleSet] = []
 def simplify_rules() -> RuleSet:
     """All rules of ``simplify``; made when first asked for, once every row exists."""
     if not _complete:
-        _complete.append(_with_elementwise(simpler))
+        _complete.append(_with_elementwise(simpler) | DOT_RULES | TWICE_RULES)
     return _complete[0]

@@ -328,10 +328,10 @@ class Computation:
         """How long each kernel takes, what it moves and computes, and how near that is to what the
         machine can do: a sequence of rows whose ``str`` is a table.
 
-        Takes what a call takes, computes ``2 * repeats`` times, on copies of the variables, and
-        shows nothing that the computation prints; a placeholder named ``repeats`` is given by
-        position. Raises what a call raises, and ``UnavailableError`` where the transformer has no
-        kernels of its own.
+        Takes what a call takes, computes ``2 * repeats`` times and a few to begin with, on copies
+        of the variables, and shows nothing that the computation prints; a placeholder named
+        ``repeats`` is given by position. Raises what a call raises, and ``UnavailableError`` where
+        the transformer has no kernels of its own.
         """
         return self.transformer.profile(self, args, keywords, repeats)
 

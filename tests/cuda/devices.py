@@ -156,6 +156,10 @@ class FailingDevice(LateDevice):
         self.refuse("wait")
         super().wait(mark)
 
+    def clock(self):
+        self.refuse("clock")
+        return super().clock()
+
 
 def lost(message):
     """An error after which a device does nothing."""

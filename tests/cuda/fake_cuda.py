@@ -144,13 +144,22 @@ class Driver:
         class Event:
             def __init__(self, flags=0):
                 fake.check("Event")
+                self.timed, self.time = not flags & 2, []
 
             def record(self, stream=None):
                 fake.check("record")
                 self.stream = stream
                 if fake.device.recorded is None:
+                    if self.timed:
+                        self.time = fake.device.clock()
                     self.mark = fake.device.mark()
                 return self
+
+            def time_till(self, event):
+                fake.check("time_till")
+                assert self.timed and event.timed, "an event without a time"
+                assert self.time and event.time, "an event that was not waited for"
+                return 1e3 * (event.time[0] - self.time[0])
 
             def query(self):
                 fake.check("query")

@@ -42,7 +42,7 @@ def kernels(name, small):
             f = transformer.computation(test_products.made(*pair), *pair)
             for lengths in test_products.LENGTHS[5:11]:
                 f(*[test_products.numbers(each, lengths, 0) for each in pair])
-        for graph in list(test_whole_loops.results().values())[: 1 if small else 4]:
+        for graph in list(test_whole_loops.results().values())[: 1 if small else 5]:
             f = transformer.computation(graph, *test_whole_loops.INPUTS)
             f(*test_whole_loops.feeds(2, 3, 3))
         for graph in list(test_nothing.graphs().values())[: 2 if small else 15]:

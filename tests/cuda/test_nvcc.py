@@ -7,6 +7,7 @@ import pytest
 
 import geon
 from geon.errors import DeviceError
+from geon.transformers.pycuda.emit import timed_module
 from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
 from tests.cuda import test_attention, test_products, test_whole_loops
 from tests.golden import registers
@@ -85,3 +86,13 @@ def test_whole_loops_compile(name):
         f = transformer.computation(test_whole_loops.results()[name], *test_whole_loops.INPUTS)
         found = registers.compiled(f.source, "sm_80")
         assert all(used <= 255 and spilled == 0 for used, spilled in found.values()), found
+
+
+def test_a_loop_that_is_timed_compiles():
+    """The device has the clock that the host has a stand-in for."""
+    with geon.make_transformer("cuda-on-host") as transformer:
+        made = test_whole_loops.results()["nested"][:2]
+        f = transformer.computation(made, *test_whole_loops.INPUTS)
+        module, rows = timed_module(f.plan, f.linking)
+        assert "clock64()" in module.source and len(rows) > 3
+        assert registers.compiled(module.source, "sm_80")

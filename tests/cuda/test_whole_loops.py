@@ -6,7 +6,7 @@ import pytest
 import geon
 from geon.op_graph.lengths import evaluate
 from geon.transformers.pycuda import bare, emit, host, whole_loops
-from geon.transformers.pycuda.launches import Choice, Launch, Turns, Until
+from geon.transformers.pycuda.launches import Branches, Choice, Launch, Turns, Until
 
 from .devices import LateDevice, transformer_on
 
@@ -63,6 +63,27 @@ def nested():
     return geon.scan(step, {"h": start, "k": geon.constant(0)}, inputs, over=T)
 
 
+def branching():
+    """Branches outside of loops, one of them with branches of its own, and a loop."""
+
+    def last(h):
+        found, _ = geon.scan(
+            lambda c, _: (geon.tanh(turned(c)), None), h, over=geon.Axis("five", 5)
+        )
+        return found
+
+    h = start * 0.5
+    return geon.case_of(
+        ask,
+        [
+            lambda: geon.softmax(geon.sin(h), normalization_axes=K),
+            lambda: geon.cond(geon.sum(h) > 0, lambda: h, lambda: geon.softmax(-h, K)),
+            lambda: last(h),
+        ],
+        default=lambda: geon.softmax(h, K) - geon.sum(geon.softmax(-h, K)),
+    )
+
+
 def results():
     last, rows = recurrent()
     loss = geon.sum(rows * rows) + geon.sum(last)
@@ -73,6 +94,7 @@ def results():
         "while": [until(None)["s"], until(None)["h"]],
         "limited": [some["h"], some["n"], geon.deriv(some["s"], weights)],
         "nested": [carried["h"], sums, geon.deriv(geon.sum(sums), weights)],
+        "branches": [branching()],
     }
 
 
@@ -101,7 +123,7 @@ def steps_of(f):
     return [*steps_in(f.stages().compiled.module.steps)]
 
 
-CALLS = [(2, 3, 3), (3, 0, 0), (1, 4, 9), (0, 2, 2), (300, 1, 1)]
+CALLS = [(2, 3, 3), (3, 0, 0), (1, 4, 9), (0, 2, 2), (300, 1, 1), (2, 2, 2)]
 
 
 @pytest.mark.parametrize("name", results())
@@ -111,7 +133,9 @@ def test_one_launch_gives_the_same_bits_as_one_each_turn(name, monkeypatch):
     assert "_inside(" in f.source and any(isinstance(step, Launch) for step in steps_of(f))
     monkeypatch.setattr(emit, "whole_loop", lambda *given: None)
     each, g = computed("cuda-on-host", [*made, ask * 2], CALLS)  # another program, by its graph
-    assert "_inside(" not in g.source and any(isinstance(s, Turns | Until) for s in steps_of(g))
+    assert "_inside(" not in g.source and any(
+        isinstance(s, Turns | Until | Branches) for s in steps_of(g)
+    )
     expected, _ = computed("numpy", made, CALLS)
     for found, same, right in zip(whole, each, expected, strict=True):
         for a, b, c in zip(found, same[:-1], right, strict=True):
@@ -121,7 +145,8 @@ def test_one_launch_gives_the_same_bits_as_one_each_turn(name, monkeypatch):
 
 @pytest.mark.parametrize("name", results())
 def test_threads_of_a_loop_do_not_race(name):
-    computed("cuda-on-host", results()[name], CALLS[:1], checks="races")
+    calls = CALLS if name == "branches" else CALLS[:1]
+    computed("cuda-on-host", results()[name], calls, checks="races")
 
 
 def test_lengths_say_what_is_small():
@@ -187,3 +212,19 @@ def test_a_program_whose_loops_are_launches_waits_for_none():
         for _ in range(3):
             f(*feeds(5000, 1, 4))
         assert device.replayed == 2  # turn by turn, and asked in each
+
+
+def test_small_branches_are_one_launch_and_others_one_for_each_kernel():
+    """Rows are a block's here, eight warps of it: one block is small, and more are not."""
+    device = LateDevice()
+    with transformer_on(device) as transformer:
+        made = branching()
+        f = transformer.computation(made, *INPUTS)
+        counts = []
+        for rows in (1, 8, 9):
+            before = device.launched
+            f(*feeds(rows, 1, 0))
+            counts.append(device.launched - before)
+        assert counts[0] == counts[1] < counts[2] - 4
+        begun = [step for step in steps_of(f) if isinstance(step, Launch)]
+        assert begun and "where " in f.source  # that says which branch is taken

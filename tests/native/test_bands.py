@@ -34,6 +34,7 @@ SHAPES = {
     "an axis longer than a band": ([along(0, 2 * BAND + 5, 3)], 2, 6, 17),
     "open lengths": (square(14, 9, is_open=True), 3, 8, 7),
     "depth of some blocks": (square(9, 8), 3, 70, 20),
+    "filters packed in parts": (square(14, 14), 3, 120, 250),
     "three axes": ([along(0, 5, 3), along(1, 4, 2), along(2, 6, 3)], 2, 8, 8),
     "steps": (square(15, 14, stride=2), 3, 8, 16),
     "steps past what windows show": (square(15, 14, stride=4), 3, 8, 8),
@@ -100,6 +101,23 @@ def test_windows_are_read_where_they_overlap(name, where):
         text = str(f.source).split("struct kernel_0_arguments", 1)[1]
     is_read, is_copied = ".band = kernel_0_band" in text, "geon_line_f32(place" in text
     assert (is_read, is_copied) == (where is not None, where == "band")
+
+
+@needs_compiler
+@pytest.mark.parametrize(("wide", "apart"), [(13, False), (61, True)])
+def test_slopes_of_filters_go_along_lines_where_images_lie_apart(wide, apart):
+    """Along images else, on which no border is."""
+    case = cases.Case(square(9, wide), "NHWC", "RSCK", "C", {"N": 3, "C": 8, "K": 5, "G": 1}, {"N"})
+    random = np.random.default_rng(wide)
+    x, w = (geon.placeholder([case.axis(a) for a in own]) for own in ("NHWC", "RSCK"))
+    y = geon.convolution(x, w, case.windows, ["C"])
+    g = geon.placeholder(y.axes)
+    xa, ga = (random.normal(size=case.lengths(own)).astype("f") for own in ("NHWC", "NHWK"))
+    with geon.make_transformer("native", threads=1) as transformer:
+        f = transformer.computation(geon.deriv(y, w, seed=g), x, g)
+        wanted = cases.slope_of_w(case, ga.astype("d"), xa.astype("d"))
+        np.testing.assert_allclose(f(xa, ga), wanted, 0, 2e-5 * np.abs(wanted).max())
+        assert (f"({wide}) - at_" in f.source) == apart
 
 
 # The size of a band ---------------------------------------------------------------------------

@@ -153,6 +153,15 @@ def test_axes_of_one_name_and_other_lengths_are_apart():
     assert len(kernels(f)) == 2
 
 
+def test_a_sum_over_other_elements_does_not_turn_the_loops_of_what_it_is_added_to():
+    """Rows along M would go down the columns of what is stored."""
+    x, w = matrix(0, N, M), matrix(1, geon.Axis("F", 5), M)
+    bordered = geon.pad(x[0][{M: slice(3, 60, 3)}], {M: (4, 47)}) + x[0]
+    f = check([bordered * x[0] + geon.sum(w[0], geon.Axis("F", 5))], x, w)
+    loops = [kernel.work for kernel in f.stages().plan.schedule.kernels]
+    assert [[axis.extent for axis in nest.rows] for nest in loops] == [[], [300]]
+
+
 def test_a_sum_does_not_take_the_place_of_what_another_pass_reads():
     """What is added to each row is read for a later result, or by a sum over another axis."""
     q = geon.Axis("Q", 9)

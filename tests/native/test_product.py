@@ -29,6 +29,7 @@ from geon.transformers.native.product import (
 )
 from geon.transformers.native.product_kernels import product_header, product_unit
 from geon.transformers.native.product_shape import PACKED_BYTES, PACKED_WORK, TAGS, shape
+from geon.transformers.native.product_sides import sides
 from geon.transformers.native.scratch import ProductScratch
 from geon.transformers.printing.lengths import c_length
 
@@ -196,6 +197,7 @@ class Case:
             count([d for d in right if d not in left]),
             count([d for d in left if d in right and d not in result]),
             shape(self.type, 64),
+            sides=sides(self.product("planned")),
         )
 
     def inputs(self, seed: int) -> list[np.ndarray]:

@@ -412,6 +412,30 @@ GUARDED = """
 """
 
 
-def test_kernels_stay_within_their_scratch_memory():
-    done = run_sanitized("-c", textwrap.dedent(GUARDED))
+# Convolutions whose rows are read from a band: shallow, and deep, whose filters are packed first,
+# in two parts where there are many images.
+GUARDED_BANDS = """
+    import numpy as np
+    import geon
+
+    N, R, S, K = geon.Axis("N"), geon.Axis("R", 3), geon.Axis("S", 3), geon.Axis("K", 450)
+    x, deep = (geon.placeholder([N, geon.Axis("H", 9), geon.Axis("W", 13), c])
+               for c in (geon.Axis("C", 8), geon.Axis("D", 70)))
+    w, v = (geon.placeholder([R, S, each.axes[3], K]) for each in (x, deep))
+    spec = {"H": geon.Window(R, 1, pad=(1, 1)), "W": geon.Window(S, 1, pad=(1, 1))}
+    for threads in (1, 3):
+        t = geon.NativeTransformer(threads=threads, sanitize=True)
+        for images, filters, sums in ((x, w, 72), (deep, v, 630)):
+            f = t.computation(geon.convolution(images, filters, spec), images, filters)
+            for n in (1, 2, 5, 12):
+                y = f(np.ones([n, *images.axes.lengths[1:]], np.float32),
+                      np.ones(filters.axes.lengths, np.float32))
+                assert (y[:, 1:-1, 1:-1] == sums).all()
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("text", [GUARDED, GUARDED_BANDS], ids=["products and sorts", "bands"])
+def test_kernels_stay_within_their_scratch_memory(text):
+    done = run_sanitized("-c", textwrap.dedent(text))
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]

@@ -1,5 +1,7 @@
 """Strips: functions of all lanes have the bits of those of one element, and sums are right."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.skipif(strips is None, reason="strips need AVX2")
 def present(name, dtype):
     """Skip a test of a function of strips that this machine has not."""
     if not strips.has(STRIP_FUNCTIONS[name, dtype]):
-        pytest.skip("an exponential in strips needs AVX-512")
+        pytest.skip("this function of strips needs AVX-512")
 
 
 LENGTHS = [1, SHORT - 1, SHORT, SHORT + 1, SHORT + STRIP - 1, 500, 511, 512, 513, 1021, 4099]
@@ -37,6 +39,25 @@ def special(dtype, count):
 
 
 OF_TWO = ("add", "mod", "floordivide")
+
+
+def test_later_passes_bring_near_what_the_next_row_reads():
+    """And what this row stores; not what has one pass, nor rows that are long."""
+    rows = geon.Axis("rows")
+    with geon.NativeTransformer(threads=1) as transformer:
+
+        def fetches(function, length):
+            columns = geon.Axis("columns", length)
+            x = geon.placeholder([rows, columns])
+            source = transformer.computation(function(x, columns), x).source
+            assert source.count("if (!past) __builtin_prefetch(") == source.count(", 1);")
+            return [len(re.findall(rf"__builtin_prefetch\(&.*, {k}\);", source)) for k in (0, 1)]
+
+        softmax = lambda x, columns: geon.softmax(x, normalization_axes=columns)  # noqa: E731
+        total = lambda x, columns: geon.sum(geon.exp(x), columns)  # noqa: E731
+        assert fetches(softmax, 1024) == [1, 1]
+        assert fetches(softmax, 1 << 14) == [0, 0]
+        assert fetches(total, 1024) == [0, 0]
 
 
 @pytest.mark.parametrize(("name", "dtype"), [k for k in STRIP_FUNCTIONS if k[0] not in OF_TWO])

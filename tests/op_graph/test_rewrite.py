@@ -11,12 +11,13 @@ from geon.op_graph.op_graph import find, post_order, same_ops
 from geon.op_graph.registry import PRIMITIVES
 from geon.op_graph.rewrite import LOOP_GUARD, RuleSet, rewrite
 from geon.op_graph.simplify import simplify_rules
+from geon.op_graph.slicing import _update
 from geon.op_graph.stabilise import STABLE, stabilise
 
 from .computing import compute, shape
 
 AXES = (geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("C", 2))
-SHORT = geon.Axis("Short", 1)
+SHORT, PLACES = geon.Axis("Short", 1), geon.Axis("P", 2)
 ALL_RULES = STABLE | simplify_rules()
 RULES = {rule.__name__: rule for rules in ALL_RULES.rules.values() for rule in rules}
 
@@ -96,12 +97,42 @@ MATCHES = {
     "rename_twice": lambda m: geon.cast_axes(
         geon.rename(x := m.leaf(AXES), {AXES[0]: "X"}), m.chosen(x.axes, x.axes[::-1][::-1])
     ),
+    "rename_of_update": lambda m: geon.rename(
+        _update(
+            geon.rename(m.leaf(AXES), {AXES[0]: "X"}),
+            m.leaf(AXES[1:]),
+            (("at", m.chosen(0, 1)), None, None),
+            (),
+            (),
+        ),
+        {"X": AXES[0].name},
+    ),
     "dot_of_broadcast": lambda m: geon.dot(
         *m.chosen(
             (geon.broadcast(m.leaf(AXES[:1]), AXES), m.leaf(AXES)),
             (m.leaf(AXES[::-1]), geon.broadcast(m.leaf(AXES[1:2]), AXES)),
+            (geon.broadcast(m.leaf(AXES[:1]), AXES), m.leaf([AXES[2], AXES[0]])),
+            (m.leaf(AXES[::2]), geon.broadcast(geon.constant(0.5, dtype="float64"), AXES)),
         ),
         over=m.chosen(AXES[0], AXES[2]),
+    ),
+    "dot_of_repeated_factor": lambda m: geon.dot(
+        *m.chosen(
+            (geon.broadcast(m.leaf(AXES[:1]), AXES[:2]), m.leaf(AXES)),
+            (m.leaf(AXES[::-1]), geon.broadcast(m.leaf(AXES[2:]), AXES[::-1])),
+            (m.leaf(AXES[:2]), geon.broadcast(geon.constant(0.5, dtype="float64"), AXES[1:])),
+        ),
+        over=AXES[1],
+    ),
+    "unflatten_of_flatten": lambda m: geon.unflatten(
+        geon.flatten(m.leaf(AXES), AXES[1:], geon.Axis("F", 6)),
+        geon.Axis("F", 6),
+        m.chosen(AXES[1:], [geon.Axis("D", 3), AXES[2]]),
+    ),
+    "flatten_of_unflatten": lambda m: geon.flatten(
+        geon.unflatten(m.leaf([geon.Axis("F", 6), AXES[0]]), geon.Axis("F", 6), AXES[1:]),
+        AXES[1:],
+        geon.Axis(m.chosen("F", "G"), 6),
     ),
     "sum_of_broadcast": lambda m: geon.sum(
         geon.broadcast(m.leaf(AXES[:2]), AXES), m.chosen(None, AXES[1:], AXES[2])
@@ -125,6 +156,28 @@ MATCHES = {
     ),
     "running_of_one": lambda m: m.chosen(geon.cumsum, geon.cumprod)(
         m.leaf([AXES[1], SHORT]), SHORT, reverse=m.chosen(True, False)
+    ),
+    "scatter_of_broadcast": lambda m: geon.scatter(
+        geon.broadcast(m.leaf(m.chosen(AXES[:1], [])), AXES),
+        geon.constant(m.random.permutation(2), axes=[PLACES]),
+        geon.broadcast(m.leaf(m.chosen([PLACES], [])), [PLACES, *AXES[1:]]),
+        AXES[0],
+        mode=m.chosen("set", "add"),
+    ),
+    "running_of_broadcast": lambda m: m.chosen(
+        geon.cumsum(geon.broadcast(m.leaf(AXES[:1]), AXES), AXES[1], reverse=m.chosen(True, False)),
+        m.chosen(geon.cumsum, geon.cumprod)(
+            geon.broadcast(m.leaf(AXES[:2]), AXES[::-1]), AXES[0], exclusive=m.chosen(True, False)
+        ),
+    ),
+    "compared_with_itself": lambda m: m.chosen(
+        geon.equal, geon.not_equal, geon.less, geon.less_equal, geon.greater, geon.greater_equal
+    )(*[m.leaf(dtype=m.chosen("int64", "bool"))] * 2),
+    "either_is_the_same": lambda m: geon.where(m.leaf(AXES[1:]) < 0.0, *[m.leaf(AXES[:2])] * 2),
+    "with_itself": lambda m: m.chosen(
+        *(row(*[m.leaf()] * 2) for row in (geon.maximum, geon.minimum)),
+        *(row(*[m.leaf(dtype="bool")] * 2) for row in (geon.logical_and, geon.logical_or)),
+        *(row(*[m.leaf(dtype="int64")] * 2) for row in (geon.bitwise_and, geon.bitwise_or)),
     ),
     "iota_of_one": lambda m: geon.iota(SHORT, "int64"),
 }
@@ -176,6 +229,7 @@ def test_a_rule_does_not_fire_on_what_it_does_not_match(name):
     make = Maker(0)
     x, y = make.leaf(AXES), make.leaf(AXES)
     plain = [
+        geon.equal(x, x), geon.less(x, x), geon.where(x < 0.0, x, y), geon.maximum(x, y),
         geon.log(x), geon.log1p(x), geon.log(2.0 - geon.sigmoid(x)), geon.log(2.0 + geon.exp(x)),
         x + 1.0, x - 1.0, x * 2.0, x / 2.0, x**y, x**2.5, -x, x + y, x - y,
         geon.where(x < 0.0, 0.0, x), geon.where(x <= 0.0, 0.0, y), geon.sum(x),

@@ -208,3 +208,16 @@ def test_turns_between_looks_for_an_interrupt(rows, reverse):
             c = np.float32(0.5) * c + given[turn]
         np.testing.assert_array_equal(found, c)
         np.testing.assert_array_equal(stack, want)
+
+
+@pytest.mark.parametrize("lengths", [(3, 0), (0, 3), (0,)])
+def test_rows_of_no_element(make, lengths):
+    rows = [geon.Axis(name, length) for name, length in zip("AB", lengths, strict=False)]
+    steps = geon.Axis("T", 3)
+    x = geon.placeholder([steps, *rows], name="x")
+    last, seen = geon.scan(
+        lambda c, x_t: (2 * x_t + c, c), geon.broadcast(0.0, rows), x, over=steps
+    )
+    f = make().computation((last, seen), x)
+    found = f(np.zeros((3, *lengths), np.float32))
+    assert [each.shape for each in found] == [lengths, (3, *lengths)]

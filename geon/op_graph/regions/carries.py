@@ -16,7 +16,6 @@ from ..lengths import Length
 from ..movement import broadcast
 from ..op_graph import NO_AXES, Op, Tensor
 from ..weak import strengthen
-from .closing import refuse_effects
 from .structures import flat
 
 
@@ -37,8 +36,8 @@ class Carries:
     def after(self, returned: Any, where: str, who: str) -> list[Tensor]:
         """The carries after a step, which are called ``where``, from what ``who`` returned.
 
-        Raises ``ArgumentError`` where it is of another structure or an effect, ``AxisError`` where
-        one is over other axes, and ``DTypeError`` where one is of another dtype.
+        Raises ``ArgumentError`` where it is of another structure, ``AxisError`` where one is over
+        other axes, and ``DTypeError`` where one is of another dtype.
         """
         found, structure = flat(returned, where)
         if structure != self.structure:
@@ -46,7 +45,6 @@ class Carries:
                 f"{self.what}: {self.begins} is {self.structure}, and {who} returned {where} that "
                 f"are {structure}; return {where} of the structure of {self.begins}"
             )
-        refuse_effects(self.what, [each for _, each in found])
         return [
             self.settled(name, first, as_tensor(each, near=first), who)
             for (name, each), first in zip(found, self.first, strict=True)

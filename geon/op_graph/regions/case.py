@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +28,9 @@ from ..op_graph import NO_AXES, VOID_DTYPE, Op, Tensor, make, post_order
 from ..registry import Inferred, Primitive, need
 from ..sites import describe, user_site
 from ..sweeps import cotangents, forward_mode, zeros
+from .assigned import Updates, landed, tied
 from .carries import alike, needs_function, strong
-from .closing import CHOOSE, captured, rebuilt, refuse_effects
+from .closing import captured, rebuilt
 from .opened import Opened, like
 from .parts import outcome, parameter, results_of, tensors
 from .scan_facts import guards_of
@@ -225,9 +228,15 @@ def case_of(
     or any dictionaries, lists, tuples and dataclasses of them, each of the same structure, axes and
     dtypes. What a branch builds when it is called is inside of it; what is there already is
     computed whichever is taken. An index outside takes ``default``; where there is none, a call
-    raises ``IndexRangeError``. To choose element by element take ``where``. Raises ``AxisError``
-    and ``DTypeError`` where branches give other axes or dtypes, and ``ArgumentError`` for another
-    structure, for effects inside of a branch, and where there are no branches.
+    raises ``IndexRangeError``. To choose element by element take ``where``.
+
+    What the branch that is taken assigns, the variable is once any of the results is computed; one
+    that is only assigned to by the others stays as it is. A branch may give an assignment where
+    another one gives None or another assignment: what comes out there is that effect.
+
+    Raises ``AxisError`` and ``DTypeError`` where branches give other axes or dtypes, and
+    ``ArgumentError`` for another structure, for prints inside of a branch, and where there are no
+    branches.
     """
     what = f"case_of at {describe(user_site())}"
     return _chosen(what, index, branches, default, name)
@@ -255,13 +264,18 @@ def _chosen(
     own = OwnTable()  # closed: an equal op that lives elsewhere would be computed for all branches
     with building(own):
         found = [_branch(what, k, function) for k, function in enumerate(functions)]
-        first, structure = found[0]
-        roots = [first, *[_alike(what, k, found[0], found[k]) for k in range(1, len(found))]]
+        roots = [_alike(what, k, found[0], each) for k, each in enumerate(found)]
+        targets = list(dict.fromkeys(leaf for each in found for leaf in each.updates))
+        for each, root in zip(found, roots, strict=True):
+            root += [each.updates.get(leaf, leaf) for leaf in targets]
         inside = {op for entry in list(own.entries.values()) if (op := entry()) is not None}
     made = make_case(which, roots, default is not None or certain, NOTHING, inside)
     if name is not None and made:
         made[0].args[0].name = name
-    return structure.filled(iter(made))
+    values = len(made) - len(targets)
+    made, effect = tied(made[:values], dict(zip(targets, made[values:], strict=True)))
+    structure = reduce(Structure.joined, [each.structure for each in found])
+    return structure.filled(iter(made), effect)
 
 
 def _functions(what: str, branches: Any, default: Any) -> list[Callable[[], Any]]:
@@ -306,24 +320,33 @@ def cond(
     return _chosen(what, cast(truth, "int64"), branches, None, name, certain=True)
 
 
-def _branch(what: str, k: int, function: Callable[[], Any]) -> tuple[list[Tensor], Structure]:
-    """What a branch gives, in dtypes of its own."""
-    values, structure = flat(function(), f"branch {k}")
-    refuse_effects(what, [value for _, value in values], CHOOSE)
-    made = [as_tensor(value) for _, value in values]
-    return [strong(op) for op in made], structure
+@dataclass(frozen=True)
+class _Branch:
+    """What a branch gives, in dtypes of its own, and what it assigns."""
+
+    values: list[Tensor]
+    structure: Structure
+    updates: Updates
 
 
-def _alike(
-    what: str, k: int, first: tuple[list[Tensor], Structure], other: tuple[list[Tensor], Structure]
-) -> list[Tensor]:
+def _branch(what: str, k: int, function: Callable[[], Any]) -> _Branch:
+    where = f"branch {k}"
+    returned, updates = landed(what, function(), where)
+    values, structure = flat(returned, where)
+    return _Branch([strong(as_tensor(value)) for _, value in values], structure, updates)
+
+
+def _alike(what: str, k: int, first: _Branch, other: _Branch) -> list[Tensor]:
     """The results of branch ``k`` over the axes of the first branch's, in their order."""
-    if other[1] != first[1]:
+    if other.structure != first.structure:
         raise ArgumentError(
-            f"{what}: branch 0 gives {first[1]}, and branch {k} {other[1]}; return one structure"
+            f"{what}: branch 0 gives {first.structure}, and branch {k} {other.structure}; return "
+            "one structure"
         )
+    if k == 0:
+        return list(first.values)
     made = []
-    for one, op in zip(first[0], other[0], strict=True):
+    for one, op in zip(first.values, other.values, strict=True):
         both = (
             f"{what}: branch 0 gives {one} {one.dtype.name} (made at {one.file_info}) and branch "
             f"{k} {op} {op.dtype.name} (made at {op.file_info})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from typing import Any, NoReturn
+from typing import Any
 
 from ...errors import ArgumentError
 from ..attributes import Frozen
@@ -11,13 +11,6 @@ from ..body import Body
 from ..nodes import carry_notes
 from ..op_graph import Op, Tensor, VoidOp, post_order
 from .parts import parameter, substituted, tensors
-
-# What to do instead of an assignment in a step, and in a branch.
-CARRY = (
-    "let {target} be among what the loop begins with and its new value among what the step "
-    "returns, and give the last one to geon.assign after the loop"
-)
-CHOOSE = "return the new value of {target} from each branch, and give what comes out to geon.assign"
 
 
 def closed(
@@ -96,23 +89,29 @@ def is_repeated(op: Op) -> bool:
     return row.name == "iota" or (row.view and not row.acts and len(op.axes) > 0)
 
 
-def refuse_effects(what: str, results: Iterable[Any], cure: str = CARRY) -> None:
-    """Raise ``ArgumentError`` where a body changes variables, prints, or returns an effect.
+def refuse_effects(what: str, results: Iterable[Any], cure: str) -> None:
+    """Raise ``ArgumentError`` where a function changes variables, prints, or returns an effect.
 
     ``cure`` says what to do with a ``{target}`` that is assigned to.
     """
     for root in results:
         if isinstance(root, Op) and root.effectful:
-            for op in post_order([root]):
-                if isinstance(op, VoidOp) or op.primitive.name == "print":
-                    _refuse(what, op, cure)
+            order = post_order([root])
+            refuse_prints(what, order)
+            for op in order:
+                if isinstance(op, VoidOp):
+                    target = str(op.args[0]) if op.args else "the variable"
+                    raise ArgumentError(
+                        f"{what}: it runs the effect {op} (made at {op.file_info}); "
+                        f"{cure.format(target=target)}"
+                    )
 
 
-def _refuse(what: str, op: Op, cure: str) -> NoReturn:
-    if op.primitive.name == "print":
-        cure = "return the value, and geon.print what comes out"
-    target = str(op.args[0]) if op.args else "the variable"
-    raise ArgumentError(
-        f"{what}: it runs the effect {op} (made at {op.file_info}), and effects are run once, by "
-        f"the computation; {cure.format(target=target)}"
-    )
+def refuse_prints(what: str, ops: Iterable[Op]) -> None:
+    """Raise ``ArgumentError`` where one of the ops prints."""
+    for op in ops:
+        if op.primitive.name == "print":
+            raise ArgumentError(
+                f"{what}: it runs the effect {op} (made at {op.file_info}), and prints are run "
+                "once, by the computation; return the value, and geon.print what comes out"
+            )

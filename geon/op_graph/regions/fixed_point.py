@@ -37,17 +37,20 @@ from ..sites import describe, user_site
 from ..sweeps import cotangents, forward_mode, zeros
 from ..weak import strengthen
 from .carries import Carries, needs_function
-from .closing import closed
+from .closing import closed, refuse_effects
 from .opened import Opened, like
 from .parts import outcome, results_of, substituted
 from .scan import is_body
 from .scan_facts import guards_of
 from .scan_further import Images, both_axes
+from .structures import flat
 from .while_facts import make_while
 
 Array = np.ndarray[Any, Any]
 Given = Sequence[Tensor | None]
 NOTHING: dict[Op, Any] = {}
+# What to do in place of an assignment in what is repeated until nothing changes.
+ASSIGN_IT = "f is run as often as it takes; give what comes out to geon.assign({target}, ...)"
 
 
 # The row ------------------------------------------------------------------------------------------
@@ -314,7 +317,9 @@ def fixed_point(
                 f"{what}: {where} is {value} {value.dtype.name} (made at {value.file_info}), of no "
                 "float dtype; geon.cast it"
             )
-    results = begun.after(f(begun.given()), "values", "f")
+    values = f(begun.given())
+    refuse_effects(what, [value for _, value in flat(values, "values")[0]], ASSIGN_IT)
+    results = begun.after(values, "values", "f")
     within = _tolerance(what, tolerance, begun.first)
     made = _make(FIXED_POINT, max_steps, begun.first, begun.leaves, results, within)
     if name is not None:

@@ -17,8 +17,8 @@ from ..op_graph import NO_AXES, Tensor
 from ..recomputed import segmented
 from ..registry import Primitive
 from ..sites import describe, user_site
+from .assigned import Carried, landed, tied
 from .carries import Carries, inside, needs_function, shown, stepping, strong
-from .closing import refuse_effects
 from .scan_deriv import scan_jvp, scan_vjp
 from .scan_facts import make_scan, scan_infer, scan_outcomes, scan_reference
 from .scan_further import scan_spread
@@ -74,6 +74,10 @@ def scan(
     be left out where ``xs`` is one tensor with one axis. What the step reads from outside it may
     just name. ``name`` is that of the loop.
 
+    What a step assigns is seen by the steps after it, and once the loop is computed the variable is
+    as the last step left it: any of the loop's results runs its assignments. An assignment may be
+    among the values, which have that effect in its place.
+
     Reverse derivatives need the carries of each step. With ``segments`` they keep those that so
     many segments begin with, and compute the steps of one segment at a time again: "sqrt" is as
     many as a segment has steps, 64 where the axis is open; an integer of at least 2 is a number of
@@ -84,7 +88,7 @@ def scan(
 
     Raises ``AxisError`` where ``xs`` lack the axis or have
     it in two lengths, or a carry comes back over other axes, ``DTypeError`` where it comes back in
-    another dtype, and ``ArgumentError`` for another structure, for effects inside of the step, and
+    another dtype, and ``ArgumentError`` for another structure, for prints inside of the step, and
     for other ``segments``.
     """
     what = f"scan at {describe(user_site())}"
@@ -94,21 +98,27 @@ def scan(
     numbers = numbers_of(what, segments, walked.axis)
     with stepping(walked.at, walked.axis.expression):
         returned = step(begun.given(), walked.given())
+    returned, updates = landed(what, returned, "", [*begun.leaves, *walked.parts])
     carries, values = _both(what, returned)
     found, structure = flat(values, "values")
     results = begun.after(carries, "carries", "step")
-    refuse_effects(what, [value for _, value in found])
     results += [strong(as_tensor(value)) for _, value in found]
     _refuse_axis(what, walked.axis, results)
+    more, own = Carried(what, updates, walked.axis), len(begun.first)
+    results = more.read(results)
+    results[own:own] = more.last
     stacks = walked.stacks
-    leaves = [*begun.leaves, *stacks, walked.at]
-    xs = list(stacks.values())
-    init = [segmented(first, numbers) for first in begun.first] if numbers else begun.first
+    leaves = [*begun.leaves, *more.leaves, *stacks, walked.at]
+    xs, init = list(stacks.values()), [*begun.first, *more.first]
+    if numbers:
+        init = [segmented(first, numbers) for first in init]
     made = make_scan(SCAN, walked.axis, bool(reverse), init, xs, leaves, results)
     if name is not None and made:
         made[0].args[0].name = name
+    behind = own + len(more.last)
+    made, effect = tied(made[:own] + made[behind:], more.assigned(made[own:behind]))
     both = iter(made)
-    return begun.structure.filled(both), structure.filled(both)
+    return begun.structure.filled(both), structure.filled(both, effect)
 
 
 class _Walked:

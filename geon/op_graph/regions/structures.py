@@ -12,39 +12,52 @@ from ..op_graph import Op
 
 Make = Callable[[list[Any]], Any]
 
+EFFECT = object()  # stands where a structure has an effect, which is no value
+
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
     """How values are joined: ``kind`` says by what, ``steps`` name the ``parts``.
 
-    One without a kind is a single value. Two of the same kind, steps and parts are equal.
+    One without a kind is a single value. Two of the same kind, steps and parts are equal: an
+    ``effect`` is where another one may have None.
     """
 
     kind: str = ""
     steps: tuple[str, ...] = ()
     parts: tuple[Structure, ...] = ()
     make: Make = dataclasses.field(default=list, compare=False)
+    effect: bool = dataclasses.field(default=False, compare=False)
 
-    def filled(self, values: Iterator[Any]) -> Any:
-        """Such a thing, of these values in order."""
+    def filled(self, values: Iterator[Any], effect: Any = None) -> Any:
+        """Such a thing, of these values in order, with ``effect`` where it has effects."""
         if not self.kind:
             return next(values)
-        return self.make([part.filled(values) for part in self.parts])
+        if self.effect:
+            return effect
+        return self.make([part.filled(values, effect) for part in self.parts])
+
+    def joined(self, other: Structure) -> Structure:
+        """This one, with effects where this or an equal one has them."""
+        parts = [one.joined(two) for one, two in zip(self.parts, other.parts, strict=True)]
+        effect = self.effect or other.effect
+        return dataclasses.replace(self, parts=tuple(parts), effect=effect)
 
     def __str__(self) -> str:
-        if not self.kind:
-            return "a tensor"
+        if not self.kind or self.effect:
+            return "an effect" if self.effect else "a tensor"
         inner = [f"{step}: {part}" for step, part in zip(self.steps, self.parts, strict=True)]
         return f"{self.kind}({', '.join(inner)})"
 
 
 SINGLE = Structure()
+NO_VALUE = Structure("None", (), (), lambda parts: None, effect=True)
 
 
 def flat(value: Any, where: str) -> tuple[list[tuple[str, Any]], Structure]:
     """The single values of a structure with their names, which begin with ``where``.
 
-    None is a structure without values.
+    None is a structure without values, and so is the mark of an effect.
     """
     found: list[tuple[str, Any]] = []
     return found, _taken(value, where, found, ())
@@ -53,6 +66,8 @@ def flat(value: Any, where: str) -> tuple[list[tuple[str, Any]], Structure]:
 def _taken(
     value: Any, where: str, found: list[tuple[str, Any]], inside: tuple[int, ...]
 ) -> Structure:
+    if value is EFFECT:
+        return NO_VALUE
     opened = None if isinstance(value, Op) else _opened(value)
     if opened is None:
         found.append((where, value))

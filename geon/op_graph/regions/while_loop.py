@@ -13,6 +13,7 @@ from ..keywords import explained
 from ..op_graph import NO_AXES, Tensor
 from ..registry import Primitive
 from ..sites import describe, user_site
+from .assigned import Carried, landed, tied
 from .carries import Carries, inside, needs_function, shown, stepping
 from .closing import refuse_effects
 from .scan import is_body
@@ -20,6 +21,8 @@ from .while_deriv import while_jvp, while_vjp
 from .while_facts import make_while, while_infer, while_outcomes, while_reference
 from .while_further import while_spread
 
+# What to do in place of an assignment where a condition is looked at.
+IN_BODY = "a condition only looks at what is carried; assign {target} in the body"
 # Draws of a loop inside of a step of another one count by so many steps where there is no limit.
 STEPS_OF_DRAWS = 1 << 16
 
@@ -69,6 +72,7 @@ def while_loop(
     what they read besides. The body is not run at all where the condition is false at first, and
     no more than ``max_steps`` times, an integer of at least 0. With ``count`` the result is a pair:
     the carries, and the number of the steps as an int64 scalar. ``name`` is that of the loop.
+    What the body assigns is as in ``scan``.
 
     Reverse derivatives need the carries of each step. Up to 512 ``max_steps`` keep them all, which
     takes memory for as many. Otherwise 256 of them are kept, equally far apart, and between two of
@@ -78,7 +82,8 @@ def while_loop(
 
     Raises ``AxisError`` where a carry comes back over other axes, ``DTypeError`` where it comes
     back in another dtype and where the condition is no bool scalar, and ``ArgumentError`` for
-    another structure, for effects inside of either function, and for other ``max_steps``.
+    another structure, for an assignment in the condition, for prints inside of either function, and
+    for other ``max_steps``.
     """
     what = f"while_loop at {describe(user_site())}"
     if max_steps is not None and not is_count(max_steps):
@@ -90,14 +95,18 @@ def while_loop(
     begun, at = Carries(what, "init", init), inside(what, NO_AXES, INT64)
     with stepping(at, STEPS_OF_DRAWS if max_steps is None else max_steps):
         tested = condition(begun.given())
-        refuse_effects(what, [tested])
+        refuse_effects(what, [tested], IN_BODY)
         truth = _truth(what, tested)
         returned = body(begun.given())
+    returned, updates = landed(what, returned, "carries", begun.leaves)
     results = begun.after(returned, "carries", "body")
-    leaves = [*begun.leaves, at]
-    made = make_while(WHILE, None, max_steps, begun.first, leaves, truth, results)
+    more, own = Carried(what, updates), len(begun.first)
+    first, leaves = [*begun.first, *more.first], [*begun.leaves, *more.leaves, at]
+    [truth], results = more.read([truth]), [*more.read(results), *more.last]
+    made = make_while(WHILE, None, max_steps, first, leaves, truth, results)
     if name is not None:
         made[0].args[0].name = name
+    made, _ = tied([*made[:own], made[-1]], more.assigned(made[own:-1]))
     last = begun.structure.filled(iter(made))
     return (last, made[-1]) if count else last
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from ...op_graph.affine import Affine
 from ...op_graph.dtypes import name_of
 from ...op_graph.lengths import evaluate
-from ...op_graph.op_graph import Op
+from ...op_graph.op_graph import Op, Same
 from ...op_graph.regions.while_facts import WhileAttributes
 from .blocked import Blocked, Place
 from .call_costs import Counted, call_counted
@@ -22,11 +22,19 @@ from .contraction import Contraction, unit_of
 from .counting import DRAW, INDEX, MULTIPLY_ADD, Rows, count, note, reduced_values
 from .depths import ELEMENT, Depths
 from .draws import roots, runs
-from .machine import Machine
+from .machine import RowCost
 from .ordered import OrderedLoop
 from .reach import Reach, Reaches
 from .scalar import Kept, Load, Scalar, walk
 from .types import Call, Loop, Nest, Pass, Region, Store
+
+
+class CountsRows(Protocol):
+    """What says what elementwise rows count as, as a ``Machine`` does."""
+
+    def row(self, row: str, dtype: str) -> RowCost:
+        """What one element of a row takes."""
+
 
 LIKELY_TURNS = 64  # of a while loop, of which nothing is known
 
@@ -124,7 +132,7 @@ class Cost:
     inner: tuple[Cost, ...] = ()
     turns: int = 1
 
-    def operations(self, machine: Machine) -> dict[str, int]:
+    def operations(self, machine: CountsRows) -> dict[str, int]:
         """Operations by the name of the dtype they are done in.
 
         Casts count, moving data, choices between pieces and the arithmetic of indices do not.
@@ -166,9 +174,12 @@ def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
     """The cost of a loop, its bodies in each turn; of a case, that of its largest branch."""
     turns = _turns(work.op, lengths)
     each = [
-        tuple([cost_of(kernel.work, lengths) for kernel in body.schedule.kernels])
+        tuple([
+            cost_of(kernel.work, lengths, _held_places(kernel, body.schedule.base))
+            for kernel in body.schedule.kernels
+        ])
         for body in work.bodies
-    ]
+    ]  # fmt: skip
     inner = max(each, key=lambda costs: sum(cost.read + cost.written for cost in costs))
     if work.op.primitive.name == "while":  # its condition and its body run in each turn
         inner = tuple([cost for costs in each for cost in costs])
@@ -187,6 +198,16 @@ def _region_cost(work: Region, lengths: Mapping[str, int]) -> Cost:
         inner=inner,
         turns=turns,
     )
+
+
+def _held_places(kernel: Any, base: Mapping[Op, Op]) -> list[Hashable] | None:
+    """Where the operands lie of a kernel that changes a carry in its place; None of others."""
+    if not kernel.writes:
+        return None
+    work = kernel.work
+    calls = isinstance(work, Call)
+    operands = [*(base[arg] for arg in work.op.args), work.op] if calls else work.operands
+    return [Same(kernel.writes.get(op, op)) for op in operands]
 
 
 def _turns(op: Op, lengths: Mapping[str, int]) -> int:

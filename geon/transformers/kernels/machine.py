@@ -178,7 +178,7 @@ class Machine:
 
     def row(self, row: str, dtype: str) -> RowCost:
         """What one element of a row takes; one operation where nothing else is known."""
-        return _FUSED if row == MULTIPLY_ADD else self.rows.get((row, dtype), _ONE)
+        return row_cost(self.rows, row, dtype)
 
     def lanes(self, itemsize: int) -> int:
         """How many elements of so many bytes a vector holds; small ones are widened to 4."""
@@ -187,6 +187,11 @@ class Machine:
     def on(self, threads: int) -> Ceilings:
         """The ceilings on so many threads, or on the most below that are known."""
         return self.ceilings[max(each for each in self.ceilings if each <= max(threads, 1))]
+
+
+def row_cost(rows: Mapping[tuple[str, str], RowCost], row: str, dtype: str) -> RowCost:
+    """What one element of a row takes, of those that ``rows`` has."""
+    return _FUSED if row == MULTIPLY_ADD else rows.get((row, dtype), _ONE)
 
 
 _ONE = RowCost()

@@ -64,6 +64,8 @@ def of_rows(region: Op, results: Sequence[Op], operands: Operands) -> OrderedLoo
     rows = max([op.axes for op in roots], key=len, default=NO_AXES)
     if any(op.axes is not NO_AXES and op.axes is not rows for op in roots):
         return None
+    if rows.size == 0:
+        return None  # there is no element, and what is one everywhere has no memory to show
     if rows.size != 1 and any(op.axes is NO_AXES for op in roots):
         return None  # what is not of a row is computed once
     if not all(is_element(op) for op in post_order(roots)):

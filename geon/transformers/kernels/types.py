@@ -11,7 +11,7 @@ from typing import Any
 from ...op_graph.affine import Affine, Size
 from ...op_graph.axes import Axis
 from ...op_graph.dtypes import DType
-from ...op_graph.op_graph import Leaf, Op
+from ...op_graph.op_graph import Leaf, Op, among
 from ...op_graph.reducers import Reducer
 from ...op_graph.regions.while_facts import WhileAttributes
 from .scalar import Scalar
@@ -207,6 +207,11 @@ class Inner:
     leaves: tuple[Leaf, ...]
     schedule: Any
 
+    @property
+    def held(self) -> frozenset[int]:
+        """The numbers of the carries that a step changes where they lie."""
+        return frozenset(k for k, leaf in enumerate(self.leaves) if among(leaf, self.schedule.held))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Region:
@@ -223,6 +228,11 @@ class Region:
     def numbers(self) -> tuple[int, ...]:
         """Which results of the region there are."""
         return tuple([op.attrs[0] for op in self.results])
+
+    @property
+    def held(self) -> frozenset[int]:
+        """The numbers of the carries that stay where they lie, from before the first step on."""
+        return self.bodies[-1].held
 
     @property
     def loops(self) -> tuple[tuple[str, Size], ...]:

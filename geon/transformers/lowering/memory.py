@@ -9,10 +9,9 @@ from typing import Any
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among
 from ...op_graph.regions.scan_facts import ScanAttributes
-from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.types import Region
 from ..runtime.place import place
-from .schedule import Kernel, Schedule, bytes_of
+from .schedule import Kernel, Schedule, bytes_of, carries_of
 from .scratch import Scratch
 
 
@@ -62,7 +61,8 @@ class Inside:
 
     ``first`` is the number of the buffer there that each plan's first one is, and ``steps`` the
     number of the step that its first kernel is. ``spare`` has by number the buffers beside its
-    result, if it has one, in which a carry lies: one to read while the other is written. ``truth``
+    result, if it has one, in which a carry lies: one to read while the other is written, or one
+    alone where each step changes it in place. ``truth``
     is the number of the buffer in which a condition lies. ``kept`` are the buffers of the copies
     that kernels of a loop's body keep from step to step, in order.
     """
@@ -235,7 +235,7 @@ def _add_bodies(
         spare: dict[int, tuple[int, ...]] = {}
         throughout = (begins, ends) if reuse else (0, end)
         for number, size in carried(kernel.work):
-            count = 1 if number in kernel.work.numbers else 2
+            count = 2 - (number in kernel.work.numbers) - (number in kernel.work.held)
             spare[number] = tuple(range(len(buffers), len(buffers) + count))
             buffers += [Buffer(size, *throughout)] * count
         copies = [Buffer(0, *throughout, (copy,)) for plan in plans for copy in plan.kept.values()]
@@ -251,11 +251,7 @@ def _add_bodies(
 
 def carried(work: Region) -> list[tuple[int, int | Length]]:
     """The numbers and bytes of the values that a loop hands from step to step."""
-    name, attrs = work.op.primitive.name, work.op.attrs
-    if name == "case":
-        return []
-    count = ScanAttributes(attrs).carries if name == "scan" else WhileAttributes(attrs).carries
-    return [(k, bytes_of(work.op.bodies[-1].results[k])) for k in range(count)]
+    return [(k, bytes_of(work.op.bodies[-1].results[k])) for k in range(carries_of(work.op))]
 
 
 def _add_scratch(

@@ -10,7 +10,14 @@ from ...op_graph.axes import Axes, Axis
 from ...op_graph.copies import with_args
 from ...op_graph.dtypes import FLOAT32, INT64, name_of
 from ...op_graph.elementwise import CAST, add, cast, less, where
-from ...op_graph.indexing import CHECKED, _gather, _scatter, gather_plan, held_by_int64
+from ...op_graph.indexing import (
+    CHECKED,
+    _gather,
+    _scatter,
+    gather_plan,
+    gathered_axes,
+    held_by_int64,
+)
 from ...op_graph.interpret import COMPUTING
 from ...op_graph.leaves import iota, length_value
 from ...op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
@@ -120,16 +127,17 @@ def fixed_point(op: Op) -> Op:
 def gather(op: Op) -> Op | None:
     """A gather whose index shares axes becomes one along the axes flattened; it is checked."""
     x, index = op.args
-    batch, own, rest = gather_plan(op, x.axes, index.axes)
+    batch, _, _ = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs[0]]
     if not batch and index.primitive is CHECKED:
         return None
     checked = _checked(index, axis)
     if not batch:
         return _gather(x, checked, axis.name)
-    flat, place, joined = _flattened(x, checked, axis, batch, own, rest)
-    picked = _gather(flat, _checked(place, joined), joined.name)
-    return reorder(picked, op.axes)
+    group = x.axes.only([*batch, axis.name])
+    flat, joined = _flattened(x, index.axes, group)
+    place = _place(checked, axis, group, joined)
+    return reorder(_gather(flat, place, joined.name), op.axes)
 
 
 @lower.on("scatter")
@@ -137,40 +145,43 @@ def scatter(op: Op) -> Op | None:
     """As ``gather``: shared axes are flattened together with the axis."""
     x, index = op.args[:2]
     value: Any = op.args[2]
-    batch, own, rest = gather_plan(op, x.axes, index.axes)
+    batch, _, _ = gather_plan(op, x.axes, index.axes)
     axis = x.axes[op.attrs[0]]
     if not batch and index.primitive is CHECKED:
         return None
     checked = _checked(index, axis)
     if not batch:
         return _scatter(x, checked, value, axis.name, op.attrs[1])
-    flat, place, joined = _flattened(x, checked, axis, batch, own, rest)
-    axes = Axes(*place.axes, *(x.axes[n] for n in rest))
-    placed = _scatter(flat, _checked(place, joined), reorder(value, axes), joined.name, op.attrs[1])
-    group = Axes(*(x.axes[n] for n in batch), axis)
+    group = x.axes.only([*batch, axis.name])
+    flat, joined = _flattened(x, index.axes, group)
+    place = _place(checked, axis, group, joined)
+    value = reorder(value, gathered_axes(flat.axes, place.axes, joined.name))
+    placed = _scatter(flat, place, value, joined.name, op.attrs[1])
     return reorder(_unflatten(placed, joined, group), op.axes)
 
 
-def _flattened(
-    x: Any, index: Tensor, axis: Axis, batch: list[str], own: list[str], rest: list[str]
-) -> tuple[Tensor, Tensor, Axis]:
-    """x over (batch and axis as one, rest), and the index into that one axis."""
-    group = Axes(*(x.axes[n] for n in batch), axis)
-    ordered = reorder(x, Axes(*group, *(x.axes[n] for n in rest)))
-    joined = _joined(group, Axes(*(a for a in (*x.axes, *index.axes) if a.name not in group)))
-    flat = _flatten(ordered, group.names, joined)
-    place: Any = 0
-    for n in batch:
-        place = add.apply(place, iota(x.axes[n])) * length_value(_after(group, n))
+def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:
+    """x with a group of its axes as one, which no index has.
+
+    Neighbours stay where they are, so that nothing is moved; others come first.
+    """
+    joined = _joined(group, Axes(*(a for a in (*x.axes, *index) if a.name not in group)))
+    first = x.axes.index(group.names[0])
+    if x.axes.names[first : first + len(group)] != group.names:
+        x = reorder(x, Axes(*group, *x.axes.without(group.names)))
+    return _flatten(x, group.names, joined), joined
+
+
+def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis) -> Tensor:
+    """The index into an axis as one into all of its group ``joined``, checked."""
     wrapped = where(less(index, 0), index + length_value(axis.expression), index)
-    order = Axes(*(x.axes[n] for n in batch), *(index.axes[n] for n in own))
-    return flat, cast(broadcast(add.apply(place, wrapped), order), "int64"), joined
-
-
-def _after(group: Axes, name: str) -> Any:
-    names = group.names
-    following = names[names.index(name) + 1]
-    return group[following].expression
+    place: Any = None
+    for each in group:
+        at = wrapped if each.name == axis.name else iota(each)
+        place = at if place is None else add.apply(place * length_value(each.expression), at)
+    order = Axes(*(group[a.name] if a.name in group and a.name != axis.name else a
+                   for a in index.axes))  # fmt: skip
+    return _checked(cast(broadcast(place, order), "int64"), joined)
 
 
 @lower.on("argmax", "argmin")

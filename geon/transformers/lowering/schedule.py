@@ -16,6 +16,8 @@ from ...op_graph.leaves import placeholder
 from ...op_graph.lengths import Length, evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, RegionOp, Tensor, among, deep_order, post_order
 from ...op_graph.regions.closing import rebuilt
+from ...op_graph.regions.scan_facts import ScanAttributes
+from ...op_graph.regions.while_facts import WhileAttributes
 from ..kernels.elements import Operands
 from ..kernels.lower import Work, lower
 from ..kernels.ordered import OrderedLoop
@@ -30,6 +32,7 @@ from .program import Program
 from .target import Layout, Target
 
 MOVED_FIRST = 4
+PARTIAL = ("update", "scatter")  # rows whose first argument they change in places
 NOMINAL_LENGTH = 64  # what an open length counts as where only the order of kernels depends on it
 
 
@@ -37,7 +40,8 @@ NOMINAL_LENGTH = 64  # what an open length counts as where only the order of ker
 class Schedule:
     """Kernels in order, and how every value lies in memory.
 
-    ``waves`` has for each kernel the number of its wave, where some run side by side.
+    ``waves`` has for each kernel the number of its wave, where some run side by side. ``held`` are
+    the carries of a loop's body whose next values lie where they do.
     """
 
     kernels: tuple[Kernel, ...]
@@ -47,6 +51,7 @@ class Schedule:
     target: Target
     check: bool
     waves: tuple[int, ...] = ()
+    held: tuple[Leaf, ...] = ()
 
     @property
     def times(self) -> Sequence[int]:
@@ -64,18 +69,25 @@ def _bytes(size: int | Length, itemsize: int) -> int | Length:
     return size * itemsize
 
 
-def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = False) -> Schedule:
+def schedule(
+    laid_out: LaidOut,
+    target: Target,
+    own: OwnTable,
+    check: bool = False,
+    carries: Sequence[Leaf] = (),
+) -> Schedule:
     """The kernels of a laid-out program in the order they run.
 
     What can raise, or ends at an interrupt, comes before the first write to a variable, so that a
     call that raises leaves all variables as they were. A new value is computed in its variable's
     storage where everything that reads the old one can come before; otherwise beside it, and copied
     at the end. New ops are in ``own``. With ``check`` every float kernel may raise, and each op is
-    a kernel of its own.
+    a kernel of its own. ``carries`` are what the first outputs are the next values of.
     """
     with building(own):
         work = _Work(laid_out, target, own, check)
         work.connect()
+        held = work.hold(carries)
         work.assign_storage()
         order = [group for group in work.run() if not group.op.primitive.waits]
         kernels = [work.kernel(group) for group in order]
@@ -83,7 +95,7 @@ def schedule(laid_out: LaidOut, target: Target, own: OwnTable, check: bool = Fal
     if target.beside:
         kernels, waves = side_by_side(kernels, work.program.outputs, target.beside)
     return Schedule(
-        tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, check, waves
+        tuple(kernels), work.program, laid_out.layouts, laid_out.base, target, check, waves, held
     )
 
 
@@ -140,6 +152,26 @@ class _Work:
         inner = deep_order([root for body in region.bodies for root in body.results])
         regions = [region, *(op for op in inner if isinstance(op, RegionOp))]
         return any(each.primitive.name in self.target.stops for each in regions)
+
+    def hold(self, carries: Sequence[Leaf]) -> tuple[Leaf, ...]:
+        """The carries of which a step changes parts alone, where they lie: after all that reads
+        them.
+
+        Others go to and fro between two places, which takes no copy of what is not changed.
+        """
+        held = []
+        for leaf, op in zip(carries, self.program.outputs, strict=False):
+            group, whole = self.makers[op], self.base[op]
+            while whole.primitive.name in PARTIAL:
+                whole = self.base[whole.args[0]]
+            readers = [r for r in self.readers.get(leaf, ()) if r is not group]
+            over = among(leaf, group.reads) and not among(leaf, group.in_place[op])
+            if whole is leaf and not over and not self.reaches(group, readers):
+                for reader in readers:
+                    self.edge(reader, group)
+                self.storage[op] = leaf
+                held.append(leaf)
+        return tuple(held)
 
     def assign_storage(self) -> None:
         """Say which kernels compute in a variable's storage, and add copies for the others."""
@@ -320,13 +352,26 @@ class _Work:
             ordered = make_ordered(region, group.results, operands)
             if ordered is not None:
                 return ordered
-        bodies = tuple([self.inner(body) for body in region.bodies])
+        carries = [0] * len(region.bodies)
+        carries[-1] = carries_of(region)
+        bodies = tuple(map(self.inner, region.bodies, carries))
         return Region(region, bodies, group.results)
 
-    def inner(self, body: Body) -> Inner:
-        """A body, scheduled like a program whose inputs are its parameters."""
+    def inner(self, body: Body, carries: int) -> Inner:
+        """A body, scheduled like a program whose inputs are its parameters, of which the first are
+        carries.
+        """
         leaves = tuple([placeholder(op.axes, op.dtype) for op in body.parameters])
         known: dict[Op, Op] = dict(zip(body.parameters, leaves, strict=True))
         results = rebuilt(body.results, known)
         laid_out = lay_out(Program(results, (), ()), self.target, self.own, self.check)
-        return Inner(leaves, schedule(laid_out, self.target, self.own, self.check))
+        given = leaves[:carries]
+        return Inner(leaves, schedule(laid_out, self.target, self.own, self.check, given))
+
+
+def carries_of(region: Op) -> int:
+    """How many values a region hands from step to step: the first results of its last body."""
+    name, attrs = region.primitive.name, region.attrs
+    if name == "case":
+        return 0
+    return (ScanAttributes if name == "scan" else WhileAttributes)(attrs).carries

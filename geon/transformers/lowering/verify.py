@@ -90,7 +90,7 @@ class _Play:
         for kernel in schedule.kernels:
             for value in self.values(kernel):
                 self.read(kernel, value, computed)
-            if kernel.ends and self.written is not None:
+            if kernel.ends and self.written is not None and not schedule.held:
                 how = "raise" if kernel.raises else "be interrupted"
                 self.fail(kernel, f"can {how} after {self.written.op!r} wrote its variable")
             self.work(kernel)
@@ -98,7 +98,9 @@ class _Play:
                 self.write(kernel, op)
             computed.update(kernel.results)
         for op in schedule.program.outputs:
-            self.expect_home(op, "result")
+            leaf = self.plan.homes[op].leaf
+            held = leaf is not None and among(leaf, schedule.held)
+            self.expect_home(op, "variable" if held else "result")
         for leaf, op in schedule.program.updates:
             if self.plan.homes[op].leaf is not leaf:
                 raise PlanError(f"the new value {op!r} of {leaf!r} is not in its storage")

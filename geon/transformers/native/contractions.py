@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
-from ..kernels.contraction import Access, Contraction, bordered, stored, unit_of
+from ..kernels.contraction import Access, Contraction, bordered, stored
 from ..kernels.scalar import Scalar
 from ..kernels.uses import Uses, joined
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text
-from .product_borders import Border
 from .product_kernels import product_header, product_unit
+from .product_sides import described
 
 
 def contraction_function(
@@ -94,20 +94,18 @@ class _Printer(ContractionPrinter):
         """How the product reads an operand: a strided load, or any element computed."""
         element = self.element(value)
         element({})
-        found, unit = bordered(value, self.loops), unit_of(value, self.loops)
+        found, made = bordered(value, self.loops), described(value, self.loops, self.type)
         if found is None:
-            uses = Uses()
-            uses.add(value)
-            return Operand(self.type, element, None, {}, unit, joined=joined(uses, self.loops))
-        if found.guards:
-            for guard in found.guards:
-                for size in (guard.index.constant, guard.low, guard.high):
-                    self.names.length(size)
-            border = Border(self.names.length(found.start), found.guards)
-            pointer = self.names.operand(found.operand)
-            return Operand(self.type, element, pointer, found.strides, unit, border)
-        pointer = f"({self.names.operand(found.operand)} + {self.names.length(found.start)})"
-        return Operand(self.type, element, pointer, found.strides, unit)
+            return replace(made, element=element)
+        pointer = self.names.operand(found.operand)
+        if made.border is None:
+            pointer = f"({pointer} + {self.names.length(found.start)})"
+            return replace(made, element=element, pointer=pointer)
+        for guard in found.guards:
+            for size in (guard.index.constant, guard.low, guard.high):
+                self.names.length(size)
+        border = replace(made.border, start=self.names.length(found.start))
+        return replace(made, element=element, pointer=pointer, border=border)
 
     def memory(self, found: Access, unit: str | None) -> Operand:
         """The memory of the result."""

@@ -69,9 +69,19 @@ typedef float GEON_EIGHT_F32 __attribute__((vector_size(32)));
 typedef struct { GEON_EIGHT_F32 low, high; } GEON_STRIP_F32;
 typedef double GEON_FOUR_F64 __attribute__((vector_size(32)));
 typedef struct { GEON_FOUR_F64 first, second, third, last; } GEON_STRIP_F64;
+typedef int32_t GEON_EIGHT_I32 __attribute__((vector_size(32)));
+#define GEON_EIGHT(x) ((x) - (GEON_EIGHT_F32){0})
+#define GEON_BOTH(i) for (int i = 0; i < 2; i++)
+#ifdef __FMA__
+#define GEON_FMA_EIGHT(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)
+#else
+#define GEON_FMA_EIGHT(a, b, c) ((a) * (b) + (c))
+#endif
+#define GEON_CLAMP(a, x, y) \\
+    __builtin_ia32_maxps256(GEON_EIGHT(x), __builtin_ia32_minps256(GEON_EIGHT(y), a))
+#define GEON_STEP(p, x, c) GEON_BOTH(i) p[i] = GEON_FMA_EIGHT(p[i], x[i], GEON_EIGHT(c));
 #ifdef __F16C__
 typedef int16_t GEON_EIGHT_I16 __attribute__((vector_size(16)));
-typedef int32_t GEON_EIGHT_I32 __attribute__((vector_size(32)));
 #define GEON_EIGHT_ROUNDED_HALVES(a) (GEON_EIGHT_I16)__builtin_ia32_vcvtps2ph256(a, 0)
 #define GEON_OF_EIGHT_HALVES(h) __builtin_ia32_vcvtph2ps256(h)
 #define GEON_WIDE_I16(h) __builtin_convertvector(h, GEON_EIGHT_I32)
@@ -122,7 +132,7 @@ class ArrayLanes:
 
 STRIP_BYTES = 64  # of an instruction set that has all functions of strips
 HALF_STRIP_BYTES = 32  # and of one that has those which need no powers of two
-SCALED = ("geon_exp_", "geon_sigmoid_", "geon_softplus_")
+SCALED = ("geon_exp_strip_f64", "geon_sigmoid_", "geon_softplus_")
 
 
 class ArrayStrips:
@@ -150,6 +160,13 @@ class ArrayStrips:
     def start(self, name: str) -> str:
         """The loop variable ``name`` at the first element of the strip."""
         return strip_start(name)
+
+    @property
+    def put(self) -> str:
+        """The function that puts elements by: gcc 12 makes a copy, by 16 bytes, of a loop over an
+        array that is not one register, which then waits for the wider ones that were stored.
+        """
+        return "" if self.vector_bytes == STRIP_BYTES else "geon_put_strip_f32"
 
     def declare(self, ctype: str, name: str) -> str:
         """The statement that declares ``name``, which has a value for each element."""

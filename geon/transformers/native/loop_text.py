@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 
 from ...op_graph.lengths import Length
 from ...op_graph.op_graph import Op, Same
@@ -89,10 +89,10 @@ class LoopText:
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
         lines += self.steps(length)
         lines += self.copies(length)
-        for k in range(self.a.carries):
-            lines.append(f"    void *h{k} = a[{k}];")
+        lines += begun(self.a.carries, self.work.held, self.ways, leaves, length)
         if self.kernel.raises:
             lines.append(f"    const int64_t before = {STEP if self.within else 0};")
+        moving = [k for k in range(self.a.carries) if k not in self.work.held]
         lines += [
             "    for (int64_t k = 0; k < steps; k++) {",
             f"        {STOP}",
@@ -107,16 +107,16 @@ class LoopText:
             stride = length(bytes_of(leaves[k]))
             lines.append(f"        void *const x{k} = (char *)a[{k}] + t * ({stride});")
         for k, op in enumerate(outputs):
-            if k < self.a.carries:
+            if k in moving:
                 one, other = self.ways(k)
                 lines.append(f"        void *const w{k} = last ? a[{one}] : a[{other}];")
-            else:
+            elif k >= self.a.carries:
                 stride, at = length(bytes_of(op)), self.results[k]
                 lines.append(f"        void *const y{k} = (char *)a[{at}] + t * ({stride});")
         lines += [f"        {line}" for line in calls(self.scope)]
-        lines += [f"        h{k} = w{k};" for k in range(self.a.carries)]
+        lines += [f"        h{k} = w{k};" for k in moving]
         lines.append("    }")
-        for k in range(self.a.carries):
+        for k in moving:
             if k in self.results:
                 size, at = length(bytes_of(outputs[k])), self.results[k]
                 lines.append(f"    if (steps == 0) __builtin_memcpy(a[{at}], h{k}, {size});")
@@ -151,10 +151,28 @@ class LoopText:
 
     def ways(self, carry: int) -> tuple[int, int]:
         """Where in the table a carry is put by the last step, and by the one before."""
-        if carry in self.results:
-            return self.results[carry], self.spares[carry][0]
-        one, other = self.spares[carry]
-        return one, other
+        both = [self.results[carry]] if carry in self.results else []
+        both += self.spares[carry]
+        return both[0], both[-1]
+
+
+def begun(
+    count: int,
+    held: Set[int],
+    ways: Callable[[int], tuple[int, int]],
+    leaves: Sequence[Op],
+    length: LengthText,
+) -> list[str]:
+    """The statements that say where carries are read first, what is ``held`` where it stays."""
+    lines = []
+    for k in range(count):
+        if k in held:
+            at, size = ways(k)[0], length(bytes_of(leaves[k]))
+            lines.append(f"    void *const h{k} = a[{at}];")
+            lines.append(f"    if (h{k} != a[{k}]) __builtin_memcpy(h{k}, a[{k}], {size});")
+        else:
+            lines.append(f"    void *h{k} = a[{k}];")
+    return lines
 
 
 def unreached(at: int, stride: str, steps: str, most: str) -> str:
@@ -221,7 +239,8 @@ class WhileText:
         most = "" if self.a.limit is None else f"k < INT64_C({self.a.limit})"
         lines = [HEAD.format(name), "{"]
         lines += ["    (void)p; (void)n; (void)threads; (void)report; (void)show;"]
-        lines += [f"    void *h{k} = a[{k}];" for k in range(count)]
+        leaves, held = self.work.bodies[1].leaves, self.work.held
+        lines += begun(count, held, self.ways, leaves, length)
         if self.kernel.raises:
             lines.append(f"    const int64_t before = {STEP if self.within else 0};")
         lines += ["    int64_t k = 0;", f"    for (; {most}; k++) {{", f"        {STOP}"]
@@ -230,6 +249,8 @@ class WhileText:
         lines += [f"        {line}" for line in calls(self.test)]
         lines.append(f"        if (!*(const uint8_t *)a[{self.truth}]) break;")
         for k, op in enumerate(outputs):
+            if k in held:
+                continue
             if k < count:
                 one, other = self.ways(k)
                 lines.append(f"        void *const w{k} = k % 2 == 0 ? a[{one}] : a[{other}];")
@@ -237,7 +258,7 @@ class WhileText:
                 stride, at = length(bytes_of(op)), self.results[k + 1]
                 lines.append(f"        void *const y{k} = (char *)a[{at}] + k * ({stride});")
         lines += [f"        {line}" for line in calls(self.step)]
-        lines += [f"        h{k} = w{k};" for k in range(count)]
+        lines += [f"        h{k} = w{k};" for k in range(count) if k not in held]
         lines.append("    }")
         if self.kernel.raises and self.within:
             lines.append(f"    {STEP} = before;")
@@ -245,7 +266,7 @@ class WhileText:
             size = length(bytes_of(op))
             if k >= count:
                 lines.append(unreached(self.results[k + 1], size, "k", str(self.a.limit)))
-            elif k in self.results:
+            elif k in self.results and k not in held:
                 at = self.results[k]
                 lines.append(f"    if (h{k} != a[{at}]) __builtin_memcpy(a[{at}], h{k}, {size});")
         return [*lines, "    return 0;", "}", ""]
@@ -253,8 +274,8 @@ class WhileText:
     def ways(self, carry: int) -> tuple[int, int]:
         """Where in the table a carry is put by turns."""
         both = [self.results[carry]] if carry in self.results else []
-        one, other = [*both, *self.spares[carry]]
-        return one, other
+        both += self.spares[carry]
+        return both[0], both[-1]
 
 
 class CaseText:

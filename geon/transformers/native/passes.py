@@ -27,7 +27,7 @@ from .loops import SIMD, for_loop, indented
 from .naming import KernelNames
 from .past import Past
 from .stages import with_stages
-from .strips import strip_loop
+from .strips import fetches, strip_loop
 from .tiles import TILE, tiled, turns_of, width
 from .together import TOGETHER, joins_turns, turns_together
 from .whole import whole
@@ -176,7 +176,7 @@ class Passes:
 
         def run(low: str, high: str) -> list[str]:
             rest = [pragma, *for_loop(inner.name, strip_start(inner.name), high, body)]
-            return strip_loop(made, lines, low, high, filled, rest)
+            return strip_loop(made, [*fetches(made, self.past), *lines], low, high, filled, rest)
 
         def part(low: str, high: str) -> list[str]:
             divided = bounds == DIVIDED

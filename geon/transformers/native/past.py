@@ -120,6 +120,7 @@ class Past:
         self.used: dict[str, None] = {}
         self.rows = False  # whether rows of tiles are stored past the caches,
         self.plain = False  # and whether others are
+        self.asked = False  # whether a statement goes by it
 
     def chosen(self, made: PrintedPass, inner: Loop) -> list[PrintedStore]:
         """The stores of a pass, whose innermost loop is ``inner``, that may pass by the caches.
@@ -145,7 +146,7 @@ class Past:
             if not isinstance(line, PrintedStore):
                 return line
             k = numbers.get(line.start)
-            return str(line) if k is None else f"near_{k}[{line.index}] = {line.value};"
+            return line.at(line.place if k is None else f"near_{k}[{line.index}]")
 
         return [put(line) for line in lines]
 
@@ -197,6 +198,15 @@ class Past:
                 "}",
             ]
         return ["{", *indented([*begin, *lines]), "}"] if begin else lines
+
+    def fetched(self, operand: int, fetch: str) -> str:
+        """The statement that brings near what will be stored, unless it is stored past the caches:
+        then its lines are never read.
+        """
+        if self.passing is None or operand not in self.passing.operands:
+            return fetch
+        self.asked = True
+        return f"if (!past) {fetch}"
 
     def row_of_tile(
         self,
@@ -265,7 +275,7 @@ class Past:
 
     def task(self, lines: list[str]) -> list[str]:
         """The statements of a task, with what they are written through."""
-        if not self.used and not self.rows:
+        if not self.used and not self.rows and not self.asked:
             return lines
         assert self.passing is not None
         times = 1 if self.plain else ACROSS

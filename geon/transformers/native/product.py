@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..kernels.types import Loop
-from .product_shape import Shape, shape
+from .product_shape import APART, SIZES, Shape, shape
 from .product_task import Product, ProductText
 from .product_views import Operand
 from .product_walk import last, size
 
-__all__ = ["Operand", "Product", "product_text"]
+__all__ = ["Operand", "Product", "oriented", "product_text"]
 
 
 def product_text(product: Product, vector_bytes: int) -> str:
@@ -30,7 +30,7 @@ def product_text(product: Product, vector_bytes: int) -> str:
     It calls the functions of ``product_kernels``, whose header its unit needs.
     """
     of = shape(product.type, vector_bytes)
-    text = ProductText(_oriented(product, of), of).make()
+    text = ProductText(oriented(product, of), of).make()
     return "\n".join(text) + "\n"
 
 
@@ -58,10 +58,18 @@ def _ordered(product: Product) -> Product:
 
 
 def _free(product: Product) -> str | None:
-    """A summed loop that no border is on: along it a run is inside or outside as a whole."""
-    borders = [each.border for each in (product.left, product.right) if each.border is not None]
-    free = [d.name for d in product.summed if all(d.name not in b.loops for b in borders)]
-    return free[-1] if borders and free else None
+    """A summed loop that no border is on: along it a run is inside or outside as a whole.
+
+    None where its elements lie `APART`: lines that are near cost less, even cut at their borders.
+    """
+    bordered = [each for each in (product.left, product.right) if each.border is not None]
+    inside = {name for each in bordered if each.border is not None for name in each.border.loops}
+    free = [d.name for d in product.summed if d.name not in inside]
+    if not bordered or not free:
+        return None
+    far = [each.strides.get(free[-1], 0) for each in bordered]
+    apart = any(isinstance(n, int) and n * SIZES[product.type] >= APART for n in far)
+    return None if apart else free[-1]
 
 
 def _is_small(loops: Sequence[Loop], of: Shape) -> bool:
@@ -70,7 +78,7 @@ def _is_small(loops: Sequence[Loop], of: Shape) -> bool:
     return isinstance(count, int) and count < of.panel
 
 
-def _oriented(product: Product, of: Shape) -> Product:
+def oriented(product: Product, of: Shape) -> Product:
     """The same product with its stores along columns, or with few rows for many columns.
 
     Few columns become few rows where the left operand then streams along its memory, at any depth;
@@ -82,11 +90,12 @@ def _oriented(product: Product, of: Shape) -> Product:
     if any(d.name == product.store_unit for d in product.rows):
         product = _swapped(product)
     columns, depth = size(product.columns), size(product.summed)
-    if isinstance(columns, int) and not ProductText(product, of).thin():
+    few = isinstance(columns, int) and columns <= of.vector
+    if isinstance(columns, int) and few and not ProductText(product, of).thin():
         swapped = _ordered(_swapped(product))
         streams = any(loop.name == product.left.unit for loop in product.rows)
         deep = streams or not isinstance(depth, int) or depth >= of.dots_from(columns)
-        narrow = columns <= min(of.vector, ProductText(swapped, of).few())
+        narrow = columns <= ProductText(swapped, of).few()
         if narrow and deep and not _is_small(product.rows, of):
             return replace(swapped, kept=False)
     if _turns_more(product, of):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..kernels.contraction import as_one
 from ..kernels.types import Loop
@@ -29,7 +30,7 @@ class Packing:
     summed: tuple[Loop, ...]
     walker: Walker
 
-    @property
+    @cached_property
     def view(self) -> View | None:
         """The operand as memory that is moved whole, if it is."""
         return view(self.operand, self.of.type, self.batch, self.lines, self.summed)

@@ -46,6 +46,10 @@ SHALLOW = 64
 NEAR = 32768
 """An operand's block that spans no more bytes than this is read where it lies by register tiles."""
 
+APART = 16384
+"""From so many bytes between them on, elements of a bordered operand are not packed one after
+another: each comes from a page of its own, and its neighbours are fetched again."""
+
 NARROW = 4
 """Up to so many panels of columns, packing rows that lie close costs more than it saves."""
 
@@ -70,6 +74,9 @@ MOST_ROWS = 480
 
 PACKED_BYTES = 8 << 20
 """The most memory for a right operand that is packed once for all rows."""
+
+BAND_PACKED_BYTES = 1 << 20
+"""The same for one that bands of rows are multiplied by: its panels stay near all rows."""
 
 PACKED_WORK = 500_000_000
 """The fewest multiply-adds of a product that packs first: threads then wait for each other, and
@@ -205,6 +212,7 @@ class Shape:
             "PACKED": self.packed,
             "PACKED_COLUMNS": self.packed_columns,
             "PACKED_WORK": PACKED_WORK,
+            "BAND_PACKED": BAND_PACKED_BYTES // self.bytes,
         }
 
 

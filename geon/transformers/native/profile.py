@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,25 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, AxisError, IndexRangeError, NonFiniteError, SizeError
-from ...op_graph.dtypes import name_of
-from ...op_graph.nodes import shown_name
+from ...errors import AxisError, IndexRangeError, NonFiniteError, SizeError
 from ...op_graph.op_graph import Op
 from ..compile import Stages
 from ..computation import Computation
 from ..kernels.machine import Machine
-from ..lowering.groups import is_region_result
 from ..lowering.kernel import Kernel
 from ..lowering.looping import kernels_inside
 from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..lowering.predictions import Predicted, predictions
 from ..messages import about_ops
+from ..profile_table import KernelProfile, Profile, checked_repeats, computed, quiet
 from .c_function import Table
 from .emit import REPORTED, make_module
 from .machine import machine
 from .objects import shared_object
-from .profile_table import KernelProfile, Profile
 from .record import record_of
 from .runtime import SHOW, Bound, NativeProgram
 from .threads import processors
@@ -50,8 +45,7 @@ def profile(
 
     ``toolchain`` compiles the module that looks at the clock.
     """
-    if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1:
-        raise ArgumentError(f"repeats={repeats!r}: give a number of calls, 1 or more")
+    checked_repeats(repeats)
     values = (*computation.arranged(args, keywords), *computation.given.values())
     given = tuple(computation.given)
     try:
@@ -123,7 +117,7 @@ class _Work:
                 call(*values)  # fails as well, variables being as they were, and says why
             times.append(self.table.report[REPORTED:])
 
-        with _quiet(bool(self.program.record.shown)):
+        with quiet(bool(self.program.record.shown)):
             call(*values)
             inputs = self.inputs(values)
             if self.program.record.shown:
@@ -151,16 +145,6 @@ def timed_program(toolchain: Toolchain, stages: Stages) -> NativeProgram:
     )
     path = shared_object(toolchain, module.shared, own=module.units)
     return NativeProgram(record_of(stages.plan, module, path), path)
-
-
-@contextlib.contextmanager
-def _quiet(prints: bool) -> Iterator[None]:
-    """What a computation prints is not shown while it is profiled."""
-    if prints:
-        with contextlib.redirect_stdout(io.StringIO()):
-            yield
-    else:
-        yield
 
 
 class _Rows:
@@ -214,7 +198,7 @@ class _Rows:
         return KernelProfile(
             number,
             kernel.kind,
-            tuple(map(_computed, results)),
+            tuple(map(computed, results)),
             tuple(op.file_info for op in results),
             max(took, 1) * 1e-9,
             runs * expected.prediction.seconds,
@@ -226,10 +210,3 @@ class _Rows:
             runs,
             () if inside is None else tuple([r for p in inside.plans for r in self.inner(p)]),
         )
-
-
-def _computed(op: Op) -> str:
-    """What an op computes; of a result of a loop or branch, which of these it is of."""
-    row = op.args[0].primitive if is_region_result(op) else op.primitive
-    label = f"{shown_name(op)}: {row.name}" if op.name else row.name
-    return f"{label} {op.axes} {name_of(op.dtype)}"

@@ -26,7 +26,7 @@ from .packed_copies import PackedCopy
 from .prefix import PartTotals
 from .product_shape import Shape
 from .scattering import Copies
-from .scratch import BlockedScratch, OneOf, ProductScratch
+from .scratch import BlockedScratch, OneOf, ProductScratch, Sides
 from .sorting import SortScratch
 from .toolchain import Toolchain
 
@@ -134,8 +134,8 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, SortScratch,
-    OneOf, BlockedScratch, Cut, Shape,
+    Record, Shown, Buffer, PackedCopy, Copies, PerThread, PartTotals, ProductScratch, Sides,
+    SortScratch, OneOf, BlockedScratch, Cut, Shape,
 )  # fmt: skip
 
 

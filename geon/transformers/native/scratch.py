@@ -22,10 +22,13 @@ from .nest_tasks import scratch_each
 from .prefix import PREFIXES, prefix_scratch
 from .product_bands import find_band
 from .product_shape import (
+    BAND_PACKED_BYTES,
     CHAIN,
     FEW,
     GROUP,
+    KEPT_ROWS,
     MOST_ROWS,
+    NEAR,
     PACKED_WORK,
     PANEL,
     THIN,
@@ -33,6 +36,7 @@ from .product_shape import (
     Shape,
     shape,
 )
+from .product_sides import Sides, contraction_sides, unknown
 from .product_walk import last
 from .scattering import scatter_scratch
 from .sorting import SORTS, SortScratch
@@ -134,7 +138,8 @@ def product_scratch(work: Contraction, alone: bool = True) -> ProductScratch:
     parts = (work.batch, work.rows, work.columns, work.summed)
     batches, rows, columns, depth = (product(loop.extent for loop in each) for each in parts)
     of = shape(C_TYPES[name_of(work.dtype)], WIDEST)
-    return ProductScratch(batches, rows, columns, depth, of, alone, _band(work, of))
+    found = contraction_sides(work) if alone else unknown(_band(work, of))
+    return ProductScratch(batches, rows, columns, depth, of, alone, found)
 
 
 def _band(work: Contraction, of: Shape) -> int | None:
@@ -157,10 +162,9 @@ class ProductScratch:
     """What each thread of a product works in: packed blocks, and sums of a block of the result.
 
     Before these lies what is packed once for all rows, unless the product is a step of a chain and
-    not ``alone``. An operand with a border may have a ``band`` of so many elements.
+    not ``alone``. There is room for any of the ``sides`` that its text may have.
 
-    ``c/product.c`` cuts the product up, and takes no more than is said here. How operands
-    are packed is known only when the text is written, so there is room for both to be staged.
+    ``c/product.c`` cuts the product up, and takes no more than is said here.
     """
 
     batches: Size
@@ -169,7 +173,7 @@ class ProductScratch:
     depth: Size
     of: Shape
     alone: bool = True
-    band: int | None = None
+    sides: tuple[Sides, ...] = unknown()
     lasting: bool = True
 
     def bytes(self, lengths: Mapping[str, int], threads: int) -> int:
@@ -179,8 +183,8 @@ class ProductScratch:
         )
         tasks = int(float(batches) * rows * columns * (depth + 4) / 2e5) + 1
         count = min(threads, tasks)
-        sizes = (batches, depth, count)
-        return max(self._all(rows, columns, *sizes), self._all(columns, rows, *sizes))
+        sizes = (rows, columns, batches, depth, count, threads)
+        return max(self._all(side, *sizes) for side in self.sides)
 
     def most(self, threads: int) -> int | Length:
         """Never less than ``bytes``: blocks have a largest size."""
@@ -193,50 +197,96 @@ class ProductScratch:
         deep = self.of.packed // self.of.columns
         open_depths = [depth] if isinstance(self.depth, int) else [deep, depth]
         return max(
-            max(self._all(r, c, *rest, open), self._all(c, r, *rest, open))
+            self._all(side, r, c, *rest, threads, open)
+            for side in self.sides
             for r in open_rows
             for c in open_columns
             for rest in ((batches, d, threads) for d in open_depths)
         )
 
     def _all(
-        self, rows: int, columns: int, batches: int, depth: int, threads: int, open: bool = False
+        self,
+        side: Sides,
+        rows: int,
+        columns: int,
+        batches: int,
+        depth: int,
+        threads: int,
+        all_threads: int,
+        open: bool = False,
     ) -> int:
-        """The bytes of all threads' parts, for the way of computing that takes most."""
-        ways = [self._packed(rows, columns, depth, n) * n for n in range(1, threads + 1)]
+        """The bytes of the parts of so many threads of all, for the way of computing that takes
+        most.
+        """
+        if side.turned:
+            rows, columns = columns, rows
+        first = self._packs_first(side, rows, columns, depth, open)
+        ways = []
+        if open or not first or self._packs_later(side, rows, depth):
+            ways += [self._packed(side, rows, columns, depth, n) * n for n in range(1, threads + 1)]
         if rows <= max(FEW.values()):
-            ways.append(self._direct(rows, columns, depth) * threads)
+            ways.append(self._direct(side, rows, columns, depth) * threads)
+        if side.again and columns <= max(FEW.values()):
+            ways.append(self._direct(side, columns, rows, depth) * threads)
         if rows <= GROUP and columns <= GROUP and rows * columns <= THIN:
             ways.append(self._thin(rows, columns, depth) * threads)
-        if self._packs_first(rows, columns, depth, open):
-            ways.append(
-                self._first(batches, columns, depth) + self._group(columns, depth) * threads
-            )
+        if first:
+            each = self._group(side, columns, depth)
+            room = self.of.packed if open else self._room(side, rows, depth, all_threads)
+            ways.append(self._first(batches, columns, depth, room) + each * threads)
         return max(ways) * self.of.bytes
 
-    def _packs_first(self, rows: int, columns: int, depth: int, open: bool) -> bool:
+    def _packs_first(self, side: Sides, rows: int, columns: int, depth: int, open: bool) -> bool:
         """Whether the right operand may be packed once for all rows."""
-        least = 0 if self.band is not None and depth > self.of.depth else PACKED_WORK
+        least = 0 if side.band and depth > self.of.depth else PACKED_WORK
         large = rows > GROUP and rows * columns * depth >= least
         # One that is larger than all else is not; of open lengths nobody knows.
         wide = not open and depth * columns > rows * (depth + columns)
         return self.alone and large and not wide and depth * self.of.columns <= self.of.packed
 
-    def _first(self, batches: int, columns: int, depth: int) -> int:
+    def _packs_later(self, side: Sides, rows: int, depth: int) -> bool:
+        """Whether blocks may still be packed by each task: where a copy of the right operand may be
+        kept, or that one may be read where it lies.
+        """
+        if not side.known or rows <= KEPT_ROWS:
+            return True
+        block = min(depth, self.of.depth // 2)  # or more: blocks of summed indices are shares
+        return 0 < block * side.step * self.of.bytes <= NEAR
+
+    def _room(self, side: Sides, rows: int, depth: int, threads: int) -> int:
+        """The most elements of a right operand that is packed once: few columns where bands are
+        multiplied by it, whose rows alone are tasks enough.
+        """
+        wanted = 2 * threads if threads > 1 else 1
+        if not (side.known and side.band and depth > self.of.depth) or -(-rows // GROUP) < wanted:
+            return self.of.packed
+        return max(BAND_PACKED_BYTES // self.of.bytes, 2 * PANEL * depth)
+
+    def _first(self, batches: int, columns: int, depth: int, room: int) -> int:
         """Elements of the right operand that is packed once: some columns, or some batches."""
         most, width = self.of.packed_columns, _up(columns, self.of.panel)
         elements = width * batches * depth if width <= most else most * depth
-        return _up(min(elements, self.of.packed), 64)
+        return _up(min(elements, room), 64)
 
-    def _group(self, columns: int, depth: int) -> int:
+    def _group(self, side: Sides, columns: int, depth: int) -> int:
         """Elements of a group of rows and its sums, where columns are packed for all rows."""
         width = min(self.of.packed_columns, _up(columns, self.of.panel))
         sums = _up(GROUP * (width + self.of.vector), 64)
         deep = min(self.of.depth, _up(depth, 8))
-        left = max(_up(GROUP * self.of.line, 64), _up(self.band or 0, 64))
-        return left + sums + _up((GROUP + PANEL) * deep + width, 64)
+        left = self._left(side, GROUP, True)
+        return left + sums + self._staged(side, GROUP, deep, width)
 
-    def _packed(self, rows: int, columns: int, depth: int, threads: int) -> int:
+    def _left(self, side: Sides, height: int, shows: bool) -> int:
+        """Elements of rows: packed, or in the band of what they show, if it ``shows`` at all."""
+        band, packed = _up(side.band or 0, 64), _up(height * self.of.line, 64)
+        return band if shows and side.known and side.band is not None else max(band, packed)
+
+    def _staged(self, side: Sides, rows: int, deep: int, width: int) -> int:
+        """Elements of both operands before they are packed."""
+        left, right = side.staged
+        return _up((min(left, rows) + right) * deep + width, 64) if side.packs else 0
+
+    def _packed(self, side: Sides, rows: int, columns: int, depth: int, threads: int) -> int:
         """Elements of blocks that one of so many threads packs and multiplies by tiles."""
         of = self.of
         widest = max(of.packed_columns // threads, of.columns) if self.alone else of.columns
@@ -245,13 +295,13 @@ class ProductScratch:
         height = min(GROUP, _up(rows, 12))
         groups = math.ceil(min(MOST_ROWS, _up(rows, 12)) / GROUP) if depth > of.depth else 1
         return (
-            max(_up(height * of.line, 64), _up(self.band or 0, 64))
+            self._left(side, height, depth <= of.depth)
             + _up(width * deep, 64)
             + self._sums(groups * GROUP if groups > 1 else height, width, depth > of.long_depth)
-            + _up((height + PANEL) * deep + width, 64)  # of both operands, before they are packed
+            + self._staged(side, height, deep, width)
         )
 
-    def _direct(self, rows: int, columns: int, depth: int) -> int:
+    def _direct(self, side: Sides, rows: int, columns: int, depth: int) -> int:
         """Elements where few rows are multiplied by an operand that is read where it lies."""
         of = self.of
         width = min((8 if rows <= 8 else 2) * of.columns, _up(columns, of.panel))
@@ -260,7 +310,7 @@ class ProductScratch:
         left = _up(rows * (deep + of.vector), 64)
         height = min(GROUP, _up(rows, 12))
         sums = self._sums(height, width, depth > of.long_stream)
-        return left + sums + _up(height * deep + width, 64)
+        return left + sums + self._staged(side, height, deep, width)
 
     def _thin(self, rows: int, columns: int, depth: int) -> int:
         """Elements where few rows and few columns are packed as lines."""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..printing.c_types import SUFFIXES
 from ..printing.printed import Accumulator, PrintedPass
 from ..printing.scalars import StripCall
 from ..printing.strips import SHORT, STRIP
 from .dialect import strip_start, strip_sums
 from .loops import SIMD, for_loop, indented
+from .past import LINE, Past
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A statement that is made once for a strip."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def strip_loop(
@@ -34,6 +47,17 @@ def strip_loop(
     return ["{", *indented([begin, *strips, *rest]), "}"]
 
 
+def fetches(made: PrintedPass, past: Past) -> list[Fetch]:
+    """The statements that bring near, line by line, what is needed after a pass."""
+    found = []
+    for each in made.fetched:
+        for k in range(0, STRIP, LINE // each.itemsize):
+            place = f"&{each.place} + {k}" if k else f"&{each.place}"
+            fetch = f"__builtin_prefetch({place}, {int(each.stores)});"
+            found.append(Fetch(past.fetched(each.operand, fetch) if each.stores else fetch))
+    return found
+
+
 def _added(total: Accumulator) -> list[str]:
     """The statements that add the lanes of a sum."""
     each = f"{total.name}_each"
@@ -55,6 +79,6 @@ def _lane_loops(lines: list[object]) -> list[str]:
         if waiting:
             found += [SIMD, *for_loop("lane", "0", str(STRIP), waiting)]
             waiting = []
-        if isinstance(line, StripCall):
+        if isinstance(line, (StripCall, Fetch)):
             found.append(str(line))
     return found

@@ -68,7 +68,10 @@ def loop_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
         both = [results[k]] if k in results else []
         both += [work.carry_buffer(each, region.op.bodies[0].results[k])
                  for each in inside.spare[k]]  # fmt: skip
-        pairs.append(names_text(both))
+        pairs.append(names_text([both[0], both[-1]]))
+        if k in region.held:
+            before.append(f"np.copyto({both[0]}, {given[k]})")
+            given[k] = both[0]
     h, w = f"h{number}", f"w{number}"
     call = ", ".join([bound, f"*{h}", *stacks, f"*{w}", *stored])
     lines = [
@@ -97,17 +100,21 @@ def while_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
     results = {k: work.array(op) for k, op in zip(region.numbers, kernel.results, strict=True)}
     given = [work.operand(arg) for arg in region.op.args]
     truth = work.carry_buffer(inside.truth, region.op.bodies[0].results[0])
-    pairs = []
+    pairs, before = [], []
     for k in range(a.carries):
         both = [results[k]] if k in results else []
         both += [work.carry_buffer(each, region.op.bodies[1].results[k])
                  for each in inside.spare[k]]  # fmt: skip
-        pairs.append(names_text(both))
+        pairs.append(names_text([both[0], both[-1]]))
+        if k in region.held:
+            before.append(f"np.copyto({both[0]}, {given[k]})")
+            given[k] = both[0]
     h, w, turn = f"h{number}", f"w{number}", f"t{number}"
     stacks = [results[k] for k in sorted(results) if k > a.carries]
     read = ", ".join([f"*{h}", *given[a.carries :]])
     call = ", ".join([bound, read, f"*{w}", *(f"{stack}[{turn}, ...]" for stack in stacks)])
     lines = [
+        *before,
         f"{h} = {names_text(given[: a.carries])}",
         f"for {turn}, {w} in enumerate(rt.turns({names_text(pairs)}, {a.limit})):",
         f"    step_{test}({test_bound}, {read}, {truth})",
@@ -117,7 +124,8 @@ def while_statements(work: Operands, kernel: Kernel, write: Write) -> list[str]:
         f"    step_{number}({call})",
         f"    {h} = {w}",
     ]
-    lines[1:] = _told(kernel, WHILE, turn, lines[1:])
+    begun = len(before) + 1
+    lines[begun:] = _told(kernel, WHILE, turn, lines[begun:])
     finals = [results.get(k, "None") for k in range(a.carries)]
     if results.keys() & set(range(a.carries)):
         lines.append(f"rt.put_carries({h}, {names_text(finals)})")

@@ -47,6 +47,10 @@ class Strips(Protocol):
     once. Statements are run for each element, between calls for all of them.
     """
 
+    @property
+    def put(self) -> str:
+        """The function that puts float32 of a strip by, or "" where a loop does as well."""
+
     def has(self, function: str) -> bool:
         """Whether the machine has what a function of strips needs to be worth its call."""
 

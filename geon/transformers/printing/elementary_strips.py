@@ -1,11 +1,13 @@
 """Elementary functions of all elements of a strip, as C text for AVX-512, and partly for AVX2.
 
-AVX-512's instruction ``vscalef`` multiplies by a power of two, rounds once also where the result is
-subnormal, and knows infinities and NaN. It takes the place of exponent arithmetic and of bringing
-NaN back. In float32 it takes that of the upper clamp too: far above, the polynomial, whose degree
-is even, is large, infinite or NaN, and k is as large, which gives infinity. In float64 the degree
-is odd, and the sign could be wrong. Results have the bits of the functions of one element. The
-types of strips and the instructions are in the prelude.
+With AVX2 an exponential of float32 is that of one element in two vectors, step by step beside each
+other: of two that have no order, clamps give the second, and two products scale, so that NaN needs
+not be brought back. AVX-512's instruction ``vscalef`` multiplies by a power of two, rounds once
+also where the result is subnormal, and knows infinities and NaN. It takes the place of exponent
+arithmetic and of bringing NaN back. In float32 it takes that of the upper clamp too: far above, the
+polynomial, whose degree is even, is large, infinite or NaN, and k is as large, which gives
+infinity. In float64 the degree is odd, and the sign could be wrong. Results have the bits of the
+functions of one element. The types of strips and the instructions are in the prelude.
 
 ``vcvtps2ph`` rounds to float16, but keeps what a NaN carries, which is taken from it; ``vcvtph2ps``
 changes signalling NaN alone, which no rounding gives. Compilers make a loop over numbers of two
@@ -61,8 +63,58 @@ def _strips_of_angles() -> str:
     )
 
 
-STRIPS = definitions_of(_strips_of_angles()) | definitions_of(
-    """
+# The polynomial of two vectors, whose steps are beside each other.
+_STEPS = [*reversed([f"{c:#.9g}f" for c in EXP_F32]), "1.0f", "1.0f"]
+_EXP_STEPS = [f"    GEON_STEP(p, a, {c})" for c in _STEPS[1:]]
+
+_EXP_STRIP = """
+GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
+#ifdef __AVX512F__
+    float a[16], p[16], k[16];
+    GEON_STRIP_F32 v, scale;
+    memcpy(&v, x, 64);
+    v = GEON_LARGER_F32(-104.0f - (GEON_STRIP_F32){0}, v);
+    memcpy(a, &v, 64);
+    GEON_EACH_OF_STRIP(i) {
+        k[i] = GEON_FMA_F32(a[i], 1.44269502f, 12582912.0f) - 12582912.0f;
+        float r = GEON_FMA_F32(k[i], -0.693359375f, a[i]);
+        r = GEON_FMA_F32(k[i], 2.12194440e-4f, r);
+        float q = EXP_F32<r>;
+        p[i] = GEON_FMA_F32(GEON_FMA_F32(q, r, 1.0f), r, 1.0f);
+    }
+    memcpy(&v, p, 64);
+    memcpy(&scale, k, 64);
+    v = GEON_SCALED_F32(v, scale);
+    memcpy(y, &v, 64);
+#else
+    GEON_EIGHT_F32 a[2], s[2], p[2];
+    GEON_EIGHT_I32 n[2];
+    GEON_BOTH(i) memcpy(&a[i], x + 8 * i, 32);
+    GEON_BOTH(i) a[i] = GEON_CLAMP(a[i], -104.0f, 89.0f);
+    GEON_BOTH(i) s[i] = GEON_FMA_EIGHT(a[i], GEON_EIGHT(1.44269502f), GEON_EIGHT(12583166.0f));
+    GEON_BOTH(i) n[i] = (GEON_EIGHT_I32)s[i];
+    GEON_BOTH(i) s[i] -= 12583166.0f;
+    GEON_BOTH(i) a[i] = GEON_FMA_EIGHT(s[i], GEON_EIGHT(-0.693359375f), a[i]);
+    GEON_BOTH(i) a[i] = GEON_FMA_EIGHT(s[i], GEON_EIGHT(2.12194440e-4f), a[i]);
+    GEON_BOTH(i) p[i] = EXP_LAST;
+EXP_STEPS
+    GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)(n[i] >> 1 << 23);
+    GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)((n[i] - (n[i] >> 1)) << 23);
+    GEON_BOTH(i) memcpy(y + 8 * i, &p[i], 32);
+#endif
+}
+"""
+
+STRIPS = (
+    definitions_of(_strips_of_angles())
+    | definitions_of(
+        _EXP_STRIP.replace("EXP_LAST", f"GEON_EIGHT({_STEPS[0]})").replace(
+            "EXP_STEPS", "\n".join(_EXP_STEPS)
+        ),
+        EXP=EXP_F32,
+    )
+    | definitions_of(
+        """
 GEON_INLINE void geon_add_strip_f32(GEON_STRIP_F32 *sums, const float *x) {
 #ifdef __AVX512F__
     GEON_STRIP_F32 terms;
@@ -95,6 +147,14 @@ GEON_INLINE void geon_add_strip_f64(GEON_STRIP_F64 *sums, const double *x) {
     sums->third += third;
     sums->last += last;
 #endif
+}
+
+GEON_INLINE void geon_put_strip_f32(float *restrict y, const float *x) {
+    GEON_EIGHT_F32 low, high;
+    memcpy(&low, x, sizeof low);
+    memcpy(&high, x + 8, sizeof high);
+    memcpy(y, &low, sizeof low);
+    memcpy(y + 8, &high, sizeof high);
 }
 
 GEON_INLINE void geon_eight_halves_to_f32(float *restrict y, const geon_half *x) {
@@ -178,14 +238,6 @@ GEON_INLINE void geon_f32_to_half_strip(geon_half *restrict y, const float *x) {
 #endif
 }
 
-GEON_INLINE void geon_scale_strip_f32(float *restrict y, const float *p, const float *k) {
-    GEON_STRIP_F32 scaled, powers;
-    memcpy(&scaled, p, sizeof scaled);
-    memcpy(&powers, k, sizeof powers);
-    scaled = GEON_SCALED_F32(scaled, powers);
-    memcpy(y, &scaled, sizeof scaled);
-}
-
 GEON_INLINE void geon_scale_half_strip_f64(double *restrict y, const double *p, const double *k) {
     GEON_HALF_STRIP_F64 scaled, powers;
     memcpy(&scaled, p, sizeof scaled);
@@ -194,32 +246,12 @@ GEON_INLINE void geon_scale_half_strip_f64(double *restrict y, const double *p, 
     memcpy(y, &scaled, sizeof scaled);
 }
 
-GEON_INLINE void geon_clamp_strip_f32(float *restrict y, const float *x) {
-    GEON_STRIP_F32 clamped, lowest = -104.0f - (GEON_STRIP_F32){0};
-    memcpy(&clamped, x, sizeof clamped);
-    clamped = GEON_LARGER_F32(lowest, clamped);
-    memcpy(y, &clamped, sizeof clamped);
-}
-
 GEON_INLINE void geon_clamp_half_strip_f64(double *restrict y, const double *x) {
     GEON_HALF_STRIP_F64 clamped, zero = {0}, lowest = -746.0 - zero, highest = 710.0 - zero;
     memcpy(&clamped, x, sizeof clamped);
     clamped = GEON_LARGER_F64(lowest, clamped);
     clamped = GEON_SMALLER_F64(highest, clamped);
     memcpy(y, &clamped, sizeof clamped);
-}
-
-GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
-    float a[16], p[16], k[16];
-    geon_clamp_strip_f32(a, x);
-    GEON_EACH_OF_STRIP(i) {
-        k[i] = GEON_FMA_F32(a[i], 1.44269502f, 12582912.0f) - 12582912.0f;
-        float r = GEON_FMA_F32(k[i], -0.693359375f, a[i]);
-        r = GEON_FMA_F32(k[i], 2.12194440e-4f, r);
-        float q = EXP_F32<r>;
-        p[i] = GEON_FMA_F32(GEON_FMA_F32(q, r, 1.0f), r, 1.0f);
-    }
-    geon_scale_strip_f32(y, p, k);
 }
 
 GEON_INLINE void geon_exp_strip_f64(double *restrict y, const double *x) {
@@ -263,6 +295,6 @@ GEON_INLINE void geon_softplus_strip_f64(double *restrict y, const double *x) {
         y[i] = (x[i] > 0.0 ? x[i] : 0.0) + geon_log1p_f64(z[i]);
 }
 """,
-    EXP=EXP_F32,
-    WIDE_EXP=EXP_F64,
+        WIDE_EXP=EXP_F64,
+    )
 )

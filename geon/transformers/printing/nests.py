@@ -17,9 +17,11 @@ from ..kernels.weights import weight
 from . import c_expressions
 from .across import across_loads, crosses, flat_loads, is_direct, is_flat
 from .dialect import Lanes, Strips
+from .fetching import places
 from .printed import (
     TURN_OF,
     Accumulator,
+    Fetched,
     NarrowPosition,
     PositionOfRun,
     PrintedArray,
@@ -33,7 +35,7 @@ from .printed import (
     first_turn,
     lanes_start,
 )
-from .scalars import Block, Names, ScalarPrinter, StripCall
+from .scalars import Block, Names, ScalarPrinter, StripCall, strip_function
 from .stages import print_stage, staged_text
 from .strips import takes_strips
 
@@ -74,6 +76,14 @@ def truth_word(reduction: Reduction) -> str:
     them, since compilers fold no ``_Bool`` in vectors, and narrow no mask without cost."""
     loads = [value for value in walk(*reduction.elements) if isinstance(value, Load)]
     return f"uint{8 * max([load.dtype.itemsize for load in loads], default=1)}_t"
+
+
+def is_put(put: Keep | Store, strips: Strips, inner: str) -> bool:
+    """Whether what a function of strips computed is put as it is, where elements adjoin, and there
+    is a function for that."""
+    plain = bool(strips.put) and is_direct(put.offset) and put.offset.step(inner) == 1
+    computed = name_of(put.value.dtype) == "float32" and strip_function(put.value, strips)
+    return plain and bool(computed)
 
 
 def print_nest(
@@ -233,6 +243,7 @@ class _NestPrinter:
         if strips is not None:
             assert not made.windows, "what strips take draws nothing"
             made.strip = self.print_strip(row, strips, step, made, ahead)
+            made.fetched = self.fetched(row, strips, step)
         return made
 
     def arrays_of_lanes(self, row: Block, step: Pass) -> list[str]:
@@ -280,10 +291,43 @@ class _NestPrinter:
             self.scalars.calls(body, [add])
             body.lines.append(StripCall(add, strips.sums(total.name), (term,)))
         for keep in step.keeps:
-            self.keep(body, keep, self.scalars.value(body, keep.value))
-        body.lines += [self.store(body, store, [inner]) for store in step.stores]
+            self.keep_strip(body, strips, keep, inner)
+        body.lines += [self.store_strip(body, strips, store, inner) for store in step.stores]
         self.scalars.spelled = {}
         return body
+
+    def keep_strip(self, body: Block, strips: Strips, keep: Keep, inner: str) -> None:
+        """The statement that puts the values of a strip into a row array."""
+        value = self.scalars.value(body, keep.value)
+        if not is_put(keep, strips, inner):
+            self.keep(body, keep, value)
+            return
+        self.scalars.spelled = {inner: strips.start(inner)}
+        place = self.scalars.kept_place(body, keep.number, keep.offset)
+        self.scalars.spelled = {inner: strips.variable(inner)}
+        self.scalars.calls(body, [strips.put])
+        body.lines.append(StripCall(strips.put, f"&{place}", (body.runs[keep.value],)))
+
+    def store_strip(self, body: Block, strips: Strips, store: Store, inner: str) -> PrintedStore:
+        """The store of the values of a strip."""
+        printed = self.store(body, store, [inner])
+        if not is_put(store, strips, inner):
+            return printed
+        self.scalars.spelled = {inner: strips.start(inner)}
+        printed = self.store(body, store, [inner])
+        self.scalars.spelled = {inner: strips.variable(inner)}
+        self.scalars.calls(body, [strips.put])
+        return replace(printed, value=body.runs[store.value], put=strips.put)
+
+    def fetched(self, row: Block, strips: Strips, step: Pass) -> list[Fetched]:
+        """What is brought near while a strip of a pass is computed."""
+        found = []
+        for each in places(self.nest, step):
+            self.scalars.spelled = {each.loop: strips.start(step.loops[-1].name)}
+            place = f"{self.names.operand(each.operand)}[{self.scalars.index(row, each.offset)}]"
+            found.append(Fetched(place, each.operand, each.itemsize, each.stores))
+        self.scalars.spelled = {}
+        return found
 
     def term(
         self, body: Block, strips: Strips, reduction: Reduction, total: Accumulator, text: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...op_graph.affine import Size
 from ..kernels.types import Loop
 from . import c_expressions
-from .scalars import Block
+from .scalars import Block, StripCall
 from .stages import PrintedStage
 
 TURN_OF = "turn_of"  # the array of lanes' turns, of those that are taken beside each other
@@ -88,7 +88,8 @@ class PrintedStore:
 
     Where the elements of the innermost loop adjoin, ``start`` is the pointer to that of the turn
     ``first_turn`` of the loop's variable, and ``index`` the place of the one at hand behind it.
-    Where rows are taken side by side, such elements lie ``apart`` elements from the next.
+    Where rows are taken side by side, such elements lie ``apart`` elements from the next. Where the
+    value is that of all elements of a strip, the function ``put`` writes it from the place on.
     """
 
     place: str
@@ -99,9 +100,27 @@ class PrintedStore:
     start: str | None = None
     index: str = ""
     apart: Size = 0
+    put: str = ""
 
     def __str__(self) -> str:
-        return f"{self.place} = {self.value};"
+        return str(self.at(self.place))
+
+    def at(self, place: str) -> str | StripCall:
+        """The statement that puts the value at a place."""
+        if self.put:
+            return StripCall(self.put, f"&{place}", (self.value,))
+        return f"{place} = {self.value};"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What is brought near while a strip is computed, from ``place`` on: what the next row reads,
+    or what a later pass of this one ``stores`` of an operand."""
+
+    place: str
+    operand: int
+    itemsize: int
+    stores: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +171,15 @@ class PrintedPass:
     """Loops, outermost first, with the statements of one element, what it reduces and stores.
 
     ``weight`` is about how many statements of a processor one element takes. ``strip`` is the same
-    for a strip of the innermost loop, where some of it is done for all elements at once. Where a
-    pass over lanes ``crosses`` memory, ``turned`` are the loads that it reads from tiles; those
-    of ``stages`` it reads ahead of its innermost loop. Where its rows are short and adjoin, it is
-    ``flat``: its loop's variable counts the elements of all lanes of a tile, which also has the
-    ``patterns`` that are the same in all rows, and ``others`` that are no vectors. One over lanes
-    that is ``one_run`` reads on behind the last lane what the next turn reads, and ``of_lanes`` are
-    the arrays that it reads with an element for each lane. One that does nothing but fold truths
-    has ``only_truths``. ``number`` counts the passes of a nest.
+    for a strip of the innermost loop, where some of it is done for all elements at once; meanwhile
+    what is ``fetched`` comes from memory. Where a pass over lanes ``crosses`` memory, ``turned``
+    are the loads that it reads from tiles; those of ``stages`` it reads ahead of its innermost
+    loop. Where its rows are short and adjoin, it is ``flat``: its loop's variable counts the
+    elements of all lanes of a tile, which also has the ``patterns`` that are the same in all rows,
+    and ``others`` that are no vectors. One over lanes that is ``one_run`` reads on behind the last
+    lane what the next turn reads, and ``of_lanes`` are the arrays that it reads with an element for
+    each lane. One that does nothing but fold truths has ``only_truths``. ``number`` counts the
+    passes of a nest.
     """
 
     loops: tuple[Loop, ...]
@@ -169,6 +189,7 @@ class PrintedPass:
     states: list[StateAccumulator] = field(default_factory=list)
     stores: list[PrintedStore] = field(default_factory=list)
     strip: Block | None = None
+    fetched: list[Fetched] = field(default_factory=list)
     crosses: bool = False
     flat: bool = False
     turned: list[TurnedLoad] = field(default_factory=list)

@@ -19,6 +19,8 @@ from .scalars import strip_function
 
 STRIP = 16  # elements that are taken at once: a vector of float32, or two of float64
 SHORT = 64  # elements in a row below which strips are not worth their sums over lanes
+# gcc 12 makes no vectors of these in a loop over an exponential's strip of several vectors.
+CHOICES = frozenset({"minimum", "maximum", "sign"})
 MOST = 128  # nodes of a pass above which the values of a strip are no longer kept in registers
 
 
@@ -36,6 +38,9 @@ def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Sc
     inner = [value for value in walk(*step.computed) if depths.value(value) == ELEMENT]
     puts: list[Store | Keep] = [*step.stores, *step.keeps]
     places = [each.offset for each in puts]
+    names = {value.row.name for value in inner if isinstance(value, Apply)}
+    if strips.put and "exp" in names and names & CHOICES:
+        return False
     return (
         len(inner) <= MOST
         and all(_is_plain(value, strips, ahead) for value in inner)

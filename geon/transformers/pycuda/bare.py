@@ -23,6 +23,7 @@ from .emit import Module
 from .launches import (
     ROUND,
     Argument,
+    Branches,
     Choice,
     Copy,
     Fixed,
@@ -33,6 +34,7 @@ from .launches import (
     Show,
     Stack,
     Step,
+    Timed,
     Turn,
     Turns,
     Until,
@@ -40,6 +42,7 @@ from .launches import (
 
 FILLING = 256  # blocks that leave nothing of a device idle
 LANES = 8  # beside those that fill it
+LOOKED = 1 << 10  # steps of a loop after which the host looks whether the call is to go on
 
 
 class Begun(NamedTuple):
@@ -88,33 +91,59 @@ class Waiting(NamedTuple):
     turn: int
 
 
+class Edge(NamedTuple):
+    """Where what is timed begins or ends. Indices lie so many bytes behind pointers of the table:
+    those of ``chosen`` branches, and that of what has branches.
+    """
+
+    number: int
+    begins: bool
+    chosen: tuple[tuple[tuple[int, int], int], ...]
+    number_at: tuple[int, int] | None
+
+
 # What is left of a step under given lengths.
-Bare = Begun | Calling | Copy | Show | Clear | Waiting
+Bare = Begun | Calling | Copy | Show | Clear | Waiting | Edge
 # What lies at a pointer, so many bytes behind it, of a dtype, once all that was begun is done.
 Read = Callable[[int, int, type], int]
 Lanes = list[list[Bare]]
 Takes = Callable[[Convolving], bool]  # whether a library computes a convolution
 
 
+class Wave(NamedTuple):
+    """Lanes that may run at one time, which begin when the wave before is done.
+
+    Where it ``may_end`` the call, no variable is written before its end, nor at its end.
+    """
+
+    lanes: Lanes
+    may_end: bool
+
+
 def bare_waves(
     module: Module, loaded: Mapping[str, Any], lengths: Mapping[str, int], takes: Takes
-) -> list[Lanes]:
+) -> list[Wave]:
     """What is left of the steps of a module, whose kernels are ``loaded``, in order.
 
-    Convolutions that no library ``takes`` are generated kernels.
-
-    Each wave has lanes that may run at one time, and begins when the one before is done.
+    Convolutions that no library ``takes`` are generated kernels. Of a loop with many steps, waves
+    have some each.
     """
     made = _Bare(loaded, lengths, takes)
     steps = zip(module.waves, module.origins, module.steps, strict=True)
-    found: list[Lanes] = []
-    for _, wave in groupby(steps, lambda each: each[0]):
+    found: list[Wave] = []
+    for number, wave in groupby(steps, lambda each: each[0]):
         chains = [
             [bare for _, origin, step in chain for bare in made.bare([step], origin)]
             for _, chain in groupby(wave, lambda each: each[1])
         ]
-        found += [lanes_of([chain for chain in chains if chain])]
-    return [lanes for lanes in found if lanes]
+        lanes = lanes_of([chain for chain in chains if chain])
+        if len(lanes) == 1 and number < module.written:
+            (lane,) = lanes
+            parts = [lane[k : k + LOOKED] for k in range(0, len(lane), LOOKED)]
+            found += [Wave([part], part is not parts[-1]) for part in parts]
+        elif lanes:
+            found.append(Wave(lanes, False))
+    return found
 
 
 def lanes_of(chains: Lanes) -> Lanes:
@@ -190,8 +219,22 @@ class _Bare:
                 yield Calling(made, step, origin)
             elif isinstance(step, Show):
                 yield step
+            elif isinstance(step, Branches):
+                for branch, origins in zip(step.steps, step.origins, strict=True):
+                    yield from self.each(branch, origins)
+            elif isinstance(step, Timed):
+                edge = self.edge(step)
+                yield edge
+                yield from self.bare(step.steps, origin)
+                yield edge._replace(begins=False)
             elif evaluate(step.size, self.lengths):
                 yield self.copy(step.target, step.source, step.size)
+
+    def edge(self, step: Timed) -> Edge:
+        """Where a step begins that is timed."""
+        chosen = tuple([(self.at(index), branch) for index, branch in step.chosen])
+        index = None if step.index is None else self.at(step.index)
+        return Edge(step.number, True, chosen, index)
 
     def copy(self, target: int, source: int, size: Size) -> Copy:
         """A copy between two of the program's pointers."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -75,12 +76,12 @@ class Result(NamedTuple):
 
 
 class Steady(NamedTuple):
-    """A graph for inputs of the host, which are put into pinned memory first, where they have any
-    elements; it is right while the places are of this ``generation``."""
+    """The graphs of a call for inputs of the host, which are put into pinned memory first, where
+    they have any elements; they are right while the places are of this ``generation``."""
 
     generation: int
     inputs: Sequence[Array | None]
-    graph: Callable[[], None]
+    graphs: Sequence[Callable[[], None]]
     results: Sequence[Result]
 
 
@@ -111,13 +112,19 @@ class Bound:
             for offset, size in zip(offsets, sizes, strict=True)
         ]
         self.tail += [value.address for value in program.small]
-        self.waves = bare_waves(module, program.loaded, lengths, self.device.takes)
-        self.steps = [step for wave in self.waves for lane in wave for step in lane]
+        waves = bare_waves(module, program.loaded, lengths, self.device.takes)
+        self.steps = [step for wave in waves for lane in wave.lanes for step in lane]
+        self.pieces: list[list[Lanes]] = [[]]  # between which a call may be ended
+        for wave in waves:
+            self.pieces[-1].append(wave.lanes)
+            if wave.may_end:
+                self.pieces.append([])
         self.prepare()
         self.waits = any(isinstance(step, (Show, Waiting)) for step in self.steps)
         self.steady: Steady | None = None
         self.marked: Any = None
-        self.graphs: OrderedDict[tuple[int, ...], Callable[[], None] | None] = OrderedDict()
+        self.graphs: OrderedDict[tuple[int, ...], Sequence[Callable[[], None]] | None]
+        self.graphs = OrderedDict()
 
     def prepare(self) -> None:
         """Raise for what a library cannot do, before anything is begun."""
@@ -131,26 +138,29 @@ class Bound:
 
     def run(self, *arrays: Any) -> tuple[Any, ...]:
         """The results for these inputs, as new arrays of the host."""
-        return self.start(arrays, False).finish()
+        return self.start(arrays, False, True).finish()
 
-    def start(self, arrays: Sequence[Any], on_device: bool) -> Run:
-        """Begin a call; its results are left on the device, or brought to the host."""
+    def start(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
+        """Begin a call; its results are left on the device, or brought to the host.
+
+        Where it is ``waited`` for, Ctrl-C may end it.
+        """
         steady = self.steady
         if steady is not None and steady.generation == self.staging.generation:
             if not any(isinstance(array, Shown) for array in arrays):
                 for pinned, array in zip(steady.inputs, arrays, strict=True):
                     if pinned is not None:
                         np.copyto(pinned, array)
-                self.replay(steady.graph)
+                self.replay(steady.graphs, waited)
                 return Run(self, arrays, (), steady.results, self.mark())
-        return self.first(arrays, on_device)
+        return self.first(arrays, on_device, waited)
 
     def mark(self) -> Any:
         """What is passed when the call is done; calls here are one after another."""
         self.marked = self.device.mark(self.marked)
         return self.marked
 
-    def first(self, arrays: Sequence[Any], on_device: bool) -> Run:
+    def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
         """Begin a call whose addresses are to be found out."""
         inputs = [self.source(k, array) for k, array in enumerate(arrays)]
         left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
@@ -166,51 +176,77 @@ class Bound:
         table = [each or self.device.nothing for each in (*addresses, *self.tail, report)]
         staged = [source.pinned is not None for source in inputs]
         key = (self.staging.generation, *addresses, *staged)
-
-        def begin() -> None:
-            self.begin(inputs, results, table)
-
-        graph = None
+        parts = self.parts(inputs, results, table)
+        graphs = None
         if self.waits or debugging("launches"):
-            self.at_once(begin)
+            self.at_once(parts, waited)
         else:
-            graph = self.again(key, begin)
+            graphs = self.again(key, parts, waited)
         apart = any(each.address and each.pinned is None for each in inputs)
-        if graph is not None and not (apart or on_device):
+        if graphs is not None and not (apart or on_device):
             pins = [each.pinned for each in inputs]
-            self.steady = Steady(self.staging.generation, pins, graph, results)
+            self.steady = Steady(self.staging.generation, pins, graphs, results)
         return Run(self, arrays, left, results, self.mark())
 
-    def again(self, key: tuple[int, ...], begin: Callable[[], None]) -> Callable[[], None] | None:
-        """Begin what was begun with these addresses before as a graph, which it gives.
+    def again(
+        self, key: tuple[int, ...], parts: Sequence[Callable[[], None]], waited: bool
+    ) -> Sequence[Callable[[], None]] | None:
+        """Begin what was begun with these addresses before as graphs, which it gives.
 
         The first time it is just begun.
         """
         if key not in self.graphs:
-            self.at_once(begin)
+            self.at_once(parts, waited)
             self.graphs[key] = None
             while len(self.graphs) > GRAPHS:
                 self.graphs.popitem(last=False)
             return None
-        graph = self.graphs.pop(key) or self.device.capture(begin)
-        self.graphs[key] = graph  # the last that goes
-        self.replay(graph)
-        return graph
+        graphs = self.graphs.pop(key) or [self.device.capture(part) for part in parts]
+        self.graphs[key] = graphs  # the last that go
+        self.replay(graphs, waited)
+        return graphs
 
-    def at_once(self, begin: Callable[[], None]) -> None:
+    def at_once(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:
         """Begin a call step by step; where one fails, those before it may have written already."""
         try:
-            begin()
+            self.in_turn(parts, waited)
         except DeviceError as error:
             error.lost = True
             raise
 
-    def replay(self, graph: Callable[[], None]) -> None:
+    def replay(self, graphs: Sequence[Callable[[], None]], waited: bool) -> None:
         """Begin what was captured."""
         try:
-            graph()
+            self.in_turn(graphs, waited)
         except DeviceError as error:
             raise self.blamed(error) from None
+
+    def in_turn(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:
+        """Begin the parts of a call. Of one that is ``waited`` for, the host looks after each but
+        the last whether it is to go on, while the device has the next.
+        """
+        if not waited:
+            for part in parts:
+                part()
+            return
+        before: Any = None
+        for number, part in enumerate(parts):
+            part()
+            if number < len(parts) - 1:
+                mark = self.device.mark()
+                if before is not None:
+                    self.device.wait(before)
+                before = mark
+                self.stop_if_interrupted()
+
+    def stop_if_interrupted(self) -> None:
+        """Raise ``KeyboardInterrupt`` where Ctrl-C waits for the end of the call, once nothing is
+        on its way."""
+        try:
+            stop_if_interrupted()
+        except KeyboardInterrupt:
+            self.device.synchronise()
+            raise
 
     # Inputs and results -------------------------------------------------------------------------
 
@@ -244,18 +280,33 @@ class Bound:
 
     # Steps --------------------------------------------------------------------------------------
 
-    def begin(
+    def parts(
         self, inputs: Sequence[Source], results: Sequence[Result], table: Sequence[int]
-    ) -> None:
-        """Begin the copies of inputs, all steps, and the copies of what leaves the device."""
+    ) -> list[Callable[[], None]]:
+        """What begins a call, part after part: between them it may be ended."""
+
+        def begin(number: int) -> None:
+            if number == 0:
+                self.begin(inputs, table)
+            for wave in self.pieces[number]:
+                self.run_wave(wave, table)
+            if number == len(self.pieces) - 1:
+                self.leave(results, table)
+
+        return [partial(begin, number) for number in range(len(self.pieces))]
+
+    def begin(self, inputs: Sequence[Source], table: Sequence[int]) -> None:
+        """Begin the copies of inputs, before all steps."""
         device, raises = self.device, self.program.module.raises
         for source in inputs:
             if source.pinned is not None:
                 device.copy_in(source.address, source.pinned)
         if raises:
             device.clear(table[REPORT], WORDS * 8)
-        for wave in self.waves:
-            self.run_wave(wave, table)
+
+    def leave(self, results: Sequence[Result], table: Sequence[int]) -> None:
+        """Begin the copies of what leaves the device, after all steps."""
+        device, raises = self.device, self.program.module.raises
         if raises:
             device.copy_out(self.report(), table[REPORT])
         for result in results:
@@ -300,6 +351,7 @@ class Bound:
             for each in turns_of(step, self.program.loaded, self.lengths, self.reader(table)):
                 self.take(each, table)
         else:
+            assert isinstance(step, Show), "what is timed is done by another kind of program"
             self.show(step, table)
 
     def reader(self, table: Sequence[int]) -> Read:

@@ -99,7 +99,7 @@ class CudaCall(Call):
                 and all(slot.ready for slot in self.writes)
             ):
                 self.make_room()
-                pending = self.begun(binding, arrays, out)
+                pending = self.begun(binding, arrays, out, waited=False)
                 self.in_flight.append(pending)
                 return pending
         return Ended(lambda: self(*values, out=out))
@@ -121,10 +121,12 @@ class CudaCall(Call):
 
     def execute(self, binding: Binding, arrays: Sequence[Any], out: Any = None) -> Any:
         """Run the program in an arena that no other call is using."""
-        return self.begun(binding, arrays, out).finish()
+        return self.begun(binding, arrays, out, waited=True).finish()
 
-    def begun(self, binding: Binding, arrays: Sequence[Any], out: Any) -> PendingRun:
-        """The program, begun in an arena that no other call is using."""
+    def begun(
+        self, binding: Binding, arrays: Sequence[Any], out: Any, *, waited: bool
+    ) -> PendingRun:
+        """The program, begun in an arena that no other call is using; ``waited`` for at once."""
         self.state.usable()
         if out is not None:
             out.check(binding.lengths)
@@ -136,7 +138,7 @@ class CudaCall(Call):
                     del space.bound[next(iter(space.bound))]  # the one not used for longest
                 bound = self.bind_in(space, binding)
             space.bound[binding] = bound
-            run = space.context.run(bound.start, arrays, self.on_device)
+            run = space.context.run(bound.start, arrays, self.on_device, waited)
         except BaseException as error:
             lose(self.state, error)
             self.released(space)

@@ -159,6 +159,12 @@ class Device(Protocol):
         It may be ``again`` the one of before, which nobody waits for any more.
         """
 
+    def clock(self) -> Any:
+        """A mark that also tells when it is passed; it is not captured."""
+
+    def seconds(self, first: Any, last: Any) -> float:
+        """How many seconds after a ``clock`` another was passed, once both are."""
+
     def passed(self, mark: Any) -> bool:
         """Whether a mark is passed; does not wait."""
 

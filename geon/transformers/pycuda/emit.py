@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import count, groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +34,10 @@ from .device import Array, Signature
 from .dialect import by_instruction, cuda_text
 from .joining import joined, joined_text
 from .launches import (
+    CLOCKS,
     REPORT,
     Argument,
+    Branches,
     Choice,
     Copy,
     Fixed,
@@ -45,6 +48,7 @@ from .launches import (
     Round,
     Show,
     Step,
+    Timed,
     Turn,
     Turns,
     Until,
@@ -66,7 +70,7 @@ from .naming import (
 )
 from .nests import nest_parts
 from .ordered import ordered_function
-from .turning import Repeating, Scope, Turning, branches
+from .turning import Repeating, Scope, Turning, branches, lying, pairs_of
 from .whole_loops import is_long, whole_loop
 
 PRELUDE = "prelude.cuh"
@@ -80,7 +84,8 @@ class Module:
     buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
     where any kernel ``raises``. ``origins`` has the number of each step's kernel in the plan, the
     first one of several that are one launch, and ``waves`` that of what runs at one time: steps of
-    one wave and of different origins run side by side.
+    one wave and of different origins run side by side. No variable is written before the wave
+    ``written``.
     """
 
     own: str
@@ -92,6 +97,7 @@ class Module:
     small: tuple[Array, ...]
     lengths: tuple[str, ...]
     raises: bool
+    written: int
 
 
 def kernel_parts(
@@ -129,6 +135,16 @@ def kernel_parts(
     return nest_parts(work, names)
 
 
+class Row(NamedTuple):
+    """What has one time in a profile: kernels of a plan by their positions, which are one launch
+    where there are several; ``around`` is the number of the row of the region that they are in.
+    """
+
+    plan: Plan
+    positions: tuple[int, ...]
+    around: int | None
+
+
 def make_module(
     plan: Plan, linking: Linking, annotate: bool, libraries: Set[str] = frozenset()
 ) -> Module:
@@ -136,9 +152,30 @@ def make_module(
     return _Module(plan, linking, annotate, libraries).make()
 
 
+def timed_module(
+    plan: Plan, linking: Linking, libraries: Set[str] = frozenset()
+) -> tuple[Module, list[Row]]:
+    """The module of a plan, in whose steps ``Timed`` says where kernels begin and end; and the rows
+    that these have, each after the one that it is in.
+    """
+    rows: list[Row] = []
+    return _Module(plan, linking, False, libraries, rows).make(), rows
+
+
 class _Module:
-    def __init__(self, plan: Plan, linking: Linking, annotate: bool, libraries: Set[str]) -> None:
+    """Writes a module; with ``rows`` a timed one, whose rows are put there."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        linking: Linking,
+        annotate: bool,
+        libraries: Set[str],
+        rows: list[Row] | None = None,
+    ) -> None:
         self.plan, self.annotate, self.libraries = plan, annotate, libraries
+        self.rows = rows
+        self.row: int | None = None  # of the region that is written
         self.table = pointer_table(plan, linking.inputs, linking.variables, linking.constants)
         self.numbers = {place: k for k, place in enumerate(self.table)}
         self.small: list[Array] = []
@@ -152,7 +189,7 @@ class _Module:
         self.calls: dict[str, None] = {}
         self.files: dict[str, None] = {}
         self.top = self.scope = Scope(plan)
-        self.virtual = count(REPORT - 1, -1)
+        self.virtual = count(CLOCKS - 1, -1)
 
     def make(self) -> Module:
         """All of it."""
@@ -173,7 +210,13 @@ class _Module:
         lengths = tuple(open_lengths(self.plan))
         kernels, small = tuple(self.kernels), tuple(self.small)
         all_steps, by, at = tuple(steps), tuple(origins), tuple(waves)
-        return Module(own, source, kernels, all_steps, by, at, small, lengths, self.guarded)
+        writing = zip(self.plan.schedule.times, self.plan.schedule.kernels, strict=True)
+        written = min(
+            [wave for wave, kernel in writing if kernel.writes], default=max(waves, default=0) + 1
+        )
+        return Module(
+            own, source, kernels, all_steps, by, at, small, lengths, self.guarded, written
+        )  # fmt: skip
 
     def wave(self, positions: Sequence[int]) -> list[tuple[int, list[Step]]]:
         """The steps of kernels that run at one time: the number of one, and what follows it."""
@@ -186,10 +229,33 @@ class _Module:
         for numbers, each in joined(list(zip(kernels, parts, strict=True))):
             for number in numbers:
                 self.note(kernels[number])
-            found.append((scope.step(positions[numbers[0]]), self.steps(each)))
+            steps = self.steps(each)
+            if self.rows is not None:
+                row = self.new_row(scope.plan, [positions[number] for number in numbers])
+                steps = [Timed(row, tuple(steps))]
+            found.append((scope.step(positions[numbers[0]]), steps))
         return found
 
+    def new_row(self, plan: Plan, positions: Sequence[int]) -> int:
+        """The number of a new row of a profile, within that of the region that is written."""
+        assert self.rows is not None
+        self.rows.append(Row(plan, tuple(positions), self.row))
+        return len(self.rows) - 1
+
     def kernel(self, scope: Scope, position: int) -> list[Step]:
+        """The steps of the kernel at this position of a plan; as one that is timed, with rows."""
+        if self.rows is None:
+            return self.own_steps(scope, position)
+        around, self.row = self.row, self.new_row(scope.plan, [position])
+        steps, index, number = self.own_steps(scope, position), None, self.row
+        self.row = around
+        work = scope.plan.schedule.kernels[position].work
+        if isinstance(work, Region) and work.op.primitive.name == "case":
+            self.scope = scope
+            index = self.pointer(place_of(scope.plan, lying(work.op, scope)[0]))
+        return [Timed(number, tuple(steps), pairs_of(scope), index)]
+
+    def own_steps(self, scope: Scope, position: int) -> list[Step]:
         """The steps of the kernel at this position of a plan."""
         plan = scope.plan
         kernel, number = plan.schedule.kernels[position], scope.step(position)
@@ -198,9 +264,12 @@ class _Module:
         if isinstance(kernel.work, Region):
             name = kernel.work.op.primitive.name
             if name != "case":
-                return self.turns(scope, kernel) if name == "scan" else [self.until(scope, kernel)]
+                return self.turns(scope, kernel) if name == "scan" else self.until(scope, kernel)
             inner = branches(kernel, scope, self.pointer)
-            return [step for each in inner for step in self.inside(each)[0]]
+            found = [self.inside(each) for each in inner]
+            taken = tuple([tuple(steps) for steps, _ in found])
+            origins = tuple([tuple(origins) for _, origins in found])
+            return [self.whole(Branches(inner[0].chosen[-1].number, taken, origins))]
         if kernel.op.primitive.name == "print":
             value = self.pointer(place_of(plan, plan.schedule.base[kernel.op]))
             op = kernel.op
@@ -245,15 +314,16 @@ class _Module:
         steps, origins = self.inside(made.scope)
         return [*before, self.whole(made.turns(tuple(steps), tuple(origins)))]
 
-    def until(self, scope: Scope, kernel: Kernel) -> Step:
-        """The step of a while loop, whose bodies' kernels are written here."""
+    def until(self, scope: Scope, kernel: Kernel) -> list[Step]:
+        """The steps of a while loop, whose bodies' kernels are written here."""
         made = Repeating(kernel, scope, self.pointer, self.virtual)
+        before = self.steps(made.before)
         test, step = map(self.inside, made.scopes)
-        return self.whole(made.until(test, step))
+        return [*before, self.whole(made.until(test, step))]
 
-    def whole(self, loop: Turns | Until) -> Step:
-        """A loop as one launch where it is small enough, which lengths may say."""
-        made = whole_loop(loop, self.functions, self.inner_name)
+    def whole(self, loop: Turns | Until | Branches) -> Step:
+        """A loop, or branches, as one launch where it is small enough, which lengths may say."""
+        made = whole_loop(loop, self.functions, self.inner_name, self.row)
         if made is None:
             return loop
         function, holds = made

@@ -293,6 +293,16 @@ class GpuDevice:
             made = again or self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
             return made.record(self.stream)
 
+    def clock(self) -> Any:
+        """An event on the stream that has a time."""
+        with self.entered("an event is recorded"):
+            return self.driver.Event().record(self.stream)
+
+    def seconds(self, first: Any, last: Any) -> float:
+        """What the driver says, which counts milliseconds."""
+        with self.entered("kernels run"):
+            return float(first.time_till(last)) * 1e-3
+
     def passed(self, mark: Any) -> bool:
         """Whether an event has come; one that cannot be asked has, and waiting for it says why."""
         try:

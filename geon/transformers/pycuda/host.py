@@ -11,6 +11,7 @@ import ctypes
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -263,6 +264,17 @@ class HostDevice:
     def mark(self, again: Any = None) -> None:
         """All is done at once."""
         self.not_captured("a mark")
+
+    def clock(self) -> list[float]:
+        """The time, which is there when what was begun before is done."""
+        self.not_captured("a clock")
+        made: list[float] = []
+        self.do(lambda: made.append(time.perf_counter()))
+        return made
+
+    def seconds(self, first: list[float], last: list[float]) -> float:
+        """The time between both."""
+        return last[0] - first[0]
 
     def passed(self, mark: Any) -> bool:
         """All is done at once."""

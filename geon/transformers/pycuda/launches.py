@@ -16,7 +16,8 @@ from .asking import Ask, Names, asked
 
 MOST = (1 << 31) - 1  # blocks of a launch
 REPORT = -1  # the number of the pointer to the report
-
+CLOCKS = -2  # and of that to the clocks of what a launch does inside, where that is timed
+TICKS, RUNS, LAUNCHED, CLOCKED = range(4)  # what a row has there, and how much
 
 WANTED = 512  # blocks that fill a device
 LEAST = 256  # turns of a loop that are worth a part of their own
@@ -199,7 +200,34 @@ class Until:
     whole: Launch | None = None
 
 
-Step = Launch | Copy | Show | Choice | Ask | Turns | Until
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The steps of branches, of which that is taken whose number the int64 at ``index`` is.
+
+    ``origins`` has the numbers of their kernels in the plan. Each kernel looks at the index itself,
+    so that all can be launched.
+    """
+
+    index: int
+    steps: tuple[tuple[Step, ...], ...]
+    origins: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The steps of what has the row ``number`` of a profile.
+
+    It is done in the branches ``chosen`` alone: pairs of the pointer of an index and of what it
+    must be. Of branches, ``index`` is the pointer of theirs.
+    """
+
+    number: int
+    steps: tuple[Step, ...]
+    chosen: tuple[tuple[int, int], ...] = ()
+    index: int | None = None
+
+
+Step = Launch | Copy | Show | Choice | Ask | Turns | Until | Branches | Timed
 
 
 def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
@@ -210,6 +238,11 @@ def kernels_in(steps: Iterable[Step]) -> Iterator[str]:
         elif isinstance(step, Choice):
             yield from kernels_in((*step.steps, *step.others))
         elif isinstance(step, Turns):
+            yield from kernels_in(step.steps)
+        elif isinstance(step, Branches):
+            for branch in step.steps:
+                yield from kernels_in(branch)
+        elif isinstance(step, Timed):
             yield from kernels_in(step.steps)
         elif isinstance(step, Until) and step.whole is not None:
             yield step.whole.kernel
@@ -247,6 +280,12 @@ def described(steps: Sequence[Step], names: Names, indent: str = "") -> list[str
             count = "" if step.given is None else f", as many as {names[step.given]} says"
             found.append(f"{indent}for {step.count} turns{way}{count}:")
             found += described(step.steps, turning(step, names), f"{indent}    ")
+        elif isinstance(step, Branches):
+            for number, branch in enumerate(step.steps):
+                found.append(f"{indent}where {names[step.index]} is {number}:")
+                found += described(branch, names, f"{indent}    ")
+        elif isinstance(step, Timed):
+            found += described(step.steps, names, indent)
         else:
             holds = " and ".join([f"{size} >= 0" for size in step.holds])
             found.append(f"{indent}where {holds}:")

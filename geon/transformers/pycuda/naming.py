@@ -247,4 +247,5 @@ def copy_function(moved: Moved, chosen: Sequence[Chosen]) -> Function:
     ]
     grid = Grid(moved.size, COPIED)
     text = "\n".join(lines)
-    return Function(declared, text, tuple(parameters), grid, COPIED, False, tuple(names.called))
+    called = tuple(names.called)
+    return Function(declared, text, tuple(parameters), grid, COPIED, False, called, shared=0)

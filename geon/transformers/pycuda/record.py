@@ -90,7 +90,8 @@ PARTS: tuple[type, ...] = (
     scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest, launches.Parts,
     launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
     launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Round,
-    launches.Until, launches.Stack, launches.Carry,
+    launches.Until, launches.Stack, launches.Carry, launches.Timed,
+    launches.Branches,
     asking.Ask, asking.Product, asking.Strides, convolution.Convolution, convolution.Spatial,
     sorting.SortMemory,
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import ArgumentError
@@ -10,6 +11,7 @@ from ...op_graph.op_graph import Op
 from ...op_graph.registry import PRIMITIVES
 from ..base import Transformer
 from ..compile import Stages
+from ..computation import Computation
 from ..linking import Linking
 from ..lowering.loop_rules import LAST, RULES
 from ..lowering.memory import Plan
@@ -23,6 +25,7 @@ from .device import Device
 from .emit import make_module
 from .grouping import groups
 from .memory import DeviceMemory
+from .profile import profile
 from .program import CudaProgram
 from .record import load, record_of, save
 from .scratch import scratch_of
@@ -124,6 +127,16 @@ class CudaTransformer(Transformer):
     def keep(self, key: str, program: CudaProgram) -> None:
         """Let other processes have the program."""
         save(key, program.record)
+
+    def profile(
+        self,
+        computation: Computation,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        repeats: int,
+    ) -> Any:
+        """The time of each kernel on the device, and how often it runs."""
+        return profile(self, self.libraries, computation, args, keywords, repeats)
 
     def make_call(self, stages: Stages) -> Any:
         """A callable from arrays to arrays, which the program moves to the device and back."""

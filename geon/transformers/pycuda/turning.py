@@ -81,14 +81,19 @@ class Turning:
             if k >= a.carries:
                 self.stack(place, known, apart, results[k], bytes_of(op), True)
                 continue
-            ways = [pointer(("arena", each)) for each in inside.spare[k]]
-            last = results.get(k, ways[0])
+            ways = [results[k]] if k in results else []
+            ways += [pointer(("arena", each)) for each in inside.spare[k]]
+            last = ways[0]
             reads = known["leaf", Same(leaves[k])]
             size, stays = bytes_of(op), k in results
             if (
-                stays and around.chosen and not a.counted
+                stays and k not in self.work.held and around.chosen and not a.counted
             ):  # where there is no turn, it is as it was before
                 self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
+            if k in self.work.held:  # it is changed where the last step leaves it
+                self.before.append(Moved(("number", (0, last)), ("number", (0, given[k])), size))
+                self.carries.append(Carry(reads, known[place], last, last, last, size, False))
+                continue
             both = given[k], last, ways[-1]
             self.carries.append(
                 Carry(reads, known[place], *both, size, stays and (a.counted or not around.chosen))
@@ -183,6 +188,7 @@ class Repeating:
             apart |= anywhere(lies, body.leaves, kernel, numbers, a.carries, around)
         self.carries: list[Carry] = []
         self.stacks: list[Stack] = []
+        self.before: list[Moved] = []
         plan = inside.plans[1]
         for k, op in enumerate(plan.schedule.program.outputs):
             place: Place = ("result", k)
@@ -195,10 +201,11 @@ class Repeating:
                 continue
             ways = [results[k]] if k in results else []
             ways += [pointer(("arena", each)) for each in inside.spare[k]]
-            last, other = ways
-            self.carries.append(
-                Carry(carried[k], written, given[k], last, other, size, k in results)
-            )
+            first, stays = given[k], k in results
+            if k in work.held:  # it is changed where the last step leaves it
+                self.before.append(Moved(("number", (0, ways[0])), ("number", (0, first)), size))
+                first, stays = ways[0], False
+            self.carries.append(Carry(carried[k], written, first, ways[0], ways[-1], size, stays))
         self.chosen = pairs_of(around)
         self.scopes = [
             Scope(

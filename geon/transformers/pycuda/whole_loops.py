@@ -1,8 +1,9 @@
-"""A loop with a small body as one kernel: a block that goes through all turns.
+"""A loop with a small body, or small branches, as one kernel: a block that goes through all turns.
 
 The kernels of its body are parts of it, run one after another by the threads of one block, which
 meet after each. So there is one launch in place of one for each kernel in each turn, and nobody
-waits for a condition. A launch takes about as long as some few blocks of small kernels do.
+waits for a condition. A launch takes about as long as some few blocks of small kernels do. Branches
+that are not taken are passed by.
 """
 
 from __future__ import annotations
@@ -13,9 +14,15 @@ from ...op_graph.affine import Size
 from ..kernels.types import ENDLESS
 from ..printing.parameters import Parameter, Parameters
 from .launches import (
+    CLOCKED,
+    CLOCKS,
+    LAUNCHED,
     REPORT,
     ROUND,
+    RUNS,
+    TICKS,
     Argument,
+    Branches,
     Carry,
     Choice,
     Copy,
@@ -25,9 +32,11 @@ from .launches import (
     Round,
     Stack,
     Step,
+    Timed,
     Turn,
     Turns,
     Until,
+    kernels_in,
 )
 from .naming import Function, declaration, indented
 from .teams import WARP, Lines
@@ -44,21 +53,26 @@ class NotWhole(Exception):
 
 
 def whole_loop(
-    step: Turns | Until,
+    step: Turns | Until | Branches,
     functions: Mapping[str, Function],
     part_of: Callable[[str], str],
+    row: int | None = None,
 ) -> tuple[Function, tuple[Size, ...]] | None:
-    """The kernel of a loop, and sizes none of which is negative where it is small enough.
+    """The kernel of a loop, or of branches, and sizes of which none is negative where it is small.
 
     None where it never is, or only the host can do something in it. ``functions`` has the body's
     kernels by name, and ``part_of`` gives for such a name that of the function which is its part.
+    Where the loop is timed, it has the ``row`` of a profile.
     """
-    fits = _Fits(functions)
+    branching = isinstance(step, Branches)
+    if branching and len(list(kernels_in([step]))) == 1:
+        return None  # which would be a launch too
+    fits = _Fits(functions, branching)
     try:
         fits.loop(step)
     except NotWhole:
         return None
-    return _Writer(functions, part_of).function(step), tuple(fits.holds)
+    return _Writer(functions, part_of).function(step, row), tuple(fits.holds)
 
 
 def is_long(step: Until) -> bool:
@@ -67,14 +81,27 @@ def is_long(step: Until) -> bool:
 
 
 class _Fits:
-    """Finds under which lengths a loop is small enough; raises ``NotWhole`` where it never is."""
+    """Finds under which lengths a loop is small enough; raises ``NotWhole`` where it never is.
 
-    def __init__(self, functions: Mapping[str, Function]) -> None:
-        self.functions = functions
+    Of what is ``once``, a kernel whose threads meet has one block: several would take longer one
+    after another than they save of launches.
+    """
+
+    def __init__(self, functions: Mapping[str, Function], once: bool) -> None:
+        self.functions, self.once = functions, once
         self.holds: dict[Size, None] = {}
         self.shared: dict[str, int] = {}
 
-    def loop(self, step: Turns | Until) -> None:
+    def loop(self, step: Turns | Until | Branches) -> None:
+        """Look at all that a loop does, or what branches do."""
+        if isinstance(step, Branches):
+            self.steps([step])
+        else:
+            self.turns(step)
+        if sum(self.shared.values()) > SHARED:
+            raise NotWhole
+
+    def turns(self, step: Turns | Until) -> None:
         """Look at all that a loop does."""
         if isinstance(step, Until) and is_long(step) and step.stacks:
             raise NotWhole
@@ -83,8 +110,6 @@ class _Fits:
             self.steps(step.test)
         for carry in step.carries:
             self.need(COPIED - carry.size)
-        if sum(self.shared.values()) > SHARED:
-            raise NotWhole
 
     def steps(self, steps: Iterable[Step]) -> None:
         """Look at some steps."""
@@ -100,6 +125,11 @@ class _Fits:
             elif isinstance(step, Choice):
                 self.steps(step.steps)
                 self.steps(step.others)
+            elif isinstance(step, Branches):
+                for branch in step.steps:
+                    self.steps(branch)
+            elif isinstance(step, Timed):
+                self.steps(step.steps)
             else:
                 raise NotWhole
 
@@ -111,8 +141,9 @@ class _Fits:
         if function.threads not in ((WARP, THREADS) if function.meets else range(1, THREADS + 1)):
             raise NotWhole
         self.shared[launch.kernel] = function.shared
-        if grid.most > FEW:
-            self.need(FEW * grid.each - grid.units)
+        few = 1 if self.once and function.meets else FEW
+        if grid.most > few:
+            self.need(few * grid.each - grid.units)
         if grid.parts is not None:
             self.need(grid.parts.least - grid.parts.count)
 
@@ -125,8 +156,8 @@ class _Fits:
 
 
 def is_loop_by_size(step: Choice) -> bool:
-    """Whether it chooses between a loop as one kernel and the same one turn by turn."""
-    return any(isinstance(each, Turns | Until) for each in step.others)
+    """Whether it chooses between a loop, or branches, as one kernel and the same in several."""
+    return any(isinstance(each, Turns | Until | Branches) for each in step.others)
 
 
 class _Writer:
@@ -144,9 +175,11 @@ class _Writer:
         self.turn = ""  # the text of the turn, counted through all loops around
         self.turns = False  # whether anything has asked for it
 
-    def function(self, step: Turns | Until) -> Function:
+    def function(self, step: Turns | Until | Branches, row: int | None) -> Function:
         """The kernel."""
-        body = self.loop(step)
+        body = self.branches(step) if isinstance(step, Branches) else self.loop(step)
+        if row is not None:
+            body = self.timed(row, body, LAUNCHED)  # the host counts launches
         parameters = [
             *self.pointers.values(), *self.numbers.values(), *self.sizes.of_lengths
         ]  # fmt: skip
@@ -186,7 +219,7 @@ class _Writer:
             return f"({parameter.ctype} *){self.pointer(argument)}"
         if isinstance(argument, Turn):
             self.turns = True
-            return self.turn
+            return self.turn or self.number(argument)
         if isinstance(argument, Fixed):
             return str(argument.value)
         if isinstance(argument, str):
@@ -204,10 +237,34 @@ class _Writer:
                 found += self.launch(step)
             elif isinstance(step, Copy):
                 found.append(self.copy(step.target, step.source, step.size))
+            elif isinstance(step, Timed):
+                clocks, place = self.pointer(CLOCKS), CLOCKED * step.number + RUNS
+                runs = " && ".join(self.taken(step.chosen)) or "true"
+                found.append(f"geon_note_run({clocks}, {place}, {runs});")
+                found += self.timed(step.number, self.steps(step.steps), TICKS)
+            elif isinstance(step, Branches):
+                found += self.branches(step)
             else:
                 assert isinstance(step, Choice)
                 found += self.choice(step)
         return found
+
+    def timed(self, row: int, lines: Lines, what: int) -> Lines:
+        """Statements whose time is added to one of those of a row of a profile."""
+        clocks, place = self.pointer(CLOCKS), CLOCKED * row + what
+        return [
+            "{",
+            "    const long long begun = clock64();",
+            *indented(lines),
+            f"    geon_note_time({clocks}, {place}, begun);",
+            "}",
+        ]
+
+    def taken(self, chosen: Sequence[tuple[int, int]]) -> Lines:
+        """The texts of the conditions that branches are chosen."""
+        return [
+            f"*(const int64_t *){self.pointer(number)} == {branch}" for number, branch in chosen
+        ]
 
     def choice(self, step: Choice) -> Lines:
         """The steps of one of two sides; a loop in this one is small wherever this one is."""
@@ -217,6 +274,16 @@ class _Writer:
         found = [f"if ({holds}) {{", *indented(self.steps(step.steps)), "}"]
         others = self.steps(step.others)
         return [*found[:-1], "} else {", *indented(others), "}"] if others else found
+
+    def branches(self, step: Branches) -> Lines:
+        """The steps of the branch that is taken, which is the same for all threads."""
+        found = ["{", f"    const int64_t branch = *(const int64_t *){self.pointer(step.index)};"]
+        for number, branch in enumerate(step.steps):
+            lines = self.steps(branch)
+            if lines:
+                head = f"if (branch == {number}) {{"
+                found += indented([head, *indented(lines), "}"])
+        return [*found, "}"]
 
     def copy(self, target: int, source: int, size: Size) -> str:
         """The statement that copies."""
@@ -260,11 +327,7 @@ class _Writer:
         lines = self.counted(step, n) if isinstance(step, Turns) else self.until(step, n)
         if not step.chosen:
             return lines
-        taken = [
-            f"*(const int64_t *){self.pointer(number)} == {branch}"
-            for number, branch in step.chosen
-        ]
-        return [f"if ({' && '.join(taken)}) {{", *indented(lines), "}"]
+        return [f"if ({' && '.join(self.taken(step.chosen))}) {{", *indented(lines), "}"]
 
     def counted(self, step: Turns, n: int) -> Lines:
         """As many turns as a length says, or an int64 in memory."""

@@ -61,10 +61,8 @@ class Fits:
             return group.rows == rows
         if not rows or not all(rows <= set(op.axes.names) for op in group.results):
             return False
-        for op in group.results:
-            order = self.state.laid_out.layouts[op].order
-            if not set(order[: len(rows)]) <= rows:
-                return False
+        if not self.outermost(rows, group):
+            return False
         group.rows = rows
         return True
 
@@ -104,11 +102,23 @@ class Fits:
             return False
         if any(not rows <= set(r.axes.names) for r in group.results):
             return False
+        if not self.shares_elements(op, group) and not self.outermost(rows, group):
+            return False
         if any(frozenset(r.axes.names) != rows for r in group.reductions):
             return False
         if group.rows is None:
             group.rows = rows
         return group.rows == rows
+
+    def shares_elements(self, op: Op, group: FusionGroup) -> bool:
+        """Whether a reduction goes over elements that the results of a group have, too."""
+        over = {axis.name for axis in loop_axes(op)} - set(op.axes.names)
+        return all(over <= set(result.axes.names) for result in group.results)
+
+    def outermost(self, rows: frozenset[str], group: FusionGroup) -> bool:
+        """Whether all results of a group lie row after row in memory."""
+        orders = [self.state.laid_out.layouts[op].order for op in group.results]
+        return all(set(order[: len(rows)]) == rows for order in orders)
 
     def feeds_reduction(self, uses: list[Use], group: FusionGroup) -> bool:
         """Whether a reduction of the group is over something computed from these uses."""

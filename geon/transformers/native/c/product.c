@@ -335,7 +335,7 @@ QUICK void TAG(geon_product)(const geon_product *told, int32_t threads)
     const int deep = product->depth > run.cut.depth_block;
     if (!run.direct && !keeps && !told->whole[1] && !geon_lies_near(product, &run.cut))
         geon_cut_packed(&run.cut, batches, rows, columns, product->depth,
-                        shows && product->left.band_size && deep ? 0 : PACKED_WORK, threads);
+                        shows && product->left.band_size && deep, threads);
     /* A band has all summed indices of its rows: panels of all must be there. */
     run.banded = shows && (!deep || keeps || run.cut.packed_columns);
     if (run.banded)

@@ -93,17 +93,22 @@ static QUICK struct geon_cut geon_cut(
 /* Cuts a product of so much work so that its right operand is packed once, by all threads, before the tasks
    that need it: some columns of it at all depths. Items are then groups of rows, which are packed
    once for all of these columns. One that is larger than all else is not: each thread packs and
-   reads a part of it alone. */
+   reads a part of it alone. Of what bands are multiplied by, however little the work is, there are
+   few columns at a time where rows alone are tasks enough. */
 static QUICK void geon_cut_packed(
     struct geon_cut *s, int64_t batches, int64_t rows, int64_t columns, int64_t depth,
-    int64_t least_work, int32_t threads)
+    int bands, int32_t threads)
 {
     const double work = (double)rows * (double)columns * (double)depth;
-    const int64_t room = PACKED / (depth > 0 ? depth : 1) / PANEL * PANEL;
+    int64_t room = PACKED / (depth > 0 ? depth : 1) / PANEL * PANEL;
     if (s->by_columns || s->parts > 1 || s->is_long || rows <= GROUP || room < MOST_COLUMNS
-            || work < (double)least_work)
+            || (!bands && work < (double)PACKED_WORK))
         return;
     const int64_t wanted = threads > 1 ? 2 * (int64_t)threads : 1;
+    if (bands && geon_blocks(rows, GROUP) >= wanted) {
+        const int64_t few = BAND_PACKED / depth / PANEL * PANEL;
+        room = few > 2 * PANEL ? few : 2 * PANEL;
+    }
     s->packed_columns = geon_share(columns, LEAST(room, PACKED_COLUMNS), PANEL);
     s->packed_batches = s->packed_columns < columns ? 1 : LEAST(batches, room / s->packed_columns);
     s->row_block = geon_share(rows, GROUP, 12);

@@ -29,6 +29,7 @@ void __syncwarp(unsigned mask);
 uint64_t geon_host_exchange(uint64_t value, int bits);
 void geon_host_show(const void *bytes, unsigned count);
 const void *geon_host_shown(unsigned lane);
+long long clock64(void);
 
 float fabsf(float), sqrtf(float), floorf(float), ceilf(float), truncf(float), rintf(float);
 float fmaf(float, float, float), fmodf(float, float), copysignf(float, float);

@@ -15,3 +15,19 @@ GEON_INLINE void geon_clear_bytes(char *to, int64_t size)
         to[at] = 0;
     __syncthreads();
 }
+
+/* What a profile has of a row, three numbers: its time, its runs, and the time of a launch of it. */
+
+/* Adds the time since `begun`: by one thread, for all have met. */
+GEON_INLINE void geon_note_time(char *clocks, int place, long long begun)
+{
+    if (threadIdx.x == 0)
+        ((int64_t *)clocks)[place] += clock64() - begun;
+}
+
+/* Adds a run, where it is one. */
+GEON_INLINE void geon_note_run(char *clocks, int place, bool runs)
+{
+    if (threadIdx.x == 0)
+        ((int64_t *)clocks)[place] += runs;
+}

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..kernels.machine import Ceilings
+from ..errors import ArgumentError
+from ..op_graph.dtypes import name_of
+from ..op_graph.nodes import shown_name
+from ..op_graph.op_graph import Op
+from .kernels.machine import Ceilings
+from .lowering.groups import is_region_result
+
+UNKNOWN = math.nan  # seconds that nobody predicts for a machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +27,8 @@ class KernelProfile:
     ``computes`` has a text for each result, with its name or op, axes and dtype; ``places`` the
     user's lines. ``operations`` are by the name of the dtype they are done in. ``predicted`` are
     the seconds that it should take on this machine (``kernels.predict``); ``least`` those that its
-    traffic or arithmetic take at the machine's ceilings, whichever are more (the roofline model).
+    traffic or arithmetic take at the machine's ceilings, whichever are more (the roofline model);
+    both are NaN where the machine's ceilings are not known.
     Of a loop or branch, ``inner`` are the kernels in it, in the order they run; what is said of one
     is that of its ``runs`` together.
     """
@@ -63,7 +74,8 @@ class Profile(Sequence[KernelProfile]):
 
     ``str`` is a table. ``call_seconds`` is the median time of ``repeats`` whole calls;
     ``outside_seconds`` what the fastest of them took longer than the kernels of the fastest timed
-    run: feeding, the results' memory, Python.
+    run: feeding, the results' memory, Python. A ``device`` that computes beside Python is named;
+    what ``ceilings`` it has, nobody has measured.
     """
 
     kernels: tuple[KernelProfile, ...]
@@ -71,7 +83,8 @@ class Profile(Sequence[KernelProfile]):
     outside_seconds: float
     threads: int
     repeats: int
-    ceilings: Ceilings
+    ceilings: Ceilings | None
+    device: str = ""
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -100,6 +113,30 @@ class Profile(Sequence[KernelProfile]):
     __repr__ = __str__
 
 
+def computed(op: Op) -> str:
+    """What an op computes; of a result of a loop or branch, which of these it is of."""
+    row = op.args[0].primitive if is_region_result(op) else op.primitive
+    label = f"{shown_name(op)}: {row.name}" if op.name else row.name
+    return f"{label} {op.axes} {name_of(op.dtype)}"
+
+
+def checked_repeats(repeats: Any) -> int:
+    """A number of calls; ``ArgumentError`` for anything else."""
+    if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1:
+        raise ArgumentError(f"repeats={repeats!r}: give a number of calls, 1 or more")
+    return repeats
+
+
+@contextlib.contextmanager
+def quiet(prints: bool) -> Iterator[None]:
+    """What a computation prints is not shown while it is profiled."""
+    if prints:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    else:
+        yield
+
+
 # The table ----------------------------------------------------------------------------------------
 
 INDENT = "  "  # of what is in a loop or branch
@@ -108,6 +145,7 @@ PLACE = 28  # characters of the place where the first result was made
 HEAD = ("", "kind", "runs", "computes", "at", "us", "time", "bytes", "operations", "GB/s",
         "GFLOP/s", "predicted us", "least us", "of ceiling")  # fmt: skip
 RUNS = 2  # the column that is there where there are loops or branches
+PREDICTED = (11, 12, 13)  # columns that are there where the machine's ceilings are known
 LEFT = (1, 3, 4)  # columns of texts
 
 
@@ -115,30 +153,42 @@ def _table(profile: Profile) -> list[str]:
     """The lines of a table of all kernels, and what they add up to."""
     total = profile.kernel_seconds
     lines = [HEAD, *(line for row in profile.kernels for line in _lines(row, total))]
-    shows = [k for k in range(len(HEAD)) if k != RUNS or any(row.inner for row in profile.kernels)]
+    hidden: tuple[int, ...] = () if any(row.inner for row in profile.kernels) else (RUNS,)
+    hidden += PREDICTED if profile.ceilings is None else ()
+    shows = [k for k in range(len(HEAD)) if k not in hidden]
     widths = [max(len(line[k]) for line in lines) for k in range(len(HEAD))]
     shown = []
     for line in lines:
         cells = [line[k].ljust(widths[k]) if k in LEFT else line[k].rjust(widths[k]) for k in shows]
         shown.append("  ".join(cells).rstrip())
-    limits = profile.ceilings
+    kernels, where, limits = f"kernels {1e6 * total:.1f} us", profile.device, profile.ceilings
+    if limits is not None:
+        share = f" ({profile.least / total:.0%})" if total else ""
+        kernels += f", predicted {1e6 * profile.predicted:.1f} us, "
+        kernels += f"least {1e6 * profile.least:.1f} us{share}"
+        where = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}; "
+        where += _ceilings(limits)
+    calls = f"{profile.repeats} call{'' if profile.repeats == 1 else 's'}"
+    return [
+        *shown,
+        kernels,
+        f"a call {1e6 * profile.call_seconds:.1f} us, outside kernels "
+        f"{1e6 * profile.outside_seconds:.1f} us",
+        f"medians of {calls} on {where}",
+    ]
+
+
+def _ceilings(limits: Ceilings) -> str:
+    """What a machine did at most."""
     arithmetic = ", ".join(
         f"{1e-9 * rate:.0f} GFLOP/s float{8 * element}"
         for element, rate in sorted(limits.arithmetic.items())
     )
-    calls = f"{profile.repeats} call{'' if profile.repeats == 1 else 's'}"
-    threads = f"{profile.threads} thread{'' if profile.threads == 1 else 's'}"
-    share = f" ({profile.least / total:.0%})" if total else ""
-    return [
-        *shown,
-        f"kernels {1e6 * total:.1f} us, predicted {1e6 * profile.predicted:.1f} us, "
-        f"least {1e6 * profile.least:.1f} us{share}",
-        f"a call {1e6 * profile.call_seconds:.1f} us, outside kernels "
-        f"{1e6 * profile.outside_seconds:.1f} us",
-        f"medians of {calls} on {threads}; ceilings: "
-        f"{arithmetic}, reading {1e-9 * limits.rates[0][0]:.0f} GB/s of {_bytes(limits.sizes[0])} "
-        f"to {1e-9 * limits.rates[0][-1]:.0f} GB/s of {_bytes(limits.sizes[-1])}",
-    ]
+    return (
+        f"ceilings: {arithmetic}, reading {1e-9 * limits.rates[0][0]:.0f} GB/s of "
+        f"{_bytes(limits.sizes[0])} to {1e-9 * limits.rates[0][-1]:.0f} GB/s of "
+        f"{_bytes(limits.sizes[-1])}"
+    )
 
 
 def _lines(row: KernelProfile, total: float, depth: int = 0) -> Iterator[tuple[str, ...]]:

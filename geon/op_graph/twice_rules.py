@@ -1,0 +1,40 @@
+"""Simpler forms of ops that take one value twice, of which others need not be computed."""
+
+from __future__ import annotations
+
+from .constants import as_tensor
+from .dtypes import kind
+from .op_graph import Op
+from .patterns import over_axes
+from .rewrite import Rules
+from .weak import strengthen
+
+simpler = Rules("one value twice")
+
+TRUE = frozenset(("equal", "less_equal", "greater_equal"))
+
+
+@simpler.on("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+def compared_with_itself(op: Op) -> Op | None:
+    """What can be no NaN is equal to itself."""
+    x, y = op.args
+    if x is not y or kind(x.dtype) == "f":
+        return None
+    return over_axes(strengthen(as_tensor(op.primitive.name in TRUE), op.dtype), op)
+
+
+@simpler.on("where")
+def either_is_the_same(op: Op) -> Op | None:
+    """A choice between one value and itself is the value."""
+    _, x, y = op.args
+    return over_axes(x, op) if x is y else None
+
+
+@simpler.on("maximum", "minimum", "logical_and", "logical_or", "bitwise_and", "bitwise_or")
+def with_itself(op: Op) -> Op | None:
+    """The larger of a value and itself is the value, and so on."""
+    x, y = op.args
+    return over_axes(x, op) if x is y and x.dtype is op.dtype else None
+
+
+TWICE_RULES = simpler.done()

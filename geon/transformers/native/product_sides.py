@@ -1,0 +1,112 @@
+"""Which operand of a product is on which side, and how it comes into blocks: what its text will
+say, as far as it enters the memory that the product works in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...op_graph.dtypes import name_of
+from ..kernels.contraction import Contraction, bordered, stored, unit_of
+from ..kernels.scalar import Scalar
+from ..kernels.types import Loop
+from ..kernels.uses import Uses, joined
+from ..printing.c_expressions import C_TYPES
+from .product import oriented
+from .product_borders import Border
+from .product_shape import GROUP, PANEL, shape
+from .product_task import Product, ProductText
+from .product_views import Operand
+
+VECTORS = (16, 32, 64)  # bytes: a plan does not know for which its text will be
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Operands as a product's text has them: rows and columns are ``turned``, or as they were, and
+    the driver may exchange them ``again``.
+
+    Rows are windows in a ``band`` of so many elements, or of none where they are read in place.
+    Packing works in ``staged`` elements of either side for each summed index; without ``packs``
+    neither is packed by a function of its own. ``step`` is the distance of a right operand's summed
+    indices, if its columns may adjoin, and 0 otherwise. What is not ``known`` is the most there is.
+    """
+
+    turned: bool
+    again: bool = True
+    band: int | None = None
+    staged: tuple[int, int] = (GROUP, PANEL)
+    packs: bool = True
+    step: int = 1
+    known: bool = False
+
+
+def unknown(band: int | None = None) -> tuple[Sides, ...]:
+    """Of a product of which no more is known than the band that either operand may have."""
+    return Sides(False, band=band), Sides(True, band=band)
+
+
+def sides(product: Product) -> tuple[Sides, ...]:
+    """Those that a product has in vectors of any size: the widest ones take most."""
+    found: dict[bool, Sides] = {}
+    for vector_bytes in reversed(VECTORS):
+        made = oriented(product, of := shape(product.type, vector_bytes))
+        turned = made.left is product.right
+        if turned not in found:
+            found[turned] = _sides(ProductText(made, of), turned)
+    return tuple(found.values())
+
+
+def _sides(text: ProductText, turned: bool) -> Sides:
+    left, right = text.left.plain, text.right.plain
+    windows = text.windows() if left is None else None
+    step = 0
+    if right is not None and (right.line_step == 1 or not isinstance(right.line_step, int)):
+        step = right.summed_step if isinstance(right.summed_step, int) else 1
+    return Sides(
+        turned,
+        text.result is not None and left is not None and right is not None,
+        None if windows is None else windows.elements,
+        (text.left.staged(True), text.right.staged(False)),
+        left is None or right is None,
+        step,
+        True,
+    )
+
+
+def contraction_sides(work: Contraction) -> tuple[Sides, ...]:
+    """The same of a contraction, as its own product."""
+    type, loops = (
+        C_TYPES[name_of(work.dtype)],
+        (*work.batch, *work.rows, *work.columns, *work.summed),
+    )
+    left, right = (described(value, loops, type) for value in (work.left, work.right))
+    found = stored(work)
+    result = None
+    if found is not None:
+        result = Operand(type, _nothing, "y", found.strides, work.unit)
+    return sides(
+        Product(
+            "product", type, work.batch, work.rows, work.columns, work.summed, left, right,
+            lambda at, value: [], work.unit, {}, str, result,
+        )
+    )  # fmt: skip
+
+
+def described(value: Scalar, loops: Iterable[Loop], type: str) -> Operand:
+    """How a product reads an operand, as a strided load or as elements that are computed; without
+    their text.
+    """
+    loops = tuple(loops)
+    found, unit = bordered(value, loops), unit_of(value, loops)
+    if found is None:
+        uses = Uses()
+        uses.add(value)
+        return Operand(type, _nothing, None, {}, unit, joined=joined(uses, loops))
+    border = Border("0", found.guards) if found.guards else None
+    return Operand(type, _nothing, "x", found.strides, unit, border)
+
+
+def _nothing(texts: object) -> tuple[list[str], str]:
+    return [], ""

@@ -320,7 +320,7 @@ def cond(
     return _chosen(what, cast(truth, "int64"), branches, None, name, certain=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Branch:
     """What a branch gives, in dtypes of its own, and what it assigns."""
 

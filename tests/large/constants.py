@@ -212,7 +212,7 @@ CONSTANTS = (
     _c("product_cut.h", "geon_cut_packed", "rows", value=12, many=20),
     _c("product.c", "geon_is_thin", "thin_depth", value=8, each=(1 / 16, 1 / 8, 1 / 4)),
     _c("product_moves.h", "FEW", "few_columns", many=2),
-    _c("product_moves.h", "TAG", "few_columns", value=4, many=2),
+    _c("product_moves.h", "geon_transpose", "few_columns", value=4, many=2),
     _c("product.c", "geon_lines", "columns", value=64),
     # The memory that products work in, which is planned for the largest of these blocks.
     _native("scratch", "ProductScratch.bytes", "products", value=200000, many=8),

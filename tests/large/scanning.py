@@ -176,6 +176,7 @@ def of_c(text: str) -> Iterator[tuple[str, int | float, int]]:
     """The numbers of a C file, by the function or the macro they stand in."""
     where = ""
     code = _C_NOISE.sub(lambda match: "\n" * match.group().count("\n"), text)
+    code = re.sub(r"\bTAG\((\w+)\)", r"\1", code)  # a name with its type
     for number, line in enumerate(code.split("\n"), 1):
         macro = re.match(r"\s*#\s*define\s+(\w+)", line)
         if macro:

@@ -365,7 +365,7 @@ PLACES = {
     ("transformers/native/c/extreme.c", "NAME", 4): "a grain that is four of those listed",
     ("transformers/native/result_pool.py", "KEPT_BYTES"): CACHE,
     ("transformers/native/result_pool.py", "ALIGNMENT"): ALIGNED,
-    ("transformers/native/product_kernels.py", "product_unit"): CACHE,
+    ("transformers/native/product_kernels.py", "product_units"): CACHE,
     ("transformers/native/nothing.py", "_FEW"): ALIGNED,
     ("transformers/native/nothing.py", "SIZES"): "address space that is asked for",
     ("transformers/native/runtime.py", "Bound.__init__"): "numbers of a report",
@@ -392,7 +392,7 @@ PLACES = {
     ("transformers/native/c/product_cut.h", "geon_cut_bands"): WINDOWS,
     ("transformers/native/c/product_block.h", "geon_lines_of", 64): "bytes of a line of cache",
     ("transformers/native/c/product_block.h", "geon_find_next", 64): "bytes of a line of cache",
-    ("transformers/native/c/product_tiles.h", "", 64): "bytes of a line of cache",
+    ("transformers/native/c/product_steps.h", "", 64): "bytes of a line of cache",
     ("transformers/native/c/product_rows.h", "ROWS"): "a block's rows: MOST has them",
     ("transformers/native/c/product_rows.h", "DEEP"): "a block's summed indices: UNROLL has them",
     (

@@ -27,7 +27,7 @@ from geon.transformers.native.product import (
     Product,
     product_text,
 )
-from geon.transformers.native.product_kernels import product_header, product_unit
+from geon.transformers.native.product_kernels import product_header, product_units
 from geon.transformers.native.product_shape import PACKED_BYTES, PACKED_WORK, TAGS, shape
 from geon.transformers.native.product_sides import sides
 from geon.transformers.native.scratch import ProductScratch
@@ -228,7 +228,7 @@ def module_units(products: Sequence[Product], vector_bytes: int, more: str = "")
     types = [type for type in TAGS if any(p.type == type for p in products)]
     headers = "".join(map(product_header, types))
     own = PRELUDE + c_text("module.h") + headers + body + runs + POOL + more
-    return [own, *(product_unit(type, vector_bytes) for type in types)]
+    return [own, *(unit for type in types for unit in product_units(type, vector_bytes))]
 
 
 def build(units: Sequence[str], target: Path, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -631,13 +631,13 @@ def test_text_is_deterministic() -> None:
 def test_a_units_text_has_all_that_it_is_made_of() -> None:
     """Nothing but the system's headers is included by name, and all numbers are there as macros."""
     for type, tag in TAGS.items():
-        text = product_unit(type, 64)
-        assert '#include "' not in text
-        assert f"#define TAG(name) name##_{tag}" in text
-        for name, value in shape(type, 64).macros().items():
-            assert text.count(f"#define {name} {value}\n") == 1
-        assert c_text("product.h") in text
-    assert product_unit("float", 64) != product_unit("float", 32)
+        for text in product_units(type, 64):
+            assert '#include "' not in text
+            assert f"#define TAG(name) name##_{tag}" in text
+            for name, value in shape(type, 64).macros().items():
+                assert text.count(f"#define {name} {value}\n") == 1
+            assert c_text("product.h") in text
+    assert not {*product_units("float", 64)} & {*product_units("float", 32)}
 
 
 def test_every_c_file_is_package_data() -> None:

@@ -11,7 +11,7 @@ from geon.transformers.kernels.types import Nest
 from geon.transformers.native import units
 from geon.transformers.native.emit import function_of, make_module, small_functions
 from geon.transformers.native.library import library_text
-from geon.transformers.native.product_kernels import product_unit
+from geon.transformers.native.product_kernels import product_units
 from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.native.units import LEAST, MOST, divided
 from tests.golden.chunks import top_level
@@ -59,7 +59,7 @@ def test_units_for_two_processors_have_what_one_unit_has():
 
     alone, two = module(1), module(2)
     assert (len(alone.units), len(two.units)) == (1, 2)
-    assert alone.shared == two.shared == (product_unit("float", VECTOR_BYTES),)
+    assert alone.shared == two.shared == product_units("float", VECTOR_BYTES)
 
     def kernels(module):
         """The definitions of kernels' functions, as they are without what other units can see."""
@@ -148,7 +148,7 @@ def test_a_second_program_of_a_machine_compiles_its_own_units_alone(tmp_path):
     f, count, made_of = product(geon.exp)
     print(count - len(made_of.units), len(made_of.shared), made("libgeon_pool"))
     """
-    assert outcome(first, tmp_path / "cache") == "1 1 1\n0 1 1\n"
+    assert outcome(first, tmp_path / "cache") == "2 2 1\n0 2 1\n"
     other = """
     f, count, made_of = product(geon.sin)
     print(count, len(made_of.units), objects.compiled)

@@ -13,7 +13,7 @@ from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from .naming import NAME, Function, KernelNames
 from .product import Operand, Product, product_text
-from .product_kernels import product_header, product_unit
+from .product_kernels import product_header, product_units
 from .product_sides import described
 
 
@@ -42,7 +42,7 @@ def contraction_function(
         head = f"static void {name}(int32_t threads, {names.declared()})"
         text += "\n".join([head, "{", *lines, "}"]) + "\n"
     type = products[0].type
-    units = (product_unit(type, vector_bytes),)
+    units = product_units(type, vector_bytes)
     return Function(text, tuple(names.parameters), (product_header(type),), units=units)
 
 

@@ -1,7 +1,8 @@
-"""The C functions that all matrix products share: a unit for each type, the same for all programs.
+"""The C functions that all matrix products share: two units for a type, the same for all programs.
 
-``c/product.c`` is compiled once for a type and a width of vectors, and comes from the cache of
-objects from then on; ``c/product.h`` is what the units that call it include.
+``c/product.c`` and ``c/product_parts.c``, which a compiler takes as long for, are compiled once for
+a type and a width of vectors, and come from the cache of objects from then on; ``c/product.h`` is
+what the units that call them include.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def product_header(type: str) -> str:
 
 
 @lru_cache(maxsize=16)
-def product_unit(type: str, vector_bytes: int) -> str:
-    """The unit with all shared functions of products that sum in ``type``."""
+def product_units(type: str, vector_bytes: int) -> tuple[str, ...]:
+    """The units with all shared functions of products that sum in ``type``."""
     macros = _typed(type) | shape(type, vector_bytes).macros()
-    return PRELUDE + defines(macros) + c_text("product.c")
+    first = PRELUDE + defines(macros)
+    return tuple(first + c_text(file) for file in ("product.c", "product_parts.c"))

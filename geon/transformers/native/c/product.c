@@ -5,33 +5,8 @@
    of batches, and what is done to each element when it is stored. Sizes of blocks are macros, which
    `product_shape.py` gives for each type and width of vectors. */
 
-/* For functions written in vectors already: what more a compiler looks for costs it time. */
-#if defined(__clang__)
-#define QUICK_INSIDE
-#else
-#define QUICK_INSIDE __attribute__((optimize("O1")))
-#endif
-#define QUICK QUICK_INSIDE __attribute__((noinline))
-#define LEAST(a, b) ((a) < (b) ? (a) : (b))
-
-#include "module.h"
-#include "product.h"
-#include "repeat.h"
-
-typedef struct TAG(geon_operand) geon_operand;
-typedef struct TAG(geon_product) geon_product;
-
-/* How many blocks of a size there are. */
-static QUICK int64_t geon_blocks(int64_t total, int64_t block)
-{
-    return (total + block - 1) / block;
-}
-
-#include "product_vector.h"
-#include "product_moves.h"
+#include "product_common.h"
 #include "product_tiles.h"
-#include "product_windows.h"
-#include "product_rows.h"
 #include "product_cut.h"
 #include "product_block.h"
 

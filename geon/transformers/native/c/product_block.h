@@ -296,22 +296,22 @@ static QUICK void geon_group(
         const int64_t chain = run->cut.is_long ? CHAIN * STREAMED : run->cut.depth_block;
         for (int64_t k = 0; k == 0 || k < depth_run; k += chain) {
             const int64_t deep = depth_run - k < chain ? depth_run - k : chain;
-            geon_stream(height, width, deep, block->left + k, block->left_step,
-                        in_place + k * right->summed, right->summed, out, out_step, more);
+            TAG(geon_stream)(height, width, deep, block->left + k, block->left_step,
+                             in_place + k * right->summed, right->summed, out, out_step, more);
             if (run->cut.is_long)
                 geon_add(block, row_start, height, block->depth_start + k, deep, out);
         }
     } else if (run->direct == 2)
-        geon_dots(height, width, depth_run, rows, row_step, block->lines, block->line_step, out,
-                  out_step, more);
+        TAG(geon_dots)(height, width, depth_run, rows, row_step, block->lines, block->line_step,
+                       out, out_step, more);
     else if (run->banded)
-        geon_shown_tiles(height, width, depth_run,
-                         (struct geon_shown){block->shown + (row_start - block->block_start),
-                                             left->runs + block->depth_start / left->run,
-                                             left->run, block->depth_start % left->run},
-                         block->near ? in_place : block->panels,
-                         block->near ? PANEL : PANEL * depth_run,
-                         block->near ? right->summed : PANEL, out, out_step, more);
+        TAG(geon_shown_tiles)(height, width, depth_run,
+                              (struct geon_shown){block->shown + (row_start - block->block_start),
+                                                  left->runs + block->depth_start / left->run,
+                                                  left->run, block->depth_start % left->run},
+                              block->near ? in_place : block->panels,
+                              block->near ? PANEL : PANEL * depth_run,
+                              block->near ? right->summed : PANEL, out, out_step, more);
     else
         geon_tiles(height, width, depth_run, rows, row_step,
                    block->near ? in_place : block->panels,

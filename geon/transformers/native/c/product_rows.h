@@ -79,7 +79,7 @@ static QUICK void geon_stream_end(
 #define MOST 2
 #define UNROLL 4
 #endif
-static QUICK void geon_stream(
+QUICK void TAG(geon_stream)(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate)
 {
@@ -227,7 +227,7 @@ static QUICK void geon_dot_end(
         geon_dots_##rows##_1(depth, a, line, b, step, c, out_step, accumulate);
 
 /* All rows and columns, by the largest blocks that fit. */
-static QUICK void geon_dots(
+QUICK void TAG(geon_dots)(
     int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
     const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate)
 {

@@ -1,36 +1,5 @@
-/* Register tiles: HIGH and LOW rows, one and two vectors wide. Rows lie ALONG lines of memory, or
-   BESIDE each other, ROWS of them for each summed index. */
-#define ALONG(along, beside) along
-#define BESIDE(along, beside) beside
-
-#define TILE_POINT(i, ...) at[i] = left + 3 * i * LEFT(line, 1);
-#define TILE_ADVANCE(i, by) at[i] += by * LEFT(1, ROWS);
-#define TILE_ROW(r, each) AGAIN(WIDTH, each, r)
-#define TILE_OUT(c, r) *(geon_vector *)(out + r * out_step + c * VECTOR)
-#define TILE_NEAR(c, r) __builtin_prefetch(out + r * out_step + c * VECTOR, 1);
-#define TILE_CLEAR(c, r) geon_vector sum_##r##_##c = {0};
-#define TILE_ADD(c, r) TILE_OUT(c, r) += sum_##r##_##c;
-#define TILE_STORE(c, r) TILE_OUT(c, r) = sum_##r##_##c;
-#define TILE_LOAD(c, k)                                                                           \
-    geon_vector b_##c = *(const geon_vector *)(right + k * step + c * VECTOR);
-#define TILE_HOLD(c, ...) HOLD(b_##c);
-#define TILE_MULTIPLY(r, k)                                                                       \
-    {                                                                                             \
-        const TYPE x = at[r / 3][r % 3 * LEFT(line, 1) + k * LEFT(1, ROWS)];                      \
-        const geon_vector a = SPLAT(x);                                                           \
-        AGAIN(WIDTH, TILE_FMA, r)                                                                 \
-        USED(a);                                                                                  \
-    }
-#define TILE_FMA(c, r) sum_##r##_##c = VECTOR_FMA(a, b_##c, sum_##r##_##c);
-#define TILE_USED(c, ...) USED(b_##c);
-#define TILE_STEP(u)                                                                              \
-    __builtin_prefetch(next + u * LEFT(64 / TYPE_BYTES, next_step));                              \
-    {                                                                                             \
-        REPEAT(WIDTH, TILE_LOAD, u)                                                               \
-        REPEAT(WIDTH, TILE_HOLD)                                                                  \
-        REPEAT(ROWS, TILE_MULTIPLY, u)                                                            \
-        REPEAT(WIDTH, TILE_USED)                                                                  \
-    }
+/* Register tiles of packed rows and panels, and how a group of rows is covered by them. */
+#include "product_steps.h"
 
 #define TILE geon_high_2_along
 #define LEFT ALONG
@@ -95,27 +64,6 @@ struct geon_next {
     const TYPE *left, *right;
     int64_t left_lines, right_lines, left_step;
 };
-
-/* How many high tiles and then low ones some rows take: as few rows as cover them, of these as many
-   high ones as can be. */
-struct geon_stack {
-    int64_t highs, lows;
-};
-
-static QUICK struct geon_stack geon_stack(int64_t rows)
-{
-    struct geon_stack best = {geon_blocks(rows, HIGH), 0};
-    for (int64_t highs = best.highs - 1, least = best.highs * HIGH; highs >= 0; --highs) {
-        const int64_t lows = geon_blocks(rows - highs * HIGH, LOW);
-        if (highs * HIGH + lows * LOW < least) {
-            least = highs * HIGH + lows * LOW;
-            best = (struct geon_stack){highs, lows};
-        }
-        if (least == rows)
-            break;
-    }
-    return best;
-}
 
 /* All tiles of a group of packed rows against a block of panels. Rows stay near while they are
    multiplied by all panels, which the second cache holds: results are then written in longer runs.

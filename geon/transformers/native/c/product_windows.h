@@ -1,6 +1,8 @@
 /* Register tiles whose rows are windows, read where they overlap. One vector of columns has TALL rows
    in a tile: each sum waits for the one before it, and each row has a pointer in a register. */
 
+#include "product_steps.h"
+
 #define SHOWN_POINT(r, ...) const TYPE *row_##r = rows[r] + *runs;
 #define SHOWN_MULTIPLY(r, ...)                                                                    \
     {                                                                                             \
@@ -29,17 +31,10 @@
 #define WIDTH 1
 #include "product_shown.h"
 
-/* What tiles read: places of rows, and where the runs of their summed indices are. */
-struct geon_shown {
-    const TYPE *const *rows;
-    const int64_t *runs;
-    int64_t run, skipped;
-};
-
 /* All tiles of a group of windows against a block of panels. A panel stays near while it is
    multiplied by all rows, which share most of what they show. A multiple of LOW rows is covered by
    tiles of no more rows. */
-static QUICK void geon_shown_tiles(
+QUICK void TAG(geon_shown_tiles)(
     int64_t rows, int64_t columns, int64_t depth, struct geon_shown left, const TYPE *right,
     int64_t panel_step, int64_t step, TYPE *out, int64_t out_step, int accumulate)
 {

@@ -1,0 +1,42 @@
+/* What the function that runs products calls of the unit `product_parts.c`. */
+
+/* How many high tiles and then low ones some rows take: as few rows as cover them, of these as many
+   high ones as can be. */
+struct geon_stack {
+    int64_t highs, lows;
+};
+
+static QUICK struct geon_stack geon_stack(int64_t rows)
+{
+    struct geon_stack best = {geon_blocks(rows, HIGH), 0};
+    for (int64_t highs = best.highs - 1, least = best.highs * HIGH; highs >= 0; --highs) {
+        const int64_t lows = geon_blocks(rows - highs * HIGH, LOW);
+        if (highs * HIGH + lows * LOW < least) {
+            least = highs * HIGH + lows * LOW;
+            best = (struct geon_stack){highs, lows};
+        }
+        if (least == rows)
+            break;
+    }
+    return best;
+}
+
+/* What tiles read: places of rows, and where the runs of their summed indices are. */
+struct geon_shown {
+    const TYPE *const *rows;
+    const int64_t *runs;
+    int64_t run, skipped;
+};
+
+/* All tiles of a group of windows against a block of panels. */
+__attribute__((visibility("hidden"))) void TAG(geon_shown_tiles)(
+    int64_t rows, int64_t columns, int64_t depth, struct geon_shown left, const TYPE *right,
+    int64_t panel_step, int64_t step, TYPE *out, int64_t out_step, int accumulate);
+/* Few rows against a right operand where it lies: whose rows lie in memory, */
+__attribute__((visibility("hidden"))) void TAG(geon_stream)(
+    int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
+    const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate);
+/* and whose columns do. */
+__attribute__((visibility("hidden"))) void TAG(geon_dots)(
+    int64_t rows, int64_t columns, int64_t depth, const TYPE *left, int64_t line,
+    const TYPE *right, int64_t step, TYPE *out, int64_t out_step, int accumulate);

@@ -14,6 +14,7 @@ import pytest
 import geon
 from geon.transformers.native.emit import make_module
 from geon.transformers.native.product_kernels import product_units
+from geon.transformers.native.product_shape import shape
 from tests.golden.__main__ import differences
 from tests.golden.chunks import is_own, top_level
 from tests.golden.emitting import (
@@ -199,5 +200,5 @@ def test_bias_and_relu_and_their_derivatives_are_computed_in_the_products():
 def test_the_width_of_vectors_is_that_of_the_golden_machine(emitted):
     f = native("mlp_step")
     module = make_module(f.plan, f.linking, VECTOR_BYTES, annotate=False)
-    assert module.shared == product_units("float", VECTOR_BYTES)
+    assert module.shared == product_units(shape("float", VECTOR_BYTES))
     assert f"#define VECTOR {VECTOR_BYTES // 4}\n" in module.shared[0]

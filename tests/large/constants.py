@@ -188,6 +188,7 @@ CONSTANTS = (
     _native("product_shape", "Shape.packed_columns", "columns64", value=4, each=(1 / 128,)),
     _native("product_shape", "PACKED_BYTES", "depth", "depth64", each=(4 * 256,), many=2),
     _native("product_shape", "PACKED_WORK", "products", many=0),
+    _native("product_shape", "HALVED_WORK", "narrow_products"),
     _native("product_shape", "CHAIN", "depth", many=400),
     _native("product_shape", "STREAMED", "depth"),
     _native("product_shape", "Shape.long_depth", "depth", "matrix_vector", value=8192, many=5),

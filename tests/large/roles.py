@@ -357,6 +357,12 @@ def few_columns(b, length):
     _product(b, rows=b.choice([1000, 4099]), columns=length, depth=b.choice([1, 2, 5, 9, 31]))
 
 
+def narrow_products(b, work):
+    """Multiply-adds of a product of columns that fill half of a vector at most."""
+    columns, depth = b.choice([3, 5, 8]), b.choice([27, 72, 128])
+    _product(b, rows=-(-work // (columns * depth)), columns=columns, depth=depth)
+
+
 def terms(b, length):
     """Summed indices of a product of many results."""
     _product(b, rows=b.choice([7, 9000]), columns=b.choice([2, 3, 2500]), depth=length)
@@ -755,6 +761,7 @@ ROLES = {
         size, row, lane, short_row, short_rows, across, turned_short, read_ahead,
         backwards, loads, few_rows, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
+        narrow_products,
         terms, run_of_terms, elements_of_terms, again, small_products,
         one_run, columns_of_runs,
         deep_rows,

@@ -6,6 +6,7 @@ import geon
 from geon import Axis
 from geon.transformers.native import transformer
 from geon.transformers.native.product_kernels import product_units
+from geon.transformers.native.product_shape import shape
 
 missing = geon.NativeTransformer.unavailable()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
@@ -21,4 +22,4 @@ def test_what_products_share_is_begun_ahead(monkeypatch, dtype, type):
         native.begin(native.computation(geon.sum(x, [k]), x).stages(()).program)
         assert begun == []
         native.begin(native.computation(geon.tanh(geon.dot(x, y)), x, y).stages(()).program)
-        assert begun == [*product_units(type, native.toolchain().vector_bytes)]
+        assert begun == [*product_units(shape(type, native.toolchain().vector_bytes))]

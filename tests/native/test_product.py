@@ -26,6 +26,7 @@ from geon.transformers.native.product import (
     Operand,
     Product,
     product_text,
+    shape_of,
 )
 from geon.transformers.native.product_kernels import product_header, product_units
 from geon.transformers.native.product_shape import PACKED_BYTES, PACKED_WORK, TAGS, shape
@@ -220,15 +221,16 @@ class Case:
 
 def module_units(products: Sequence[Product], vector_bytes: int, more: str = "") -> list[str]:
     """A whole module with one public function for each product, and ``more`` in the first unit."""
-    body = "\n".join(product_text(product, vector_bytes) for product in products)
+    shapes = [shape_of(product, vector_bytes) for product in products]
+    body = "\n".join(map(product_text, products, shapes))
     runs = ""
     for p in products:
         head = f"void run_{p.name}({', '.join(['int32_t threads', *p.parameters.values()])})"
         runs += f"{head};\n{head} {{ {p.name}({', '.join(['threads', *p.parameters])}); }}\n"
-    types = [type for type in TAGS if any(p.type == type for p in products)]
-    headers = "".join(map(product_header, types))
+    needed = dict.fromkeys(shapes)
+    headers = "".join(map(product_header, needed))
     own = PRELUDE + c_text("module.h") + headers + body + runs + POOL + more
-    return [own, *(unit for type in types for unit in product_units(type, vector_bytes))]
+    return [own, *(unit for of in needed for unit in product_units(of))]
 
 
 def build(units: Sequence[str], target: Path, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -315,6 +317,22 @@ def cases() -> list[Case]:
             Case("mk,kn->mn", lengths, layouts[(number + 1) % 4], "double", number % 2 == 0)
         )
     return found + grouped() + plain()
+
+
+def narrow() -> list[Case]:
+    """Columns that fill half of a vector at most, of so many rows that vectors are half as wide."""
+    found = []
+    layouts = [("mk", "kn", "mn"), ("km", "nk", "mn"), ("km", "kn", "nm"), ("mk", "nk", "nm")]
+    for number, (m, k, n) in enumerate(
+        [(15_000, 72, 1), (13_001, 27, 3), (2_900, 385, 8), (5_000, 70, 7), (150, 8200, 5)]
+    ):
+        lengths = sizes(m=m, k=k, n=n)
+        for turn, memory in enumerate(layouts):
+            way = [(False, False), (True, False), (False, True), (True, True)][(number + turn) % 4]
+            found.append(Case("mk,kn->mn", lengths, memory, computed=way))
+            found.append(Case("mk,kn->mn", lengths, memory, plain=True))
+        found.append(Case("mk,kn->mn", {**lengths, "n": min(n, 4)}, layouts[number % 4], "double"))
+    return found
 
 
 def packed_first() -> list[Case]:
@@ -443,6 +461,19 @@ def check_all(every: Sequence[Case], vector_bytes: int, folder: Path) -> None:
 @needs_compiler
 def test_every_shape_layout_and_element(tmp_path: Path) -> None:
     check_all(cases(), 64, tmp_path)
+
+
+@needs_compiler
+def test_few_columns_take_vectors_of_half_the_width(tmp_path: Path) -> None:
+    """Where they are narrow, many are to be multiplied, and registers are the widest there are."""
+    found = narrow()
+    halved = [shape_of(case.product("p"), 64).halved for case in found]
+    assert 5 < sum(halved) < len(halved)  # what is turned has many columns
+    assert not any(shape_of(case.product("p"), 32).halved for case in found)
+    small = Case("mk,kn->mn", sizes(m=100, k=72, n=8))
+    wide = Case("mk,kn->mn", sizes(m=15_000, k=72, n=9))
+    assert not any(shape_of(case.product("p"), 64).halved for case in (small, wide))
+    check_all(found, 64, tmp_path)
 
 
 @needs_compiler
@@ -624,20 +655,21 @@ def test_sanitized_build_reads_and_writes_inside_its_arrays(tmp_path: Path) -> N
 
 
 def test_text_is_deterministic() -> None:
-    make: Callable[[], str] = lambda: product_text(cases()[4].product("p"), 64)  # noqa: E731
+    make: Callable[[], str] = lambda: product_text(cases()[4].product("p"), shape("float", 64))  # noqa: E731
     assert make() == make()
 
 
 def test_a_units_text_has_all_that_it_is_made_of() -> None:
     """Nothing but the system's headers is included by name, and all numbers are there as macros."""
     for type, tag in TAGS.items():
-        for text in product_units(type, 64):
+        for text in product_units(shape(type, 64)):
             assert '#include "' not in text
             assert f"#define TAG(name) name##_{tag}" in text
             for name, value in shape(type, 64).macros().items():
                 assert text.count(f"#define {name} {value}\n") == 1
             assert c_text("product.h") in text
-    assert not {*product_units("float", 64)} & {*product_units("float", 32)}
+    wide, narrow = shape("float", 64), shape("float", 32)
+    assert not {*product_units(wide)} & {*product_units(narrow)}
 
 
 def test_every_c_file_is_package_data() -> None:
@@ -655,12 +687,12 @@ def test_a_name_of_the_products_own_is_refused() -> None:
         **{**vars(cases()[4].product("p")), "parameters": {"panels": "float *panels"}}
     )
     with pytest.raises(ValueError, match="panels"):
-        product_text(product, 64)
+        product_text(product, shape("float", 64))
 
 
 def test_unknown_vector_width_is_refused() -> None:
     with pytest.raises(ValueError, match="24"):
-        product_text(cases()[4].product("p"), 24)
+        shape_of(cases()[4].product("p"), 24)
 
 
 N, M = Length.of("n0"), Length.of("n1")

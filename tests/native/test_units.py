@@ -12,6 +12,7 @@ from geon.transformers.native import units
 from geon.transformers.native.emit import function_of, make_module, small_functions
 from geon.transformers.native.library import library_text
 from geon.transformers.native.product_kernels import product_units
+from geon.transformers.native.product_shape import shape
 from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.native.units import LEAST, MOST, divided
 from tests.golden.chunks import top_level
@@ -59,7 +60,7 @@ def test_units_for_two_processors_have_what_one_unit_has():
 
     alone, two = module(1), module(2)
     assert (len(alone.units), len(two.units)) == (1, 2)
-    assert alone.shared == two.shared == product_units("float", VECTOR_BYTES)
+    assert alone.shared == two.shared == product_units(shape("float", VECTOR_BYTES))
 
     def kernels(module):
         """The definitions of kernels' functions, as they are without what other units can see."""

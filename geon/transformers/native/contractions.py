@@ -12,7 +12,7 @@ from ..kernels.uses import Uses, joined
 from ..printing.c_expressions import C_TYPES
 from ..printing.contractions import ContractionPrinter
 from .naming import NAME, Function, KernelNames
-from .product import Operand, Product, product_text
+from .product import Operand, Product, product_text, shape_of
 from .product_kernels import product_header, product_units
 from .product_sides import described
 
@@ -35,15 +35,17 @@ def contraction_function(
         replace(_Printer(part, names).product(each), whole=whole)
         for part, each in zip(parts, called, strict=True)
     ]
-    text = "".join([product_text(made, vector_bytes) for made in products])
+    shapes = [shape_of(made, vector_bytes) for made in products]
+    text = "".join([product_text(made, of) for made, of in zip(products, shapes, strict=True)])
     if work.pieces:
         given = ", ".join(["threads", *(p.name for p in names.parameters)])
         lines = [f"    {each}({given});" for each in called]
         head = f"static void {name}(int32_t threads, {names.declared()})"
         text += "\n".join([head, "{", *lines, "}"]) + "\n"
-    type = products[0].type
-    units = product_units(type, vector_bytes)
-    return Function(text, tuple(names.parameters), (product_header(type),), units=units)
+    needed = dict.fromkeys(shapes)
+    headers = tuple([product_header(of) for of in needed])
+    units = tuple([unit for of in needed for unit in product_units(of)])
+    return Function(text, tuple(names.parameters), headers, units=units)
 
 
 class _Printer(ContractionPrinter):

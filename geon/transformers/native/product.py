@@ -12,24 +12,41 @@ in vector lanes; how many threads there are changes nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..kernels.types import Loop
-from .product_shape import APART, SIZES, Shape, shape
+from .product_shape import APART, HALVED_WORK, SIZES, Shape, halved, shape
 from .product_task import Product, ProductText
 from .product_views import Operand
 from .product_walk import last, size
 
-__all__ = ["Operand", "Product", "oriented", "product_text"]
+__all__ = ["Operand", "Product", "oriented", "product_text", "shape_of"]
 
 
-def product_text(product: Product, vector_bytes: int) -> str:
+def shape_of(product: Product, vector_bytes: int) -> Shape:
+    """The sizes of a product's blocks on a processor with vectors of so many bytes.
+
+    Where columns are known to fill half of a vector at most, vectors are half as wide: processors
+    run these as fast or faster, and half as many elements of them are of no use.
+    """
+    of = shape(product.type, vector_bytes)
+    half = halved(of)
+    made = oriented(product, of)
+    columns = made.whole[2] if made.whole else size(made.columns)
+    if half is None or not isinstance(columns, int) or columns > half.vector:
+        return of
+    sizes = [size(loops) for loops in (made.batch, made.rows, made.columns, made.summed)]
+    small = all(isinstance(n, int) for n in sizes) and math.prod(sizes) < HALVED_WORK
+    return of if small or ProductText(made, of).thin() else half
+
+
+def product_text(product: Product, of: Shape) -> str:
     """The C text of ``static void NAME(int32_t threads, <arguments>)`` and what only it needs.
 
     It calls the functions of ``product_kernels``, whose header its unit needs.
     """
-    of = shape(product.type, vector_bytes)
     text = ProductText(oriented(product, of), of).make()
     return "\n".join(text) + "\n"
 

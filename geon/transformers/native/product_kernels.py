@@ -11,24 +11,24 @@ from functools import lru_cache
 
 from .c_files import c_text, defines
 from .dialect import PRELUDE
-from .product_shape import TAGS, shape
+from .product_shape import TAGS, Shape
 
 
-def _typed(type: str) -> dict[str, object]:
+def _typed(of: Shape) -> dict[str, object]:
     """The macros that say for which type a file is."""
-    return {"TYPE": type, "TAG(name)": f"name##_{TAGS[type]}"}
+    return {"TYPE": of.type, "TAG(name)": f"name##_{of.tag}"}
 
 
-@lru_cache(maxsize=len(TAGS))
-def product_header(type: str) -> str:
-    """What a unit has that calls the shared functions of products that sum in ``type``."""
+@lru_cache(maxsize=2 * len(TAGS))
+def product_header(of: Shape) -> str:
+    """What a unit has that calls the shared functions of products of a shape."""
     undefined = "#undef TYPE\n#undef TAG\n"
-    return defines(_typed(type)) + c_text("product.h") + undefined
+    return defines(_typed(of)) + c_text("product.h") + undefined
 
 
 @lru_cache(maxsize=16)
-def product_units(type: str, vector_bytes: int) -> tuple[str, ...]:
-    """The units with all shared functions of products that sum in ``type``."""
-    macros = _typed(type) | shape(type, vector_bytes).macros()
+def product_units(of: Shape) -> tuple[str, ...]:
+    """The units with all shared functions of products of a shape."""
+    macros = _typed(of) | of.macros()
     first = PRELUDE + defines(macros)
     return tuple(first + c_text(file) for file in ("product.c", "product_parts.c"))

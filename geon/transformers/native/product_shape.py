@@ -1,6 +1,6 @@
 """Sizes of the blocks that matrix products are cut into; the C files have them as macros."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...op_graph.affine import Size
 
@@ -82,6 +82,10 @@ PACKED_WORK = 500_000_000
 """The fewest multiply-adds of a product that packs first: threads then wait for each other, and
 read what another one wrote."""
 
+HALVED_WORK = 1 << 20
+"""The fewest multiply-adds of a product of few columns that vectors of half the width are taken
+for: a compiler takes a second for these, once."""
+
 STREAMED = 4
 """The fewest summed indices whose products a stream adds up before it adds them to the result."""
 
@@ -95,11 +99,13 @@ class Shape:
 
     type: str
     vector: int
+    halved: bool = False
+    """Of a product whose columns fill half of a vector at most: its vectors are half as wide."""
 
     @property
     def tag(self) -> str:
         """What function names end in."""
-        return TAGS[self.type]
+        return TAGS[self.type] + "_half" * self.halved
 
     @property
     def bytes(self) -> int:
@@ -161,7 +167,8 @@ class Shape:
 
         The lower one has eight sums, as many as processors add up at the same time.
         """
-        return (12, 4) if self.vector * self.bytes == 64 else (6, 4)
+        registers = 2 if self.halved else 1  # of the processor with the wider ones
+        return (12, 4) if self.vector * self.bytes * registers == 64 else (6, 4)
 
     def thin(self, rows: Size, columns: Size, depth: Size) -> bool | None:
         """Whether a product is `THIN`, as far as sizes tell; None where they are not known."""
@@ -221,3 +228,8 @@ def shape(type: str, vector_bytes: int) -> Shape:
     if vector_bytes not in (16, 32, 64):
         raise ValueError(f"vector_bytes is {vector_bytes}; products know 16, 32 and 64")
     return Shape(type, vector_bytes // SIZES[type])
+
+
+def halved(of: Shape) -> Shape | None:
+    """The same with half as wide vectors; None where the processor would have no more registers."""
+    return replace(of, vector=of.vector // 2, halved=True) if of.vector * of.bytes == 64 else None

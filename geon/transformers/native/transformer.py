@@ -28,6 +28,7 @@ from .machine import MODEL, machine
 from .objects import begin, shared_object
 from .packed_copies import packed_copies
 from .product_kernels import product_units
+from .product_shape import shape
 from .record import load, record_of, save
 from .runtime import NativeProgram, prepare
 from .scratch import scratch_of
@@ -124,7 +125,7 @@ class NativeTransformer(Transformer):
         toolchain = self.toolchain()
         dots = [op for op in deep_order(program.roots) if op.primitive.name == "dot"]
         for name in {name_of(op.dtype) for op in dots if is_product(op)}:
-            for unit in product_units(C_TYPES[name], toolchain.vector_bytes):
+            for unit in product_units(shape(C_TYPES[name], toolchain.vector_bytes)):
                 begin(toolchain, unit)
 
     def compile(self, plan: Plan, linking: Linking) -> NativeProgram:

@@ -39,7 +39,9 @@ typedef TYPE geon_vector
 /* HOLD keeps a value in a register: without this some compilers load it again for each use in a
    loop. USED says that it is there until now, so that a sum is not taken over in its place: sums
    that change their places are moved back at the end of a loop. */
-#if defined(__x86_64__) && defined(__AVX512F__) && VECTOR * TYPE_BYTES == 64
+#if defined(__x86_64__)                                                                           \
+    && (defined(__AVX512F__) && VECTOR * TYPE_BYTES == 64                                         \
+        || defined(__AVX512VL__) && VECTOR * TYPE_BYTES == 32)
 #define HOLD(x) __asm__("" : "+v"(x))
 #define USED(x) __asm__("" : : "v"(x))
 #elif defined(__x86_64__) && defined(__AVX__) && VECTOR * TYPE_BYTES == 32

@@ -147,6 +147,7 @@ CONSTANTS = (
     _shared("lowering/fusion/repeats", "CHEAP_CHAIN", "cheap"),
     _shared("lowering/fusion/fits", "ROW", "row"),
     _shared("lowering/fusion/fits", "FEW_ROWS", "lane", "row"),
+    _shared("lowering/fusion/fits", "BESIDE", "lane"),
     _shared("lowering/fusion/facts", "LONG", "matrix_vector", many=70),
     _shared("lowering/fusion/siblings", "NEAR", "cheap", many=0),
     _shared("lowering/fusion/fits", "small_rows", "row", value=1024),

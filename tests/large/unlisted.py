@@ -176,7 +176,7 @@ PLACES = {
     ("transformers/lowering/lookups.py", "SPARE_BYTES"): CHOOSES,
     ("transformers/lowering/budget.py", "SEGMENTS"): CHOOSES,
     ("transformers/lowering/budget.py", "BYTES_OF_A_STEP"): CHOOSES,
-    ("transformers/lowering/fusion/merging.py", "NOMINAL"): PREDICTS,
+    ("transformers/lowering/fusion/fits.py", "NOMINAL"): PREDICTS,
     (
         "transformers/lowering/fusion/merging.py",
         "NEARBY",

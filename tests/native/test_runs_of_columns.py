@@ -160,3 +160,46 @@ def test_values_of_a_column_go_on_as_its_turns_do(dtype, known):
                     for f in made:
                         for found, value in zip(f(a, factors), wanted, strict=True):
                             np.testing.assert_array_equal(found, value)
+
+
+def normed(x, gain, axes):
+    """Elements less the mean of their column, by its deviation, cut at 0, and their sum."""
+    mean = geon.mean(x, reduction_axes=axes)
+    off = x - mean
+    deviation = geon.sqrt(geon.mean(off * off, reduction_axes=axes) + 1e-3)
+    y = geon.maximum(off / deviation * gain, 0)
+    return [y, geon.sum(y * x, reduction_axes=axes)]
+
+
+def of_numpy(a, gain):
+    """The same with NumPy."""
+    a = a.astype(np.float64)
+    off = a - a.mean((0, 1))
+    y = np.maximum(off / np.sqrt((off * off).mean((0, 1)) + 1e-3) * gain, 0)
+    return [y, (y * a).sum((0, 1))]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 32, 62, 63, 64, 65, 300, 511, 513])
+@pytest.mark.parametrize("known", [False, True], ids=["open", "known"])
+def test_few_columns_that_have_values_for_themselves_are_divided(columns, known):
+    """Whole turns are of one thread each, in kernels that store and in those that fold."""
+    generator = np.random.default_rng(9)
+    for turns in (1, 64, 409, 4001):
+        axes = [geon.Axis("N", turns if known else None), geon.Axis("H", 5)]
+        other = geon.Axis("M", columns)
+        x, gain = geon.placeholder([*axes, other]), geon.placeholder([other])
+        a = generator.normal(size=(turns, 5, columns)).astype(np.float32)
+        g = generator.normal(size=columns).astype(np.float32)
+        found = []
+        for threads in (1, 2, 3):
+            with geon.NativeTransformer(threads=threads) as transformer:
+                f = transformer.computation(normed(x, gain, axes), x, gain)
+                found.append(f(a, g))
+        for others in found[1:]:
+            for value, first in zip(others, found[0], strict=True):
+                assert value.tobytes() == first.tobytes()
+        for value, right in zip(found[0], of_numpy(a, g), strict=True):
+            np.testing.assert_allclose(value, right, rtol=2e-4, atol=2e-4 * turns**0.5)
+        if 1 < columns < 64 and turns > 409:
+            assert "_rows(void *argument" not in str(f.source)
+            assert str(f.source).count("_part(void *argument") >= 3

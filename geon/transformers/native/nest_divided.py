@@ -46,23 +46,35 @@ class DividedNest(NestTasks):
         return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])
 
     def is_one_run(self) -> bool:
-        """Whether a few rows side by side are all that there is, and one run that they fold."""
-        first, *rest = self.nest.row.lines or [None]
-        if self.nest.rows or not isinstance(first, PrintedPass) or not self.passes.is_run(first):
+        """Whether a few rows side by side are all that there is, and one run that they go through.
+
+        What only stores, of nothing that rows have for themselves, is divided as a pass by rows is.
+        """
+        lines = self.nest.row.lines
+        found = [line for line in lines if isinstance(line, PrintedPass)]
+        if self.nest.rows or self.nest.arrays or len(found) != 1:
             return False
-        if first.stores or not (first.sums or first.states):
+        (made,) = found
+        if not self.passes.is_run(made):
             return False
-        return not any(isinstance(line, PrintedPass) for line in rest)
+        return bool(made.sums or made.states) or (made is not lines[0] and self.has_known_lanes())
+
+    def has_known_lanes(self) -> bool:
+        """Whether it is known how many rows are side by side."""
+        return self.nest.lanes is not None and isinstance(self.nest.lanes.extent, int)
 
     def by_runs(self) -> str:
-        """Tasks of parts of one run, whose partial values are combined for each lane."""
-        first, *rest = self.nest.row.lines
+        """Tasks of parts of one run, whose partial values are combined for each row."""
+        lines = self.nest.row.lines
+        at = next(k for k, line in enumerate(lines) if isinstance(line, PrintedPass))
+        first, rest = lines[at], lines[at + 1 :]
         assert isinstance(first, PrintedPass) and self.nest.lanes is not None
         task, size = f"{self.name}_part", self.passes.extent(self.nest.lanes)
         top = [
             *self.top(),
             "const int64_t first_lane = 0;",
             f"const int64_t lanes = {size};",
+            *self.passes.statements(lines[:at]),  # what rows have for themselves, in each task
         ]
         extra = self.partial(first)
         body = [*self.hidden("grain"), *top, *self.part_of_run(first)]
@@ -93,7 +105,8 @@ class DividedNest(NestTasks):
                 before.append(f"{ctype} {name}[{TILE}];")
                 before += for_loop("lane", "0", "lanes", [f"{name}[lane] = {start};"])
             combined += state.combine("[lane]", f"_parts[{each}]")
-        lines += for_loop("part", "0", "parts", for_loop("lane", "0", "lanes", combined))
+        if combined:
+            lines += for_loop("part", "0", "parts", for_loop("lane", "0", "lanes", combined))
         main = [*self.hidden("threads"), *top, *before, "{", *indented(lines), "}", *after]
         main += self.passes.statements(rest)
         return self.whole([

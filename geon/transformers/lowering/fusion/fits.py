@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ....op_graph.lengths import product
+from ....op_graph.lengths import evaluate, product
 from ....op_graph.op_graph import Op
+from ..layout import LaidOut
 from .facts import loop_axes, statements
 from .fusion_group import FusionGroup
 from .state import State, Use
@@ -12,6 +13,8 @@ BODY = 512  # statements of one nest: a longer body is no faster, and compiles l
 EPILOGUE = 512  # statements of one that runs on each sum of a product
 ROW = 1 << 16  # elements of a row that several passes may share: what stays in a core's cache
 FEW_ROWS = 8
+BESIDE = 64  # rows across memory that one core computes side by side
+NOMINAL = 1024  # what an open length counts as where only the choice of kernels depends on it
 
 
 def full(op: Op, group: FusionGroup) -> bool:
@@ -20,14 +23,29 @@ def full(op: Op, group: FusionGroup) -> bool:
     return group.statements + statements(op) > most
 
 
-def small_rows(op: Op) -> bool:
-    """Whether what is reduced for one row stays in cache, and there are rows for all cores."""
+class Nominal(dict[str, int]):
+    """Open lengths by name: each is as long."""
+
+    def __missing__(self, name: str) -> int:
+        return NOMINAL
+
+
+def small_rows(op: Op, laid_out: LaidOut) -> bool:
+    """Whether what is reduced for one row stays in cache, and there are rows for all cores.
+
+    Rows across memory are computed side by side. So few that one core takes all are better passes
+    by themselves, which are divided.
+    """
     kept = set(op.axes.names)
     lengths = {a.name: a.expression for arg in op.args for a in arg.axes}
     row = product(n for name, n in lengths.items() if name not in kept)
     rows = product(op.axes.lengths)
+    orders = [laid_out.layouts[arg].order for arg in op.args if arg in laid_out.layouts]
+    if isinstance(rows, int) and any(order and order[-1] in kept for order in orders):
+        few = rows < BESIDE and evaluate(row, Nominal()) > 1024
+    else:
+        few = isinstance(rows, int) and rows < FEW_ROWS and isinstance(row, int) and row > 1024
     long = isinstance(row, int) and row > ROW
-    few = isinstance(rows, int) and rows < FEW_ROWS and isinstance(row, int) and row > 1024
     return not long and not few
 
 
@@ -79,9 +97,10 @@ class Fits:
         rows = frozenset(op.axes.names)
         if group.rows is not None:
             return group.rows == rows and all(
-                frozenset(result.axes.names) == rows or small_rows(op) for result in group.results
+                frozenset(result.axes.names) == rows or small_rows(op, self.state.laid_out)
+                for result in group.results
             )
-        return small_rows(op) and self.by_rows(group, rows)
+        return small_rows(op, self.state.laid_out) and self.by_rows(group, rows)
 
     def reduction(self, op: Op, uses: list[Use], group: FusionGroup) -> bool:
         """Whether the nest can compute ``op`` for each row before it uses it."""
@@ -98,7 +117,7 @@ class Fits:
             if not self.feeds_reduction(uses, group):
                 group.rows = rows  # what follows is computed from the reduction, row by row
                 return True
-        if not rows or not small_rows(op):
+        if not rows or not small_rows(op, self.state.laid_out):
             return False
         if any(not rows <= set(r.axes.names) for r in group.results):
             return False

@@ -18,20 +18,13 @@ from ...kernels.machine import Machine
 from ...kernels.predict import predict
 from ..groups import Apart, is_region_result
 from ..layout import LaidOut
+from .fits import Nominal
 from .fusion_group import FusionGroup
 from .pairs import together
 from .reading import Reading
 from .state import State
 
-NOMINAL = 1024  # what an open length counts as where only the choice of kernels depends on it
 NEARBY = 200  # kernels that a search for one between two looks at
-
-
-class Nominal(dict[str, int]):
-    """Open lengths by name: each is as long."""
-
-    def __missing__(self, name: str) -> int:
-        return NOMINAL
 
 
 @dataclass(eq=False, slots=True)

@@ -51,6 +51,8 @@ def common_rows(
         return "rows of one are no rows of the other"
     found = [*first.reductions, *then.reductions]
     if rows:
-        return rows if all(small_rows(op) for op in found) else "rows are few or long"
+        return (
+            rows if all(small_rows(op, state.laid_out) for op in found) else "rows are few or long"
+        )
     summed = any(among(op, first.reductions) for op in read)
     return "elements need a sum of all of them" if summed and any(orders) else rows

@@ -87,6 +87,8 @@ CONSTANTS = (
     _native("nests", "GRAIN", "lane", "row", value=16, many=4),
     _native("nest_divided", "PARTS", "size", "lane", "row", many=2000),
     _native("nest_rows", "FEW_ROWS", "lane", "beside"),
+    _native("nest_divided", "FEW_TURNS", "wide_turns"),
+    _native("nest_divided", "WIDE_RUNS", "wide_turns", each=(1, 1 / 64, 1 / 1024)),
     _native("nest_rows", "LONG_ROW", "row", "size"),
     _native("nest_rows", "MANY_ROWS", "lane", "few_rows", many=2),
     _native("nest_tasks", "ON_STACK", "row"),

@@ -158,6 +158,18 @@ def across(b, length):
         b.add(y + z)
 
 
+def wide_turns(b, length):
+    """Turns of a sum over the first axes of columns that fill vectors, some inner ones known."""
+    columns = geon.Axis(f"W{length}", b.choice([64, 65, 130, 256, 511]))
+    axes = [b.axis(length), *([b.new_axis(b.choice([2, 5]))] if b.flag() else [])]
+    x = _after(b, b.placeholder(b.number(), [*axes, columns]))
+    if b.flag():
+        x = x - geon.mean(x, reduction_axes=axes)
+    b.add(geon.sum(x * x, reduction_axes=axes))
+    if b.flag():
+        b.add(geon.max(x, reduction_axes=axes))
+
+
 def one_run(b, length):
     """Turns of a sum over the first axis of a few columns."""
     axis, columns = b.axis(length), b.axis(b.choice([1, 2, 3, 5, 12, 31, 42, 63]))
@@ -763,7 +775,7 @@ ROLES = {
         rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
         narrow_products,
         terms, run_of_terms, elements_of_terms, again, small_products,
-        one_run, columns_of_runs,
+        one_run, columns_of_runs, wide_turns,
         deep_rows,
         products, matrix_vector, reduced_product, reduced_batch, line, lines, line8, line16, line32,
         line64, bools, extreme, positions, most,

@@ -203,3 +203,34 @@ def test_few_columns_that_have_values_for_themselves_are_divided(columns, known)
         if 1 < columns < 64 and turns > 409:
             assert "_rows(void *argument" not in str(f.source)
             assert str(f.source).count("_part(void *argument") >= 3
+
+
+@pytest.mark.parametrize("columns", [63, 64, 65, 100, 256, 511, 512])
+@pytest.mark.parametrize("turns", [1023, 1024, 1025, 30_000])
+def test_sums_of_columns_that_fill_vectors_are_divided_along_turns(columns, turns):
+    generator = np.random.default_rng(10)
+    axis, other = geon.Axis("N"), geon.Axis("M", columns)
+    x = geon.placeholder([axis, other])
+    a = generator.normal(size=(turns, columns)).astype(np.float32)
+    y = [geon.sum(x * x, reduction_axes=[axis]), geon.sum(x, reduction_axes=[axis])]
+    found = []
+    for threads in (1, 2, 3):
+        with geon.NativeTransformer(threads=threads) as transformer:
+            f = transformer.computation(y, x)
+            found.append(f(a))
+    assert ("_part(void *argument" in str(f.source)) == (columns < 512)
+    for others in found[1:]:
+        for value, first in zip(others, found[0], strict=True):
+            assert value.tobytes() == first.tobytes()
+    wide = a.astype(np.float64)
+    for value, right in zip(found[0], [(wide * wide).sum(0), wide.sum(0)], strict=True):
+        np.testing.assert_allclose(value, right, rtol=1e-6, atol=1e-5 * turns**0.5)
+
+
+def test_short_sums_of_known_columns_are_not_divided():
+    for turns, divided in ((1024, False), (1025, True)):
+        axis, other = geon.Axis("N", turns), geon.Axis("M", 128)
+        x = geon.placeholder([axis, other])
+        with geon.NativeTransformer(threads=2) as transformer:
+            f = transformer.computation(geon.sum(x, reduction_axes=[axis]), x)
+            assert ("_part(void *argument" in str(f.source)) == divided

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...op_graph.lengths import is_multiple
+from ...op_graph.affine import Size
+from ...op_graph.lengths import is_multiple, product
 from ..printing.parameters import Parameter
 from ..printing.printed import Accumulator, PrintedPass
+from ..printing.scalars import LANES
 from ..printing.strips import STRIP
-from .accumulate import is_float_sum, wide
+from .accumulate import OWN_LANES, is_float_sum, wide
 from .loops import for_loop, indented
 from .nest_tasks import NestTasks
 from .passes import DIVIDED
@@ -20,7 +22,14 @@ from .past import Past
 from .tiles import TILE
 
 PARTS = 256  # the most partial values of a reduction
-RUNS = 32  # the same for each of a few rows side by side
+RUNS = 32  # the same for each of a few rows side by side,
+WIDE_RUNS = 16  # and of more, so that the caller's stack has room for them
+FEW_TURNS = 1024  # a pass of no more is not worth it where rows fill vectors
+
+
+def turns_are_few(turns: Size) -> bool:
+    """Whether a pass over rows that fill vectors is known to be too short to be divided."""
+    return isinstance(turns, int) and turns <= FEW_TURNS
 
 
 class DividedNest(NestTasks):
@@ -55,9 +64,26 @@ class DividedNest(NestTasks):
         if self.nest.rows or self.nest.arrays or len(found) != 1:
             return False
         (made,) = found
-        if not self.passes.is_run(made):
+        if not self.passes.is_run(made) and not self.has_wide_turns(made):
             return False
         return bool(made.sums or made.states) or (made is not lines[0] and self.has_known_lanes())
+
+    def has_wide_turns(self, made: PrintedPass) -> bool:
+        """Whether a pass is long, and its rows side by side fill vectors, but no more than some
+        tasks of them.
+        """
+        turns = product(loop.extent for loop in made.loops)
+        if not self.has_known_lanes() or not made.loops or turns_are_few(turns):
+            return False
+        if made.crosses or made.flat or made.states or made.windows or made.stages:
+            return False
+        lanes = self.known_lanes()
+        return TILE <= lanes < LANES
+
+    def known_lanes(self) -> int:
+        """How many rows are side by side; ``TILE`` where that is not known."""
+        lanes = None if self.nest.lanes is None else self.nest.lanes.extent
+        return lanes if isinstance(lanes, int) else TILE
 
     def has_known_lanes(self) -> bool:
         """Whether it is known how many rows are side by side."""
@@ -78,36 +104,40 @@ class DividedNest(NestTasks):
         ]
         extra = self.partial(first)
         body = [*self.hidden("grain"), *top, *self.part_of_run(first)]
-        parts, each = f"{RUNS}", "part * lanes + lane"
+        held = max(self.known_lanes(), TILE)
+        runs, each = (RUNS if held == TILE else WIDE_RUNS), "part * lanes + lane"
+        inner = [f"({self.passes.extent(loop)})" for loop in first.loops[1:]]
+        work = " * ".join([str(first.weight), "lanes", *inner])
         lines = [
             f"const int64_t size = {self.extent(first)};",
-            f"int64_t grain = geon_grain(size, {first.weight} * lanes);",
-            f"if (grain < (size + {RUNS - 1}) / {RUNS}) grain = (size + {RUNS - 1}) / {RUNS};",
+            f"int64_t grain = geon_grain(size, {work});",
+            f"if (grain < (size + {runs - 1}) / {runs}) grain = (size + {runs - 1}) / {runs};",
             "const int64_t parts = (size + grain - 1) / grain;",
-            *(f"{p.ctype} {p.name}[{parts} * {TILE}];" for p in extra[1:]),
+            *(f"{p.ctype} {p.name}[{runs} * {held}];" for p in extra[1:]),
             *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
         ]
         before, after, combined = [], [], []
         for t in first.sums:
             total, start = (wide(t), "0") if is_float_sum(t) else (t.name, t.first)
-            before.append(f"{partial_type(t)} {total}[{TILE}];")
-            before += for_loop("lane", "0", "lanes", [f"{total}[lane] = {start};"])
+            before.append(f"{partial_type(t)} {total}[{held}];")
+            before.append(f"{OWN_LANES} {total}[lane] = {start};")
             if is_float_sum(t):
                 combined.append(f"{total}[lane] += {t.name}_parts[{each}];")
-                after.append(f"{t.ctype} {t.name}[{TILE}];")
-                cast = f"{t.name}[lane] = ({t.ctype}){total}[lane];"
-                after += for_loop("lane", "0", "lanes", [cast])
+                after.append(f"{t.ctype} {t.name}[{held}];")
+                after.append(f"{OWN_LANES} {t.name}[lane] = ({t.ctype}){total}[lane];")
             else:
                 step = t.step(f"{total}[lane]", f"{t.name}_parts[{each}]")
                 combined.append(f"{total}[lane] = {step};")
         for state in first.states:
             for name, ctype, start in zip(state.names, state.ctypes, state.first, strict=True):
-                before.append(f"{ctype} {name}[{TILE}];")
-                before += for_loop("lane", "0", "lanes", [f"{name}[lane] = {start};"])
+                before.append(f"{ctype} {name}[{held}];")
+                before.append(f"{OWN_LANES} {name}[lane] = {start};")
             combined += state.combine("[lane]", f"_parts[{each}]")
         if combined:
-            lines += for_loop("part", "0", "parts", for_loop("lane", "0", "lanes", combined))
-        main = [*self.hidden("threads"), *top, *before, "{", *indented(lines), "}", *after]
+            lines.append("for (int64_t part = 0; part < parts; part++)")
+            one = [f"    {OWN_LANES} {line}" for line in combined]
+            lines += one if len(one) == 1 else indented(for_loop("lane", "0", "lanes", combined))
+        main = [*self.hidden("threads"), *top, *before, *lines, *after]
         main += self.passes.statements(rest)
         return self.whole([
             self.structure(task, extra),
@@ -125,11 +155,9 @@ class DividedNest(NestTasks):
         ]
         for t in made.sums:
             held = wide(t) if t.name in work.blocked else t.name
-            put = f"{t.name}_parts[task * lanes + lane] = {held}[lane];"
-            lines += for_loop("lane", "0", "lanes", [put])
+            lines.append(f"{OWN_LANES} {t.name}_parts[task * lanes + lane] = {held}[lane];")
         for name in [name for state in made.states for name in state.names]:
-            put = f"{name}_parts[task * lanes + lane] = {name}[lane];"
-            lines += for_loop("lane", "0", "lanes", [put])
+            lines.append(f"{OWN_LANES} {name}_parts[task * lanes + lane] = {name}[lane];")
         return lines
 
     def extent(self, made: PrintedPass) -> str:

@@ -34,7 +34,7 @@ def small_rows(op: Op, laid_out: LaidOut) -> bool:
     """Whether what is reduced for one row stays in cache, and there are rows for all cores.
 
     Rows across memory are computed side by side. So few that one core takes all are better passes
-    by themselves, which are divided.
+    by themselves, which are divided, where their elements leave the cache.
     """
     kept = set(op.axes.names)
     lengths = {a.name: a.expression for arg in op.args for a in arg.axes}
@@ -42,7 +42,7 @@ def small_rows(op: Op, laid_out: LaidOut) -> bool:
     rows = product(op.axes.lengths)
     orders = [laid_out.layouts[arg].order for arg in op.args if arg in laid_out.layouts]
     if isinstance(rows, int) and any(order and order[-1] in kept for order in orders):
-        few = rows < BESIDE and evaluate(row, Nominal()) > 1024
+        few = rows < BESIDE and BESIDE * evaluate(row, Nominal()) > ROW
     else:
         few = isinstance(rows, int) and rows < FEW_ROWS and isinstance(row, int) and row > 1024
     long = isinstance(row, int) and row > ROW

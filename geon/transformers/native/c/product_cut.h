@@ -38,6 +38,27 @@ static QUICK int64_t geon_widest(int32_t threads)
     return share > MOST_COLUMNS ? share : MOST_COLUMNS;
 }
 
+/* The panels that the thread with most of them has, where blocks are so many panels wide: whole ones
+   first, then what is left of the columns, for `rows` blocks of rows each. */
+static QUICK int64_t geon_longest(int64_t panels, int64_t block, int64_t rows, int32_t threads)
+{
+    const int64_t whole = rows * (panels / block), rest = panels % block;
+    const int64_t idle = (threads - whole % threads) % threads, left = rest ? rows - idle : 0;
+    return geon_blocks(whole, threads) * block + (left > 0 ? geon_blocks(left, threads) * rest : 0);
+}
+
+/* The columns of a block, of `most`, so that few blocks keep all threads as long: the widest of
+   those blocks, since rows are packed for each. */
+static QUICK int64_t geon_evened(int64_t columns, int64_t most, int64_t rows, int32_t threads)
+{
+    const int64_t panels = geon_blocks(columns, PANEL);
+    int64_t best = LEAST(most / PANEL, panels);
+    for (int64_t block = best - 1; block > 0; --block)
+        if (geon_longest(panels, block, rows, threads) < geon_longest(panels, best, rows, threads))
+            best = block;
+    return best * PANEL;
+}
+
 static QUICK struct geon_cut geon_cut(
     int64_t batches, int64_t rows, int64_t columns, int64_t depth, const int64_t *whole, int direct,
     int thin, int alone, int32_t threads)
@@ -69,6 +90,12 @@ static QUICK struct geon_cut geon_cut(
             column_block = geon_share(column_block, column_block / 2, PANEL);
         else
             break;
+    }
+    if (!few && s.column_blocks > 1 && s.items < 2 * wanted) {
+        const int64_t others = s.items / s.column_blocks;
+        column_block = geon_evened(columns, wide, others, threads);
+        s.column_blocks = geon_blocks(columns, column_block);
+        s.items = others * s.column_blocks;
     }
     s.by_columns = (double)depth * (double)columns > (double)rows * (double)(depth + columns);
     s.row_block = row_block;

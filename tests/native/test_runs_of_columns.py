@@ -234,3 +234,16 @@ def test_short_sums_of_known_columns_are_not_divided():
         with geon.NativeTransformer(threads=2) as transformer:
             f = transformer.computation(geon.sum(x, reduction_axes=[axis]), x)
             assert ("_part(void *argument" in str(f.source)) == divided
+
+
+def test_sums_for_whose_parts_the_stack_has_no_room_are_not_divided():
+    axis, other = geon.Axis("N"), geon.Axis("M", 256)
+    x = geon.placeholder([axis, other])
+    for count, divided in ((8, True), (9, False)):
+        y = [geon.sum(geon.maximum(x, k), reduction_axes=[axis]) for k in range(count)]
+        with geon.NativeTransformer(threads=2) as transformer:
+            f = transformer.computation(y, x)
+            assert ("_part(void *argument" in str(f.source)) == divided
+            found = f(np.ones((3000, 256), np.float32))
+        for k, value in enumerate(found):
+            np.testing.assert_array_equal(value, np.full(256, 3000 * max(1, k)))

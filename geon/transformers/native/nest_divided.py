@@ -23,7 +23,8 @@ from .tiles import TILE
 
 PARTS = 256  # the most partial values of a reduction
 RUNS = 32  # the same for each of a few rows side by side,
-WIDE_RUNS = 16  # and of more, so that the caller's stack has room for them
+WIDE_RUNS = 16  # and of more,
+WIDE_SUMS = 2048  # all sums of which are as many: the caller's stack has 256 KB of partial values
 FEW_TURNS = 1024  # a pass of no more is not worth it where rows fill vectors
 
 
@@ -69,8 +70,8 @@ class DividedNest(NestTasks):
         return bool(made.sums or made.states) or (made is not lines[0] and self.has_known_lanes())
 
     def has_wide_turns(self, made: PrintedPass) -> bool:
-        """Whether a pass is long, and its rows side by side fill vectors, but no more than some
-        tasks of them.
+        """Whether a pass is long, and its rows side by side fill vectors, but are no more than some
+        tasks of them, for whose partial values there is room.
         """
         turns = product(loop.extent for loop in made.loops)
         if not self.has_known_lanes() or not made.loops or turns_are_few(turns):
@@ -78,7 +79,7 @@ class DividedNest(NestTasks):
         if made.crosses or made.flat or made.states or made.windows or made.stages:
             return False
         lanes = self.known_lanes()
-        return TILE <= lanes < LANES
+        return TILE <= lanes < LANES and lanes * len(made.sums) <= WIDE_SUMS
 
     def known_lanes(self) -> int:
         """How many rows are side by side; ``TILE`` where that is not known."""

@@ -89,7 +89,6 @@ CONSTANTS = (
     _native("nest_rows", "FEW_ROWS", "lane", "beside"),
     _native("nest_divided", "FEW_TURNS", "wide_turns"),
     _native("nest_divided", "WIDE_RUNS", "wide_turns", each=(1, 1 / 64, 1 / 1024)),
-    _native("nest_divided", "WIDE_SUMS", "wide_sums"),
     _native("nest_rows", "LONG_ROW", "row", "size"),
     _native("nest_rows", "MANY_ROWS", "lane", "few_rows", many=2),
     _native("nest_tasks", "ON_STACK", "row"),

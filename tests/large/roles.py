@@ -170,14 +170,6 @@ def wide_turns(b, length):
         b.add(geon.max(x, reduction_axes=axes))
 
 
-def wide_sums(b, length):
-    """All sums over the first axis of columns that fill vectors, in one pass."""
-    axis, columns = b.new_axis(b.choice([300, 1100])), b.choice([64, 65, 130, 256, 511])
-    x = _after(b, b.placeholder(b.float(), [axis, geon.Axis(f"W{length}", columns)]))
-    for power in range(max(1, min(length // columns, 40))):
-        b.add(geon.sum(x * (power + 1), reduction_axes=[axis]))
-
-
 def one_run(b, length):
     """Turns of a sum over the first axis of a few columns."""
     axis, columns = b.axis(length), b.axis(b.choice([1, 2, 3, 5, 12, 31, 42, 63]))
@@ -783,7 +775,7 @@ ROLES = {
         rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
         narrow_products,
         terms, run_of_terms, elements_of_terms, again, small_products,
-        one_run, columns_of_runs, wide_turns, wide_sums,
+        one_run, columns_of_runs, wide_turns,
         deep_rows,
         products, matrix_vector, reduced_product, reduced_batch, line, lines, line8, line16, line32,
         line64, bools, extreme, positions, most,

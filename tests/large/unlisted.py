@@ -418,6 +418,8 @@ PLACES = {
     ("transformers/native/c/product_tile.h", "TILE"): AHEAD,
     ("transformers/native/c/product_tiles.h", "geon_tiles"): AHEAD,
     ("transformers/native/product_shape.py", "SIZES"): BITS,
+    ("transformers/native/nest_shared.py", "VECTOR"): "test_shared_turns has it",
+    ("transformers/native/nest_shared.py", "SHORT_TURN"): "test_shared_turns has it",
     ("transformers/native/nest_divided.py", "WIDE_SUMS"): "sums of a program: test_runs_of_columns",
     ("transformers/native/product_shape.py", "halved", 64): "bytes of a register",
     ("transformers/native/runtime.py", "LINE"): ALIGNED,

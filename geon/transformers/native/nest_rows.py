@@ -11,7 +11,7 @@ from ..printing.parameters import Parameter
 from ..printing.printed import PrintedPass
 from ..printing.scalars import LANES
 from .loops import indented
-from .nest_divided import DividedNest
+from .nest_shared import SharedNest
 from .past import Past
 from .tiles import FLAT, TILE, lanes_of_tile, patterns, walks_along, width
 from .whole import whole
@@ -24,7 +24,7 @@ VECTOR = 16  # elements of the widest vectors
 STRETCH = ("first_turn", "last_turn")  # the bounds of a part of a row
 
 
-class NestByRows(DividedNest):
+class NestByRows(SharedNest):
     """A nest that goes over rows."""
 
     def by_rows(self) -> str:

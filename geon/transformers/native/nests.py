@@ -140,6 +140,8 @@ def nest_text(
         return work.row_after_row()
     if work.is_one_run():
         return run_text(nest, names, name, vector_bytes, passing)
+    if work.shares_turns():
+        return work.by_shared_turns()
     if nest.rows or nest.lanes is not None:
         return work.by_rows()
     return work.divided()

@@ -20,6 +20,7 @@ from .nest_tasks import NestTasks
 from .passes import DIVIDED
 from .past import Past
 from .tiles import TILE
+from .together import TOGETHER, joins_turns
 
 PARTS = 256  # the most partial values of a reduction
 RUNS = 32  # the same for each of a few rows side by side,
@@ -104,7 +105,10 @@ class DividedNest(NestTasks):
             *self.passes.statements(lines[:at]),  # what rows have for themselves, in each task
         ]
         extra = self.partial(first)
+        together = self.reads_together(first)
+        self.passes.whole_parts = together
         body = [*self.hidden("grain"), *top, *self.part_of_run(first)]
+        self.passes.whole_parts = False
         held = max(self.known_lanes(), TILE)
         runs, each = (RUNS if held == TILE else WIDE_RUNS), "part * lanes + lane"
         inner = [f"({self.passes.extent(loop)})" for loop in first.loops[1:]]
@@ -113,6 +117,7 @@ class DividedNest(NestTasks):
             f"const int64_t size = {self.extent(first)};",
             f"int64_t grain = geon_grain(size, {work});",
             f"if (grain < (size + {runs - 1}) / {runs}) grain = (size + {runs - 1}) / {runs};",
+            *([f"grain = (grain + {TOGETHER - 1}) & -{TOGETHER};"] if together else []),
             "const int64_t parts = (size + grain - 1) / grain;",
             *(f"{p.ctype} {p.name}[{runs} * {held}];" for p in extra[1:]),
             *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
@@ -145,6 +150,12 @@ class DividedNest(NestTasks):
             self.function(task, body, extra),
             [self.head(), "{", *indented(main), "}"],
         ])  # fmt: skip
+
+    def reads_together(self, made: PrintedPass) -> bool:
+        """Whether some turns are read together, and there are as many times so many."""
+        if self.passes.is_run(made) or len(made.loops) != 1:
+            return False
+        return joins_turns(made) and is_multiple(made.loops[0].extent, TOGETHER)
 
     def part_of_run(self, made: PrintedPass) -> list[str]:
         """A task of one run: some of its turns, and where the partial values of each lane go."""

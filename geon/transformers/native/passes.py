@@ -50,6 +50,7 @@ class Passes:
     def __init__(self, nest: PrintedNest, names: KernelNames, vector_bytes: int) -> None:
         self.nest, self.names, self.vector_bytes = nest, names, vector_bytes
         self.past = Past(None, names)  # of the task that is written
+        self.whole_parts = False  # parts of a pass are of turns that are read together
 
     def extent(self, loop: Loop) -> str:
         """The number of turns of a loop, as C."""
@@ -106,7 +107,7 @@ class Passes:
                 most = work.turns() if cut else turns.extent
                 run = self.by_words(made, turns.name, ends, most, pragma, body)
             elif lanes and k == len(made.loops) - 1 and joins_turns(made):
-                filled = work.fills(TOGETHER, cut, around)
+                filled = work.fills(TOGETHER, cut, None if self.whole_parts else around)
                 run = turns_together(turns.name, *ends, filled, pragma, each, body)
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...op_graph.affine import Size
 from ...op_graph.lengths import is_multiple, product
 from ..printing.parameters import Parameter
 from ..printing.printed import Accumulator, PrintedPass
@@ -29,9 +28,9 @@ WIDE_SUMS = 2048  # all sums of which are as many: the caller's stack has 256 KB
 FEW_TURNS = 1024  # a pass of no more is not worth it where rows fill vectors
 
 
-def turns_are_few(turns: Size) -> bool:
-    """Whether a pass over rows that fill vectors is known to be too short to be divided."""
-    return isinstance(turns, int) and turns <= FEW_TURNS
+def only_folds_and_stores(made: PrintedPass) -> bool:
+    """Whether a pass walks as memory lies, and has nothing of its own beside sums and stores."""
+    return not (made.crosses or made.flat or made.states or made.windows or made.stages)
 
 
 class DividedNest(NestTasks):
@@ -75,9 +74,9 @@ class DividedNest(NestTasks):
         tasks of them, for whose partial values there is room.
         """
         turns = product(loop.extent for loop in made.loops)
-        if not self.has_known_lanes() or not made.loops or turns_are_few(turns):
+        if not self.has_known_lanes() or not made.loops or not only_folds_and_stores(made):
             return False
-        if made.crosses or made.flat or made.states or made.windows or made.stages:
+        if isinstance(turns, int) and turns <= FEW_TURNS:
             return False
         lanes = self.known_lanes()
         return TILE <= lanes < LANES and lanes * len(made.sums) <= WIDE_SUMS
@@ -111,14 +110,8 @@ class DividedNest(NestTasks):
         self.passes.whole_parts = False
         held = max(self.known_lanes(), TILE)
         runs, each = (RUNS if held == TILE else WIDE_RUNS), "part * lanes + lane"
-        inner = [f"({self.passes.extent(loop)})" for loop in first.loops[1:]]
-        work = " * ".join([str(first.weight), "lanes", *inner])
         lines = [
-            f"const int64_t size = {self.extent(first)};",
-            f"int64_t grain = geon_grain(size, {work});",
-            f"if (grain < (size + {runs - 1}) / {runs}) grain = (size + {runs - 1}) / {runs};",
-            *([f"grain = (grain + {TOGETHER - 1}) & -{TOGETHER};"] if together else []),
-            "const int64_t parts = (size + grain - 1) / grain;",
+            *self.shares(first, "lanes", runs, TOGETHER if together else 1),
             *(f"{p.ctype} {p.name}[{runs} * {held}];" for p in extra[1:]),
             *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
         ]
@@ -150,6 +143,20 @@ class DividedNest(NestTasks):
             self.function(task, body, extra),
             [self.head(), "{", *indented(main), "}"],
         ])  # fmt: skip
+
+    def shares(self, made: PrintedPass, lanes: str, most: int, multiple: int = 1) -> list[str]:
+        """The statements that say how many of a pass's turns a task has, a ``multiple``, where
+        there are partial values for ``most`` tasks.
+        """
+        inner = [f"({self.passes.extent(loop)})" for loop in made.loops[1:]]
+        work = " * ".join([str(made.weight), lanes, *inner])
+        return [
+            f"const int64_t size = {self.extent(made)};",
+            f"int64_t grain = geon_grain(size, {work});",
+            f"if (grain < (size + {most - 1}) / {most}) grain = (size + {most - 1}) / {most};",
+            *([f"grain = (grain + {multiple - 1}) & -{multiple};"] if multiple > 1 else []),
+            "const int64_t parts = (size + grain - 1) / grain;",
+        ]
 
     def reads_together(self, made: PrintedPass) -> bool:
         """Whether some turns are read together, and there are as many times so many."""

@@ -13,7 +13,13 @@ from ..printing.printed import PrintedPass
 from ..printing.scalars import LANES
 from .accumulate import OWN_LANES, is_float_sum, wide
 from .loops import for_loop, indented
-from .nest_divided import WIDE_RUNS, WIDE_SUMS, DividedNest, partial_type
+from .nest_divided import (
+    WIDE_RUNS,
+    WIDE_SUMS,
+    DividedNest,
+    only_folds_and_stores,
+    partial_type,
+)
 
 VECTOR = 16  # elements of the widest vectors: fewer rows side by side fill none
 SHORT_TURN = 32  # terms of a turn: of fewer, adding up what it gave costs as much
@@ -29,9 +35,9 @@ class SharedNest(DividedNest):
             return False
         if any(isinstance(line, PrintedPass) for line in rest) or len(first.loops) < 2:
             return False
-        if first.crosses or first.flat or first.states or first.stores:
+        if first.stores or not first.sums or not only_folds_and_stores(first):
             return False
-        if first.windows or first.stages or not all(map(is_float_sum, first.sums)):
+        if not all(map(is_float_sum, first.sums)):
             return False
         lanes, turn = self.known_lanes(), product(loop.extent for loop in first.loops[1:])
         if not VECTOR <= lanes < LANES or (isinstance(turn, int) and turn < SHORT_TURN):
@@ -39,7 +45,7 @@ class SharedNest(DividedNest):
         sizes = [loop.extent for loop in self.nest.rows if isinstance(loop.extent, int)]
         rows = math.prod(sizes)
         few = len(sizes) == len(self.nest.rows) and rows * lanes * len(first.sums) <= WIDE_SUMS
-        return few and rows > 1 and bool(first.sums)
+        return few and rows > 1
 
     def by_shared_turns(self) -> str:
         """Tasks of neighbouring turns, with a partial sum for each row of each."""
@@ -49,14 +55,8 @@ class SharedNest(DividedNest):
         rows = math.prod(loop.extent for loop in self.nest.rows if isinstance(loop.extent, int))
         top = [*self.top(), "const int64_t first_lane = 0;", f"const int64_t lanes = {lanes};"]
         extra = self.partial(first)
-        inner = [f"({self.passes.extent(loop)})" for loop in first.loops[1:]]
-        work = " * ".join([str(first.weight), str(rows * lanes), *inner])
         start = [
-            f"const int64_t size = {self.extent(first)};",
-            f"int64_t grain = geon_grain(size, {work});",
-            f"if (grain < (size + {WIDE_RUNS - 1}) / {WIDE_RUNS}) "
-            f"grain = (size + {WIDE_RUNS - 1}) / {WIDE_RUNS};",
-            "const int64_t parts = (size + grain - 1) / grain;",
+            *self.shares(first, str(rows * lanes), WIDE_RUNS),
             *(f"{p.ctype} {p.name}[{WIDE_RUNS * rows * lanes}];" for p in extra[1:]),
             *self.launch(task, {"grain": "grain"} | {p.name: p.name for p in extra[1:]}),
         ]

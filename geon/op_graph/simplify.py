@@ -240,6 +240,16 @@ def running_of_one(op: Op) -> Op | None:
     return over_axes(cast(tensor(op.args[0]), op.dtype), op)
 
 
+@simpler.on("sort", "argsort", "top_k")
+def sort_of_one(op: Op) -> Op | None:
+    """An axis of length 1 is sorted, and the one position along it is 0."""
+    if op.args[0].axes[op.attrs[0]].expression != 1 or op.axes[op.attrs[0]].expression != 1:
+        return None
+    if op.primitive.name == "sort":
+        return over_axes(tensor(op.args[0]), op)
+    return over_axes(strengthen(as_tensor(0), op.dtype), op)
+
+
 @simpler.on("scatter")
 def scatter_of_broadcast(op: Op) -> Op | None:
     """Values that are repeated are put into what is repeated, too, before they are."""

@@ -110,7 +110,7 @@ def test_short_axes_are_one_loop_with_those_around_them_whose_loads_divide():
     assert work.rows == () and [loop.axes for loop in work.passes[0].loops] == [("N", "A", "B")]
     (repeated,) = staged(work.passes[0])
     assert repeated.digits == ((f"{work.passes[0].loops[0].name}_digit1", 4),)
-    assert work.operands[repeated.load.operand] is bias
+    assert work.operands[repeated.value.operand] is bias
 
 
 def test_rows_that_adjoin_are_taken_side_by_side_but_where_each_needs_a_division():

@@ -215,6 +215,28 @@ def read_ahead(b, length):
     b.add(b.choice([geon.sum, geon.max, geon.argmin])(made))
 
 
+def numbered(b, length):
+    """Short rows in which positions along their axes are numbers."""
+    n, k = b.axis(b.choice([7, 1030])), b.axis(length)
+    x = b.placeholder(b.choice(["int64", "int32", "float32"]), [n, k])
+    axis = b.choice([n, k])
+    at = x + geon.broadcast(geon.cast(geon.iota(axis), x.dtype), x.axes)
+    b.add(at)
+    b.add(b.choice([geon.max, geon.argmin])(at))
+
+
+def strided(b, length):
+    """The slope of a strided part of rows of this length, or of as many rows, with another of all
+    elements.
+    """
+    axes = [b.axis(b.choice([3, 97, 1030])), b.axis(length)]
+    x = b.placeholder("float32", axes if b.flag() else axes[::-1])
+    step = b.choice([2, 3, 8, 9, 100])
+    part = x[{b.choice(axes): slice(b.choice([0, 1]), None, step)}]
+    slope = geon.deriv(geon.sum(geon.square(part)), x)
+    b.add(slope + b.choice([geon.sigmoid, geon.negative])(x))
+
+
 def backwards(b, length):
     """What is read from its end on, and stored as something wider or narrower."""
     axes = [b.axis(b.choice([1, 3])), b.axis(length)]
@@ -770,7 +792,7 @@ def together(b, length):
 ROLES = {
     function.__name__: function
     for function in (
-        size, row, lane, short_row, short_rows, across, turned_short, read_ahead,
+        size, row, lane, short_row, short_rows, across, turned_short, read_ahead, numbered, strided,
         backwards, loads, few_rows, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
         narrow_products,

@@ -1,4 +1,4 @@
-"""Loops over short axes as one, whose loads are read ahead: the results of NumPy, in vectors."""
+"""Loops over short axes as one, and what is read ahead: the results of NumPy, in vectors."""
 
 import re
 
@@ -7,6 +7,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.nests import COPIED, VECTORS
+from geon.transformers.kernels.pieces import STRIDED
 from geon.transformers.kernels.staged import MOST, PERIOD
 from geon.transformers.native.nest_rows import LONG_ROW, MANY_ROWS
 from geon.transformers.native.stages import TURNS
@@ -109,3 +110,65 @@ def test_positions_over_several_axes_are_those_of_one_loop(length):
     x = geon.placeholder([n, m, k])
     source = compare([geon.argmin(x), geon.argmax(x)], x, values("float32", length, 7, 3))
     assert f"{21 * length}" in source and "i_2" not in source
+
+
+@pytest.mark.parametrize("length", SHORT)
+@pytest.mark.parametrize("dtype", ["int64", "float32", "int8"])
+def test_indices_that_are_numbers_are_read_ahead_of_short_axes(length, dtype):
+    n, k = geon.Axis("N", 1037), geon.Axis("K", length)
+    x = geon.placeholder([n, k], dtype=dtype)
+    row = geon.cast(geon.iota(n) % 100, dtype)
+    at = x + geon.broadcast(row, x.axes) - geon.broadcast(geon.cast(geon.iota(k), dtype), x.axes)
+    data = np.random.default_rng(length).integers(-9, 9, (1037, length)).astype(dtype)
+    source = compare([at, geon.max(at), geon.argmax(at)], x, data)
+    assert is_read_ahead(source) == (1 < length < VECTORS // np.dtype(dtype).itemsize)
+
+
+STEPS = [2, 3, 5, 8, 9, 127, 128, 129, 1000]
+
+
+def is_chosen_ahead(source):
+    """Whether a truth of each element is read into an array before the loop that chooses by it."""
+    return re.search(r"uint8_t g\d+\[", source) is not None
+
+
+def strided(x, axis, start, step):
+    """The slope of a sum of squares of each ``step``-th part of ``x``, and something of all."""
+    part = x[{axis: slice(start, None, step)}]
+    return geon.deriv(geon.sum(geon.square(part)), x) + geon.sigmoid(x)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("start", [0, 1])
+def test_each_so_many_rows_of_short_ones_are_chosen_ahead(step, start):
+    n, k = geon.Axis("N", 1037), geon.Axis("K", 3)
+    x = geon.placeholder([n, k])
+    source = compare([strided(x, n, start, step)], x, values("float32", 1037, 3))
+    assert is_chosen_ahead(source)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("length", [TURNS - 1, TURNS, 3 * TURNS + 5])
+def test_each_so_many_elements_are_chosen_ahead_where_functions_are_computed(length, step, start):
+    n, k = geon.Axis("N", 5), geon.Axis("K", length)
+    x = geon.placeholder([n, k])
+    source = compare([strided(x, k, start, step)], x, values("float32", 5, length))
+    if step < length and length % step:  # else a loop for each digit may need no truths
+        assert is_chosen_ahead(source)
+
+
+@pytest.mark.parametrize("inner", [STRIDED - 1, STRIDED, STRIDED + 1])
+def test_long_rows_of_which_each_third_is_another_are_turns_of_three(inner):
+    n, k = geon.Axis("N", 1037), geon.Axis("K", inner)
+    x = geon.placeholder([n, k])
+    source = compare([strided(x, n, 0, 3)], x, values("float32", 1037, inner))
+    assert is_chosen_ahead(source) == (inner < STRIDED)
+
+
+def test_elements_at_each_so_many_places_are_read_where_they_lie():
+    """A strided part that was put back is read at its place itself: no quotient is in the text."""
+    n = geon.Axis("N", 1 << 16)
+    x = geon.placeholder([n])
+    source = compare([strided(x, n, 0, 100)], x, values("float32", 1 << 16))
+    assert not re.search(r"int64_t q\d+ =", source)

@@ -157,6 +157,9 @@ MATCHES = {
     "running_of_one": lambda m: m.chosen(geon.cumsum, geon.cumprod)(
         m.leaf([AXES[1], SHORT]), SHORT, reverse=m.chosen(True, False)
     ),
+    "sort_of_one": lambda m: m.chosen(
+        geon.sort, geon.argsort, lambda x, axis: geon.top_k(x, 1, axis)[m.chosen(0, 1)]
+    )(m.leaf(m.chosen([AXES[1], SHORT], [SHORT])), SHORT),
     "scatter_of_broadcast": lambda m: geon.scatter(
         geon.broadcast(m.leaf(m.chosen(AXES[:1], [])), AXES),
         geon.constant(m.random.permutation(2), axes=[PLACES]),

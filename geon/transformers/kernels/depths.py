@@ -10,6 +10,12 @@ from .types import Nest
 
 ROW, ELEMENT = 1, 2
 LANES = ("first_lane", "lane")  # the variables of rows taken side by side
+DIGITS = 8  # of a loop at most: of all but the first, none of one turn, 128 are a period
+
+
+def digit(name: str, k: int) -> str:
+    """The variable of digit ``k`` of a loop that is read ahead, the outermost first."""
+    return f"{name}_digit{k}"
 
 
 class Depths:
@@ -24,7 +30,9 @@ class Depths:
         """The depths in a nest."""
         loops = [(loop.name, ROW) for loop in nest.rows]
         loops += [(name, ROW) for name in LANES]
-        loops += [(loop.name, ELEMENT) for each in nest.passes for loop in each.loops]
+        inner = [loop.name for each in nest.passes for loop in each.loops]
+        loops += [(name, ELEMENT) for name in inner]
+        loops += [(digit(name, k), ELEMENT) for name in inner for k in range(DIGITS)]
         return cls(dict(loops), ROW if nest.rows or nest.across is not None else 0)
 
     def value(self, value: Scalar) -> int:

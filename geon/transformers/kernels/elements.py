@@ -21,6 +21,7 @@ from ...op_graph.bound import is_bound
 from ...op_graph.constants import array_constant, scalar_value
 from ...op_graph.dtypes import UINT64
 from ...op_graph.index_map import Guard, Index, Piece, Position
+from ...op_graph.lengths import exact_quotient
 from ...op_graph.op_graph import Leaf, Op, among
 from .bounds import Bounded
 from .digits import without_divisions
@@ -66,6 +67,28 @@ def held(index: Affine) -> Affine:
     if not isinstance(atom, Clamped):
         return index
     return variable(Clamped(atom.of * step + index.constant, atom.guards))
+
+
+def whole_steps(index: Affine) -> Affine | None:
+    """What an index is where the guards hold that limit it, without the quotient that is in it.
+
+    ``by`` times the quotient of n by ``by`` is n, less the remainder that a guard says. None of
+    other indices.
+    """
+    ((atom, step),) = index.terms.items() if len(index.terms) == 1 else ((None, 0),)
+    if not isinstance(atom, Clamped) or len(atom.of.terms) != 1:
+        return None
+    ((quotient, times),) = atom.of.terms.items()
+    if not isinstance(quotient, Quotient):
+        return None
+    remainder = variable(Remainder(quotient.of, quotient.by))
+    steps = exact_quotient(times * step, quotient.by)
+    for guard in atom.guards:
+        one = guard.high - guard.low == 1
+        if one and steps is not None and guard.index - guard.index.constant == remainder:
+            rest = guard.low - guard.index.constant
+            return (quotient.of - rest) * steps + atom.of.constant * step + index.constant
+    return None
 
 
 class Nesting(Protocol):
@@ -179,7 +202,7 @@ class Elements:
                 pieces = row.index_map(op, index)
                 if len(pieces) > 1:
                     break
-                index = self.resolved(op, pieces[0].index)
+                index = self.unheld(op.args[0], self.resolved(op, pieces[0].index))
             elif not row.acts and not is_same(op):
                 break
             op = op.args[0]
@@ -291,6 +314,17 @@ class Elements:
         It is then not held at 0 with the others: what is loaded stays a run of elements.
         """
         return self.decided(Guard(index, 0, arg.axes[name].expression)) is True
+
+    def unheld(self, arg: Op, index: Index) -> Index:
+        """Indices as they are where guards hold, of ``arg`` that has such ones wherever it is asked
+        for: a part of what was put at each n-th place is read at that place itself.
+        """
+        found = dict(index)
+        for name, each in index.items():
+            plain = whole_steps(each)
+            if plain is not None and self.lies_inside(arg, name, plain):
+                found[name] = plain
+        return found
 
     def undecided(self, op: Op, guards: tuple[Guard, ...]) -> tuple[tuple[Guard, ...], bool]:
         """The guards that are not known to hold, and whether one is known never to hold."""

@@ -111,28 +111,31 @@ class Space:
         """Whether every offset, and every number that is an index, walks two neighbouring axes as
         one.
         """
-        return self.adjoin(outer, inner, uses, (*uses.offsets, *uses.numbers))
+        return self.adjoin(outer, inner, uses.values, (*uses.offsets, *uses.numbers))
 
-    def adjoin(self, outer: str, inner: str, uses: Uses, indices: Iterable[Affine]) -> bool:
-        """Whether these indices walk two neighbouring axes as one, their values unused."""
+    def adjoin(
+        self, outer: str, inner: str, values: Container[object], indices: Iterable[Affine]
+    ) -> bool:
+        """Whether these indices walk two neighbouring axes as one, and they are none of the
+        ``values`` that are needed.
+        """
         first, second = self.name((outer,)), self.name((inner,))
-        if first in uses.values or second in uses.values:
+        if first in values or second in values:
             return False
         extent = self.extents[inner]
         return all(each.step(first) == each.step(second) * extent for each in indices)
 
     def lengthened(self, groups: Groups, uses: Uses, enough: int) -> Groups:
         """Groups of which the last, where its loop has not ``enough`` turns, is one with those
-        around it, whose loads are then read ahead.
+        around it, whose loads, numbers and choices are then read ahead.
         """
         *outer, last = groups
         length = product(self.extents[n] for n in last)
         empty = any(self.extents[n] == 0 for group in groups for n in group)
         if empty or not isinstance(length, int) or not 1 < length < enough:
             return groups  # of nothing, no element can be read ahead
-        places = (*uses.places, *uses.numbers)
         while outer and isinstance(length, int) and length <= PERIOD:
-            if computed(uses) or not self.adjoin(outer[-1][-1], last[0], uses, places):
+            if computed(uses) or not self.adjoin(outer[-1][-1], last[0], uses.needed, uses.places):
                 break
             last = (*outer.pop(), *last)
             length = product(self.extents[n] for n in last)

@@ -32,6 +32,7 @@ from .nest_space import Groups, Space, goes_up
 from .regions import Facts, Interval, Region, assumed
 from .same import states_of_same
 from .scalar import IndexNumber, Kept, Reduced, Scalar
+from .staged import chooses_in_place
 from .straight import reduced
 from .types import Fused, Keep, Loop, Nest, Pass, Reduction, RowArray, Store
 from .uses import Uses, computes, depends_on, divides_rows
@@ -141,7 +142,11 @@ class NestMaker:
         rows: Groups = [(n,) for n in order if lanes is None or n not in lanes]
         nest = self.build(rows, lanes, {})
         merged = self.merged_inner(nest)
-        nest = self.build(rows, lanes, merged) if merged else nest
+        made = self.build(rows, lanes, merged) if merged else nest
+        if merged and any(map(chooses_in_place, made.passes)):
+            merged = self.merged_inner(nest, longer=False)
+            made = self.build(rows, lanes, merged) if merged else nest
+        nest = made
         inside = 0 if lanes is None else len(order) - 1 - order.index(lanes[-1])
         return replace(nest, inside=inside)
 
@@ -248,17 +253,27 @@ class NestMaker:
             inside = [n for n in rows if n in nearer]
             loops: Groups = [(n,) for n in (*around, *inside)]
             return replace(self.build(loops, (across,), {inner: [inner]}), inside=len(inside))
-        groups = self.space.lengthened(groups, uses, self.enough(nest))
+        longer = self.space.lengthened(groups, uses, self.enough(nest))
+        made = self.with_groups(longer)
+        if len(longer) < len(groups) and any(map(chooses_in_place, made.passes)):
+            return self.with_groups(groups)
+        return made
+
+    def with_groups(self, groups: Groups) -> Nest:
+        """One pass over the last of groups, for each row of the others."""
         self.go_over(groups[-1])
         return self.build(groups[:-1], None, {groups[-1]: [groups[-1]]})
 
     def flat_rows(self) -> Nest | None:
         """One pass over the elements of rows of open length, many rows side by side; None where
-        rows adjoin as they are, or are divided.
+        rows adjoin as they are. Rows may be digits of an axis that is divided.
         """
         order = self.walked()
         uses = Uses.of(self.by_element())
-        if len(order) < 2 or self.take_apart(uses):
+        if self.take_apart(uses):
+            order = self.walked()
+            uses = Uses.of(self.by_element())
+        if len(order) < 2:
             return None
         *around, inner = self.space.merged(order, uses)
         if not around or isinstance(product(self.space.extents[n] for n in inner), int):
@@ -279,14 +294,16 @@ class NestMaker:
             return COPIED
         return VECTORS // min(op.dtype.itemsize for op in self.results)
 
-    def merged_inner(self, nest: Nest) -> dict[tuple[str, ...], Groups]:
-        """For each set of inner loops those that can be walked as one."""
+    def merged_inner(self, nest: Nest, longer: bool = True) -> dict[tuple[str, ...], Groups]:
+        """For each set of inner loops those that can be walked as one; short ones with those around
+        them where they may be ``longer``.
+        """
         found = {}
         uses = Uses.of(nest)
         enough = self.enough(nest)
         for inner in {item.inner: None for item in self.items if item.inner}:
             groups = self.space.merged(inner, uses, self.cut_inside)
-            if nest.across is None:
+            if nest.across is None and longer:
                 groups = self.space.lengthened(groups, uses, enough)
             if len(groups) < len(inner):
                 found[inner] = groups

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...op_graph.affine import Quotient, Size
+from ...op_graph.lengths import product
 from .digits import divisions
 from .elements import Operands
 from .nests import NestMaker, nest_over
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
 from .row_pieces import with_row_pieces
-from .scalar import Scalar, walk
+from .scalar import Apply, Load, Scalar, walk
 from .short_forms import with_flat_rows, with_short_rows
 from .straight import is_straight
 from .types import Fused, Nest
@@ -25,6 +26,7 @@ from .uses import Uses
 
 SMALL = 256  # elements of a result below which a choice costs less than another loop
 UNROLLED = 8  # elements of an innermost axis of joined values that are stored without a loop
+STRIDED = 32  # elements inside of an axis from which on its turns take several indices
 THIN = 8  # neighbouring elements of a border that stay together, and choose
 LONG = 64  # elements of an interval beside which others are a border
 MOST = 64  # loops that a nest is taken apart into
@@ -180,7 +182,25 @@ class _Splitter:
         found = whole
         if points:
             found = with_borders(facts.intervals(axis.expression, points), self.long)
-        return found, phases if phases <= UNROLLED else 1
+        return found, phases if phases <= UNROLLED and self.unrolls(name, maker, nest) else 1
+
+    def unrolls(self, name: str, maker: NestMaker, nest: Nest) -> bool:
+        """Whether turns of a loop along an axis may take several indices, each with its choice.
+
+        Else it is read ahead what is chosen: for short loops inside of it, which are one with it,
+        and for elementary functions, of whose interleaved results compilers make no vectors. What
+        is read at quotients of an index stays apart: of each so many turns it is a run of elements.
+        """
+        inner = self.order[self.order.index(name) + 1 :]
+        if self.fused.straight:
+            return True  # windows, of which each index has its own
+        if inner:
+            length = product(maker.space.extents[n] for n in inner)
+            return not isinstance(length, int) or length >= STRIDED
+        nodes = list(walk(*stored(nest)))
+        offsets = [node.offset for node in nodes if isinstance(node, Load)]
+        functions = any(isinstance(x, Apply) and x.row.cost == "expensive" for x in nodes)
+        return not functions or any(True for offset in offsets for _ in divisions(offset))
 
 
 def in_turns(intervals: list[Interval], phases: int, facts: Facts) -> list[Interval]:

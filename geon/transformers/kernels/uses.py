@@ -6,13 +6,26 @@ from collections.abc import Container, Sequence
 
 from ...op_graph.affine import Affine, Quotient, Remainder, variable
 from .depths import ROW, Depths
-from .scalar import IndexNumber, Load, Number, RandomBits, Scalar, Wrapped, indices, inside, walk
+from .scalar import (
+    IndexNumber,
+    Load,
+    Number,
+    RandomBits,
+    Scalar,
+    Select,
+    Wrapped,
+    indices,
+    inside,
+    walk,
+)
 from .types import Loop, Nest, Store
 
 
 class Uses:
     """How a nest uses its loops' variables: in offsets of memory, in ``numbers`` that are indices,
-    or for their own ``values``. ``places`` are the offsets that are stored at, and those of draws.
+    or for their own ``values``. ``places`` are the offsets that are stored at, those of draws, and
+    the positions of what is reduced with its place. Of the values, ``needed`` are those that what
+    cannot be read ahead takes: all but guards of choices, and divisions in loads and numbers.
     """
 
     def __init__(self) -> None:
@@ -20,6 +33,7 @@ class Uses:
         self.places: list[Affine] = []
         self.numbers: list[Affine] = []
         self.values: set[object] = set()
+        self.needed: set[object] = set()
 
     @classmethod
     def of(cls, nest: Nest) -> Uses:
@@ -31,6 +45,7 @@ class Uses:
             for reduction in each.reductions:
                 if reduction.position is not None:
                     found.add(reduction.position)
+                    found.places += indices(reduction.position)
             for store in each.stores:
                 found.store(store)
         for step in (*nest.steps, *nest.ending):
@@ -60,31 +75,33 @@ class Uses:
         for node in walk(value, known=known):
             for index in indices(node):
                 if isinstance(node, (Load, RandomBits)):
-                    self.address(index)
+                    self.address(index, ahead=isinstance(node, Load))
                     self.places += [index] if isinstance(node, RandomBits) else []
                 elif isinstance(node, IndexNumber):
                     self.numbers.append(index)
-                    self.divisions(index)
+                    self.divisions(index, ahead=True)
                 else:
-                    self.direct(index)
+                    self.direct(index, ahead=isinstance(node, Select))
 
-    def address(self, offset: Affine) -> None:
-        """Note an offset."""
+    def address(self, offset: Affine, ahead: bool = False) -> None:
+        """Note an offset, that of a load if it may be read ``ahead``."""
         self.offsets.append(offset)
-        self.divisions(offset)
+        self.divisions(offset, ahead)
 
-    def divisions(self, index: Affine) -> None:
+    def divisions(self, index: Affine, ahead: bool = False) -> None:
         """Note what an index divides, which is used for its value."""
         for atom in index.terms:
             for each in inside(atom):
-                self.direct(each)
+                self.direct(each, ahead)
 
-    def direct(self, index: Affine) -> None:
-        """Note an index that is used for its value."""
+    def direct(self, index: Affine, ahead: bool = False) -> None:
+        """Note an index that is used for its value, by what may be read ``ahead`` or else."""
         for atom in index.terms:
             self.values.add(atom)
+            if not ahead:
+                self.needed.add(atom)
             for each in inside(atom):
-                self.direct(each)
+                self.direct(each, ahead)
 
 
 def joined(uses: Uses, loops: Sequence[Loop]) -> frozenset[tuple[str, str]]:

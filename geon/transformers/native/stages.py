@@ -1,4 +1,4 @@
-"""Loads that are read ahead of a loop, as C: arrays that are filled for some turns at a time."""
+"""What is read ahead of a loop, as C: arrays that are filled for some turns at a time."""
 
 from __future__ import annotations
 
@@ -46,14 +46,32 @@ def _filled(stages: Sequence[PrintedStage], low: str, high: str, turns: int) -> 
         size = turns + 2 * period if period > 1 else turns
         start = low if period == 1 else f"({low}) / {period} * {period}"
         lines += [f"{stage.ctype} {name}[{size}];", f"const int64_t {name}_from = {start};"]
+        if stage.every:
+            lines += _sparse(stage, low, high)
+            continue
         if period == 1:
-            body = [f"{name}[{stage.first} - {low}] = {stage.source};"]
+            body = [*stage.before, f"{name}[{stage.first} - {low}] = {stage.source};"]
             lines += [SIMD, *for_loop(stage.first, low, high, body)]
             continue
         head = f"for (int64_t {stage.first} = {name}_from / {period}; "
         head += f"{stage.first} * {period} < {high}; {stage.first}++) {{"
         lines += [head, *indented(_period(stage)), "}"]
     return lines
+
+
+def _sparse(stage: PrintedStage, low: str, high: str) -> list[str]:
+    """The statements that fill an array where few elements are not 0."""
+    name, every = stage.name, stage.every
+    rest = f"(({low}) + ({stage.shift})) % {every}"
+    begin = f"{low} + ({every} - ({rest})) % {every}"
+    body = [*stage.before, f"{name}[{stage.first} - {name}_from] = {stage.source};"]
+    head = f"for (int64_t {stage.first} = {begin}; {stage.first} < {high}; "
+    return [
+        f"memset({name}, 0, sizeof {name});",
+        f"{head}{stage.first} += {every}) {{",
+        *indented(body),
+        "}",
+    ]
 
 
 def _period(stage: PrintedStage) -> list[str]:
@@ -70,7 +88,8 @@ def _period(stage: PrintedStage) -> list[str]:
         place = " + ".join([stage.name, base, *places[:-1]])
         body = [f"memcpy({place}, {stage.run}, {length} * sizeof *{stage.name});"]
     else:
-        body = [f"{stage.name}[{' + '.join([base, *places])}] = {stage.source};"]
+        place = " + ".join([base, *places])
+        body = [*stage.before, f"{stage.name}[{place}] = {stage.source};"]
     for digit, length in reversed(digits):
         body = [UNROLLED, *for_loop(digit, "0", str(length), body)]
     return body

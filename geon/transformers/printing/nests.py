@@ -192,7 +192,7 @@ class _NestPrinter:
         body = Block(row)
         lanes, across = self.names.lanes, self.nest.across
         ahead = staged(step) if row.lanes is None and lanes.stages else []
-        plain = frozenset(each.load for each in ahead)
+        plain = frozenset(each.value for each in ahead if isinstance(each.value, Load))
         strips = self.strips if row.lanes is None else None
         if strips is not None and not takes_strips(step, self.depths, strips, plain):
             strips = None
@@ -254,10 +254,10 @@ class _NestPrinter:
         return list(dict.fromkeys([t.removesuffix(end) for t in texts if t.endswith(end)]))
 
     def read_ahead(self, body: Block, made: PrintedPass, ahead: Sequence[Staged]) -> None:
-        """Let a block read loads from the arrays that they were read into."""
+        """Let a block read from the arrays that were filled ahead."""
         for stage, each in zip(made.stages, ahead, strict=True):
             at = self.scalars.variable(made.loops[-1].name)
-            body.names[each.load] = staged_text(stage, each, at)
+            body.names[each.value] = staged_text(stage, each, at)
 
     def innermost(self, step: Pass, crosses: bool) -> list[str]:
         """The variables of the innermost loops of a pass, the last one first: two where rows are
@@ -282,7 +282,7 @@ class _NestPrinter:
         self.scalars.spelled = {inner: strips.variable(inner)}
         self.read_ahead(body, made, ahead)
         for stage, each in zip(made.stages, ahead, strict=True):
-            body.runs[each.load] = f"&{staged_text(stage, each, strips.start(inner))}"
+            body.runs[each.value] = f"&{staged_text(stage, each, strips.start(inner))}"
         for reduction, total in zip(step.reductions, made.sums, strict=True):
             text = self.element(body, reduction, total.dtype)
             term = self.term(body, strips, reduction, total, text)

@@ -48,16 +48,17 @@ def reduces(op: Op) -> bool:
 def is_product(op: Op) -> bool:
     """Whether a contraction of floats is worth a product's tiles, or a stream of a long matrix.
 
-    Others (of integers, of vectors, of a narrow matrix and a vector) are reductions.
+    Others (of integers, of vectors, of a narrow matrix and a vector) are reductions. An axis of
+    one element makes no vector a matrix.
     """
-    x, y = op.args[0].axes, op.args[1].axes
     if op.dtype.name not in ("float32", "float64"):
         return False
-    own = [any(n not in y for n in x.names), any(n not in x for n in y.names)]
+    x, y = ([axis.name for axis in arg.axes if axis.expression != 1] for arg in op.args)
+    own = [any(n not in y for n in x), any(n not in x for n in y)]
     if all(own):
         return True
-    depth = product(x[n].expression for n in op.attrs[0])
-    shared = [n for n in x.names if n in y and n not in op.attrs[0]]
+    depth = product(op.args[0].axes[n].expression for n in op.attrs[0])
+    shared = [n for n in x if n in y and n not in op.attrs[0]]
     return any(own) and not shared and isinstance(depth, int) and depth >= LONG
 
 

@@ -40,12 +40,19 @@ def apart(x, row, turn):
     return [geon.exp(y) / (1 + y), geon.exp(z) / (1 + z) + row, turn * 2]
 
 
+def flattened(x, row, turn):
+    """Rows that come of a flatten of turned columns."""
+    y = geon.flatten(geon.reorder(x, [M, N]), [M, N], geon.Axis("F"))
+    return [geon.tanh(geon.cast(y, "float64")), y]
+
+
 GRAPHS = {
     patterns: ["float32", "int8"],
     repeated: ["float32", "float64"],
     slopes: ["float32"],
     padded: ["float32"],
     apart: ["float64"],
+    flattened: ["float32", "int8"],
 }
 CASES = [(graph, dtype) for graph, dtypes in GRAPHS.items() for dtype in dtypes]
 
@@ -109,3 +116,9 @@ def test_what_is_done_decides_how_long_rows_are_walked_as_one():
     assert REPEATING[4] - M.expression in asked([rational], x, row)
     assert asked([x + 1], x) is None  # one loop as it is
     assert asked([geon.flip(x, M) + 1], x) is None  # as much is moved as is done
+
+
+def test_rows_that_come_of_a_flatten_are_walked_as_one():
+    turned = geon.placeholder([M, N], dtype="int8")
+    y = geon.flatten(geon.reorder(turned, [N, M]), [N, M], geon.Axis("F"))
+    assert MOST[4] - M.expression in asked([geon.tanh(geon.cast(y, "float32"))], turned)

@@ -108,3 +108,26 @@ def test_an_operand_of_its_own_indices_is_no_run(rows):
     want = np.einsum("nb,bc,hk->nchk", data, np.eye(3), np.eye(4))
     order = [y.axes.names.index(n) for n in ("N", "B'", "C", "C'")]
     np.testing.assert_allclose(found.transpose(order), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("depth", [3, 63, 64, 8193])
+def test_axes_of_one_element_make_no_vector_a_matrix(depth, computed):
+    """Two vectors, and short rows with a vector, are sums of a nest whatever axes of one there are;
+    rows of 64 and more are a product's.
+    """
+    one, other = geon.Axis("F", 1), geon.Axis("G", 1)
+    n, k = geon.Axis("N", 9), geon.Axis("K", depth)
+    generator = np.random.default_rng(depth)
+    for axes, kinds in (([one, k], "nest"), ([n, one, k], "contraction" if depth > 63 else "nest")):
+        x, y = geon.placeholder(axes), geon.placeholder([k, other])
+        left, right = (geon.maximum(x, 0), y * 2) if computed else (x, y)
+        made = geon.dot(left, right)
+        a = whole(generator, *(axis.length for axis in axes))
+        b = whole(generator, depth, 1)
+        with geon.NativeTransformer(threads=2) as transformer:
+            f = transformer.computation(made, x, y)
+            wanted = (np.maximum(a, 0) @ (b * 2)) if computed else a @ b
+            np.testing.assert_array_equal(f(a, b), wanted)
+            schedule = f.explain("schedule")
+        assert kinds in schedule.splitlines()[0], schedule

@@ -129,6 +129,8 @@ CONSTANTS = (
     _shared("kernels/pieces", "STRIDED", "strided", many=20),
     _shared("kernels/nests", "COPIED", "read_ahead", "turned_short", many=2),
     _shared("kernels/staged", "PERIOD", "read_ahead", "numbered", "strided", many=2),
+    _shared("printing/lookups", "AHEAD", "looked_up"),
+    _shared("printing/lookups", "NEAR", "looked_up", each=(4, 160), many=0),
     _shared("kernels/staged", "MOST", "loads", many=2),
     _shared("kernels/nest_space", "NEAR", "turned_short", many=2),
     _shared("kernels/nest_space", "FEW", "turned_short", many=9),

@@ -215,6 +215,16 @@ def read_ahead(b, length):
     b.add(b.choice([geon.sum, geon.max, geon.argmin])(made))
 
 
+def looked_up(b, length):
+    """So many rows of a table, or so many that are looked up, which are stored or reduced."""
+    rows, few = b.choice([(length, 300), (4000, length)])
+    n, k, p = b.axis(min(rows, 9000)), b.axis(b.choice([3, 40, 70])), b.axis(min(few, 9000))
+    at = geon.mod(b.placeholder("int64", [p]), geon.tensor_size(geon.iota(n)))
+    found = geon.gather(b.placeholder("float32", [n, k]), at, n)
+    b.add(found + b.choice([0, 1]))
+    b.add(b.choice([geon.sum, geon.max])(found))
+
+
 def numbered(b, length):
     """Short rows in which positions along their axes are numbers."""
     n, k = b.axis(b.choice([7, 1030])), b.axis(length)
@@ -793,6 +803,7 @@ ROLES = {
     function.__name__: function
     for function in (
         size, row, lane, short_row, short_rows, across, turned_short, read_ahead, numbered, strided,
+        looked_up,
         backwards, loads, few_rows, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
         narrow_products,

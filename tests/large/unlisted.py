@@ -193,6 +193,8 @@ PLACES = {
     ("transformers/native/passes.py", "SIDE_BY_SIDE"): "how many vectors LONG_ROW is for",
     ("transformers/native/stages.py", "UNROLLED"): "how a compiler writes a loop of known length",
     ("transformers/native/emit.py", "transposes", 32): BITS,
+    ("transformers/printing/lookups.py", "LINE"): "bytes of a line of cache",
+    ("transformers/printing/lookups.py", "LINES"): "what is asked for, which no result depends on",
     ("transformers/kernels/depths.py", "DIGITS"): "what staged.PERIOD leaves room for",
     ("transformers/kernels/pieces.py", "TIMES"): "how much text a kernel may be",
     ("transformers/kernels/pieces.py", "WINDOWS"): "how much text a kernel may be",

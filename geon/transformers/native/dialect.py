@@ -104,7 +104,7 @@ class ArrayLanes:
     """Rows side by side as arrays over them: their number is ``lanes``, that at hand ``lane``."""
 
     number = "lanes"
-    tiles = flat = windows = stages = together = wraps = hides = True
+    tiles = flat = windows = stages = together = wraps = hides = fetches = True
     spares = False  # nor has it to: arrays without elements lie in zeros
 
     def held(self, name: str) -> str:

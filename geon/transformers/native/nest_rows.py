@@ -10,6 +10,7 @@ from ..kernels.types import Loop
 from ..printing.parameters import Parameter
 from ..printing.printed import PrintedPass
 from ..printing.scalars import LANES
+from .lookups import asked_ahead
 from .loops import indented
 from .nest_shared import SharedNest
 from .past import Past
@@ -51,7 +52,7 @@ class NestByRows(SharedNest):
             *[line for made in nest.passes for line in patterns(made, self.names)],
             *past.task([
                 "for (int64_t row = begin; row < end; row++) {",
-                *indented([*self.row_indices(), *row]),
+                *indented([*self.row_indices(), *self.rows_ahead(), *row]),
                 "}",
             ]),
         ]  # fmt: skip
@@ -70,6 +71,15 @@ class NestByRows(SharedNest):
             self.function(task, body, extra),
             [self.head(), "{", *indented(main), "}"],
         ])  # fmt: skip
+
+    def rows_ahead(self) -> list[str]:
+        """The statements that ask for what some rows further are looked up."""
+        if not self.nest.rows or self.nest.lanes is not None:
+            return []
+        last, length = self.nest.rows[-1], self.names.length
+        end = self.passes.extent(last)
+        asked = [asked_ahead(made, last.name, end, length) for made in self.nest.passes]
+        return [line for lines in asked for line in lines]
 
     def is_few_long_rows(self) -> bool:
         """Whether there are too few rows for all threads, and each is one long pass."""

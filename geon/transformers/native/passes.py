@@ -23,6 +23,7 @@ from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
 from .beside import turns_beside, turns_of_run
 from .dialect import strip_start
 from .draws import with_words
+from .lookups import asked_ahead
 from .loops import SIMD, for_loop, indented
 from .naming import KernelNames
 from .past import Past
@@ -111,7 +112,10 @@ class Passes:
                 run = turns_together(turns.name, *ends, filled, pragma, each, body)
             else:
                 ends_early = work.early_end() if work.cuts and k < (work.level or 0) else []
-                run = for_loop(turns.name, *ends, [*body, *ends_early])
+                ahead = asked_ahead(made, turns.name, ends[1], self.names.length)
+                if made.around is not None and k == len(made.loops) - 2:
+                    ahead += map(str, made.around.lines)
+                run = for_loop(turns.name, *ends, [*ahead, *body, *ends_early])
             body = work.blocks(run, turns.name, around) if cut else run
         if not made.loops and not lanes:
             body = ["{", *indented(body), "}"]

@@ -13,7 +13,8 @@ class Lanes(Protocol):
     loads of an order of their own in ``stages``, where a language does so. What is stored of rows
     is computed ``together``, in one loop over them. Where it ``wraps``, sums of signed integers do
     so by themselves; where it ``spares`` memory, nothing is read that no choice takes; where it
-    ``hides`` steps, compilers are not told of those that they make worse vectors of.
+    ``hides`` steps, compilers are not told of those that they make worse vectors of. Where it
+    ``fetches``, rows at computed positions are asked for ahead.
     """
 
     number: str
@@ -25,6 +26,7 @@ class Lanes(Protocol):
     wraps: bool
     spares: bool
     hides: bool
+    fetches: bool
 
     def held(self, name: str) -> str:
         """The value called ``name`` of the row that is at hand."""

@@ -18,6 +18,7 @@ from . import c_expressions
 from .across import across_loads, crosses, flat_loads, is_direct, is_flat
 from .dialect import Lanes, Strips
 from .fetching import places
+from .lookups import AHEAD, Lookup, PrintedLookup, lookups
 from .printed import (
     TURN_OF,
     Accumulator,
@@ -189,8 +190,9 @@ class _NestPrinter:
 
     def print_pass(self, row: Block, step: Pass) -> PrintedPass:
         """What a pass computes for each element."""
-        body = Block(row)
         lanes, across = self.names.lanes, self.nest.across
+        around = self.around(row, step)
+        body = Block(row) if around is None else around.inside(step.loops[-1].name)
         ahead = staged(step) if row.lanes is None and lanes.stages else []
         plain = frozenset(each.value for each in ahead if isinstance(each.value, Load))
         strips = self.strips if row.lanes is None else None
@@ -202,9 +204,12 @@ class _NestPrinter:
             body.names[load] = name
         made = PrintedPass(step.loops, body, weight(step, self.depths), number=self.passes)
         self.passes += 1
+        made.around = around
         made.only_truths = only_truths(step)
         made.stages = [print_stage(self.scalars, row, each) for each in ahead]
         self.read_ahead(body, made, ahead)
+        if lanes.fetches:
+            made.lookups = [self.looked_up(each, step) for each in lookups(self.nest, step)]
         if lanes.tiles and across is not None and crosses(step, across.name):
             made.crosses = True
             made.flat = lanes.flat and (
@@ -258,6 +263,23 @@ class _NestPrinter:
         for stage, each in zip(made.stages, ahead, strict=True):
             at = self.scalars.variable(made.loops[-1].name)
             body.names[each.value] = staged_text(stage, each, at)
+
+    def around(self, row: Block, step: Pass) -> Block | None:
+        """Where positions are computed that the innermost of several loops does not change.
+
+        Compilers take them for positions of each element, and gather what is a run.
+        """
+        folds = all(reduction.folds is not None for reduction in step.reductions)
+        plain = self.names.lanes.fetches and self.nest.across is None and folds
+        return Block(row) if plain and len(step.loops) > 1 else None
+
+    def looked_up(self, lookup: Lookup, step: Pass) -> PrintedLookup:
+        """The row that a load reads some turns ahead."""
+        block, offset, name = Block(self.top), lookup.load.offset, lookup.variable
+        self.scalars.spelled = {name: f"({name} + {AHEAD})", step.loops[-1].name: "0"}
+        start = f"{self.names.operand(lookup.load.operand)} + {self.scalars.index(block, offset)}"
+        self.scalars.spelled = {}
+        return PrintedLookup(name, tuple(map(str, block.lines)), start, lookup.size)
 
     def innermost(self, step: Pass, crosses: bool) -> list[str]:
         """The variables of the innermost loops of a pass, the last one first: two where rows are

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...op_graph.affine import Size
 from ..kernels.types import Loop
 from . import c_expressions
+from .lookups import PrintedLookup
 from .scalars import Block, StripCall
 from .stages import PrintedStage
 
@@ -179,7 +180,8 @@ class PrintedPass:
     and ``others`` that are no vectors. One over lanes that is ``one_run`` reads on behind the last
     lane what the next turn reads, and ``of_lanes`` are the arrays that it reads with an element for
     each lane. One that does nothing but fold truths has ``only_truths``. ``number`` counts the
-    passes of a nest.
+    passes of a nest; rows of ``lookups`` are fetched ahead. What is ``around`` the innermost loop
+    is computed in each turn of the next one.
     """
 
     loops: tuple[Loop, ...]
@@ -201,6 +203,8 @@ class PrintedPass:
     stages: list[PrintedStage] = field(default_factory=list)
     patterns: PrintedTiles = field(default_factory=PrintedTiles)
     others: PrintedTiles = field(default_factory=PrintedTiles)
+    lookups: list[PrintedLookup] = field(default_factory=list)
+    around: Block | None = None
 
 
 @dataclass(frozen=True, slots=True)

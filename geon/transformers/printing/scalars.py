@@ -11,6 +11,7 @@ from ...op_graph.dtypes import name_of
 from ...op_graph.index_map import Guard
 from ..kernels.depths import Depths
 from ..kernels.limits import limits
+from ..kernels.reach import names_in
 from ..kernels.scalar import (
     NODES,
     Apply,
@@ -70,6 +71,7 @@ class Block:
     the block has a value of each. Where ``strip`` is set, it has a value of each element of a
     strip: ``arrays`` are the declarations of these, some lines are a ``StripCall``, and ``runs``
     say where the elements of a value lie one after another, as functions of strips read them.
+    Positions that do not change with the innermost loop ``inner`` are computed in ``around``.
     """
 
     def __init__(
@@ -87,6 +89,14 @@ class Block:
         self.serial = False  # whether compilers may make no vectors of it
         self.converts = False  # or only of 32 bytes, for the conversions that it needs
         self.called: list[str] | None = None  # helpers that only this block calls, if it is written
+        self.around: Block | None = None
+        self.inner = ""
+
+    def inside(self, loop: str) -> Block:
+        """A block of the same depth, inside of the innermost loop, which this one is around."""
+        block = Block(self)
+        block.depth, block.around, block.inner = self.depth, self, loop
+        return block
 
     def find(self, key: Hashable) -> str | None:
         """The name of what was computed under ``key``, here or further out."""
@@ -211,6 +221,8 @@ class ScalarPrinter:
     def atom(self, block: Block, atom: Hashable) -> str:
         """The name of what an index is made of."""
         if isinstance(atom, NODES):
+            if block.around is not None and block.inner not in set(names_in(atom)):
+                block = block.around
             return self.value(block, atom)
         found = block.find(atom)
         if found is not None:

@@ -57,7 +57,7 @@ class ThreadLanes:
     """
 
     number = "1"
-    windows = stages = together = hides = False
+    windows = stages = together = hides = fetches = False
     flat = False
     wraps = False  # nvcc takes x + 1 > x for true
     spares = True  # an array without elements lies nowhere

@@ -102,6 +102,8 @@ CONSTANTS = (
     _native("tiles", "TILE", "lane", "across", "row", "columns_of_runs", many=15),
     _native("tiles", "WIDE", "across", each=(1 / 2, 1, 2, 4, 8), many=9),
     _native("tiles", "SHORT", "across"),
+    _native("tiles", "TURNED", "across", many=9),
+    _native("tiles", "LEAST_TURNED", "across", each=(4, 8), many=9),
     _native("tiles", "FLAT", "across", each=(2, 5, 16), many=9),
     _native("tiles", "INTERLEAVED", "across", many=9),
     _shared("printing/across", "SHORT_ROW", "across"),

@@ -132,6 +132,26 @@ def test_what_follows_a_reduction_over_the_first_axis(function, shape):
         assert a.tobytes() == b.tobytes()
 
 
+@compiled
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
+@pytest.mark.parametrize(
+    "rows", [1, 15, 16, 17, 63, 64, 65, tiles.TURNED - 1, tiles.TURNED, tiles.TURNED + 1, 300]
+)
+@pytest.mark.parametrize("columns", [7, 8, 16, 63, tiles.TURNED + 1])
+def test_copies_are_written_where_they_are_to_lie(rows, columns, dtype):
+    """Of known and of open lengths, backwards, and as a part of each row."""
+    data = np.random.default_rng(rows).integers(-99, 99, (rows, columns)).astype(dtype)
+    for known in (True, False):
+        n, c = (geon.Axis("N", rows), geon.Axis("C", columns)) if known else map(geon.Axis, "NC")
+        x = geon.placeholder([n, c], dtype=dtype)
+        results = [geon.reorder(x, [c, n]), geon.reorder(geon.flip(x, n), [c, n])]
+        results.append(geon.reorder(x[:, 1:], [c, n]))
+        f = geon.NativeTransformer(threads=2).computation(results, x)
+        found = f(data)
+        for made, wanted in zip(found, (data.T, data[::-1].T, data[:, 1:].T), strict=True):
+            np.testing.assert_array_equal(made, wanted)
+
+
 # Text ---------------------------------------------------------------------------------------------
 
 

@@ -46,7 +46,7 @@ from .ordered import ordered_function
 from .past import passing
 from .scopes import Scope
 from .starts import from_starts
-from .tiles import REPEAT
+from .tiles import LEAST_TURNED, REPEAT, TURNED, WORD
 from .units import CALL, cost, divided
 
 LINK = """\
@@ -448,4 +448,7 @@ def transposes() -> dict[str, str]:
             macros["SIDE"] = 16 // itemsize
         name = f"geon_transpose_{itemsize}"
         found[name] = instance("transpose.h", name, macros)
+        if itemsize >= WORD:
+            more = {**macros, "TURNED": TURNED, "LEAST_TURNED": LEAST_TURNED}
+            found[f"{name}_turned"] = instance("turn.h", name, more)
     return found

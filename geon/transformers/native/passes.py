@@ -82,7 +82,8 @@ class Passes:
         if made.states:
             return self.stateful(made, bounds, partial)
         if made.crosses:
-            return tiled(made, self.names, self.row_of_tile(made), bounds)
+            passes = bool(self.chosen(made))
+            return tiled(made, self.names, self.row_of_tile(made), bounds, passes)
         work = self.accumulation(made)
         body = self.elements(made)
         body += work.steps()

@@ -7,7 +7,7 @@ set of these.
 from __future__ import annotations
 
 from ...op_graph.affine import Size
-from ..printing.printed import PrintedPass, TurnedLoad
+from ..printing.printed import PrintedPass, TurnedLoad, first_turn
 from .loops import for_loop, indented
 from .naming import KernelNames
 
@@ -17,6 +17,9 @@ SHORT = 512  # lanes up to which all of a row that is read come before the next 
 APART = 8  # elements between the rows of a tile
 FLAT = 1024  # elements of a tile of short rows
 BLOCK = 32  # bytes of a row that blocks of registers hold
+TURNED = 128  # rows and columns of a square of what is turned and does not change
+LEAST_TURNED = 256  # bytes of a line from which on that is worth it,
+WORD = 4  # and of an element: smaller ones fill no line with a block's rows
 INTERLEAVED = 4  # elements of a row that compilers put beside each other in vectors
 
 
@@ -53,12 +56,16 @@ def tiles(start: str, size: str, low: str, high: str, body: list[str]) -> list[s
 
 
 def tiled(
-    made: PrintedPass, names: KernelNames, along: list[str], cut: tuple[str, str] | None
+    made: PrintedPass,
+    names: KernelNames,
+    along: list[str],
+    cut: tuple[str, str] | None,
+    passes: bool = False,
 ) -> list[str]:
     """The loops of a pass across memory, around those ``along`` one row of a tile.
 
     Lanes are taken a tile's side at a time, however many a block has. The last loop is ``cut``
-    where it is divided.
+    where it is divided. What it stores ``passes`` by the caches where that is more than these hold.
     """
     *outer, last = made.loops
     wide = width(made)
@@ -66,6 +73,7 @@ def tiled(
         size = str(lanes_of_tile(made)) if isinstance(last.extent, int) else "block"
         return tiles("lane_tile", size, "0", "lanes", [*filled(made, names), *along])
     lines = []
+    bounds = cut or ("0", names.length(last.extent))
     for t in made.turned:
         lines.append(f"{t.ctype} {t.name}[{TILE}][{wide + APART}];")
         names.calls([f"geon_transpose_{t.itemsize}"])
@@ -73,10 +81,45 @@ def tiled(
         lines.append(f"geon_transpose_{t.itemsize}({t.source}, {t.step}, {t.name}, "
                      f"{wide + APART}, {sides});")  # fmt: skip
     lines += for_loop("lane", "lane_tile", "lane_end", along)
-    body = tiles("tile", str(wide), *(cut or ("0", names.length(last.extent))), lines)
+    body = tiles("tile", str(wide), *bounds, lines)
     for turns in reversed(outer):
         body = for_loop(turns.name, "0", names.length(turns.extent), body)
-    return tiles("lane_tile", str(TILE), "0", "lanes", body)
+    by_tiles = tiles("lane_tile", str(TILE), "0", "lanes", body)
+    return straight(made, names, bounds, by_tiles, passes) if is_copy(made) else by_tiles
+
+
+def is_copy(made: PrintedPass) -> bool:
+    """Whether a pass does nothing but turn one operand, whose lines blocks of registers hold."""
+    if made.body.lines or len(made.loops) != 1 or (len(made.turned), len(made.stores)) != (1, 1):
+        return False
+    (turned,), (store,) = made.turned, made.stores
+    same = store.value.startswith(f"{turned.name}[") and store.value.endswith("]")
+    return same and store.start is not None and turned.itemsize == store.itemsize >= WORD
+
+
+def straight(
+    made: PrintedPass,
+    names: KernelNames,
+    bounds: tuple[str, str],
+    by_tiles: list[str],
+    passes: bool,
+) -> list[str]:
+    """A pass that is a copy, written where it is to lie; ``by_tiles`` where it ``passes`` by the
+    caches, or where steps let it.
+    """
+    (turned,), (store,), last = made.turned, made.stores, made.loops[-1]
+    function, (low, high) = f"geon_transpose_{turned.itemsize}", bounds
+    names.calls([function, f"{function}_turned"])
+    apart = names.length(store.apart)
+    pays = f"{function}_straight({turned.step}, {apart}, {high} - {low})"
+    flags = ["!past", pays] if passes else [pays]
+    sides = f"{high} - {low}, lanes"
+    target = f"{store.start}, {apart}, {sides}"
+    call = [
+        f"const int64_t tile = {low}, lane_tile = 0, lane = 0, {first_turn(last.name)} = {low};",
+        f"{function}_turned({turned.source}, {turned.step}, {target});",
+    ]
+    return [f"if ({' && '.join(flags)}) {{", *indented(call), "} else {", *indented(by_tiles), "}"]
 
 
 def filled(made: PrintedPass, names: KernelNames) -> list[str]:

@@ -1,0 +1,74 @@
+/* The transpose of a matrix, written where it is to lie: to[c * to_step + r] = from[r * from_step + c].
+
+   Lines of cache are written as a whole, one block of registers or two: else some of a line would be
+   gone before the rest is written. Blocks of a square of TURNED rows come after each other, whose
+   lines the nearest caches hold meanwhile. NAME turns what is no block, BLOCK and PART(block) are
+   its own. */
+#define LINE (64 / BYTES)
+#ifdef __has_builtin
+#define HAS_PICK __has_builtin(__builtin_shufflevector)
+#else
+#define HAS_PICK 0
+#endif
+#if !HAS_PICK
+#undef BLOCK
+#elif defined(__AVX512F__)
+#define WIDE LINE
+#endif
+#undef HAS_PICK
+#ifdef WIDE
+#include "turn_square.h"
+#endif
+
+/* Whether it is worth it: rows are some blocks long, and lines that lie so many elements apart stay
+   in a cache until they are whole. Those MEETS bytes apart meet in one set of it; of eight lines at
+   a time it holds all. */
+#ifndef WIDE
+#define MEETS 1024
+#elif BYTES == 4
+#define MEETS 4096
+#else
+#define MEETS INT64_MAX
+#endif
+GEON_INLINE _Bool PART(straight)(int64_t from_step, int64_t to_step, int64_t rows)
+{
+    return rows * BYTES >= LEAST_TURNED && from_step * BYTES % MEETS != 0 && to_step * BYTES % MEETS != 0;
+}
+#undef MEETS
+
+static __attribute__((unused)) void PART(turned)(
+    const void *source, int64_t from_step, void *target, int64_t to_step, int64_t rows,
+    int64_t columns)
+{
+    typedef TYPE element __attribute__((may_alias));
+    const element *from = source;
+    element *to = target;
+#ifdef WIDE
+    const int64_t line = LINE, high = LINE;
+#elif defined(BLOCK)
+    const int64_t line = LINE, high = BLOCK;
+#else
+    const int64_t line = rows + 1, high = 1;
+#endif
+    if (rows < line || columns < high) {
+        NAME(source, from_step, target, to_step, rows, columns);
+        return;
+    }
+    for (int64_t top = 0; top < columns; top += TURNED)
+        for (int64_t left = 0; left < rows; left += TURNED)
+            for (int64_t r = left; r < rows && r < left + TURNED; r += line)
+                for (int64_t c = top; c < columns && c < top + TURNED; c += high) {
+                    const int64_t row = r < rows - line ? r : rows - line;
+                    const int64_t column = c < columns - high ? c : columns - high;
+                    const element *a = from + row * from_step + column;
+                    element *b = to + column * to_step + row;
+#ifdef WIDE
+                    PART(square64)(a, from_step, b, to_step);
+#elif defined(BLOCK)
+                    PART(block)(a, from_step, b, to_step);
+                    PART(block)(a + BLOCK * from_step, from_step, b + BLOCK, to_step);
+#endif
+                }
+}
+#undef WIDE
+#undef LINE

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .constants import as_tensor
 from .dtypes import kind
+from .movement import broadcast
 from .op_graph import Op
 from .patterns import over_axes
 from .rewrite import Rules
+from .slicing import take
 from .weak import strengthen
 
 simpler = Rules("one value twice")
@@ -35,6 +39,16 @@ def with_itself(op: Op) -> Op | None:
     """The larger of a value and itself is the value, and so on."""
     x, y = op.args
     return over_axes(x, op) if x is y and x.dtype is op.dtype else None
+
+
+@simpler.on("concat")
+def joined_with_itself(op: Op) -> Op | None:
+    """A value of length 1 along an axis that is joined with itself is repeated along it."""
+    first: Any = op.args[0]
+    axis = first.axes[op.attrs[0]]
+    if axis.expression != 1 or any(arg is not first for arg in op.args):
+        return None
+    return broadcast(take(first, {axis: 0}), op.axes)
 
 
 TWICE_RULES = simpler.done()

@@ -182,6 +182,9 @@ MATCHES = {
         *(row(*[m.leaf(dtype="bool")] * 2) for row in (geon.logical_and, geon.logical_or)),
         *(row(*[m.leaf(dtype="int64")] * 2) for row in (geon.bitwise_and, geon.bitwise_or)),
     ),
+    "joined_with_itself": lambda m: geon.concat(
+        [m.leaf(m.chosen([AXES[0], SHORT], [SHORT, *AXES[1:]]))] * m.chosen(2, 3), SHORT
+    ),
     "iota_of_one": lambda m: geon.iota(SHORT, "int64"),
 }
 

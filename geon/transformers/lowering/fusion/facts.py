@@ -49,17 +49,19 @@ def is_product(op: Op) -> bool:
     """Whether a contraction of floats is worth a product's tiles, or a stream of a long matrix.
 
     Others (of integers, of vectors, of a narrow matrix and a vector) are reductions. An axis of
-    one element makes no vector a matrix.
+    one element makes no vector a matrix, where the depth is known and there is one product alone:
+    a value of width 1 is still one that attention hands on to.
     """
     if op.dtype.name not in ("float32", "float64"):
         return False
-    x, y = ([axis.name for axis in arg.axes if axis.expression != 1] for arg in op.args)
-    own = [any(n not in y for n in x), any(n not in x for n in y)]
-    if all(own):
-        return True
-    depth = product(op.args[0].axes[n].expression for n in op.attrs[0])
-    shared = [n for n in x if n in y and n not in op.attrs[0]]
-    return any(own) and not shared and isinstance(depth, int) and depth >= LONG
+    x, y = op.args[0].axes, op.args[1].axes
+    depth = product(x[n].expression for n in op.attrs[0])
+    shared = [n for n in x.names if n in y and n not in op.attrs[0]]
+    single = not shared and isinstance(depth, int)
+    skipped = 1 if single else None
+    left, right = ([a for a in axes if a.expression != skipped] for axes in (x, y))
+    own = [any(a.name not in y for a in left), any(a.name not in x for a in right)]
+    return all(own) or (any(own) and single and isinstance(depth, int) and depth >= LONG)
 
 
 def statements(op: Op) -> int:

@@ -131,3 +131,21 @@ def test_positions_are_as_wide_as_vectors_of_elements_allow(dtype, ctype):
         x = geon.placeholder([n, c], dtype=dtype)
         source = compare([geon.argmax(x, n), geon.argmin(x)], x, values(dtype, 300, 130))
         assert re.search(rf"\b{held} s\d_1\[", source)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_short_rows_of_open_length_that_are_gone_over_twice(threads):
+    """The variance of each row, and what a later reduction finds of it beside a whole graph's."""
+    n, c = geon.Axis("N"), geon.Axis("C")
+    x = geon.placeholder([n, c])
+    apart = x - geon.broadcast(geon.max(x, c), x.axes)
+    results = [geon.variance(x, c), geon.sum(geon.exp(apart) * geon.square(apart), c)]
+    with geon.NativeTransformer(threads=threads) as transformer:
+        f = transformer.computation(results, x)
+        wanted = geon.NumPyTransformer().computation(results, x)
+        for rows in ROWS:
+            for length in LENGTHS:
+                data = np.random.default_rng(length).normal(size=(rows, length)).astype("float32")
+                for found, want in zip(f(data), wanted(data), strict=True):
+                    np.testing.assert_allclose(found, want, rtol=2e-5, atol=1e-6)
+        assert "_short(threads" in f.source

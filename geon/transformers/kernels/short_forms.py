@@ -18,20 +18,20 @@ from .uses import divides_rows
 def with_short_rows(
     nest: Nest, fused: Fused, operands: Operands, region: Region | None = None
 ) -> Nest:
-    """A nest that reduces rows of open length in one pass, with what takes them side by side where
-    they are short; over a ``region``, or over all.
+    """A nest that reduces rows of open length, with what takes them side by side where they are
+    short; over a ``region``, or over all. All of its passes go over as much, and store nothing.
     """
     region = region or Region()
-    (first, *others), size = nest.steps or (None,), reduced_size(nest)
+    size = reduced_size(nest)
     if isinstance(size, int) or nest.across is not None or not nest.rows or nest.arrays:
         return nest
-    if region.boxes:
+    if region.boxes or not (nest.steps and isinstance(nest.steps[0], Pass)):
         return nest
-    if not isinstance(first, Pass) or any(isinstance(step, Pass) for step in others):
-        return nest
-    drawn = any(isinstance(node, RandomBits) for node in walk(*first.reduced))
-    if first.stores or not first.reductions or drawn:
-        return nest
+    for step in nest.passes:
+        drawn = any(isinstance(node, RandomBits) for node in walk(*step.reduced))
+        alike = product(loop.extent for loop in step.loops) == size
+        if step.stores or not step.reductions or drawn or not alike:
+            return nest
     facts = Facts(known=list(operands.known))
     short = NestMaker(fused, operands, region, facts, across=True, short=True).make()
     if short.across is None or divides_rows(short):

@@ -274,13 +274,18 @@ def running_of_broadcast(op: Op) -> Op | None:
     x = tensor(repeated.args[0])
     if name in x.axes:
         return over_axes(make(op.primitive, (x,), op.attrs), op)
-    if not is_of(op, "cumsum") or exclusive or op.dtype.itemsize < 4:
-        return None  # exclusive, an infinity begins with 0; a half holds no long count
+    if not is_of(op, "cumsum") or op.dtype.itemsize < 4:
+        return None  # a half holds no long count
+    value = scalar_value(x)
+    if exclusive and (value is None or not 0 < value < math.inf):
+        return None  # an infinity begins with 0, and so does what is negative, not with -0
     axis = op.axes[name]
     before = iota(axis, op.dtype)
     size = strengthen(length_value(axis.expression), op.dtype)
     one = strengthen(as_tensor(1), op.dtype)
-    count = subtract.apply(size, before) if reverse else add.apply(before, one)
+    last = subtract.apply(size, one) if exclusive else size
+    first = before if exclusive else add.apply(before, one)
+    count = subtract.apply(last, before) if reverse else first
     return over_axes(multiply.apply(cast(x, op.dtype), count), op)
 
 

@@ -169,6 +169,12 @@ MATCHES = {
     ),
     "running_of_broadcast": lambda m: m.chosen(
         geon.cumsum(geon.broadcast(m.leaf(AXES[:1]), AXES), AXES[1], reverse=m.chosen(True, False)),
+        geon.cumsum(
+            geon.broadcast(geon.constant(1.5, dtype="float64"), AXES),
+            AXES[1],
+            exclusive=m.chosen(True, False),
+            reverse=m.chosen(True, False),
+        ),
         m.chosen(geon.cumsum, geon.cumprod)(
             geon.broadcast(m.leaf(AXES[:2]), AXES[::-1]), AXES[0], exclusive=m.chosen(True, False)
         ),

@@ -1,10 +1,6 @@
 /* to[c * to_step + r] = from[r * from_step + c] for elements of BYTES bytes: blocks that registers
    hold are turned in them, rows that are fewer than these are moved one by one. */
-#ifdef __has_builtin
-#define HAS_PICK __has_builtin(__builtin_shufflevector)
-#else
-#define HAS_PICK 0
-#endif
+#include "has_pick.h"
 #if !HAS_PICK
 #undef BLOCK
 #undef SIDE

@@ -5,11 +5,7 @@
    lines the nearest caches hold meanwhile. NAME turns what is no block, BLOCK and PART(block) are
    its own. */
 #define LINE (64 / BYTES)
-#ifdef __has_builtin
-#define HAS_PICK __has_builtin(__builtin_shufflevector)
-#else
-#define HAS_PICK 0
-#endif
+#include "has_pick.h"
 #if !HAS_PICK
 #undef BLOCK
 #elif defined(__AVX512F__)

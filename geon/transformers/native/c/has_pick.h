@@ -1,0 +1,6 @@
+/* HAS_PICK: whether the compiler has __builtin_shufflevector. */
+#ifdef __has_builtin
+#define HAS_PICK __has_builtin(__builtin_shufflevector)
+#else
+#define HAS_PICK 0
+#endif

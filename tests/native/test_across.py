@@ -272,3 +272,14 @@ def test_rows_that_adjoin_more_closely_are_inside_of_blocks():
         assert nest.inside == 1 and nest.rows[-1].axes == (inside.name,)
         data = values([axis.length for axis in leaf.axes], "float32")
         compare([op], [leaf], [data])
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"), [(None, "float32"), (None, "int8"), (abs, "float32")]
+)
+def test_copies_of_words_alone_need_no_tile(function, dtype):
+    n, c = geon.Axis("N", 300), geon.Axis("C", 400)
+    x = geon.placeholder([n, c], dtype=dtype)
+    y = geon.reorder(x, [c, n])
+    text = Native().computation(y if function is None else function(y), x).source
+    assert ("_turned(x0" in text) == (function is None and dtype == "float32")

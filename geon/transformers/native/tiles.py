@@ -90,11 +90,10 @@ def tiled(
 
 def is_copy(made: PrintedPass) -> bool:
     """Whether a pass does nothing but turn one operand, whose lines blocks of registers hold."""
-    if made.body.lines or len(made.loops) != 1 or (len(made.turned), len(made.stores)) != (1, 1):
+    if not made.copies or len(made.loops) != 1 or (len(made.turned), len(made.stores)) != (1, 1):
         return False
     (turned,), (store,) = made.turned, made.stores
-    same = store.value.startswith(f"{turned.name}[") and store.value.endswith("]")
-    return same and store.start is not None and turned.itemsize == store.itemsize >= WORD
+    return store.start is not None and turned.itemsize == store.itemsize >= WORD
 
 
 def straight(

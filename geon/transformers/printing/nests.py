@@ -216,6 +216,8 @@ class _NestPrinter:
                 self.parts is not None or is_flat(step, across.name, self.depths)
             )
             self.turn(made, step, across.name)
+            loads = across_loads(step, across.name)
+            made.copies = [id(store.value) for store in step.stores] == [id(x) for x in loads[:2]]
             if made.flat:
                 self.repeat(row, made, step, across.name)
         self.scalars.words = {}

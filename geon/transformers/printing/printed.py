@@ -205,6 +205,7 @@ class PrintedPass:
     others: PrintedTiles = field(default_factory=PrintedTiles)
     lookups: list[PrintedLookup] = field(default_factory=list)
     around: Block | None = None
+    copies: bool = False  # the one load from a tile is all that is stored
 
 
 @dataclass(frozen=True, slots=True)

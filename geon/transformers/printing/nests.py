@@ -217,7 +217,7 @@ class _NestPrinter:
             )
             self.turn(made, step, across.name)
             loads = across_loads(step, across.name)
-            made.copies = [id(store.value) for store in step.stores] == [id(x) for x in loads[:2]]
+            made.copies = [id(store.value) for store in step.stores] == [id(x) for x in loads]
             if made.flat:
                 self.repeat(row, made, step, across.name)
         self.scalars.words = {}

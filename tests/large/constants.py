@@ -126,7 +126,7 @@ CONSTANTS = (
     _shared("kernels/nests", "SHORT", "short_row"),
     _shared("kernels/nests", "BESIDE", "short_rows", many=20),
     _shared("printing/scalars", "is_worse_known", "short_row", each=(1, 1 / 2)),
-    _shared("kernels/nests", "BUFFERED", "row"),
+    _shared("kernels/nest_building", "BUFFERED", "row"),
     _shared("kernels/nests", "VECTORS", "read_ahead", "numbered", each=(1, 4, 8), many=2),
     _shared("kernels/pieces", "STRIDED", "strided", many=20),
     _shared("kernels/nests", "COPIED", "read_ahead", "turned_short", many=2),

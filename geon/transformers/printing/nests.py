@@ -2,62 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...op_graph.dtypes import INT32, SIGNED, UNSIGNED, kind, name_of
+from ...op_graph.dtypes import name_of
 from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
-from ..kernels.flat_rows import Part, flat_parts
+from ..kernels.flat_rows import flat_parts
 from ..kernels.one_run import is_one_run, values_of_lanes
-from ..kernels.scalar import Apply, Code, IndexNumber, Load, Running, Scalar, walk
+from ..kernels.scalar import Load, walk
 from ..kernels.staged import Staged, staged
 from ..kernels.types import Keep, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
-from .across import across_loads, crosses, flat_loads, is_direct, is_flat
-from .dialect import Lanes, Strips
+from .across import across_loads, crosses, is_direct, is_flat
+from .dialect import Strips
 from .fetching import places
 from .lookups import AHEAD, Lookup, PrintedLookup, lookups
 from .printed import (
-    TURN_OF,
     Accumulator,
     Fetched,
-    NarrowPosition,
-    PositionOfRun,
     PrintedArray,
     PrintedNest,
     PrintedPass,
     PrintedStore,
-    PrintedTiles,
     PrintedWindow,
-    StateAccumulator,
-    TurnedLoad,
     first_turn,
-    lanes_start,
 )
+from .reductions import ReductionPrinter
 from .scalars import Block, Names, ScalarPrinter, StripCall, strip_function
 from .stages import print_stage, staged_text
 from .strips import takes_strips
+from .tiled import TilePrinter
 
 
 def only_truths(step: Pass) -> bool:
     """Whether a pass does nothing but fold truths, and may end where all of these are decided."""
     folds = [each.folds in ("logical_or", "logical_and") for each in step.reductions]
     return bool(folds) and all(folds) and not step.stores and not step.keeps
-
-
-def is_whole(value: Scalar) -> bool:
-    """Whether a value is an integer or a truth."""
-    return kind(value.dtype) != "f"
-
-
-def keeps_values(cast: Apply) -> bool:
-    """Whether a cast makes an integer or a truth a wider integer that has its value."""
-    (value,) = cast.args
-    wider = cast.dtype.itemsize > value.dtype.itemsize
-    kept = name_of(cast.dtype) not in UNSIGNED or name_of(value.dtype) not in SIGNED
-    return is_whole(value) and is_whole(cast) and wider and kept
 
 
 def is_apart(nest: Nest) -> bool:
@@ -70,13 +52,6 @@ def is_apart(nest: Nest) -> bool:
     reduced = [value for step in nest.passes for value in step.reduced]
     loads = [node for node in walk(*reduced) if isinstance(node, Load)]
     return any(is_direct(x.offset) and x.offset.step(lane) not in (-1, 0, 1) for x in loads)
-
-
-def truth_word(reduction: Reduction) -> str:
-    """The type that a fold of truths keeps them in: as wide as the widest value that is loaded for
-    them, since compilers fold no ``_Bool`` in vectors, and narrow no mask without cost."""
-    loads = [value for value in walk(*reduction.elements) if isinstance(value, Load)]
-    return f"uint{8 * max([load.dtype.itemsize for load in loads], default=1)}_t"
 
 
 def is_put(put: Keep | Store, strips: Strips, inner: str) -> bool:
@@ -120,6 +95,8 @@ class _NestPrinter:
             self.scalars.apart = nest.across.name
         self.divided = not nest.rows and nest.across is None
         self.parts = flat_parts(nest) if nest.flat else None
+        self.reductions = ReductionPrinter(self.scalars, names)
+        self.tiled = TilePrinter(self.scalars, names, self.depths, self.parts)
 
     def printed(self) -> PrintedNest:
         """All blocks."""
@@ -215,11 +192,11 @@ class _NestPrinter:
             made.flat = lanes.flat and (
                 self.parts is not None or is_flat(step, across.name, self.depths)
             )
-            self.turn(made, step, across.name)
+            self.tiled.turn(made, step, across.name)
             loads = across_loads(step, across.name)
             made.copies = [id(store.value) for store in step.stores] == [id(x) for x in loads]
             if made.flat:
-                self.repeat(row, made, step, across.name)
+                self.tiled.repeat(row, made, step, across.name)
         self.scalars.words = {}
         if lanes.windows and not made.crosses:  # tiles do not follow the order of positions
             made.windows = [self.window(row, each) for each in runs(self.nest, step, self.depths)]
@@ -227,13 +204,13 @@ class _NestPrinter:
             made.one_run = is_one_run(step, across, self.depths)
         for reduction in step.reductions:
             if reduction.folds is not None:
-                made.sums.append(self.accumulator(body, reduction, row.lanes))
+                made.sums.append(self.reductions.accumulator(body, reduction, row.lanes))
             else:
                 if row.lanes is None and step.loops:
-                    self.narrow_position(body, reduction, step.loops[-1].name)
+                    self.reductions.narrow_position(body, reduction, step.loops[-1].name)
                 if made.one_run:
-                    self.position_of_run(body, reduction, step.loops[0].name)
-                made.states.append(self.state(body, reduction, row))
+                    self.reductions.position_of_run(body, reduction, step.loops[0].name)
+                made.states.append(self.reductions.state(body, reduction, row))
         inner = self.innermost(step, made.crosses)
         spelled = self.scalars.spelled
         if made.flat and across is not None:
@@ -308,7 +285,7 @@ class _NestPrinter:
         for stage, each in zip(made.stages, ahead, strict=True):
             body.runs[each.value] = f"&{staged_text(stage, each, strips.start(inner))}"
         for reduction, total in zip(step.reductions, made.sums, strict=True):
-            text = self.element(body, reduction, total.dtype)
+            text = self.reductions.element(body, reduction, total.dtype)
             term = self.term(body, strips, reduction, total, text)
             add = c_expressions.strip_function("add", total.dtype, total.dtype)
             assert add is not None, "strips reduce sums of floats alone"
@@ -364,72 +341,6 @@ class _NestPrinter:
         self.scalars.put_in_strip(body, strips, total.ctype, term, text)
         return term
 
-    def element(self, body: Block, reduction: Reduction, dtype: str) -> str:
-        """What a reduction that folds a row takes of one element."""
-        texts = [self.scalars.value(body, element) for element in reduction.elements]
-        if len(texts) == 2:
-            return self.scalars.expression(body, "multiply", [dtype] * 2, dtype, texts)
-        return self.scalars.cast(body, name_of(reduction.elements[0].dtype), dtype, texts[0])
-
-    def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
-        """Let a pass that crosses memory read what adjoins along lanes from tiles."""
-        last = step.loops[-1].name
-        start = {lane: f"{lane}_tile", last: "0" if made.flat else "tile"}
-        if self.parts is not None:
-            loads = self.parts.turned
-        else:
-            loads = flat_loads(step, lane, self.depths) if made.flat else across_loads(step, lane)
-        for load in loads:
-            name, dtype = self.scalars.fresh("tile"), name_of(load.dtype)
-            self.scalars.spelled = start
-            source = self.scalars.index(made.body, load.offset)
-            self.scalars.spelled = {}
-            ctype = "uint8_t" if dtype == "bool" else c_expressions.C_TYPES[dtype]
-            pointer = f"{self.names.operand(load.operand)} + {source}"
-            steps = [self.names.length(load.offset.step(each)) for each in (last, lane)]
-            made.turned.append(TurnedLoad(name, ctype, load.dtype.itemsize, pointer, *steps))
-            flag = " != 0" if dtype == "bool" else ""
-            place = f"[{last}]" if made.flat else f"[{lane} - {lane}_tile][{last} - tile]"
-            made.body.names[load] = f"{name}{place}{flag}"
-
-    def repeat(self, row: Block, made: PrintedPass, step: Pass, lane: str) -> None:
-        """Let a flat pass read what each row has from tiles that have it for each element."""
-        parts = self.parts
-        values = values_of_lanes(step, self.depths) if parts is None else parts.repeated
-        for node in dict.fromkeys(values):
-            name, dtype = self.scalars.fresh("tile"), name_of(node.dtype)
-            text, end = self.scalars.value(row, node), self.names.lanes.held("")
-            ctype = c_expressions.C_TYPES[dtype]
-            if not text.endswith(end):
-                text = self.scalars.let(row, node, ctype, text)
-            ctype = "uint8_t" if dtype == "bool" else ctype  # which loads as vectors
-            start = f"{text.removesuffix(end)} + {lane}_tile"
-            made.turned.append(TurnedLoad(name, ctype, node.dtype.itemsize, start, "0"))
-            read = f"{name}[{step.loops[-1].name}]"
-            made.body.names[node] = f"({read} != 0)" if dtype == "bool" else read
-        if parts is not None:
-            last = step.loops[-1].name
-            made.patterns = self.tiles(Block(self.top), made.body, parts.patterns, last)
-            made.others = self.tiles(Block(row), made.body, parts.others, last)
-
-    def tiles(self, block: Block, body: Block, parts: Iterable[Part], last: str) -> PrintedTiles:
-        """Tiles of what no vectors compute, which ``body`` reads by variable ``last``."""
-        made = PrintedTiles()
-        self.scalars.spelled = {last: "turn"}
-        for part in parts:
-            name, dtype = self.scalars.fresh("tile"), "bool"
-            if isinstance(part, tuple):
-                text = self.scalars.flag(block, part)
-            else:
-                text, dtype = self.scalars.value(block, part), name_of(part.dtype)
-            is_truth, read = dtype == "bool", f"{name}[{last}]"
-            ctype = "uint8_t" if is_truth else c_expressions.C_TYPES[dtype]
-            made.tiles.append((name, ctype, text))
-            body.names[part] = f"({read} != 0)" if is_truth else read
-        self.scalars.spelled = {}
-        made.lines = [str(line) for line in block.lines]
-        return made
-
     def window(self, row: Block, run: Run) -> PrintedWindow:
         """Where the bits of a draw are made for a run of elements; they are read from there."""
         node, name = run.node, self.scalars.fresh("w")
@@ -440,100 +351,6 @@ class _NestPrinter:
         self.scalars.words[node] = f"{name}_at[{run.variable} - {run.variable}_words]"
         ctype = c_expressions.C_TYPES[name_of(node.dtype)]
         return PrintedWindow(name, ctype, node.dtype.itemsize // 4, base, end, tuple(stream))
-
-    def accumulator(self, body: Block, reduction: Reduction, lanes: Lanes | None) -> Accumulator:
-        """The step of a reduction that folds a row."""
-        dtype, row = name_of(reduction.states[0]), str(reduction.folds)
-        text = self.element(body, reduction, dtype)
-        self.names.calls(c_expressions.calls(row, [dtype] * 2, dtype))  # of its steps
-        name = self.scalars.fresh("s")
-        self.scalars.reduced[reduction.number, 0] = name if lanes is None else lanes.held(name)
-        nan = row in ("maximum", "minimum") and kind(reduction.states[0]) == "f"
-        first = c_expressions.literal(reduction.reducer.identity(reduction.states)[0], dtype)
-        spoiled = f"{name}_nan" if nan else None
-        ctype = truth_word(reduction) if dtype == "bool" else c_expressions.C_TYPES[dtype]
-        narrow = self.narrow_term(body, reduction) if row == "add" else None
-        return Accumulator(name, ctype, row, dtype, text, first, spoiled, narrow)
-
-    def narrow_term(self, body: Block, reduction: Reduction) -> str | None:
-        """The term of a sum of 64-bit integers as an int32, where it has 16 bits or fewer."""
-        value, *others = reduction.elements
-        while isinstance(value, Apply) and value.row.name == "cast" and keeps_values(value):
-            value = value.args[0]
-        if others or value.dtype.itemsize > 2 or not is_whole(value):
-            return None
-        if kind(reduction.states[0]) != "i" or reduction.states[0].itemsize < 8:
-            return None
-        return self.scalars.cast(
-            body, name_of(value.dtype), "int32", self.scalars.value(body, value)
-        )
-
-    def narrow_position(self, body: Block, reduction: Reduction, inner: str) -> None:
-        """Name the position of a reduction's element, where it is one of 32 bits."""
-        at = reduction.position
-        if not isinstance(at, IndexNumber) or at.dtype is not INT32 or at.index.step(inner) != 1:
-            return
-        if not is_direct(at.index):
-            return
-        name, spelled = self.scalars.fresh(), self.scalars.spelled
-        text = self.scalars.index(body, at.index)
-        self.scalars.spelled = {**spelled, inner: lanes_start(inner)}
-        start = self.scalars.index(body, at.index)
-        self.scalars.spelled = spelled
-        body.lines.append(NarrowPosition(name, text, start))
-        body.names[at] = name
-
-    def position_of_run(self, body: Block, reduction: Reduction, turns: str) -> None:
-        """Name the position of a reduction's element, where it is one of turns."""
-        at = reduction.position
-        if not isinstance(at, IndexNumber):
-            return
-        name, spelled = self.scalars.fresh(), self.scalars.spelled
-        text = self.scalars.index(body, at.index)
-        turn = f"({turns} + {self.names.lanes.held(TURN_OF)})"
-        self.scalars.spelled = {**spelled, turns: turn}
-        beside = self.scalars.index(body, at.index)
-        self.scalars.spelled = spelled
-        ctype = c_expressions.C_TYPES[name_of(at.dtype)]
-        body.lines.append(PositionOfRun(name, ctype, text, beside))
-        body.names[at] = name
-
-    def state(self, body: Block, reduction: Reduction, row: Block) -> StateAccumulator:
-        """The step of any other reduction, which its reducer says in scalar code."""
-        states, reducer, code = reduction.states, reduction.reducer, Code()
-        lanes = self.names.lanes
-        dtypes = [name_of(dtype) for dtype in states]
-        stem = self.scalars.fresh("s")
-        names = tuple([f"{stem}_{k}" for k in range(len(states))])
-        for k, name in enumerate(names):
-            self.scalars.running[k, False] = lanes.held(name)
-            reduced = lanes.alone(name) if row.lanes is None else lanes.held(name)
-            self.scalars.reduced[reduction.number, k] = reduced
-
-        def running(other: bool) -> tuple[Running, ...]:
-            return tuple([code(Running, k, other, dtype) for k, dtype in enumerate(states)])
-
-        def combine(into: str, other: str) -> list[str]:
-            """``into`` and ``other`` end the names of the two states."""
-            block = Block()
-            for k, name in enumerate(names):
-                self.scalars.running[k, False] = name + into
-                self.scalars.running[k, True] = name + other
-            new = reducer.combine(code, running(False), running(True))
-            texts = [self.scalars.value(block, each) for each in new]
-            puts = [f"{name}{into} = {text};" for name, text in zip(names, texts, strict=True)]
-            return [*block.lines, *puts]
-
-        new = reducer.step(code, running(False), reduction.elements[0], reduction.position)
-        texts = [self.scalars.value(body, each) for each in new]
-        identity = reducer.identity(states)
-        return StateAccumulator(
-            names,
-            tuple([c_expressions.C_TYPES[dtype] for dtype in dtypes]),
-            tuple([c_expressions.literal(v, d) for v, d in zip(identity, dtypes, strict=True)]),
-            [f"{lanes.held(name)} = {text};" for name, text in zip(names, texts, strict=True)],
-            combine,
-        )
 
     def array(self, array: RowArray) -> None:
         """Names a row array."""

@@ -156,6 +156,7 @@ CONSTANTS = (
     _shared("lowering/fusion/fits", "FEW_ROWS", "lane", "row"),
     _shared("lowering/fusion/fits", "BESIDE", "lane"),
     _shared("lowering/fusion/facts", "LONG", "matrix_vector", many=70),
+    _shared("lowering/fusion/recomputing", "LARGE", "bent", each=(4,), many=2),
     _shared("lowering/fusion/siblings", "NEAR", "cheap", many=0),
     _shared("lowering/fusion/fits", "small_rows", "row", value=1024),
     # Chains: what is worth one, and how rows are cut into blocks.
@@ -182,6 +183,7 @@ CONSTANTS = (
     _native("product_shape", "THIN", "thin"),
     _native("product_shape", "THIN_BYTES", "thin_depth", each=(4 * 2, 4 * 5, 4 * 25, 8 * 10)),
     _native("product_shape", "SHALLOW", "depth", "depth64", many=0),
+    _native("product_shape", "LOWERED", "depth"),
     _native("product_shape", "NEAR", "near", each=(1,)),
     _native("product_shape", "NARROW", "columns", each=(1,)),
     _native("product_shape", "KEPT_FROM", "rows"),

@@ -423,7 +423,7 @@ PLACES = {
     ("transformers/native/scratch.py", "ProductScratch._thin", 12): "rounding: _packed has it",
     ("transformers/native/c/product_tile.h", "THIRD"): "pointers of a tile",
     ("transformers/native/c/product_tile.h", "TILE"): AHEAD,
-    ("transformers/native/c/product_tiles.h", "geon_tiles"): AHEAD,
+    ("transformers/native/c/product_tiles.h", "geon_neighbours"): AHEAD,
     ("transformers/native/product_shape.py", "SIZES"): BITS,
     ("transformers/native/nest_shared.py", "VECTOR"): "test_shared_turns has it",
     ("transformers/native/nest_shared.py", "SHORT_TURN"): "test_shared_turns has it",

@@ -478,6 +478,20 @@ def test_few_columns_take_vectors_of_half_the_width(tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_rows_of_a_block_in_one_group_and_low_tiles(vector_bytes: int, tmp_path: Path) -> None:
+    """Around heights of tiles, groups and blocks of rows, widths of panels, and few terms."""
+    rows, depths = (3, 4, 12, 46, 48, 52, 480, 484, 1000), (1, 4, 7, 8, 9, 16, 33)
+    widths = (8, 15, 16, 17, 32, 33, 48, 127, 128, 160)
+    shapes = [(rows[i % 9], depths[i % 7], widths[i * 3 % 10]) for i in range(63)]
+    found = [
+        Case("mk,kn->mn", sizes(m=m, k=k, n=n), vector_bytes=vector_bytes, plain=True)
+        for m, k, n in shapes
+    ]
+    check_all(found, vector_bytes, tmp_path)
+
+
+@needs_compiler
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 def test_packing_first_changes_no_bits(
     vector_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,9 @@ THIN_BYTES = 65536
 SHALLOW = 64
 """Up to so many summed indices, rows are packed without a gap between them."""
 
+LOWERED = 8
+"""Up to so many summed indices, tiles of two vectors are low."""
+
 NEAR = 32768
 """An operand's block that spans no more bytes than this is read where it lies by register tiles."""
 
@@ -205,6 +208,7 @@ class Shape:
             "THIN": THIN,
             "THIN_BYTES": THIN_BYTES,
             "SHALLOW": SHALLOW,
+            "LOWERED": LOWERED,
             "NEAR": NEAR,
             "NARROW": NARROW,
             "CHAIN": CHAIN,

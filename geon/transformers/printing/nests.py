@@ -96,7 +96,7 @@ class _NestPrinter:
         self.divided = not nest.rows and nest.across is None
         self.parts = flat_parts(nest) if nest.flat else None
         self.reductions = ReductionPrinter(self.scalars, names)
-        self.tiled = TilePrinter(self.scalars, names, self.depths, self.parts)
+        self.tiled = TilePrinter(self.scalars, names, self.depths, self.top, self.parts)
 
     def printed(self) -> PrintedNest:
         """All blocks."""

@@ -22,12 +22,20 @@ from .scalars import Block, Names, ScalarPrinter
 
 
 class TilePrinter:
-    """Lets the passes of a nest read from tiles; ``parts`` are those of a flat nest."""
+    """Lets the passes of a nest read from tiles: ``parts`` are those of a flat nest, ``top`` the
+    block around its rows.
+    """
 
     def __init__(
-        self, scalars: ScalarPrinter, names: Names, depths: Depths, parts: FlatParts | None
+        self,
+        scalars: ScalarPrinter,
+        names: Names,
+        depths: Depths,
+        top: Block,
+        parts: FlatParts | None,
     ) -> None:
-        self.scalars, self.names, self.depths, self.parts = scalars, names, depths, parts
+        self.scalars, self.names, self.depths, self.top = scalars, names, depths, top
+        self.parts = parts
 
     def turn(self, made: PrintedPass, step: Pass, lane: str) -> None:
         """Let a pass that crosses memory read what adjoins along lanes from tiles."""

@@ -126,8 +126,9 @@ static QUICK void geon_item(
             geon_find_lines(run, block);
         else if (!run->direct && !packed->at && !block->near && block->columns_packed != number)
             geon_pack_right(run, block);
-        for (int64_t row = block->block_start; row < block->block_end; row += GROUP)
-            geon_group(run, block, row);
+        const int64_t rows = geon_group_rows(run, block);
+        for (int64_t row = block->block_start; row < block->block_end; row += rows)
+            geon_group(run, block, row, LEAST(block->block_end - row, rows));
         start += cut->depth_block;
     } while (start < block->depth_last);
     const int whole = block->depth_run == block->depth_last - block->depth_first;

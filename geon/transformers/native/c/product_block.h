@@ -254,31 +254,56 @@ static QUICK void geon_put(
                        block->width, out, out_step);
 }
 
-/* One group of rows: packed, multiplied, and stored after the last summed block. Rows that lie
-   close are read in place where columns are few, and tiles write a result themselves if they are
-   whole. */
+/* Whether rows that tiles cover are read in place: they lie close, and columns are few. */
+static QUICK int geon_rows_near(
+    const struct geon_product_run *run, const struct geon_block *block, int whole)
+{
+    const geon_operand *left = &run->product->left;
+    return !run->banded && !left->pack && left->summed == 1
+        && (run->thin || (whole && block->width <= NARROW * PANEL
+                          && left->line * GROUP * TYPE_BYTES <= NEAR));
+}
+
+/* Whether tiles that are whole write the result themselves. */
+static QUICK int geon_straight(
+    const struct geon_product_run *run, const struct geon_block *block, int whole)
+{
+    const geon_product *product = run->product;
+    return whole && product->result && !product->across && !run->part_sums && !run->cut.is_long
+        && block->width % VECTOR == 0;
+}
+
+/* The rows of a group: all of a block where nothing is packed, or put by, for a group of them, and
+   each tile of rows is done with before the next. */
+static QUICK int64_t geon_group_rows(
+    const struct geon_product_run *run, const struct geon_block *block)
+{
+    const int64_t rows = block->block_end - block->block_start;
+    const int whole = !run->direct && !run->banded && rows % LOW == 0
+        && (block->width <= PANEL || block->width * block->depth_run <= MOST_COLUMNS * MOST_DEPTH);
+    return geon_rows_near(run, block, whole) && geon_straight(run, block, whole) ? rows : GROUP;
+}
+
+/* One group of rows: packed, multiplied, and stored after the last summed block. */
 static QUICK void geon_group(
-    const struct geon_product_run *run, const struct geon_block *block, int64_t row_start)
+    const struct geon_product_run *run, const struct geon_block *block, int64_t row_start,
+    int64_t height)
 {
     const geon_product *product = run->product;
     const geon_operand *left = &product->left, *right = &product->right;
     const int64_t width = block->width, depth_run = block->depth_run;
-    const int64_t rest = block->block_end - row_start, height = rest < GROUP ? rest : GROUP;
     const int more = !run->cut.is_long && block->depth_start > block->depth_first;
     const struct geon_stack stack = geon_stack(height);
     const int covered = run->banded ? height % LOW == 0
                                     : stack.highs * HIGH + stack.lows * LOW == height;
     const int whole = !run->direct && covered;
-    const int near_rows = !run->banded && !left->pack && left->summed == 1
-        && (run->thin || (whole && width <= NARROW * PANEL
-                          && left->line * GROUP * TYPE_BYTES <= NEAR));
+    const int near_rows = geon_rows_near(run, block, whole);
     const TYPE *rows = near_rows
         ? block->rows_at + row_start * left->line + block->depth_start : block->left;
     const int beside = !near_rows && !run->direct && !run->banded && !left->pack
         && left->summed != 1;
     const int64_t row_step = near_rows ? left->line : beside ? depth_run : block->left_step;
-    const int straight = whole && product->result && !product->across && !run->part_sums
-        && !run->cut.is_long && width % VECTOR == 0;
+    const int straight = geon_straight(run, block, whole);
     TYPE *out = straight
         ? block->result + row_start * product->result_line + block->column_start
         : block->sums + (product->depth > run->cut.depth_block
@@ -312,12 +337,21 @@ static QUICK void geon_group(
                               block->near ? in_place : block->panels,
                               block->near ? PANEL : PANEL * depth_run,
                               block->near ? right->summed : PANEL, out, out_step, more);
-    else
-        geon_tiles(height, width, depth_run, rows, row_step,
-                   block->near ? in_place : block->panels,
-                   block->near ? PANEL : PANEL * depth_run,
-                   block->near ? right->summed : PANEL, out, out_step, more, run->cut.chain, beside,
-                   geon_find_next(run, block, row_start, height, beside));
+    else {
+        /* Of few terms: the next tile is multiplied while the results of one are written. */
+        const int lowered = depth_run <= LOWERED && width > VECTOR && !beside && height % LOW == 0;
+        struct geon_tiled tiled = {
+            .tiles = {.depth = depth_run, .chain = run->cut.chain, .left = rows, .out = out,
+                      .right = block->near ? in_place : block->panels, .line = row_step,
+                      .step = block->near ? right->summed : PANEL, .out_step = out_step,
+                      .accumulate = more},
+            .panel_step = block->near ? PANEL : PANEL * depth_run,
+            .stack = lowered ? (struct geon_stack){0, height / LOW} : stack,
+            .beside = beside,
+            .next = geon_find_next(run, block, row_start, height, beside),
+        };
+        geon_tiles(width, &tiled);
+    }
     if (run->cut.is_long && run->direct != 1)
         geon_add(block, row_start, height, block->depth_start, depth_run, out);
     if (!straight && block->depth_start + depth_run >= block->depth_last)

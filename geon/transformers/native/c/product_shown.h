@@ -17,11 +17,7 @@ static QUICK void SHOWN(
             REPEAT(ROWS, SHOWN_MULTIPLY)
         }
     }
-    if (accumulate) {
-        REPEAT(ROWS, TILE_ROW, TILE_ADD)
-    } else {
-        REPEAT(ROWS, TILE_ROW, TILE_STORE)
-    }
+    TILE_PUT
 }
 #undef SHOWN
 #undef ROWS

@@ -215,6 +215,21 @@ def read_ahead(b, length):
     b.add(b.choice([geon.sum, geon.max, geon.argmin])(made))
 
 
+def bent(b, length):
+    """Differences of neighbours along one of two axes, the other of so many elements or both as
+    many together, and the slope of what is made of them: several kernels read a value elsewhere
+    than at its own place.
+    """
+    few = b.choice([5, 64, 1030])
+    along, other = b.axis(few), b.axis(max(1, b.choice([min(length, MOST // few), length // few])))
+    x = _leaf(b, [along, other] if b.flag() else [other, along], "float32")
+    inner = x[{along: slice(1, -1)}]
+    apart = x[{along: slice(2, None)}] + x[{along: slice(None, -2)}] - 2 * inner
+    apart = b.choice([geon.tanh, geon.negative])(apart)
+    cost = geon.sum(geon.square(apart)) + geon.mean(inner * apart)
+    b.add(geon.deriv(cost, x) + b.choice([geon.sigmoid, geon.negative])(x))
+
+
 def looked_up(b, length):
     """So many rows of a table, or so many that are looked up, which are stored or reduced."""
     rows, few = b.choice([(length, 300), (4000, length)])
@@ -803,7 +818,7 @@ ROLES = {
     function.__name__: function
     for function in (
         size, row, lane, short_row, short_rows, across, turned_short, read_ahead, numbered, strided,
-        looked_up,
+        looked_up, bent,
         backwards, loads, few_rows, flat, together,
         rows, columns, depth, batch, depth64, columns64, parts, near, thin, thin_depth, few_columns,
         narrow_products,

@@ -211,3 +211,41 @@ def test_what_windows_show_is_no_pass_over_what_is_beside_it():
     shown = geon.window(x[0], {"H": geon.Axis("R", 3)})
     f = check([geon.max(shown * y[0], reduction_axes=["R"]), geon.exp(y[0])], x, y)
     assert len(kernels(f)) == 2
+
+
+def bent(x, *along):
+    """The differences of neighbours along some axes, and what lies between them."""
+
+    def at(axis, part):
+        return x[{a: part if a is axis else slice(1, -1) for a in along}]
+
+    middle = x[{a: slice(1, -1) for a in along}]
+    around = [at(a, part) for a in along for part in (slice(2, None), slice(None, -2))]
+    return sum(around[1:], around[0]) - 2 * len(along) * middle, middle
+
+
+def double_slope(x, function, *along):
+    """The slope of two sums of what a function makes of differences."""
+    differences, middle = bent(x, *along)
+    made = function(differences)
+    return geon.deriv(geon.sum(geon.square(made)) + geon.mean(middle * made), x)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "function", "loops", "fields"),
+    [
+        ((3_000_000,), geon.negative, 1, 1),
+        ((3_000_000,), geon.absolute, 2, 2),  # one of two that were stored is enough
+        ((1000,), geon.negative, 2, 3),  # what lies in the caches is stored
+        ((3_000_000,), geon.sin, 2, 3),  # and what takes long
+    ],
+)
+def test_what_is_sooner_computed_than_stored_is_computed_where_it_is_read(
+    lengths, function, loops, fields
+):
+    """Slopes need a field of differences at its own place, and at those of its neighbours."""
+    axes = [geon.Axis(f"N{k}", length) for k, length in enumerate(lengths)]
+    x = matrix(0, *axes)
+    f = check([double_slope(x[0], function, *axes)], x)
+    assert len(kernels(f)) == loops
+    assert f.peak_bytes() <= fields * x[1].nbytes + 256

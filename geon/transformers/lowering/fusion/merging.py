@@ -47,15 +47,32 @@ class Merging:
         for group in self.edges:
             self.connect(group)
 
-    def run(self) -> list[FusionGroup]:
-        """The groups that are left."""
-        waiting = list(self.edges)
+    def run(self, groups: Iterable[FusionGroup] | None = None) -> list[FusionGroup]:
+        """The groups that are left, after trying some, or all, with their readers."""
+        waiting = list(self.edges if groups is None else groups)
         while waiting:
             group = waiting.pop()
             if group in self.edges and group.kind == "nest":
                 merged = self.merged(group)
                 waiting += [merged] if merged is not None else []
         return list(self.edges)
+
+    def exchange(self, old: Iterable[FusionGroup], new: tuple[FusionGroup, ...]) -> None:
+        """Let kernels take the place of others, each of which computes as much or more of it."""
+        around: dict[FusionGroup, None] = {}
+        old = tuple(old)
+        for part in old:
+            edges = self.edges.pop(part)
+            around.update(edges.after)
+            for other in edges.before:
+                self.edges.get(other, edges).after.pop(part, None)
+            for other in edges.after:
+                self.edges.get(other, edges).before.pop(part, None)
+        self.state.exchange(old, new)
+        self.edges.update((group, Edges()) for group in new)
+        for group in (*new, *around):
+            if group in self.edges:
+                self.connect(group)
 
     def merged(self, group: FusionGroup) -> FusionGroup | None:
         """A group and the reader with which it saves most time as one, if any."""
@@ -130,7 +147,7 @@ class Merging:
         for other in edges.after:
             self.edges[other].before[both] = None
         self.edges[both] = edges
-        self.state.replace(both, parts)
+        self.state.exchange(parts, (both,))
 
     def is_between(self, first: FusionGroup, then: FusionGroup) -> bool:
         """Whether a kernel reads from one and the other from it, as far as a search sees."""

@@ -78,11 +78,12 @@ class State:
         """Whether a result is needed by more than one of its readers."""
         return op in self.required or any(c is not then for c in self.users(self.uses.get(op, [])))
 
-    def replace(self, group: FusionGroup, parts: tuple[FusionGroup, ...]) -> None:
-        """Let a group stand for its parts."""
-        for op in (op for part in parts for op in part.results):
+    def exchange(self, old: tuple[FusionGroup, ...], new: tuple[FusionGroup, ...]) -> None:
+        """Let groups stand for others."""
+        for op in (op for group in old for op in group.results):
             del self.stored_by[op]
-        self.stored_by.update(dict.fromkeys(group.results, group))
-        for op in group.inner:
-            others = [c for c in self.computed_in[op] if c not in parts]
-            self.computed_in[op] = [*others, group]
+        for group in new:
+            self.stored_by.update(dict.fromkeys(group.results, group))
+        for op in {op: None for group in (*old, *new) for op in group.inner}:
+            others = [group for group in self.computed_in[op] if group not in old]
+            self.computed_in[op] = others + [group for group in new if op in group.inner]

@@ -27,6 +27,7 @@ from .fits import Fits
 from .fusion_group import FusionGroup
 from .merging import Merging
 from .reading import Reading
+from .recomputing import recompute
 from .repeats import Repeats
 from .siblings import Siblings
 from .state import State, Use
@@ -68,6 +69,7 @@ class _Fusion:
         if self.target.model is not None and not self.apart:
             merging = Merging(self.state, self.target.model, self.groups)
             merging.run()
+            merging.run(recompute(merging))
             self.reasons = merging.apart
         acted: dict[Op, tuple[Op, ...]] = {}
         made = []

@@ -184,6 +184,7 @@ CONSTANTS = (
     _native("product_shape", "THIN_BYTES", "thin_depth", each=(4 * 2, 4 * 5, 4 * 25, 8 * 10)),
     _native("product_shape", "SHALLOW", "depth", "depth64", many=0),
     _native("product_shape", "LOWERED", "depth"),
+    _native("product_shape", "TURNED", "few_columns", many=0),
     _native("product_shape", "NEAR", "near", each=(1,)),
     _native("product_shape", "NARROW", "columns", each=(1,)),
     _native("product_shape", "KEPT_FROM", "rows"),

@@ -25,6 +25,7 @@ from geon.transformers.native.dialect import PRELUDE
 from geon.transformers.native.product import (
     Operand,
     Product,
+    oriented,
     product_text,
     shape_of,
 )
@@ -332,6 +333,8 @@ def narrow() -> list[Case]:
             found.append(Case("mk,kn->mn", lengths, memory, computed=way))
             found.append(Case("mk,kn->mn", lengths, memory, plain=True))
         found.append(Case("mk,kn->mn", {**lengths, "n": min(n, 4)}, layouts[number % 4], "double"))
+    for m, n in [(14_000, 2), (9_000, 6), (9_001, 8)]:
+        found.append(Case("mk,kn->mn", sizes(m=m, k=80, n=n), computed=(True, n == 6)))
     return found
 
 
@@ -488,6 +491,25 @@ def test_rows_of_a_block_in_one_group_and_low_tiles(vector_bytes: int, tmp_path:
         for m, k, n in shapes
     ]
     check_all(found, vector_bytes, tmp_path)
+
+
+@needs_compiler
+def test_few_columns_of_a_computed_operand_that_adjoins_along_rows(tmp_path: Path) -> None:
+    """It is packed as the right one, its rows as columns; of many columns as before."""
+    found = [
+        Case("mk,kn->mn", sizes(m=m, k=k, n=n), ("km", "kn", "mn"), computed=(True, False),
+             unit=("m", "n", "n"))
+        for m, k, n in [(130, 9, 1), (131, 18, 2), (1000, 5, 5), (77, 400, 8), (200, 9, 9)]
+    ]  # fmt: skip
+    turned = [shape_turned(case.product("p")) for case in found]
+    assert turned == [True] * 4 + [False]
+    check_all(found, 64, tmp_path)
+
+
+def shape_turned(product: Product) -> bool:
+    """Whether rows of a product become columns."""
+    made = oriented(product, shape_of(product, 64))
+    return [loop.name for loop in made.columns] == [loop.name for loop in product.rows]
 
 
 @needs_compiler

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..kernels.types import Loop
-from .product_shape import APART, HALVED_WORK, SIZES, Shape, halved, shape
+from .product_shape import APART, HALVED_WORK, SIZES, TURNED, Shape, halved, shape
 from .product_task import Product, ProductText
 from .product_views import Operand
 from .product_walk import last, size
@@ -99,7 +99,8 @@ def oriented(product: Product, of: Shape) -> Product:
     """The same product with its stores along columns, or with few rows for many columns.
 
     Few columns become few rows where the left operand then streams along its memory, at any depth;
-    else its rows are multiplied in vector lanes, and only deep ones are worth that.
+    else its rows are multiplied in vector lanes, and only deep ones are worth that. One that is
+    computed is packed as it adjoins in memory, then, so that tiles of few rows go along it.
     Few columns that are known only at run time are turned by the driver, where nothing is done on
     storing: a `store` is text for one order of rows and columns. What is turned after its stores
     are along columns keeps no copy: the one that was planned is of the other operand.
@@ -113,7 +114,8 @@ def oriented(product: Product, of: Shape) -> Product:
         streams = any(loop.name == product.left.unit for loop in product.rows)
         deep = streams or not isinstance(depth, int) or depth >= of.dots_from(columns)
         narrow = columns <= ProductText(swapped, of).few()
-        if narrow and deep and not _is_small(product.rows, of):
+        packed = streams and product.left.pointer is None and columns <= TURNED
+        if (packed or (narrow and deep)) and not _is_small(product.rows, of):
             return replace(swapped, kept=False)
     if _turns_more(product, of):
         return replace(_ordered(_swapped(product)), kept=False)

@@ -43,6 +43,9 @@ THIN_BYTES = 65536
 SHALLOW = 64
 """Up to so many summed indices, rows are packed without a gap between them."""
 
+TURNED = 8
+"""Up to so many columns of a computed left operand that adjoins along rows, these are columns."""
+
 LOWERED = 8
 """Up to so many summed indices, tiles of two vectors are low."""
 

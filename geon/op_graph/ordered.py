@@ -11,16 +11,15 @@ from ..errors import AxisError
 from .attributes import is_count, is_flag, is_name
 from .axes import Axes, Axis
 from .constants import as_tensor
-from .contraction import dot
 from .dtypes import INT64, sum_dtype
-from .elementwise import equal, less, less_equal, same, where
+from .elementwise import multiply, same
 from .indexing import gather
 from .keywords import explained
-from .leaves import iota
 from .lengths import Length
-from .movement import cast_axes, flip
+from .movement import flip
 from .op_graph import Guard, Op, Tensor, annotate, make
 from .own_axes import axis_of, has_axes
+from .regions.recurrence import recurrence
 from .registry import Inferred, Primitive
 from .sites import describe, user_site
 from .weak import exact, in_dtype
@@ -52,21 +51,14 @@ def _cumsum_transpose(g: Tensor, op: Op, i: int) -> Tensor:
 
 
 def _cumprod_linearise(op: Op, i: int, t: Tensor) -> Tensor:
-    # Each product without one factor, as a square table, so that factors of 0 are right:
-    # table[i, k] = the product of x[j] over the j that out[i] has, except j = k.
+    # The product rule as a loop, so that factors of 0 are right and nothing is divided:
+    # out[k + 1] = out[k] x[k], hence out'[k + 1] = out'[k] x[k] + out[k] t[k].
     name, exclusive, reverse = op.attrs
-    x = op.args[0]
+    x: Any = op.args[0]
     axis = x.axes[name]
-    other = axis.prime
-    while other in x.axes:
-        other = other.prime
-    row, column = iota(axis), iota(other)
-    same = equal.apply(row, column)
-    table = cumprod(where.apply(same, 1, x), axis, exclusive=exclusive, reverse=reverse)
-    first, last = (row, column) if reverse else (column, row)
-    has = less.apply(first, last) if exclusive else less_equal.apply(first, last)
-    renamed = [other if a.name == name else a for a in t.axes]
-    return dot(where.apply(has, table, 0), cast_axes(t, renamed), over=other)
+    before = cumprod(x, axis, exclusive=True, reverse=reverse)
+    shift = multiply.apply(before, t)
+    return recurrence(x, shift, axis, exclusive=exclusive, reverse=reverse)
 
 
 def _sort_linearise(op: Op, i: int, t: Tensor) -> Tensor:
@@ -215,7 +207,8 @@ def cumprod(
 ) -> Tensor:
     """The running product of ``x`` along ``axis``, as ``cumsum``.
 
-    Its derivative holds a square table over the axis, so that it is right where factors are 0.
+    Its derivative divides nothing, so it is right where factors are 0: it is a loop along the axis,
+    of two operations for each element.
     """
     return _running(CUMPROD, x, axis, exclusive, reverse, name, tags, follows)
 

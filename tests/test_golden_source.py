@@ -138,7 +138,7 @@ MOST_KERNELS = {
     "layer_norm_gradient": 2,
     "block": 9,
     "block_gradient": 28,
-    "stencil_gradient": 3,
+    "stencil_gradient": 2,
     "strided_slice_gradient": 1,
     "strided_convolution": 3,
 }

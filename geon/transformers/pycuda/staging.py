@@ -27,7 +27,8 @@ class Staging:
     @property
     def bytes(self) -> int:
         """The bytes on the device."""
-        return sum(block.nbytes for block in self.blocks.values())
+        blocks = list(self.blocks.values())  # other threads add to it and take from it
+        return sum(block.nbytes for block in blocks)
 
     def place(self, whose: object, size: int) -> int:
         """The address of at least so many bytes on the device; 0 for none."""

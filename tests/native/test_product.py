@@ -513,6 +513,17 @@ def shape_turned(product: Product) -> bool:
 
 
 @needs_compiler
+def test_dots_of_a_few_rows_are_shared_by_columns(tmp_path: Path) -> None:
+    """Also where columns are fewer than streams go along; bits are those of one thread."""
+    found = [
+        Case("mk,kn->mn", sizes(m=m, k=k, n=n), ("mk", "nk", "mn"), plain=plain)
+        for m, k, n in [(1, 1024, 256), (1, 1030, 129), (4, 1024, 255), (12, 512, 257)]
+        for plain in (False, True)
+    ]
+    check_all(found, 64, tmp_path)
+
+
+@needs_compiler
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 def test_packing_first_changes_no_bits(
     vector_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

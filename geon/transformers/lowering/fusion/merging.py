@@ -57,22 +57,23 @@ class Merging:
                 waiting += [merged] if merged is not None else []
         return list(self.edges)
 
-    def exchange(self, old: Iterable[FusionGroup], new: tuple[FusionGroup, ...]) -> None:
-        """Let kernels take the place of others, each of which computes as much or more of it."""
-        around: dict[FusionGroup, None] = {}
-        old = tuple(old)
-        for part in old:
-            edges = self.edges.pop(part)
-            around.update(edges.after)
-            for other in edges.before:
-                self.edges.get(other, edges).after.pop(part, None)
-            for other in edges.after:
-                self.edges.get(other, edges).before.pop(part, None)
+    def exchange(self, old: tuple[FusionGroup, ...], new: tuple[FusionGroup, ...]) -> None:
+        """Let kernels take the place of others, and read otherwise than these."""
+        around = {group: None for part in old for group in self.taken_out(part).after}
         self.state.exchange(old, new)
         self.edges.update((group, Edges()) for group in new)
         for group in (*new, *around):
             if group in self.edges:
                 self.connect(group)
+
+    def taken_out(self, part: FusionGroup) -> Edges:
+        """The edges of a kernel that is none any more."""
+        edges = self.edges.pop(part)
+        for other in edges.before:
+            self.edges.get(other, edges).after.pop(part, None)
+        for other in edges.after:
+            self.edges.get(other, edges).before.pop(part, None)
+        return edges
 
     def merged(self, group: FusionGroup) -> FusionGroup | None:
         """A group and the reader with which it saves most time as one, if any."""
@@ -132,11 +133,7 @@ class Merging:
         """Let one group take the place of its parts."""
         edges = Edges()
         for part in parts:
-            old = self.edges.pop(part)
-            for other in old.before:
-                self.edges.get(other, old).after.pop(part, None)
-            for other in old.after:
-                self.edges.get(other, old).before.pop(part, None)
+            old = self.taken_out(part)
             edges.before.update(old.before)
             edges.after.update(old.after)
         for part in parts:

@@ -90,6 +90,7 @@ FILES = {
     "transformers/native/c/product_vector.h": BITS,
     "transformers/native/c/repeat.h": "how often a text is repeated, which a caller says",
     "transformers/native/c/turn_square.h": "which elements of two vectors a shuffle takes",
+    "transformers/native/c/few_rows.h": "tests/native/test_rows_to_columns.py goes around them",
     "transformers/native/c/transpose.h": "which elements of two vectors a shuffle takes",
     "transformers/explain.py": TEXT,
     "transformers/computed_again.py": TEXT,

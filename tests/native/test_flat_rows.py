@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.flat_rows import LIGHT, MOST, REPEATING, ROWS, VECTOR
+from geon.transformers.kernels.flat_rows import LIGHT, MOST, REPEATING, ROWS, TURNING, VECTOR
 
 N, M = geon.Axis("N"), geon.Axis("M")
 
@@ -116,6 +116,9 @@ def test_what_is_done_decides_how_long_rows_are_walked_as_one():
     assert REPEATING[4] - M.expression in asked([rational], x, row)
     assert asked([x + 1], x) is None  # one loop as it is
     assert asked([geon.flip(x, M) + 1], x) is None  # as much is moved as is done
+    columns = geon.placeholder([M, N])
+    assert TURNING[4] - M.expression in asked([geon.reorder(columns, [N, M]) + 1], columns)
+    assert asked([geon.reorder(columns, [N, M]) + row], columns, row) is None
 
 
 def test_rows_that_come_of_a_flatten_are_walked_as_one():

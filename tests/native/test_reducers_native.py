@@ -128,6 +128,27 @@ def test_along_the_innermost_axis_a_library_finds_them():
             assert [type(k.work) for k in f.plan.schedule.kernels] == [kind]
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
+@pytest.mark.parametrize("sizes", [(3, 5, 4), (4, 30, 40), (2, 1, 600), (3, 3, 5)])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_over_several_axes_that_adjoin_a_library_finds_them(dtype, sizes, is_open):
+    axes = [geon.Axis(name, None if is_open else n) for name, n in zip("NAB", sizes, strict=True)]
+    x = geon.placeholder(axes, dtype=dtype)
+    data = np.random.default_rng(1).integers(0, 50, sizes).astype(dtype)
+    with geon.make_transformer("native") as transformer:
+        for find, wanted in ((geon.argmax, np.argmax), (geon.argmin, np.argmin)):
+            f = transformer.computation(find(x, axes[1:]), x)
+            got = f(data)
+            np.testing.assert_array_equal(got, wanted(data.reshape(len(data), -1), -1))
+            (kernel,) = f.plan.schedule.kernels
+            short = not is_open and sizes[1] * sizes[2] <= 15
+            assert type(kernel.work) is (Nest if short else Call)
+        y = geon.reorder(x, [axes[0], axes[2], axes[1]])
+        got = transformer.computation(geon.argmax(y, [axes[2], axes[1]]), x)(data)
+        turned = data.transpose(0, 2, 1).reshape(len(data), -1)
+        np.testing.assert_array_equal(got, np.argmax(turned, -1))
+
+
 def test_positions_that_loops_go_up_along_are_not_compared():
     """In the order of memory; in another one, a later element may have a lower position."""
     x = geon.placeholder([geon.Axis("A", 30), geon.Axis("B", 40), geon.Axis("C", 50)])

@@ -36,7 +36,8 @@ Part = Scalar | Guards
 # a few vectors is as fast by itself.
 MOST = {1: 64, 2: 64, 4: 32, 8: 16}
 REPEATING = {1: 64, 2: 64, 4: 16, 8: 8}  # the same where what a row has is repeated,
-LIGHT = {1: 64, 2: 32, 4: 8, 8: 4}  # and where little else is done:
+LIGHT = {1: 64, 2: 32, 4: 8, 8: 4}  # and where little else is done;
+TURNING = {1: 64, 2: 32, 4: 16, 8: 8}  # where little is done but that rows become columns:
 WORTH = 4  # operations for each value that is brought into a tile
 SINGLE = 4  # loads of a tile that cost as much as a value computed element by element
 VECTOR = 32  # bytes of a row that is a vector by itself
@@ -55,6 +56,7 @@ class FlatParts:
     repeated: list[Scalar] = field(default_factory=list)
     turned: list[Load] = field(default_factory=list)
     others: list[Part] = field(default_factory=list)
+    scattered: bool = False  # whether some of ``turned`` do not adjoin in columns
     chooses: bool = False
     operations: int = 0  # those that vectors do
     itemsize: int = 1  # of the widest element
@@ -65,7 +67,7 @@ class FlatParts:
         brought = len(self.repeated) + len(self.turned) + SINGLE * len(self.others)
         heavy = self.operations >= WORTH * brought
         if not heavy and (self.turned or self.others):
-            return 0
+            return 0 if self.scattered or self.others or self.repeated else TURNING[self.itemsize]
         if self.operations >= EXPENSIVE * brought + 1:
             return MOST[self.itemsize]
         return (REPEATING if heavy else LIGHT)[self.itemsize]
@@ -73,11 +75,16 @@ class FlatParts:
     def tests(self, row: Size, rows: Size) -> tuple[Size, ...]:
         """What is not negative where so many rows are worth walking as one, of so many elements.
 
-        Rows of whole vectors are not, but where elements are chosen.
+        Rows of whole vectors are not, but where elements are chosen or rows become columns.
         """
         fill = VECTOR // self.itemsize
         rest = row - row // fill * fill - 1
-        return (row - 2, self.most - row, rows - ROWS, *(() if self.chooses else (rest,)))
+        return (
+            row - 2,
+            self.most - row,
+            rows - ROWS,
+            *(() if self.chooses or self.turned else (rest,)),
+        )
 
 
 def flat_parts(nest: Nest) -> FlatParts | None:
@@ -139,6 +146,7 @@ class _Parts:
             parts.others.append(value)
         elif not is_run(value.offset.terms, self.last, self.lane):
             parts.turned.append(value)
+            parts.scattered = parts.scattered or value.offset.step(self.lane) != 1
         return ()
 
     def choice(self, guards: Guards) -> None:

@@ -8,7 +8,7 @@ from ...op_graph.constants import scalar_value
 from ...op_graph.elementwise import divide, multiply
 from ...op_graph.joining import PAD
 from ...op_graph.lengths import Length
-from ...op_graph.movement import broadcast
+from ...op_graph.movement import broadcast, flatten
 from ...op_graph.op_graph import NO_AXES, ComputationOp, Op, Tensor, intern
 from ...op_graph.reductions import MAX, MIN, SUM
 from ...op_graph.rewrite import Rules
@@ -41,6 +41,24 @@ def update_of_a_constant(op: Op) -> Op | None:
     ]
     placed = broadcast(part, whole)
     return intern(ComputationOp, PAD, (placed, fill), (tuple(widths),), op.axes, op.dtype)
+
+
+@lower.on("argmax", "argmin")
+def position_over_neighbours(op: Op) -> Op | None:
+    """The position over several axes that adjoin in memory is one over all of them flattened, which
+    libraries have a way of their own for, as over one. In another order they would need a copy.
+    """
+    x: Any = op.args[0]
+    names = op.attrs[0]
+    if not 1 < len(names) < len(x.axes) or names != x.axes.names[-len(names) :]:
+        return None
+    if x.primitive.name == "reorder":
+        return None
+    kept, group = x.axes.without(names), x.axes.only(names)
+    whole = rules.joined(group, kept)
+    attrs = ((whole.name,),)
+    flat = flatten(x, group, whole)
+    return intern(ComputationOp, op.primitive, (flat,), attrs, op.axes, op.dtype, guards=op.guards)
 
 
 @last.on("checked")

@@ -165,11 +165,11 @@ def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:
 
     Neighbours stay where they are, so that nothing is moved; others come first.
     """
-    joined = _joined(group, Axes(*(a for a in (*x.axes, *index) if a.name not in group)))
+    whole = joined(group, Axes(*(a for a in (*x.axes, *index) if a.name not in group)))
     first = x.axes.index(group.names[0])
     if x.axes.names[first : first + len(group)] != group.names:
         x = reorder(x, Axes(*group, *x.axes.without(group.names)))
-    return _flatten(x, group.names, joined), joined
+    return _flatten(x, group.names, whole), whole
 
 
 def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis) -> Tensor:
@@ -195,14 +195,14 @@ def position_over_several(op: Op) -> Op | None:
     kept, last = x.axes.without(names), x.axes.only(names)
     ordered = reorder(x, Axes(*kept, *last))
     if len(names) != 1:
-        joined = _joined(last, kept)
-        ordered, last = flatten(ordered, last, joined), Axes(joined)
+        whole = joined(last, kept)
+        ordered, last = flatten(ordered, last, whole), Axes(whole)
     return intern(
         ComputationOp, row, (ordered,), (last.names,), op.axes, op.dtype, guards=op.guards
     )
 
 
-def _joined(group: Axes, others: Axes) -> Axis:
+def joined(group: Axes, others: Axes) -> Axis:
     """An axis for a group of axes flattened, under a name that ``others`` lack."""
     axis = Axis("*".join(group.names) or "*", group.size)
     while axis in others:

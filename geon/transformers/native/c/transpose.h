@@ -1,9 +1,12 @@
 /* to[c * to_step + r] = from[r * from_step + c] for elements of BYTES bytes: blocks that registers
-   hold are turned in them, rows that are fewer than these are moved one by one. */
+   hold are turned in them, and rows that are fewer than these where lines adjoin that are written. */
 #include "has_pick.h"
 #if !HAS_PICK
 #undef BLOCK
 #undef SIDE
+#else
+#define FEW_ROWS
+#include "few_rows.h"
 #endif
 #undef HAS_PICK
 #ifdef BLOCK
@@ -156,10 +159,15 @@ __attribute__((unused)) static void NAME(
 #elif defined(BLOCK)
     LINES(BLOCK, block)
 #endif
+#ifdef FEW_ROWS
+    if (to_step == rows && PART(few_rows)(from, from_step, to, rows, columns))
+        return;
+#endif
     for (int64_t r = first; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
             to[c * to_step + r] = from[r * from_step + c];
 }
+#undef FEW_ROWS
 #undef BLOCKS
 #undef PARTED
 #undef TO

@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 class Bound:
     """An op whose lengths are integers: what a row's reference reads."""
 
-    __slots__ = ("args", "attrs", "axes", "dtype", "file_info", "guards", "label", "primitive")
+    __slots__ = ("args", "attrs", "axes", "dtype", "guards", "op", "primitive")
 
     def __init__(self, op: Op, lengths: Mapping[str, int], args: tuple[Any, ...]) -> None:
         self.primitive = op.primitive
@@ -38,11 +38,15 @@ class Bound:
         self.attrs = op.attrs if op.primitive.name == "constant" else bind(op.attrs, lengths)
         self.args = args
         self.guards = op.guards
-        self.file_info = op.file_info
-        self.label = str(op)
+        self.op = op
+
+    @property
+    def file_info(self) -> str:
+        """Where the op was made."""
+        return self.op.file_info
 
     def __str__(self) -> str:
-        return self.label
+        return str(self.op)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -64,7 +64,8 @@ INSTEAD = {"-march=native": "-mcpu=native"}
 WIDE = "-mprefer-vector-width=512"
 SANITIZERS = (
     "-O1",
-    "-g",
+    "-g1",
+    "-fno-tree-vectorize",
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=undefined",
     "-fno-omit-frame-pointer",

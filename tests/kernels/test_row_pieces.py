@@ -34,8 +34,10 @@ ALONG = {
         lambda v: padded(v * 2, 1, 0, -1.0).max(-1),
     ),
     "first largest": (
-        lambda x: geon.argmax(geon.concat([x * 3.0, x * 2.0], K) + 1.0, [M, K]),
-        lambda v: np.concatenate([v * 3, v * 2], -1).reshape(len(v), -1).argmax(-1),
+        lambda x: geon.argmax(geon.concat([x * 3.0, x * 2.0], K) + 1.0, [N, K]),
+        lambda v: (
+            np.concatenate([v * 3, v * 2], -1).transpose(1, 0, 2).reshape(v.shape[1], -1).argmax(-1)
+        ),
     ),
     "first smallest across": (
         lambda x: geon.argmin(geon.pad(x, {K: (2, 2)}, value=1.0) * 2.0, N),

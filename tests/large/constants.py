@@ -107,7 +107,6 @@ CONSTANTS = (
     _native("tiles", "FLAT", "across", each=(2, 5, 16), many=9),
     _native("tiles", "INTERLEAVED", "across", many=9),
     _shared("printing/across", "SHORT_ROW", "across"),
-    _shared("printing/across", "REPEATED", "across", many=9),
     _native("beside", "turns_beside", "one_run", value=4, each=(1 / 4, 1 / 16)),
     _native("nest_divided", "RUNS", "one_run", each=(1 / 64, 1 / 1024)),
     _native("emit", "transposes", "across", value=16, each=(1, 2, 4)),

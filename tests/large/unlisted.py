@@ -91,6 +91,7 @@ FILES = {
     "transformers/native/c/repeat.h": "how often a text is repeated, which a caller says",
     "transformers/native/c/turn_square.h": "which elements of two vectors a shuffle takes",
     "transformers/native/c/few_rows.h": "tests/native/test_rows_to_columns.py goes around them",
+    "transformers/native/c/spread.h": "bytes of a vector; tests/native/test_flat_rows.py",
     "transformers/native/c/transpose.h": "which elements of two vectors a shuffle takes",
     "transformers/explain.py": TEXT,
     "transformers/computed_again.py": TEXT,

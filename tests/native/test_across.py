@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.kernels.flat_rows import LIGHT
 from geon.transformers.native import tiles
+from geon.transformers.native.tiles import INTERLEAVED
 from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.printing import across
 from tests.golden.emitting import Native
@@ -198,8 +200,10 @@ def test_short_rows_that_adjoin_are_one_loop(columns, flat):
     [
         (3, "float32", True),
         (4, "float32", False),
-        (across.REPEATED, "int8", True),
-        (across.REPEATED + 1, "int8", False),
+        (LIGHT[4] - 1, "float32", True),
+        (LIGHT[4] + 1, "float32", False),
+        (across.SHORT_ROW - 1, "int8", True),
+        (across.SHORT_ROW + 1, "int8", False),
         (2, "float64", False),
     ],
 )
@@ -210,7 +214,8 @@ def test_what_a_row_has_is_repeated_where_no_row_fills_a_vector(columns, dtype, 
     wide = geon.broadcast(-y, [c, n])
     text = Native().computation(geon.reorder(x, [c, n]) * wide, x, y).source
     assert ("i_1 < (lane_end - lane_tile) * " in text) == flat
-    assert flat == (f"tile2[lane * {columns} + {columns - 1}]" in text)
+    put = f"tile2[lane * {columns} + {columns - 1}]" if columns <= INTERLEAVED else "_spread("
+    assert flat == (put in text)
 
 
 def test_elements_of_rows_of_three_are_put_beside_each_other_without_a_loop():

@@ -125,3 +125,43 @@ def test_rows_that_come_of_a_flatten_are_walked_as_one():
     turned = geon.placeholder([M, N], dtype="int8")
     y = geon.flatten(geon.reorder(turned, [N, M]), [N, M], geon.Axis("F"))
     assert MOST[4] - M.expression in asked([geon.tanh(geon.cast(y, "float32"))], turned)
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33])
+def test_known_lengths_give_what_numpy_gives(length):
+    """What a row has, what a column has, and both."""
+    n, m = geon.Axis("N"), geon.Axis("M", length)
+    inputs, results = [], []
+    dtypes = ["int8", "int16", "float32", "float64"]
+    for dtype in dtypes:
+        x, row, turn = [geon.placeholder(axes, dtype=dtype) for axes in ([n, m], [n], [m])]
+        inputs += [x, row, turn]
+        results += [x * row, x + turn, geon.outer(geon.multiply, row, turn)]
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(results, *inputs)
+        for rows in (1, 31, 32, 33, 1000):
+            given, wanted = [], []
+            for dtype in dtypes:
+                x = (np.arange(rows * length) % 7).reshape(rows, length).astype(dtype)
+                row, turn = (np.arange(rows) % 5).astype(dtype), np.arange(length).astype(dtype)
+                given += [x, row, turn]
+                wanted += [x * row[:, None], x + turn, row[:, None] * turn]
+            for got, want in zip(f(*given), wanted, strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
+def test_known_rows_of_whole_vectors_are_loops_of_their_own():
+    """Others are one loop over a tile, and neither divides to find an element's row."""
+    row = geon.placeholder([geon.Axis("N", 1000)])
+    for length in (5, 8, 16, 31):
+        turn = geon.placeholder([geon.Axis("M", length)])
+        f = geon.NativeTransformer(threads=1).computation(
+            geon.outer(geon.multiply, row, turn), row, turn
+        )
+        (work,) = [kernel.work for kernel in f.stages().plan.schedule.kernels]
+        if length % (VECTOR // 4) == 0:
+            assert work.short is None
+            assert [loop.extent for loop in work.passes[0].loops] == [length]
+        else:
+            assert (work.short is not None) == (length <= LIGHT[4])
+        assert f"/ ({length})" not in f.source or length > LIGHT[4]

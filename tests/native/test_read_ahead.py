@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers.kernels.flat_rows import VECTOR
 from geon.transformers.kernels.nests import COPIED, VECTORS
 from geon.transformers.kernels.pieces import STRIDED
 from geon.transformers.kernels.staged import MOST, PERIOD
@@ -39,7 +40,8 @@ def test_short_axes_that_are_turned_and_repeated_give_what_numpy_gives(length, d
         row, values(dtype, 37, 41), column, np.arange(length, dtype="float64"),
     ]  # fmt: skip
     source = compare(results, *feeds)
-    assert is_read_ahead(source) == (1 < length < VECTORS // 4)
+    whole = length * 4 % VECTOR == 0  # a row of whole vectors is a loop of its own
+    assert is_read_ahead(source) == (1 < length < VECTORS // 4 and not whole)
 
 
 @pytest.mark.parametrize("length", [TURNS - 1, TURNS, TURNS + 1, 3 * TURNS + 5])

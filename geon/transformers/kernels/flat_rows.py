@@ -36,7 +36,7 @@ Part = Scalar | Guards
 # a few vectors is as fast by itself.
 MOST = {1: 64, 2: 64, 4: 32, 8: 16}
 REPEATING = {1: 64, 2: 64, 4: 16, 8: 8}  # the same where what a row has is repeated,
-LIGHT = {1: 64, 2: 32, 4: 8, 8: 4}  # and where little else is done;
+LIGHT = {1: 64, 2: 32, 4: 16, 8: 8}  # and where little else is done;
 TURNING = {1: 64, 2: 32, 4: 16, 8: 8}  # where little is done but that rows become columns:
 WORTH = 4  # operations for each value that is brought into a tile
 SINGLE = 4  # loads of a tile that cost as much as a value computed element by element

@@ -11,10 +11,12 @@ from dataclasses import replace
 
 from ...op_graph.lengths import product
 from .elements import Operands
+from .flat_rows import VECTOR
 from .nest_building import NestBuilder
 from .nest_items import Item, loop_order
 from .nest_space import Groups
 from .regions import Facts, Region, assumed
+from .scalar import Apply, Select, walk
 from .staged import chooses_in_place
 from .types import Fused, Nest
 from .uses import Uses, computes, divides_rows
@@ -191,6 +193,8 @@ class NestMaker(NestBuilder):
             inside = [n for n in rows if n in nearer]
             loops: Groups = [(n,) for n in (*around, *inside)]
             return replace(self.build(loops, (across,), {inner: [inner]}), inside=len(inside))
+        if self.fills_vectors(inner, nest):
+            return self.with_groups(groups)
         longer = self.space.lengthened(groups, uses, self.enough(nest))
         made = self.with_groups(longer)
         if len(longer) < len(groups) and any(map(chooses_in_place, made.passes)):
@@ -203,8 +207,8 @@ class NestMaker(NestBuilder):
         return self.build(groups[:-1], None, {groups[-1]: [groups[-1]]})
 
     def flat_rows(self) -> Nest | None:
-        """One pass over the elements of rows of open length, many rows side by side; None where
-        rows adjoin as they are. Rows may be digits of an axis that is divided.
+        """One pass over the elements of rows, many rows side by side; None where rows adjoin as
+        they are. Rows may be digits of an axis that is divided.
         """
         order = self.walked()
         uses = Uses.of(self.by_element())
@@ -214,11 +218,25 @@ class NestMaker(NestBuilder):
         if len(order) < 2:
             return None
         *around, inner = self.space.merged(order, uses)
-        if not around or isinstance(product(self.space.extents[n] for n in inner), int):
+        if not around:
             return None
         self.go_over(inner)
         nest = self.build(around[:-1], around[-1], {inner: [inner]})
         return replace(nest, flat=True)
+
+    def fills_vectors(self, inner: tuple[str, ...], nest: Nest) -> bool:
+        """Whether an innermost loop is of whole vectors, and does little but load and store: what
+        is the same for all of it is then in a register, and would be read ahead in a longer loop.
+        """
+        length = product(self.space.extents[n] for n in inner)
+        size = min(op.dtype.itemsize for op in self.results)
+        if not isinstance(length, int) or length * size % VECTOR or not computes(nest):
+            return False
+        stores = [store.value for step in nest.passes for store in step.stores]
+        return not any(
+            isinstance(x, Select) or (isinstance(x, Apply) and x.row.cost == "expensive")
+            for x in walk(*stores)
+        )
 
     def enough(self, nest: Nest) -> int:
         """Turns of an innermost loop from which on it is long enough.

@@ -42,19 +42,30 @@ def with_short_rows(
 
 
 def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
-    """A nest that only stores, with what goes over many rows of open length as one where they are
-    short.
+    """A nest that only stores, with what goes over many rows as one where they are short.
+
+    Rows of known length have it alone, where the nest would be one loop that divides, or one of
+    few turns for each row.
     """
     facts = Facts(known=list(operands.known))
     short = NestMaker(fused, operands, Region(), facts, across=True).flat_rows()
     parts = None if short is None else flat_parts(short)
     if short is None or short.across is None or parts is None:
         return nest
-    sizes = parts.tests(short.passes[0].loops[0].extent, short.across.extent)
+    row, rows = short.passes[0].loops[0].extent, short.across.extent
+    sizes = parts.tests(row, rows)
     if parts.most == 0 or any(isinstance(size, int) and size < 0 for size in sizes):
         return nest
+    if isinstance(row, int):
+        return replace(nest, short=short) if is_plain(nest) else nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
     return replace(nest, short=short, shortness=shortness)
+
+
+def is_plain(nest: Nest) -> bool:
+    """Whether a nest is one pass with one loop, and neither in pieces nor by rows side by side."""
+    alone = not nest.pieces and nest.across is None and len(nest.steps) == 1
+    return alone and len(nest.passes) == 1 and len(nest.passes[0].loops) == 1
 
 
 def reduced_size(nest: Nest) -> Size:

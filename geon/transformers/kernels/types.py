@@ -175,8 +175,9 @@ class Nest:
     negative: each is over a region in which choices are decided.
 
     ``short`` is a nest that computes the same by rows side by side, for where none of the sizes in
-    ``shortness`` is negative: then rows of open length are too short for vectors. Where it is
-    ``flat``, its rows adjoin, and one loop goes over the elements of many.
+    ``shortness`` is negative: then rows of open length are too short for vectors. Without such
+    sizes they always are. Where it is ``flat``, its rows adjoin, and one loop goes over the
+    elements of many.
     """
 
     rows: tuple[Loop, ...]

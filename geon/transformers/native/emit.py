@@ -448,6 +448,7 @@ def transposes() -> dict[str, str]:
             macros["SIDE"] = 16 // itemsize
         name = f"geon_transpose_{itemsize}"
         found[name] = instance("transpose.h", name, macros)
+        found[f"{name}_spread"] = instance("spread.h", name, macros)
         if itemsize >= WORD:
             more = {**macros, "TURNED": TURNED, "LEAST_TURNED": LEAST_TURNED}
             found[f"{name}_turned"] = instance("turn.h", name, more)

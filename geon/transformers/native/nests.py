@@ -111,6 +111,8 @@ def short_text(
     passing: Passing | None,
 ) -> str:
     """The C functions of a nest whose rows are taken side by side where they are short."""
+    if not work.shortness:
+        return nest_function(short, names, vector_bytes, name, passing).text
     noted = dict(names.called)
     for each in (work, *work.pieces, short):
         nest_text(printed_nest(each, names, vector_bytes), names, name, vector_bytes)  # parameters

@@ -128,8 +128,13 @@ def filled(made: PrintedPass, names: KernelNames) -> list[str]:
     for t in made.turned:
         lines.append(f"{t.ctype} {t.name}[{size}];")
         known = isinstance(turns, int) and (turns <= INTERLEAVED and turns * t.itemsize < BLOCK)
-        if t.step == "0" and not isinstance(turns, int):
-            lines[-1:] = spread(t, size, wide)
+        if t.step == "0" and not (isinstance(turns, int) and turns <= INTERLEAVED):
+            function = f"geon_transpose_{t.itemsize}"
+            names.calls([function, f"{function}_spread"])
+            lines[-1:] = [
+                f"{t.ctype} {t.name}[{size + BLOCK // t.itemsize}];",
+                f"{function}_spread({t.source}, {t.name}, {wide}, lane_end - lane_tile);",
+            ]
             continue
         if t.lane_step == "1" and not known:
             names.calls([f"geon_transpose_{t.itemsize}"])
@@ -144,26 +149,6 @@ def filled(made: PrintedPass, names: KernelNames) -> list[str]:
         each = for_loop("turn", "0", wide, [*made.others.lines, *puts])
         lines += for_loop("lane", "lane_tile", "lane_end", each)
     return lines
-
-
-def spread(turned: TurnedLoad, size: int, wide: str) -> list[str]:
-    """A tile of what each lane has, vector by vector: what is behind a row is then the next one's,
-    or no part of the tile.
-    """
-    vector = BLOCK // turned.itemsize
-    put = "own[turn + beside] = value;"
-    value = f"const {turned.ctype} value = ({turned.source})[lane];"
-    each = [
-        f"{turned.ctype} *const own = {turned.name} + lane * {wide};",
-        *for_loop("beside", "0", str(vector), ["own[beside] = value;"]),
-        f"for (int64_t turn = {vector}; turn < {wide}; turn += {vector}) {{",
-        *indented(for_loop("beside", "0", str(vector), [put])),
-        "}",
-    ]
-    return [
-        f"{turned.ctype} {turned.name}[{size + vector}];",
-        *for_loop("lane", "0", "lane_end - lane_tile", [value, *each]),
-    ]
 
 
 def turns_of(made: PrintedPass, names: KernelNames) -> str:

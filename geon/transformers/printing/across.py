@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ...op_graph.affine import Affine
 from ..kernels.depths import Depths
+from ..kernels.flat_rows import LIGHT
 from ..kernels.one_run import values_of_lanes
 from ..kernels.scalar import Apply, Load, Number, Scalar, walk
 from ..kernels.types import Pass
 
 SHORT_ROW = 32  # elements of a row up to which a pass across memory takes many rows as one
-REPEATED = 4  # and up to which it does so where what a row has is then repeated for each of these,
-FILLS = 16  # unless the row fills so many bytes: it has a vector of its own
+FILLS = 16  # bytes: a row of such vectors has what is the same for all of it in a register
 
 
 def crosses(step: Pass, lane: str) -> bool:
@@ -29,8 +29,9 @@ def is_flat(step: Pass, lane: str, depths: Depths) -> bool:
     if len(step.loops) != 1 or not isinstance(turns, int) or not 1 < turns <= SHORT_ROW:
         return False
     rows = all(x.offset.step(last) == 1 and x.offset.step(lane) == turns for x in step.stores)
-    bytes_of_row = turns * min(store.dtype.itemsize for store in step.stores)
-    if values_of_lanes(step, depths) and (turns > REPEATED or bytes_of_row >= FILLS):
+    itemsize = min(store.dtype.itemsize for store in step.stores)
+    whole = turns * itemsize % FILLS == 0
+    if values_of_lanes(step, depths) and (turns > LIGHT[itemsize] or whole):
         return False
     nodes = of_elements(step, depths)
     direct = all(is_direct(node.offset) for node in nodes if isinstance(node, Load))

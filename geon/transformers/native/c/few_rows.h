@@ -32,32 +32,47 @@ typedef TYPE PART(few) __attribute__((vector_size(16), aligned(BYTES), may_alias
 #define THRICE(half) TWICE(half) PAIRS##half(SHUFFLED, half, x, y)
 #define FOUR_TIMES(half) THRICE(half) PAIRS##half(SHUFFLED, half, y, x)
 
-/* `turned` is where the last of the shuffles has put the columns. */
+/* Lines that the next ones overwrite are stored by vectors, of which a line is some or a part. */
+#define EACH _Pragma("GCC unroll 16")
+#define LINE(k, high, turned)                                                                      \
+    if (high < WIDE)                                                                               \
+        __builtin_memcpy(begin + (k) * rows,                                                       \
+                         (const TYPE *)&turned[(k) * high / WIDE] + (k) * high % WIDE,             \
+                         high * BYTES);                                                            \
+    else                                                                                           \
+        EACH for (int64_t j = 0; j < high / WIDE; j++)                                             \
+            *(PART(few) *)(begin + (k) * rows + j * WIDE) = turned[(k) * high / WIDE + j];
+
+/* `turned` is where the last of the shuffles has put the columns: in registers, as all loops over
+   vectors are unrolled. */
 #define FEW(high, half, shuffles, turned)                                                          \
     GEON_INLINE void PART(few##high)(const TYPE *from, int64_t from_step, TYPE *to, int64_t rows,  \
                                      int64_t columns)                                              \
     {                                                                                              \
         const int64_t last = columns * rows - high; /* where a line may begin */                   \
         const TYPE *row[high];                                                                     \
-        for (int64_t k = 0; k < high; k++)                                                         \
+        EACH for (int64_t k = 0; k < high; k++)                                                    \
             row[k] = from + (k < rows ? k : 0) * from_step;                                        \
         for (int64_t start = 0; start < columns; start += WIDE) {                                  \
             const int64_t c = start < columns - WIDE ? start : columns - WIDE;                     \
+            TYPE *begin = to + c * rows;                                                           \
             PART(few) x[high], y[high];                                                            \
-            for (int64_t k = 0; k < high; k++)                                                     \
+            EACH for (int64_t k = 0; k < high; k++)                                                \
                 x[k] = *(const PART(few) *)(row[k] + c);                                           \
             shuffles(half)                                                                         \
-            const TYPE *line = (const TYPE *)turned;                                               \
-            TYPE *begin = to + c * rows;                                                           \
-            if (rows == high)                                                                      \
-                __builtin_memcpy(begin, line, sizeof turned);                                      \
-            else if ((c + WIDE - 1) * rows <= last)                                                \
-                for (int64_t k = 0; k < WIDE; k++)                                                 \
-                    __builtin_memcpy(begin + k * rows, line + k * high, high * BYTES);             \
-            else                                                                                   \
+            if (rows == high) {                                                                    \
+                EACH for (int64_t k = 0; k < high; k++)                                            \
+                    *(PART(few) *)(begin + k * WIDE) = turned[k];                                  \
+            } else if ((c + WIDE - 1) * rows <= last) {                                            \
+                EACH for (int64_t k = 0; k < WIDE; k++) { LINE(k, high, turned) }                  \
+            } else {                                                                               \
+                TYPE lines[high * WIDE];                                                           \
+                EACH for (int64_t k = 0; k < high; k++)                                            \
+                    *(PART(few) *)(lines + k * WIDE) = turned[k];                                  \
                 for (int64_t k = 0; k < WIDE; k++)                                                 \
                     for (int64_t r = 0; r < rows; r++)                                             \
-                        begin[k * rows + r] = line[k * high + r];                                  \
+                        begin[k * rows + r] = lines[k * high + r];                                 \
+            }                                                                                      \
         }                                                                                          \
     }
 FEW(2, 1, ONCE, y)
@@ -108,3 +123,5 @@ static _Bool PART(few_rows)(const TYPE *from, int64_t from_step, TYPE *to, int64
 #undef THRICE
 #undef FOUR_TIMES
 #undef FEW
+#undef EACH
+#undef LINE

@@ -50,7 +50,8 @@ def is_product(op: Op) -> bool:
 
     Others (of integers, of vectors, of a narrow matrix and a vector) are reductions. An axis of
     one element makes no vector a matrix, where the depth is known and there is one product alone:
-    a value of width 1 is still one that attention hands on to.
+    a value of width 1 is still one that attention hands on to. A computed matrix and a vector are
+    a reduction, too: a product would put all of the matrix into panels, for one line.
     """
     if op.dtype.name not in ("float32", "float64"):
         return False
@@ -61,7 +62,11 @@ def is_product(op: Op) -> bool:
     skipped = 1 if single else None
     left, right = ([a for a in axes if a.expression != skipped] for axes in (x, y))
     own = [any(a.name not in y for a in left), any(a.name not in x for a in right)]
-    return all(own) or (any(own) and single and isinstance(depth, int) and depth >= LONG)
+    if all(own):
+        return True
+    matrix = op.args[0 if own[0] else 1]
+    streams = single and isinstance(depth, int) and depth >= LONG
+    return any(own) and streams and matrix.primitive.kind != "elementwise"
 
 
 def statements(op: Op) -> int:

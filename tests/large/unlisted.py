@@ -189,6 +189,7 @@ PLACES = {
         "RECENT",
     ): "how far a search goes for what two kernels share",
     ("transformers/native/tiles.py", "APART"): ALIGNED,
+    ("transformers/kernels/bounds.py", "is_narrow"): BITS,
     ("transformers/native/c/turn.h", "LINE"): "bytes of a line of cache",
     ("transformers/native/c/turn.h", "MEETS"): "bytes that meet in a set of a cache",
     ("transformers/native/tiles.py", "WORD"): "bytes of an element",

@@ -105,3 +105,19 @@ def test_sums_that_others_read_are_computed_by_row(native):
     total = geon.scatter(geon.broadcast(0.0, [V, E]), words, rows, V, mode="add")
     f = native.computation([total, rows], words, w, seed)
     assert len(below(f, "dot")) == 1 and not below(f, "case")
+
+
+def test_positions_that_are_divided_are_narrow_where_they_fit():
+    """Along a known number of elements below 2^31 a quotient is of 32 bits, else of 64."""
+    i = geon.placeholder([geon.Axis("N")], dtype="int64")
+    positions = np.array([0, 1, 29, 30, 1199, -1, -1200, 600], "int64")
+    for a, narrow in ((geon.Axis("A", 40), True), (geon.Axis("A"), False)):
+        b = geon.Axis("B", 30)
+        x = geon.placeholder([a, b])
+        turned = geon.flatten(geon.reorder(x, [b, a]))
+        table = np.arange(1200, dtype="float32").reshape(40, 30)
+        with geon.NativeTransformer(threads=1) as transformer:
+            f = transformer.computation(geon.gather(turned, i) * 2.0, x, i)
+            found = f(table, positions)
+        np.testing.assert_array_equal(found, table.T.ravel()[positions] * 2)
+        assert ("= (int32_t)(t" in f.source) == narrow

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...op_graph.affine import Affine, Size
 from ...op_graph.dtypes import DType, kind, name_of
-from .scalar import Apply, IndexNumber, Number, Scalar, walk
+from .scalar import Apply, IndexNumber, Number, Scalar, Wrapped, walk
 
 Bounds = tuple[int, int]  # the least and the largest
 
@@ -71,6 +71,18 @@ class Bounded:
             return None
         chosen = PLAINER[row.name](*found)
         return None if chosen is None or args[chosen].dtype is not dtype else args[chosen]
+
+
+def is_narrow(index: Affine) -> bool:
+    """Whether an index is one position, along so few elements that 32 bits hold it: compilers have
+    vectors of quotients of these.
+    """
+    if len(index.terms) != 1 or index.constant != 0:
+        return False
+    ((atom, step),) = index.terms.items()
+    if step != 1 or not isinstance(atom, Wrapped):
+        return False
+    return isinstance(atom.length, int) and atom.length < 1 << 31
 
 
 def fits(bounds: Bounds, dtype: DType) -> bool:

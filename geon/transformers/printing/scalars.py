@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeGuard
 from ...op_graph.affine import Affine, Quotient, Remainder, Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.index_map import Guard
+from ..kernels.bounds import is_narrow
 from ..kernels.depths import Depths
 from ..kernels.limits import limits
 from ..kernels.reach import names_in
@@ -233,10 +234,11 @@ class ScalarPrinter:
             return self.let(block, atom, "int64_t", f"{flag} ? {self.index(block, atom.of)} : 0")
         assert isinstance(atom, (Quotient, Remainder))
         text = self.index(block, atom.of)
+        text = f"(int32_t)({text})" if is_narrow(atom.of) else f"({text})"
         size = self.names.length(atom.by) if atom.by != 0 else "1"  # never run, but compiled
         stem, sign = ("q", "/") if isinstance(atom, Quotient) else ("m", "%")
         name = block.names[atom] = self.fresh(stem)
-        block.lines.append(f"const int64_t {name} = ({text}) {sign} ({size});")
+        block.lines.append(f"const int64_t {name} = {text} {sign} ({size});")
         return name
 
     def scalar_block(self, block: Block, depth: int) -> Block:

@@ -21,8 +21,8 @@ test: $(VENV)/installed-test  ## Everything that must hold: format, lint, types,
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n $(JOBS) --transformer cuda-on-host tests geon/testing
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --transformer cuda-on-host tests geon/testing
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 docs: $(VENV)/installed-test  ## Build the documentation into site/.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -38,7 +38,7 @@ bench-numpy: $(VENV)/installed-test  ## Print the figures of the NumPy transform
 	$(BIN)/python benchmarks/numpy_figures.py
 
 fuzz: $(VENV)/installed-test  ## Compare many more random graphs than the tests do.
-	$(BIN)/python -m pytest -q -n $(JOBS) -o timeout=0 -o faulthandler_timeout=0 --hypothesis-profile=long \
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -o timeout=0 -o faulthandler_timeout=0 --hypothesis-profile=long \
 		tests/test_random_graphs.py tests/native/test_random_native.py
 
 PROGRAMS ?=

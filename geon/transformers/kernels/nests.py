@@ -176,11 +176,14 @@ class NestMaker(NestBuilder):
         if not order:
             return self.by_element()
         nest = self.by_element()
-        if self.take_apart(Uses.of(nest)):
+        uses = Uses.of(nest)
+        if self.take_apart(uses):
             order = self.walked()
             nest = self.by_element()
-        uses = Uses.of(nest)
+            uses = Uses.of(nest)
         groups = self.space.merged(order, uses)
+        if len(order) == 1:
+            return nest
         if len(groups) == 1:
             self.go_over(order)
             return self.build([], None, {order: groups})

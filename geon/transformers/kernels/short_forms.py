@@ -10,7 +10,7 @@ from .elements import Operands
 from .flat_rows import flat_parts
 from .nests import BESIDE, SHORT, NestMaker
 from .regions import Facts, Region
-from .scalar import RandomBits, walk
+from .scalar import Load, RandomBits, walk
 from .types import Fused, Nest, Pass
 from .uses import divides_rows
 
@@ -47,6 +47,8 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     Rows of known length have it alone, where the nest would be one loop that divides, or one of
     few turns for each row.
     """
+    if goes_straight(nest):
+        return nest
     facts = Facts(known=list(operands.known))
     short = NestMaker(fused, operands, Region(), facts, across=True).flat_rows()
     parts = None if short is None else flat_parts(short)
@@ -60,6 +62,17 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
         return replace(nest, short=short) if is_plain(nest) else nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
     return replace(nest, short=short, shortness=shortness)
+
+
+def goes_straight(nest: Nest) -> bool:
+    """Whether a nest is one loop over all, which finds elements without a division."""
+    if nest.rows or nest.pieces or len(nest.steps) != 1 or not is_plain(nest):
+        return False
+    stores = nest.passes[0].stores
+    nodes = walk(*[store.value for store in stores])
+    offsets = [node.offset for node in nodes if isinstance(node, Load)]
+    offsets += [store.offset for store in stores]
+    return all(isinstance(atom, str) for offset in offsets for atom in offset.terms)
 
 
 def is_plain(nest: Nest) -> bool:

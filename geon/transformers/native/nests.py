@@ -163,7 +163,9 @@ def run_text(
     assert nest.lanes is not None
     if isinstance(nest.lanes.extent, int):
         return work(name).by_runs()
-    parts = work(f"{name}_run").by_runs() + work(f"{name}_rows_of").by_rows()
+    many = work(f"{name}_rows_of")
+    many.passes.many_lanes = True
+    parts = work(f"{name}_run").by_runs() + many.by_rows()
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     size = names.length(nest.lanes.extent)
     lines = [

@@ -52,6 +52,7 @@ class Passes:
         self.nest, self.names, self.vector_bytes = nest, names, vector_bytes
         self.past = Past(None, names)  # of the task that is written
         self.whole_parts = False  # parts of a pass are of turns that are read together
+        self.many_lanes = False  # lanes are enough for a loop, whatever open lengths are
 
     def extent(self, loop: Loop) -> str:
         """The number of turns of a loop, as C."""
@@ -327,7 +328,9 @@ class Passes:
         there are, states, which add turns to their positions, are those of many.
         """
         lanes = self.nest.lanes
-        if lanes is None or not made.one_run or made.crosses or self.chosen(made):
+        if lanes is None or self.many_lanes:
+            return False
+        if not made.one_run or made.crosses or self.chosen(made):
             return False
         if not isinstance(lanes.extent, int):
             return not made.states

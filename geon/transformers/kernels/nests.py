@@ -181,9 +181,9 @@ class NestMaker(NestBuilder):
             order = self.walked()
             nest = self.by_element()
             uses = Uses.of(nest)
-        groups = self.space.merged(order, uses)
         if len(order) == 1:
             return nest
+        groups = self.space.merged(order, uses)
         if len(groups) == 1:
             self.go_over(order)
             return self.build([], None, {order: groups})

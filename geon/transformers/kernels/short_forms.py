@@ -10,7 +10,7 @@ from .elements import Operands
 from .flat_rows import flat_parts
 from .nests import BESIDE, SHORT, NestMaker
 from .regions import Facts, Region
-from .scalar import Load, RandomBits, walk
+from .scalar import RandomBits, indices, walk
 from .types import Fused, Nest, Pass
 from .uses import divides_rows
 
@@ -65,14 +65,14 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
 
 
 def goes_straight(nest: Nest) -> bool:
-    """Whether a nest is one loop over all, which finds elements without a division."""
-    if nest.rows or nest.pieces or len(nest.steps) != 1 or not is_plain(nest):
+    """Whether a nest is one loop over all, in which nothing is found by a division."""
+    if nest.rows or not is_plain(nest):
         return False
     stores = nest.passes[0].stores
-    nodes = walk(*[store.value for store in stores])
-    offsets = [node.offset for node in nodes if isinstance(node, Load)]
-    offsets += [store.offset for store in stores]
-    return all(isinstance(atom, str) for offset in offsets for atom in offset.terms)
+    found = [store.offset for store in stores]
+    for node in walk(*[store.value for store in stores]):
+        found += indices(node)
+    return all(isinstance(atom, str) for index in found for atom in index.terms)
 
 
 def is_plain(nest: Nest) -> bool:

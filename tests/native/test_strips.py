@@ -9,6 +9,7 @@ import geon
 from geon.transformers.native.dialect import array_strips
 from geon.transformers.native.toolchain import find_toolchain
 from geon.transformers.printing.c_expressions import STRIP_FUNCTIONS
+from geon.transformers.printing.fetching import NEAR
 from geon.transformers.printing.strips import MOST, SHORT, STRIP
 
 toolchain = find_toolchain()
@@ -42,7 +43,9 @@ OF_TWO = ("add", "mod", "floordivide")
 
 
 def test_later_passes_bring_near_what_the_next_row_reads():
-    """And what this row stores; not what has one pass, nor rows that are long."""
+    """And what this row stores; not what has one pass, nor rows that are long, as calls tell where
+    lengths are open.
+    """
     rows = geon.Axis("rows")
     with geon.NativeTransformer(threads=1) as transformer:
 
@@ -58,6 +61,15 @@ def test_later_passes_bring_near_what_the_next_row_reads():
         assert fetches(softmax, 1024) == [1, 1]
         assert fetches(softmax, 1 << 14) == [0, 0]
         assert fetches(total, 1024) == [0, 0]
+        assert fetches(softmax, None) == [1, 1]
+        x = geon.placeholder([rows, columns := geon.Axis("columns")])
+        f = transformer.computation(softmax(x, columns), x)
+        assert f"+ {NEAR} >= 0) __builtin_prefetch(" in f.source
+        for length in (NEAR // 8 - 1, NEAR // 8, NEAR // 8 + 1):
+            data = np.random.default_rng(length).normal(size=(3, length)).astype("float32")
+            powers = np.exp(data - data.max(1, keepdims=True))
+            expected = powers / powers.sum(1, keepdims=True)
+            np.testing.assert_allclose(f(data), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [k for k in STRIP_FUNCTIONS if k[0] not in OF_TWO])

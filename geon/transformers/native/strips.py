@@ -54,7 +54,10 @@ def fetches(made: PrintedPass, past: Past) -> list[Fetch]:
         for k in range(0, STRIP, LINE // each.itemsize):
             place = f"&{each.place} + {k}" if k else f"&{each.place}"
             fetch = f"__builtin_prefetch({place}, {int(each.stores)});"
-            found.append(Fetch(past.fetched(each.operand, fetch) if each.stores else fetch))
+            fetch = past.fetched(each.operand, fetch) if each.stores else fetch
+            if not isinstance(each.room, int):
+                fetch = f"if ({past.names.length(each.room)} >= 0) {fetch}"
+            found.append(Fetch(fetch))
     return found
 
 

@@ -8,9 +8,9 @@ read, and not beyond a page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...op_graph.affine import Affine
+from ...op_graph.affine import Affine, Size
 from ..kernels.scalar import Load, walk
 from ..kernels.types import Nest, Pass
 from .across import is_direct
@@ -21,17 +21,23 @@ NEAR = 1 << 16  # bytes of a row, of all of these, which the second cache of any
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Elements from ``offset`` of operand number ``operand`` on, which ``loop`` walks in order."""
+    """Elements from ``offset`` of operand number ``operand`` on, which ``loop`` walks in order.
+
+    ``room`` is negative in calls whose rows are too long for it.
+    """
 
     operand: int
     offset: Affine
     itemsize: int
     loop: str
     stores: bool
+    room: Size = 0
 
 
 def places(nest: Nest, step: Pass) -> list[Place]:
-    """What a pass is to bring near: nothing in the first one, nor where rows are too long."""
+    """What a pass is to bring near: nothing in the first one, nor where rows are known to be too
+    long.
+    """
     passes = list(nest.passes)
     if not nest.rows or nest.across is not None or step is passes[0]:
         return []
@@ -51,9 +57,10 @@ def places(nest: Nest, step: Pass) -> list[Place]:
         for x in each.stores
     ]
     found = [x for x in found if is_direct(x.offset) and x.offset.step(x.loop) == 1]
-    turns = step.loops[-1].extent
-    size = sum(x.itemsize for x in found) * turns if isinstance(turns, int) else NEAR + 1
-    return found if len(found) <= MOST and size <= NEAR else []
+    room = NEAR - sum(x.itemsize for x in found) * step.loops[-1].extent
+    if len(found) > MOST or (isinstance(room, int) and room < 0):
+        return []
+    return [replace(x, room=room) for x in found]
 
 
 def walked_as(other: Pass, step: Pass) -> list[str]:

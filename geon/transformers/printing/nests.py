@@ -326,7 +326,7 @@ class _NestPrinter:
         for each in places(self.nest, step):
             self.scalars.spelled = {each.loop: strips.start(step.loops[-1].name)}
             place = f"{self.names.operand(each.operand)}[{self.scalars.index(row, each.offset)}]"
-            found.append(Fetched(place, each.operand, each.itemsize, each.stores))
+            found.append(Fetched(place, each.operand, each.itemsize, each.stores, each.room))
         self.scalars.spelled = {}
         return found
 

@@ -116,12 +116,14 @@ class PrintedStore:
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """What is brought near while a strip is computed, from ``place`` on: what the next row reads,
-    or what a later pass of this one ``stores`` of an operand."""
+    or what a later pass of this one ``stores`` of an operand, where ``room`` is not negative.
+    """
 
     place: str
     operand: int
     itemsize: int
     stores: bool
+    room: Size
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ from .weak import strengthen
 
 simpler = Rules("simplify")
 
+BEGINS = {"sum": 0, "prod": 1, "any": False, "all": True}  # what reductions give over no element
+
 
 @simpler.on("stop_gradient")
 def stopped(op: Op) -> Op | None:
@@ -194,6 +196,15 @@ def reduction_of_one(op: Op) -> Op | None:
     return over_axes(cast(take(x, gone), op.dtype), op)
 
 
+@simpler.on("sum", "prod", "any", "all")
+def reduction_of_none(op: Op) -> Op | None:
+    """A reduction over an axis of length 0 is what it begins with."""
+    axes = op.args[0].axes
+    if all(axes[name].expression != 0 for name in op.attrs[0]):
+        return None
+    return over_axes(strengthen(as_tensor(BEGINS[op.primitive.name]), op.dtype), op)
+
+
 @simpler.on("where")
 def relu(op: Op) -> Op | None:
     """where(x <= 0, 0, x) is maximum(x, 0), NaN included."""
@@ -233,10 +244,15 @@ def update_of_all(op: Op) -> Op | None:
 
 @simpler.on("cumsum", "cumprod")
 def running_of_one(op: Op) -> Op | None:
-    """A running sum or product along an axis of length 1 is its argument."""
+    """A running sum or product along an axis of length 1 is its argument, or what it begins with
+    where it is exclusive.
+    """
     name, exclusive, _ = op.attrs
-    if op.axes[name].expression != 1 or exclusive:
+    if op.axes[name].expression != 1:
         return None
+    if exclusive:
+        first = 0 if is_of(op, "cumsum") else 1
+        return over_axes(strengthen(as_tensor(first), op.dtype), op)
     return over_axes(cast(tensor(op.args[0]), op.dtype), op)
 
 

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.kernels.flat_rows import LIGHT, MOST, REPEATING, ROWS, TURNING, VECTOR
+from geon.transformers.kernels.flat_rows import (
+    GROUP,
+    LIGHT,
+    MOST,
+    REPEATING,
+    ROWS,
+    SCATTERED,
+    TURNING,
+    VECTOR,
+)
 
 N, M = geon.Axis("N"), geon.Axis("M")
 
@@ -165,3 +174,64 @@ def test_known_rows_of_whole_vectors_are_loops_of_their_own():
         else:
             assert (work.short is not None) == (length <= LIGHT[4])
         assert f"/ ({length})" not in f.source or length > LIGHT[4]
+
+
+@pytest.mark.parametrize("length", [None, 3, 8])
+@pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
+def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype):
+    """Values, and choices by an outer row's place beside that in a row."""
+    n, k = geon.Axis("N"), geon.Axis("K", length)
+    for rows in (None, ROWS - 1, ROWS, GROUP - 1, GROUP):
+        m = geon.Axis("M", rows)
+        x, y = (geon.placeholder(axes, dtype=dtype) for axes in ([n, m, k], [n, k]))
+        end = geon.concat(
+            [y[:, 1:], geon.broadcast(geon.cast(7, dtype), [n, geon.Axis("K", 1)])], k
+        )
+        with geon.NativeTransformer(threads=2) as transformer:
+            f = transformer.computation([x * y, x + geon.rename(end, {end.axes[1]: k})], x, y)
+            for many in [rows] if rows else [1, ROWS - 1, ROWS, 1000]:
+                for size in [length] if length else [1, 2, 3, 5, 8, LIGHT[4], MOST[1] + 1]:
+                    a = (np.arange(3 * many * size) % 11).reshape(3, many, size).astype(dtype)
+                    b = (np.arange(3 * size) % 5 + 1).reshape(3, size).astype(dtype)
+                    shifted = np.concatenate([b[:, 1:], np.full((3, 1), 7, dtype)], 1)
+                    product, total = f(a, b)
+                    np.testing.assert_array_equal(product, a * b[:, None])
+                    np.testing.assert_array_equal(total, a + shifted[:, None])
+            least = GROUP if length else ROWS
+            taken = rows >= least if rows else not length
+            whole = length and length * (8 if dtype == "float64" else 4) % VECTOR == 0
+            if not whole:
+                assert ("geon_repeat(" in f.source) == taken
+
+
+@pytest.mark.parametrize("length", [None, 5])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_what_a_row_has_may_be_chosen_by_its_remainder(length, step):
+    """A condition with a remainder is of each lane, in the array of what rows have."""
+    n, m, k = geon.Axis("N"), geon.Axis("M", 200), geon.Axis("K", length)
+    x = geon.placeholder([n, m, k])
+    slope = geon.deriv(geon.sum(x[:, 20:120:step]), x)
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation([slope, geon.sum(x)], x)
+        for size in [length] if length else [1, 2, 3, 5, 9, 40]:
+            expected = np.zeros((2, 200, size), "float32")
+            expected[:, 20:120:step] = 1
+            np.testing.assert_array_equal(f(np.ones((2, 200, size), "float32"))[0], expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
+@pytest.mark.parametrize("order", ["BAC", "CBA", "ACB"])
+def test_open_short_rows_that_lie_apart_are_brought_beside_each_other(dtype, order):
+    """Up to as many elements as are worth it, and one more; known lengths go as they did."""
+    axes = {name: geon.Axis(name) for name in "ABC"}
+    x = geon.placeholder(list(axes.values()), dtype=dtype)
+    with geon.NativeTransformer(threads=2) as transformer:
+        f = transformer.computation(geon.reorder(x, [axes[n] for n in order]) * 2, x)
+        most = SCATTERED[x.dtype.itemsize]
+        if order == "BAC":
+            assert f"+ {most} >= 0" in f.source
+        for c in (1, 2, 3, most, most + 1, 17):
+            for a, b in ((1, 70), (31, 5), (33, 65), (200, 3)):
+                data = (np.arange(a * b * c) % 23).reshape(a, b, c).astype(dtype)
+                expected = data.transpose(["ABC".index(n) for n in order]) * 2
+                np.testing.assert_array_equal(f(data), expected)

@@ -296,3 +296,31 @@ def test_parts_of_a_loop_in_strips_are_whole_strips(size):
     source, found = agree(geon.mod(x, 2.5), x, data)
     assert "geon_mod_strip_f32" in source
     np.testing.assert_array_equal(found, np.mod(data, np.float32(2.5)))
+
+
+def test_strips_take_truths_integers_positions_choices_and_what_a_row_has_looked_up():
+    """And give what a transformer of single elements does."""
+    n, m = geon.Axis("N", 40), geon.Axis("M", 3 * SHORT + 5)
+    x, y = (geon.placeholder([n, m]) for _ in range(2))
+    at = geon.placeholder([n], "int64")
+    half = geon.cast(x, "float16")
+    place = geon.cast(geon.iota(m, "int64"), "float32")
+    results = {
+        "mod": geon.mod(x, y) < y,
+        "mod_of_integers": geon.mod(geon.cast(geon.cast(x, "int8"), "float32"), y),
+        "softplus": geon.softplus(place - 30.0) * x,
+        "looked up": geon.cast(geon.gather(half, at, n) * 2, "bfloat16"),
+        "chosen": geon.concat([geon.mod(x, y)[:, 9:], y[:, :9] * x[:, :9]], m),
+    }
+    generator = np.random.default_rng(0)
+    given = [generator.normal(size=(40, m.length)).astype("float32") * 4 for _ in range(2)]
+    given.append(generator.permutation(40))
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        for name, result in results.items():
+            f = native.computation(result, x, y, at)
+            expected = numpy.computation(result, x, y, at)(*given)
+            np.testing.assert_allclose(
+                f(*given).astype("float64"), expected.astype("float64"), rtol=2e-5, err_msg=name
+            )
+            if name != "chosen" and strips.has(STRIP_FUNCTIONS["mod", "float32"]):
+                assert "_strip" in f.source.split("kernel_0", 1)[1], name

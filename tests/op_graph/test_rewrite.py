@@ -17,6 +17,7 @@ from geon.op_graph.stabilise import STABLE, stabilise
 from .computing import compute, shape
 
 AXES = (geon.Axis("A", 2), geon.Axis("B", 3), geon.Axis("C", 2))
+NONE = geon.Axis("Z", 0)
 SHORT, PLACES = geon.Axis("Short", 1), geon.Axis("P", 2)
 ALL_RULES = STABLE | simplify_rules()
 RULES = {rule.__name__: rule for rules in ALL_RULES.rules.values() for rule in rules}
@@ -155,7 +156,13 @@ MATCHES = {
         m.leaf(AXES), m.chosen(7.0, m.leaf(AXES)), {AXES[1]: slice(None, None, m.chosen(1, -1))}
     ),
     "running_of_one": lambda m: m.chosen(geon.cumsum, geon.cumprod)(
-        m.leaf([AXES[1], SHORT]), SHORT, reverse=m.chosen(True, False)
+        m.leaf([AXES[1], SHORT]),
+        SHORT,
+        exclusive=m.chosen(True, False),
+        reverse=m.chosen(True, False),
+    ),
+    "reduction_of_none": lambda m: m.chosen(geon.sum, geon.prod, geon.any, geon.all)(
+        m.leaf([AXES[1], NONE, AXES[0]]), m.chosen(None, [NONE], [AXES[1], NONE])
     ),
     "sort_of_one": lambda m: m.chosen(
         geon.sort, geon.argsort, lambda x, axis: geon.top_k(x, 1, axis)[m.chosen(0, 1)]
@@ -247,7 +254,7 @@ def test_a_rule_does_not_fire_on_what_it_does_not_match(name):
         geon.where(x < 0.0, 0.0, x), geon.where(x <= 0.0, 0.0, y), geon.sum(x),
         geon.reorder(x, AXES[::-1]), geon.rename(x, {AXES[0]: "X"}), geon.dot(x, y),
         geon.flip(x, AXES[0]), geon.cumsum(x, AXES[0]), geon.iota(AXES[0], "int64"),
-        geon.cumprod(make.leaf([SHORT, AXES[0]]), SHORT, exclusive=True),
+        geon.cumprod(make.leaf([SHORT, AXES[0]]), AXES[0], exclusive=True),
         geon.update(x, y[{AXES[1]: slice(0, 2)}], {AXES[1]: slice(1, 3)}),
         geon.update(x, y[{AXES[1]: 0}], {AXES[1]: 0}),
         geon.update(x, y[{AXES[1]: slice(0, 2)}], {AXES[1]: slice(0, 3, 2)}),

@@ -37,40 +37,55 @@ Part = Scalar | Guards
 MOST = {1: 64, 2: 64, 4: 32, 8: 16}
 REPEATING = {1: 64, 2: 64, 4: 16, 8: 8}  # the same where what a row has is repeated,
 LIGHT = {1: 64, 2: 32, 4: 16, 8: 8}  # and where little else is done;
-TURNING = {1: 64, 2: 32, 4: 16, 8: 8}  # where little is done but that rows become columns:
+TURNING = {1: 64, 2: 32, 4: 16, 8: 8}  # where little is done but that rows become columns,
+SCATTERED = {1: 16, 2: 8, 4: 8, 8: 3}  # or those of open length that lie apart are put together:
 WORTH = 4  # operations for each value that is brought into a tile
 SINGLE = 4  # loads of a tile that cost as much as a value computed element by element
 VECTOR = 32  # bytes of a row that is a vector by itself
-ROWS = 32  # rows that are worth it
+ROWS = 32  # rows that are worth it,
+GROUP = 256  # and where each group of them has its pattern, and loops of known length do without
 
 
 @dataclass(slots=True)
 class FlatParts:
     """What the elements of short rows are computed of: values, and guards of choices.
 
-    ``patterns`` are the same in all rows, ``repeated`` the same in one; ``turned`` are loads of
-    steps along rows, ``others`` all that is computed element by element.
+    ``patterns`` are the same in all rows, ``grouped`` in all that are side by side, but not in what
+    is around them; ``repeated`` are the same in one row. ``turned`` are loads of steps along rows,
+    ``others`` all that is computed element by element.
     """
 
     patterns: list[Part] = field(default_factory=list)
+    grouped: list[Part] = field(default_factory=list)
     repeated: list[Scalar] = field(default_factory=list)
     turned: list[Load] = field(default_factory=list)
     others: list[Part] = field(default_factory=list)
-    scattered: bool = False  # whether some of ``turned`` do not adjoin in columns
+    scattered: bool = False  # whether some of ``turned`` do not adjoin in columns,
+    strays: bool = False  # and some of these in rows neither
     chooses: bool = False
     operations: int = 0  # those that vectors do
     itemsize: int = 1  # of the widest element
 
     @property
+    def brought(self) -> int:
+        """What it costs to bring what no row of vectors reads."""
+        return len(self.repeated) + len(self.turned) + SINGLE * len(self.others)
+
+    @property
+    def is_light(self) -> bool:
+        """Whether little is done with what is brought."""
+        return self.operations < WORTH * self.brought
+
+    @property
     def most(self) -> int:
         """The elements of a row up to which rows are worth walking as one."""
-        brought = len(self.repeated) + len(self.turned) + SINGLE * len(self.others)
-        heavy = self.operations >= WORTH * brought
-        if not heavy and (self.turned or self.others):
-            return 0 if self.scattered or self.others or self.repeated else TURNING[self.itemsize]
-        if self.operations >= EXPENSIVE * brought + 1:
+        if self.is_light and (self.turned or self.others):
+            if self.others or self.repeated or self.strays:
+                return 0
+            return (SCATTERED if self.scattered else TURNING)[self.itemsize]
+        if self.operations >= EXPENSIVE * self.brought + 1:
             return MOST[self.itemsize]
-        return (REPEATING if heavy else LIGHT)[self.itemsize]
+        return (LIGHT if self.is_light else REPEATING)[self.itemsize]
 
     def tests(self, row: Size, rows: Size) -> tuple[Size, ...]:
         """What is not negative where so many rows are worth walking as one, of so many elements.
@@ -78,11 +93,12 @@ class FlatParts:
         Rows of whole vectors are not, but where elements are chosen or rows become columns.
         """
         fill = VECTOR // self.itemsize
+        least = GROUP if self.grouped and isinstance(row, int) else ROWS
         rest = row - row // fill * fill - 1
         return (
             row - 2,
             self.most - row,
-            rows - ROWS,
+            rows - least,
             *(() if self.chooses or self.turned else (rest,)),
         )
 
@@ -134,8 +150,8 @@ class _Parts:
         parts, depth = self.parts, self.depths.value(value)
         if depth < ELEMENT:
             parts.repeated += [value] if depth == ROW else []
-        elif self.is_pattern(value):
-            parts.patterns.append(value)
+        elif (found := self.pattern(self.found_in(value))) is not None:
+            found.append(value)
         elif isinstance(value, Apply):
             parts.operations += EXPENSIVE if value.row.cost == "expensive" else 1
             return value.args
@@ -146,25 +162,35 @@ class _Parts:
             parts.others.append(value)
         elif not is_run(value.offset.terms, self.last, self.lane):
             parts.turned.append(value)
-            parts.scattered = parts.scattered or value.offset.step(self.lane) != 1
+            if value.offset.step(self.lane) != 1:
+                parts.scattered = True
+                parts.strays = parts.strays or value.offset.step(self.last.name) != 1
         return ()
 
     def choice(self, guards: Guards) -> None:
         """Note how it is known what is chosen."""
         self.parts.chooses = True
         depth = max(self.depths.index(guard.index) for guard in guards)
-        if depth == 0 or guards in self.parts.patterns or guards in self.parts.others:
+        known = self.parts.patterns, self.parts.grouped, self.parts.others
+        if depth == 0 or any(guards in each for each in known):
             return
-        found = self.names_in(guard.index for guard in guards)
-        same = found == {self.last.name}
-        (self.parts.patterns if same else self.parts.others).append(guards)
+        found = self.pattern(self.names_in(guard.index for guard in guards))
+        (self.parts.others if found is None else found).append(guards)
 
-    def is_pattern(self, value: Scalar) -> bool:
-        """Whether a value changes along a row, and is the same in all of them."""
+    def pattern(self, names: frozenset[str]) -> list[Part] | None:
+        """Where that belongs which changes with these variables: along a row, and not from one to
+        its neighbour; None where it is no such pattern.
+        """
+        if self.last.name not in names or self.lane in names:
+            return None
+        return self.parts.patterns if len(names) == 1 else self.parts.grouped
+
+    def found_in(self, value: Scalar) -> frozenset[str]:
+        """The variables that a value changes with."""
         for node in walk(value, known=self.changes):
             found = self.names_in(indices(node))
             self.changes[id(node)] = found.union(*[self.changes[id(x)] for x in below(node)])
-        return self.changes[id(value)] == {self.last.name}
+        return self.changes[id(value)]
 
     def names_in(self, found: Iterable[Affine]) -> frozenset[str]:
         """The variables that stand in indices, those of nodes in them left out."""

@@ -7,7 +7,7 @@ set of these.
 from __future__ import annotations
 
 from ...op_graph.affine import Size
-from ..printing.printed import PrintedPass, TurnedLoad, first_turn
+from ..printing.printed import PrintedPass, PrintedTiles, TurnedLoad, first_turn
 from .loops import for_loop, indented
 from .naming import KernelNames
 
@@ -71,7 +71,8 @@ def tiled(
     wide = width(made)
     if made.flat:
         size = str(lanes_of_tile(made)) if isinstance(last.extent, int) else "block"
-        return tiles("lane_tile", size, "0", "lanes", [*filled(made, names), *along])
+        by_tiles = tiles("lane_tile", size, "0", "lanes", [*filled(made, names), *along])
+        return [*repeated(made, made.grouped, "lanes", names), *by_tiles]
     lines = []
     bounds = cut or ("0", names.length(last.extent))
     for t in made.turned:
@@ -165,16 +166,20 @@ def size_of_tile(made: PrintedPass) -> int:
 
 def patterns(made: PrintedPass, names: KernelNames) -> list[str]:
     """The statements of a task that make what is the same in all rows of a tile, row after row."""
-    found = made.patterns.tiles
-    if not found:
+    return repeated(made, made.patterns, "block", names)
+
+
+def repeated(made: PrintedPass, found: PrintedTiles, rows: str, names: KernelNames) -> list[str]:
+    """The statements that make patterns of rows, so many ``rows`` of each."""
+    if not found.tiles:
         return []
     turns = turns_of(made, names)
-    lines = [f"{ctype} {name}[{size_of_tile(made)}];" for name, ctype, _ in found]
-    puts = [f"{name}[turn] = {text};" for name, _, text in found]
-    lines += for_loop("turn", "0", turns, [*made.patterns.lines, *puts])
+    lines = [f"{ctype} {name}[{size_of_tile(made)}];" for name, ctype, _ in found.tiles]
+    puts = [f"{name}[turn] = {text};" for name, _, text in found.tiles]
+    lines += for_loop("turn", "0", turns, [*found.lines, *puts])
     names.calls(["geon_repeat"])
-    sizes = f"{turns}, block * {turns}"
-    return lines + [f"geon_repeat({name}, sizeof *{name}, {sizes});" for name, _, _ in found]
+    sizes = f"{turns}, {rows} * {turns}"
+    return lines + [f"geon_repeat({name}, sizeof *{name}, {sizes});" for name, _, _ in found.tiles]
 
 
 REPEAT = """\

@@ -179,11 +179,12 @@ class PrintedPass:
     are the loads that it reads from tiles; those of ``stages`` it reads ahead of its innermost
     loop. Where its rows are short and adjoin, it is ``flat``: its loop's variable counts the
     elements of all lanes of a tile, which also has the ``patterns`` that are the same in all rows,
-    and ``others`` that are no vectors. One over lanes that is ``one_run`` reads on behind the last
-    lane what the next turn reads, and ``of_lanes`` are the arrays that it reads with an element for
-    each lane. One that does nothing but fold truths has ``only_truths``. ``number`` counts the
-    passes of a nest; rows of ``lookups`` are fetched ahead. What is ``around`` the innermost loop
-    is computed in each turn of the next one.
+    those that are ``grouped``, the same in all lanes, and ``others`` that are no vectors. One over
+    lanes that is ``one_run`` reads on behind the last lane what the next turn reads, and
+    ``of_lanes`` are the arrays that it reads with an element for each lane. One that does nothing
+    but fold truths has ``only_truths``. ``number`` counts the passes of a nest; rows of ``lookups``
+    are fetched ahead. What is ``around`` the innermost loop is computed in each turn of the next
+    one.
     """
 
     loops: tuple[Loop, ...]
@@ -204,6 +205,7 @@ class PrintedPass:
     number: int = 0
     stages: list[PrintedStage] = field(default_factory=list)
     patterns: PrintedTiles = field(default_factory=PrintedTiles)
+    grouped: PrintedTiles = field(default_factory=PrintedTiles)
     others: PrintedTiles = field(default_factory=PrintedTiles)
     lookups: list[PrintedLookup] = field(default_factory=list)
     around: Block | None = None

@@ -10,7 +10,7 @@ from ...op_graph.affine import Affine, Quotient, Remainder, Size
 from ...op_graph.dtypes import name_of
 from ...op_graph.index_map import Guard
 from ..kernels.bounds import is_narrow
-from ..kernels.depths import Depths
+from ..kernels.depths import ELEMENT, Depths
 from ..kernels.limits import limits
 from ..kernels.reach import names_in
 from ..kernels.scalar import (
@@ -237,8 +237,11 @@ class ScalarPrinter:
         text = f"(int32_t)({text})" if is_narrow(atom.of) else f"({text})"
         size = self.names.length(atom.by) if atom.by != 0 else "1"  # never run, but compiled
         stem, sign = ("q", "/") if isinstance(atom, Quotient) else ("m", "%")
+        text = f"{text} {sign} ({size})"
+        if block.lanes is not None:
+            return f"({text})"  # of the lane at hand
         name = block.names[atom] = self.fresh(stem)
-        block.lines.append(f"const int64_t {name} = {text} {sign} ({size});")
+        block.lines.append(f"const int64_t {name} = {text};")
         return name
 
     def scalar_block(self, block: Block, depth: int) -> Block:
@@ -341,7 +344,8 @@ class ScalarPrinter:
     def load_strip(self, block: Block, strip: Strips, value: Load) -> str | None:
         """The element at hand of a load whose elements adjoin; None of any other."""
         inner = [name for name in self.spelled if value.offset.step(name) == 1]
-        if len(inner) != 1 or not all(isinstance(atom, str) for atom in value.offset.terms):
+        direct = [isinstance(x, str) or self.depths.atom(x) < ELEMENT for x in value.offset.terms]
+        if len(inner) != 1 or not all(direct):
             return None
         spelled, operand = self.spelled, self.names.operand(value.operand)
         text = f"{operand}[{self.index(block, value.offset)}]"

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable
 from ...op_graph.affine import Affine
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import ELEMENT, Depths
-from ..kernels.scalar import Apply, Kept, Load, Scalar, indices, walk
+from ..kernels.scalar import Apply, IndexNumber, Kept, Load, Scalar, Select, indices, walk
 from ..kernels.types import Keep, Pass, Store
 from .c_expressions import is_serial
 from .dialect import Strips
@@ -39,28 +39,36 @@ def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Sc
     puts: list[Store | Keep] = [*step.stores, *step.keeps]
     places = [each.offset for each in puts]
     names = {value.row.name for value in inner if isinstance(value, Apply)}
-    if strips.put and "exp" in names and names & CHOICES:
+    if strips.put and "exp" in names and (names & CHOICES or not all(map(_is_float, inner))):
         return False
     return (
         len(inner) <= MOST
-        and all(_is_plain(value, strips, ahead) for value in inner)
-        and _are_plain(places)
+        and all(_is_plain(value, depths, strips, ahead) for value in inner)
+        and _are_plain(places, depths)
         and any(strip_function(value, strips) is not None for value in inner)
     )
 
 
-def _is_plain(value: Scalar, strips: Strips, ahead: Container[Scalar]) -> bool:
-    """Whether a value is one of floats that compilers make vectors of."""
-    if kind(value.dtype) != "f":
-        return False
+def _is_float(value: Scalar) -> bool:
+    """Whether a value is one of floats that is not chosen by its place."""
+    return kind(value.dtype) == "f" and not isinstance(value, Select)
+
+
+def _is_plain(value: Scalar, depths: Depths, strips: Strips, ahead: Container[Scalar]) -> bool:
+    """Whether a value is one that compilers make vectors of, or strips."""
     if isinstance(value, Apply):
         serial = is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
         return not serial or strip_function(value, strips) is not None
     if isinstance(value, Load) and value in ahead:
         return True
-    return isinstance(value, (Load, Kept)) and _are_plain(indices(value))
+    kinds = (IndexNumber, Kept, Load, Select)
+    return isinstance(value, kinds) and _are_plain(indices(value), depths)
 
 
-def _are_plain(places: Iterable[Affine]) -> bool:
-    """Whether indices have no atoms but loops' variables."""
-    return all(isinstance(atom, str) for index in places for atom in index.terms)
+def _are_plain(places: Iterable[Affine], depths: Depths) -> bool:
+    """Whether indices have no atoms but loops' variables, and what a row knows."""
+    return all(
+        isinstance(atom, str) or depths.atom(atom) < ELEMENT
+        for index in places
+        for atom in index.terms
+    )

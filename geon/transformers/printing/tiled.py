@@ -76,6 +76,7 @@ class TilePrinter:
         if parts is not None:
             last = step.loops[-1].name
             made.patterns = self.tiles(Block(self.top), made.body, parts.patterns, last)
+            made.grouped = self.tiles(Block(row), made.body, parts.grouped, last)
             made.others = self.tiles(Block(row), made.body, parts.others, last)
 
     def tiles(self, block: Block, body: Block, parts: Iterable[Part], last: str) -> PrintedTiles:

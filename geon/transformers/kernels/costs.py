@@ -347,7 +347,7 @@ class _NestCost:
 
     def piece(self, piece: Nest) -> list[Stage]:
         """What the passes of one piece do."""
-        counted = _NestCost(replace(piece, operands=self.nest.operands), self.reaches.lengths)
+        counted = _NestCost(piece, self.reaches.lengths)
         stages = counted.cost(None).stages
         for (row, dtype), times in counted.rows.items():
             note(self.rows, row, dtype, times)

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ...op_graph.affine import Quotient, Size
 from ...op_graph.lengths import product
+from ...op_graph.op_graph import Op
 from .digits import divisions
 from .elements import Operands
 from .nests import NestMaker, nest_over
@@ -51,7 +52,14 @@ def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
             nest = with_flat_rows(nest, fused, operands)
     if alone and fused.rows is not None and fused.reductions:
         nest = with_row_pieces(with_short_rows(nest, fused, operands), fused, operands)
-    return replace(nest, operands=tuple(operands.numbers))
+    return with_operands(nest, tuple(operands.numbers))
+
+
+def with_operands(nest: Nest, operands: tuple[Op, ...]) -> Nest:
+    """A nest whose loads and stores have the numbers of ``operands``, and so have its parts."""
+    pieces = tuple([with_operands(piece, operands) for piece in nest.pieces])
+    short = None if nest.short is None else with_operands(nest.short, operands)
+    return replace(nest, operands=operands, pieces=pieces, short=short)
 
 
 def stored(nest: Nest) -> list[Scalar]:

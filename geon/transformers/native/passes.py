@@ -9,13 +9,13 @@ from ...op_graph.affine import Size
 from ...op_graph.lengths import is_multiple, product
 from ..kernels.types import Loop
 from ..printing.printed import (
-    TURN_OF,
     NarrowPosition,
     PositionOfRun,
     PrintedNest,
     PrintedPass,
     PrintedStore,
     lanes_start,
+    turn_of,
 )
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
@@ -417,8 +417,9 @@ class Passes:
         ctypes = {line.ctype for line in made.body.lines if isinstance(line, PositionOfRun)}
         if ctypes:
             ctype = max(ctypes)  # the wider one
-            before.append(f"{ctype} {TURN_OF}[{LANES}];")
-            put = f"{TURN_OF}[lane] = ({ctype})(lane / lanes);"
+            turns = turn_of(made.number)
+            before.append(f"{ctype} {turns}[{LANES}];")
+            put = f"{turns}[lane] = ({ctype})(lane / lanes);"
             before += for_loop("lane", "0", held, [put])
         return before, for_further_turns(held, joined)
 

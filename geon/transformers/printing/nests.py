@@ -209,7 +209,7 @@ class _NestPrinter:
                 if row.lanes is None and step.loops:
                     self.reductions.narrow_position(body, reduction, step.loops[-1].name)
                 if made.one_run:
-                    self.reductions.position_of_run(body, reduction, step.loops[0].name)
+                    self.reductions.position_of_run(body, reduction, made)
                 made.states.append(self.reductions.state(body, reduction, row))
         inner = self.innermost(step, made.crosses)
         spelled = self.scalars.spelled

@@ -12,7 +12,10 @@ from .lookups import PrintedLookup
 from .scalars import Block, StripCall
 from .stages import PrintedStage
 
-TURN_OF = "turn_of"  # the array of lanes' turns, of those that are taken beside each other
+
+def turn_of(number: int) -> str:
+    """The array of lanes' turns, of those that pass ``number`` takes beside each other."""
+    return f"turn_of{number or ''}"
 
 
 @dataclass(eq=False, slots=True)

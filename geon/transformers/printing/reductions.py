@@ -9,12 +9,13 @@ from . import c_expressions
 from .across import is_direct
 from .dialect import Lanes
 from .printed import (
-    TURN_OF,
     Accumulator,
     NarrowPosition,
     PositionOfRun,
+    PrintedPass,
     StateAccumulator,
     lanes_start,
+    turn_of,
 )
 from .scalars import Block, Names, ScalarPrinter
 
@@ -94,14 +95,15 @@ class ReductionPrinter:
         body.lines.append(NarrowPosition(name, text, start))
         body.names[at] = name
 
-    def position_of_run(self, body: Block, reduction: Reduction, turns: str) -> None:
+    def position_of_run(self, body: Block, reduction: Reduction, made: PrintedPass) -> None:
         """Name the position of a reduction's element, where it is one of turns."""
         at = reduction.position
         if not isinstance(at, IndexNumber):
             return
         name, spelled = self.scalars.fresh(), self.scalars.spelled
         text = self.scalars.index(body, at.index)
-        turn = f"({turns} + {self.names.lanes.held(TURN_OF)})"
+        turns = made.loops[0].name
+        turn = f"({turns} + {self.names.lanes.held(turn_of(made.number))})"
         self.scalars.spelled = {**spelled, turns: turn}
         beside = self.scalars.index(body, at.index)
         self.scalars.spelled = spelled

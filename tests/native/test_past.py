@@ -300,3 +300,16 @@ def test_a_program_is_told_when_it_is_loaded(monkeypatch):
             a = np.arange(n, dtype="float32")
             np.testing.assert_array_equal(f(a), a * 3 - 1)
     assert told
+
+
+@pytest.mark.parametrize("length", [None, 1000, 4097])
+def test_a_unit_that_asks_alone_whether_stores_pass_by_has_what_answers(length):
+    """The slope's only kernel of its unit brings near what it stores, and stores none past."""
+    a, b, c = geon.Axis("A", length), geon.Axis("B"), geon.Axis("C")
+    x = geon.placeholder([c, b, a])
+    loss = geon.sum(geon.sin(geon.softmax(geon.tanh(geon.min(x, c)), a)))
+    slope = geon.deriv(loss, x)
+    array = np.random.default_rng(0).normal(size=(1, 2, length or 1000)).astype("float32")
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        found = native.computation(slope, x)(array)
+        np.testing.assert_allclose(found, numpy.computation(slope, x)(array), rtol=1e-4, atol=1e-7)

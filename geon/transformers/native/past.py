@@ -206,6 +206,7 @@ class Past:
         if self.passing is None or operand not in self.passing.operands:
             return fetch
         self.asked = True
+        self.names.calls(["geon_past_put"])  # which brings what is asked
         return f"if (!past) {fetch}"
 
     def row_of_tile(

@@ -43,6 +43,7 @@ FLAGS = (
     "-fopenmp-simd",
     "-fPIC",
     "-pipe",
+    "-Werror=implicit-function-declaration",  # else it is an object that cannot be loaded
 )
 # What geon prints for one program has no dead code and no common subexpressions, and its loops are
 # straight lines. These passes of gcc find nothing there, and look for it in a fifth of the time.

@@ -235,3 +235,33 @@ def test_open_short_rows_that_lie_apart_are_brought_beside_each_other(dtype, ord
                 data = (np.arange(a * b * c) % 23).reshape(a, b, c).astype(dtype)
                 expected = data.transpose(["ABC".index(n) for n in order]) * 2
                 np.testing.assert_array_equal(f(data), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float64"])
+@pytest.mark.parametrize("many", [33, 48, 64, 65])
+def test_what_lies_behind_few_known_rows_of_open_length_stays(dtype, many):
+    """A block of rows may have fewer than there are, however few these are."""
+    a, b, c = geon.Axis("A"), geon.Axis("B", many), geon.Axis("C", 5)
+    x = geon.placeholder([c, a, b], dtype=dtype)
+    y = geon.placeholder([c, b], dtype=dtype)
+    with geon.NativeTransformer(threads=2) as transformer:
+        turned = geon.reorder(x, [c, b, a])
+        f = transformer.computation([geon.flatten(turned, [b, a]), turned + turned], x)
+        g = transformer.computation(turned * y, x, y)
+        for length in (1, 2, 3, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65):
+            data = (np.arange(5 * many * length) % 23).reshape(5, length, many).astype(dtype)
+            scale = (np.arange(5 * many) % 3).reshape(5, many).astype(dtype)
+            expected = data.transpose(0, 2, 1)
+            room, size = 4096, data.nbytes
+            memory = [np.full(2 * room + size, 0xAB, np.uint8) for _ in range(3)]
+            inside = [each[room : room + size].view(dtype) for each in memory]
+            outs = [
+                inside[0].reshape(5, -1),
+                *(each.reshape(expected.shape) for each in inside[1:]),
+            ]
+            f(data, out=outs[:2])
+            g(data, scale, out=outs[2])
+            wanted = [expected.reshape(5, -1), expected * 2, expected * scale[:, :, None]]
+            for each, out, want in zip(memory, outs, wanted, strict=True):
+                np.testing.assert_array_equal(out, want)
+                assert (each[:room] == 0xAB).all() and (each[-room:] == 0xAB).all()

@@ -167,13 +167,11 @@ class NestByRows(SharedNest):
         if self.nest.lanes is None:
             return []
         if not self.has_sums():
-            crossing = [made for made in self.nest.passes if made.crosses]
-            for made in crossing:
-                last = made.loops[-1]
-                if made.flat and not isinstance(last.extent, int):
-                    size = f"{FLAT} / ({self.passes.extent(last)}) & -{VECTOR}"
-                    return [f"const int64_t block = {size};"]
-            sizes = [lanes_of_tile(made) for made in crossing]
+            row = self.open_row()
+            if row is not None:  # so few may be less than ``TILE``
+                size = f"{FLAT} / ({self.passes.extent(row)}) & -{VECTOR}"
+                return [f"const int64_t block = {size};"]
+            sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
             return [f"const int64_t block = {max(sizes, default=TILE)};"]
         turns = [product(loop.extent for loop in made.loops) for made in self.nest.passes]
         if self.nest.apart and not all(isinstance(n, int) and n <= FEW for n in turns):
@@ -220,7 +218,8 @@ class NestByRows(SharedNest):
             lines.append(f"const int64_t first_lane = {first} * block;")
             left = f"({size}) - first_lane"
             count = whole(f"{left} < block ? {left} : block", nest.lanes.extent, self.lanes)
-            if isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE:
+            few = isinstance(nest.lanes.extent, int) and nest.lanes.extent <= TILE
+            if few and self.open_row() is None:
                 count = size  # in one block, and known: so few sums are held in registers
             lines.append(f"const int64_t lanes = {count};")
             if outside or walks:
@@ -231,6 +230,14 @@ class NestByRows(SharedNest):
             rest = "whole_row"
         more, _ = self.indices(nest.rows[:outside], rest, True)
         return [*lines, *more]
+
+    def open_row(self) -> Loop | None:
+        """The loop over short rows of open length that are taken as one; None where there is none.
+
+        How many rows a block has then follows from their length.
+        """
+        flat = [made.loops[-1] for made in self.nest.passes if made.crosses and made.flat]
+        return next((row for row in flat if not isinstance(row.extent, int)), None)
 
     def stretch_of_row(self, cut: Loop, number: str, last: bool = False) -> list[str]:
         """The bounds of the stretch with this number, and the number of the row that it is of

@@ -68,3 +68,19 @@ def test_the_slope_of_every_other_row(transformer, length, step):
     x = geon.placeholder([A, LONG, C])
     slope = geon.deriv(geon.sum(x[:, 5:40:step]), x)
     assert_agrees(transformer, [slope, geon.sum(x)], {x: data(x.axes, A=2, C=length).astype("f")})
+
+
+@pytest.mark.parametrize("lengths", [(1, 4), (3, 4), (2, 40), (2, 300)])
+def test_what_is_chosen_in_an_outer_row_meets_all_rows_of_its_group(transformer, lengths):
+    """Which part an outer row is of is known for the whole group that shares its elements."""
+    x = geon.placeholder([B, A])
+    array = data(x.axes, B=lengths[0], A=lengths[1]).astype("float32")
+    moved = [
+        geon.concat([x, x], B),
+        geon.roll(x, {B: 1}),
+        geon.pad(x, {B: 1}),
+        geon.where(geon.iota(B) > 0, x, 0),
+    ]
+    results = [y - geon.rename(y, {A: "P"}) for y in moved]
+    results += [geon.relu(y * geon.rename(y, {A: "P"})) for y in moved]
+    assert_agrees(transformer, results, {x: array}, exact=True)

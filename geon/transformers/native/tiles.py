@@ -72,7 +72,9 @@ def tiled(
     if made.flat:
         size = str(lanes_of_tile(made)) if isinstance(last.extent, int) else "block"
         by_tiles = tiles("lane_tile", size, "0", "lanes", [*filled(made, names), *along])
-        return [*repeated(made, made.grouped, "lanes", names), *by_tiles]
+        # What a group shares is that of its first lane, too, where all lanes have an array of it.
+        shared = PrintedTiles(["const int64_t lane = 0;", *made.grouped.lines], made.grouped.tiles)
+        return [*repeated(made, shared, "lanes", names), *by_tiles]
     lines = []
     bounds = cut or ("0", names.length(last.extent))
     for t in made.turned:

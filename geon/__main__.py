@@ -20,6 +20,21 @@ def transformers() -> Iterator[tuple[str, bool, str]]:
         yield name, cure is None, cure or "usable"
 
 
+def compilers() -> Iterator[tuple[bool, str, str]]:
+    """The C compiler that native code is made by, and those that were tried before it and why they
+    are not used: what ``CC`` says among them.
+    """
+    from .transformers.native import toolchain
+
+    found = toolchain.find_toolchain()
+    for reason in toolchain.passed_over():
+        yield False, "C compiler", f"not {reason}"
+    if found is None:
+        yield False, "C compiler", f"none: {toolchain.CURE}"
+    else:
+        yield True, "C compiler", f"{' '.join(found.command)}: {found.version}"
+
+
 def longer_calls() -> str | None:
     """How to get the short way into native code; None where calls have it."""
     from .transformers.native.entry import CURE, extension
@@ -35,13 +50,16 @@ def shown(rows: Sequence[tuple[bool, str, str]]) -> None:
 
 
 def doctor() -> int:
-    """Print a line for each transformer, and for each thing that a GPU needs; 0 where at least one
-    transformer is usable, else 1."""
+    """Print a line for each transformer, and for each thing that native code and a GPU need; 0
+    where at least one transformer is usable, else 1.
+    """
     from .transformers.pycuda.doctor import findings
 
     print(f"geon {__version__}")
     rows = list(transformers())
     shown([(usable, name, status) for name, usable, status in rows])
+    print("compilers of native code:")
+    shown(list(compilers()))
     print("for NVIDIA GPUs:")
     shown(list(findings()))
     missing = longer_calls()

@@ -11,6 +11,7 @@ from geon import __main__ as command
 from geon.transformers import choosing
 from geon.transformers.choosing import transformer_class
 from geon.transformers.native import entry
+from geon.transformers.native.toolchain import find_toolchain
 from tests.testing.wrong import WrongRow
 
 
@@ -50,6 +51,18 @@ def test_doctor_in_a_process():
     (line,) = (line for line in lines if line.split()[1] == "native")
     missing = transformer_class("native").unavailable()
     assert line.split()[0] == ("ok" if missing is None else "--")
+
+
+def test_doctor_names_the_compiler_and_those_that_were_passed_over(capsys, monkeypatch):
+    found = find_toolchain()
+    assert command.main(["doctor"]) == 0
+    line = "" if found is None else f"C compiler  {' '.join(found.command)}: {found.version}\n"
+    assert line in capsys.readouterr().out
+    monkeypatch.setenv("CC", "nope")
+    assert command.main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "--  C compiler  not nope: no such program" in out
+    assert ("ok  C compiler" in out) == (found is not None)
 
 
 def test_doctor_gives_the_cure(found, capsys):

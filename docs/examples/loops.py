@@ -50,4 +50,4 @@ k = geon.cast(n, "float32") / 10
 angle = geon.fixed_point(lambda e: k * geon.sin(e) + 0.5, geon.broadcast(0.0, [B]))
 show(angle)
 show(geon.deriv(geon.sum(angle), k))
-refused(lambda: geon.fixed_point(lambda e: e + 1, 1))
+refused(lambda: geon.fixed_point(lambda e: e + 1, n))

@@ -95,8 +95,9 @@ class Computation:
 
         ``out=`` is an array that the result is put into and that is returned, of its shape and
         dtype; for several results the same structure of them, with None for effects and for results
-        that are to be new arrays. It may be an array that is fed. A call that raises before it
-        computes leaves it as it was. Where a placeholder is named out, ``out=`` is its value.
+        that are to be new arrays. It may be an array that is fed. Arrays that share memory get
+        their results one after another, so the last one stays. A call that raises before it
+        computes leaves all as they were. Where a placeholder is named out, ``out=`` is its value.
         """
         call = self._calls.get(())
         if call is not None and call.enter is not None and not (keywords or self.given):

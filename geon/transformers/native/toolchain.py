@@ -160,10 +160,16 @@ def find_toolchain() -> Toolchain | None:
     return _found[key]
 
 
+def passed_over() -> list[str]:
+    """The compilers that were tried before one was found, each with why it is not used."""
+    return list(_refused.get(_surroundings(), ()))
+
+
 def missing_compiler() -> str:
     """Why no compiler was found, what was tried, and the cure."""
-    tried = _refused.get(_surroundings(), [])
-    reasons = "".join(f"\n  {line}" for line in tried) or "\n  no cc, gcc or clang on the PATH"
+    reasons = (
+        "".join(f"\n  {line}" for line in passed_over()) or "\n  no cc, gcc or clang on the PATH"
+    )
     return f"no C compiler works here: {CURE}. Tried:{reasons}"
 
 

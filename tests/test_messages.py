@@ -412,3 +412,25 @@ def test_an_open_length_that_simplifying_removes_counts(transformer):
     free = geon.Axis(f"removed on {transformer.target.name}")
     with pytest.raises(geon.AxisError, match="nothing gives the open length removed"):
         transformer.computation(geon.mean(geon.broadcast(geon.constant(2.0), free)))
+
+
+def test_a_rename_and_an_order_name_their_line_and_what_is_wrong():
+    call = lambda: geon.rename(x, {N: "H"})  # noqa: E731
+    assert said(call, geon.AxisError) == (
+        f"rename at HERE: axis 'H' is there twice in (H:N, H:4), as 'N' and 'H' of x(N, H:4) (made "
+        f"at {X}); give geon.rename another name, such as H.prime"
+    )
+    wrong = f"are not the axes of x(N, H:4) (made at {X}),"
+    call = lambda: geon.reorder(x, [H])  # noqa: E731
+    assert said(call, geon.AxisError) == (
+        f"reorder at HERE: (H:4) {wrong} without N; name each of its axes once: geon.sum takes one "
+        "away"
+    )
+    more = geon.Axis("K", 2)
+    call = lambda: geon.reorder(x, [H, N, more])  # noqa: E731
+    assert said(call, geon.AxisError) == (
+        f"reorder at HERE: (H:4, N, K:2) {wrong} with K:2; geon.broadcast adds axes"
+    )
+    truth = x > 0
+    call = lambda: geon.max(truth)  # noqa: E731
+    assert said(call, geon.DTypeError).startswith("max at HERE: greater(N, H:4) (made at ")

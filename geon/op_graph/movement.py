@@ -254,9 +254,14 @@ def reorder(
     x = as_tensor(x)
     axes = named_axes(axes, "reorder", x)
     if not x.axes.same_set(axes):
+        missing = [str(axis) for axis in x.axes if axis.name not in axes.names]
+        more = [str(axis) for axis in axes if axis.name not in x.axes.names]
+        wrong = [f"without {', '.join(missing)}"] if missing else []
+        wrong += [f"with {', '.join(more)}"] if more else []
+        cure = "name each of its axes once: geon.sum takes one away" if missing else ""
         raise AxisError(
-            f"reorder: {axes} are not the axes of {x} (made at {x.file_info}); "
-            "geon.broadcast adds axes"
+            f"reorder at {describe(user_site())}: {axes} are not the axes of {x} (made at "
+            f"{x.file_info}), {' and '.join(wrong)}; {cure or 'geon.broadcast adds axes'}"
         )
     order = axes_of(tuple([own_axis(x, axis, "reorder") for axis in axes]))
     return broadcast(x, order, name=name, tags=tags, follows=follows)
@@ -329,6 +334,15 @@ def rename(
         to = new.get(axis.name, axis)
         fixed = isinstance(to, Axis) and isinstance(to.expression, int)
         axes.append(to if fixed else axis.named(to if isinstance(to, str) else to.name))
+    named = [axis.name for axis in axes]
+    twice = next((k for k, name in enumerate(named) if name in named[:k]), None)
+    if twice is not None:
+        first = x.axes.names[named.index(named[twice])]
+        raise AxisError(
+            f"rename at {describe(user_site())}: axis {named[twice]!r} is there twice in "
+            f"({', '.join(map(str, axes))}), as {first!r} and {x.axes.names[twice]!r} of {x} (made "
+            f"at {x.file_info}); give geon.rename another name, such as {named[twice]}.prime"
+        )
     return cast_axes(x, Axes(axes), name=name, tags=tags, follows=follows)
 
 

@@ -29,6 +29,7 @@ from .operators import SYNTAX
 from .ordered import cumprod
 from .own_axes import has_axes, named_axes, own_axis
 from .registry import Inferred, Primitive
+from .sites import describe, user_site
 from .weak import exact, in_dtype
 
 if TYPE_CHECKING:
@@ -305,7 +306,10 @@ def reduce(
     if row in (ANY, ALL):
         x = cast(x, BOOL)
     elif row in (MAX, MIN, FIRST_MAX) and kind(x.dtype) == "b":
-        raise DTypeError(f"{row.name} of the bool tensor {x}; use geon.any or geon.all")
+        raise DTypeError(
+            f"{what or row.name} at {describe(user_site())}: {x} (made at {x.file_info}) is bool; "
+            "use geon.any or geon.all"
+        )
     made = _reduce(row, x, reduced_names(x, what or row.name, reduction_axes, out_axes))
     if out_axes is not None:
         made = reorder(made, out_axes)

@@ -50,3 +50,55 @@ def test_names_and_threads_change_no_bits():
             with geon.make_transformer("native", threads=threads) as transformer:
                 found.add(transformer.computation(geon.sum(geon.tanh(x)), x)(values).tobytes())
     assert len(found) == 1
+
+
+def two_passes(x, axes):
+    """Values of passes that need what the one before reduced: sums, extremes and positions."""
+    peak = geon.max(x)
+    largest = geon.cast(geon.argmax(x, axes), "float32")
+    noise = geon.Random(3).uniform(x.axes)
+    return {
+        "variance": geon.mean(geon.square(x - geon.mean(x))),
+        "log of sum": geon.logsumexp(x, axes),
+        "extreme and sum": [peak, geon.sum(geon.exp(x - peak)), geon.max(peak - x)],
+        "position": [geon.sum(x - largest), largest],
+        "three": geon.sum(geon.square(x - geon.mean(geon.square(x - geon.mean(x))))),
+        "drawn": geon.sum(noise * (x - geon.mean(x))),
+    }
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("name", two_passes(geon.placeholder([geon.Axis("N")]), [geon.Axis("N")]))
+def test_later_passes_are_divided_too(name, is_open):
+    """Of sizes that are one task and many, with the bits of one thread, and values of NumPy."""
+    a, b = geon.Axis("A"), geon.Axis("B")
+    for rows, columns in ((1, 1), (3, 17), (57, 311), (700, 1009)):
+        if not is_open:
+            a, b = a.with_length(rows), b.with_length(columns)
+        x = geon.placeholder([a, b])
+        result = two_passes(x, [a, b])[name]
+        data = np.random.default_rng(rows).normal(size=(rows, columns)).astype(np.float32)
+        found = []
+        for threads, plan in ((1, True), (2, True), (3, True), (2, False)):
+            with geon.NativeTransformer(threads=threads) as transformer:
+                f = transformer.computation(result, x, plan=plan)
+                values = f(data)
+                found.append(values if isinstance(result, list) else [values])
+        with geon.NumPyTransformer() as numpy:
+            wanted = numpy.computation(result, x)(data)
+        wanted = wanted if isinstance(result, list) else [wanted]
+        for first, expected in zip(found[0], wanted, strict=True):
+            np.testing.assert_allclose(first, expected, rtol=1e-4, atol=1e-4 * rows)
+        for other in found[1:]:
+            assert [v.tobytes() for v in other] == [v.tobytes() for v in found[0]]
+
+
+def test_tasks_of_later_passes_are_told_what_was_reduced_and_store_nothing_of_a_row():
+    a, b = geon.Axis("A", 700), geon.Axis("B", 1009)
+    x = geon.placeholder([a, b])
+    with geon.NativeTransformer(threads=2) as transformer:
+        for name in ("variance", "log of sum", "extreme and sum", "position", "three"):
+            source = transformer.computation(two_passes(x, [a, b])[name], x).source
+            tasks = source.split("static void kernel_0(")[0]
+            assert "kernel_0_part1(void *argument" in tasks, name
+            assert "y0[0] =" not in tasks and "y1[0] =" not in tasks, name

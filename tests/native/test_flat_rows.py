@@ -204,21 +204,6 @@ def test_what_is_the_same_in_a_group_of_rows_is_made_once_for_each(length, dtype
                 assert ("geon_repeat(" in f.source) == taken
 
 
-@pytest.mark.parametrize("length", [None, 5])
-@pytest.mark.parametrize("step", [1, 2, 3])
-def test_what_a_row_has_may_be_chosen_by_its_remainder(length, step):
-    """A condition with a remainder is of each lane, in the array of what rows have."""
-    n, m, k = geon.Axis("N"), geon.Axis("M", 200), geon.Axis("K", length)
-    x = geon.placeholder([n, m, k])
-    slope = geon.deriv(geon.sum(x[:, 20:120:step]), x)
-    with geon.NativeTransformer(threads=1) as transformer:
-        f = transformer.computation([slope, geon.sum(x)], x)
-        for size in [length] if length else [1, 2, 3, 5, 9, 40]:
-            expected = np.zeros((2, 200, size), "float32")
-            expected[:, 20:120:step] = 1
-            np.testing.assert_array_equal(f(np.ones((2, 200, size), "float32"))[0], expected)
-
-
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
 @pytest.mark.parametrize("order", ["BAC", "CBA", "ACB"])
 def test_open_short_rows_that_lie_apart_are_brought_beside_each_other(dtype, order):

@@ -305,12 +305,14 @@ def test_strips_take_truths_integers_positions_choices_and_what_a_row_has_looked
     at = geon.placeholder([n], "int64")
     half = geon.cast(x, "float16")
     place = geon.cast(geon.iota(m, "int64"), "float32")
+    inner = geon.Axis("inner", m.length - 9)
+    inside = geon.cast_axes(geon.pad(geon.broadcast(1.5, [inner]), {inner: (4, 5)}), [m])
     results = {
         "mod": geon.mod(x, y) < y,
         "mod_of_integers": geon.mod(geon.cast(geon.cast(x, "int8"), "float32"), y),
         "softplus": geon.softplus(place - 30.0) * x,
         "looked up": geon.cast(geon.gather(half, at, n) * 2, "bfloat16"),
-        "chosen": geon.concat([geon.mod(x, y)[:, 9:], y[:, :9] * x[:, :9]], m),
+        "chosen": geon.sum(geon.mod(x, y) * inside, m),
     }
     generator = np.random.default_rng(0)
     given = [generator.normal(size=(40, m.length)).astype("float32") * 4 for _ in range(2)]
@@ -322,5 +324,7 @@ def test_strips_take_truths_integers_positions_choices_and_what_a_row_has_looked
             np.testing.assert_allclose(
                 f(*given).astype("float64"), expected.astype("float64"), rtol=2e-5, err_msg=name
             )
-            if name != "chosen" and strips.has(STRIP_FUNCTIONS["mod", "float32"]):
+            if name == "chosen":
+                assert "[lane] ? 1.5f : 0.0f" in f.source
+            if strips.has(STRIP_FUNCTIONS["mod", "float32"]):
                 assert "_strip" in f.source.split("kernel_0", 1)[1], name

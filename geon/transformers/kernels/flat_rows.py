@@ -42,8 +42,8 @@ SCATTERED = {1: 16, 2: 8, 4: 8, 8: 3}  # or those of open length that lie apart 
 WORTH = 4  # operations for each value that is brought into a tile
 SINGLE = 4  # loads of a tile that cost as much as a value computed element by element
 VECTOR = 32  # bytes of a row that is a vector by itself
-ROWS = 32  # rows that are worth it,
-GROUP = 256  # and where each group of them has its pattern, and loops of known length do without
+ROWS = 32  # rows that are worth it;
+GROUP = 256  # those of known length where each group has its pattern: by themselves they are fast
 
 
 @dataclass(slots=True)
@@ -90,7 +90,8 @@ class FlatParts:
     def tests(self, row: Size, rows: Size) -> tuple[Size, ...]:
         """What is not negative where so many rows are worth walking as one, of so many elements.
 
-        Rows of whole vectors are not, but where elements are chosen or rows become columns.
+        Rows of whole vectors are not, but where elements are chosen or rows become columns. Where
+        each group of rows has its pattern, ``rows`` are those of one group.
         """
         fill = VECTOR // self.itemsize
         least = GROUP if self.grouped and isinstance(row, int) else ROWS
@@ -150,7 +151,7 @@ class _Parts:
         parts, depth = self.parts, self.depths.value(value)
         if depth < ELEMENT:
             parts.repeated += [value] if depth == ROW else []
-        elif (found := self.pattern(self.found_in(value))) is not None:
+        elif (found := self.pattern(self.names_of(value))) is not None:
             found.append(value)
         elif isinstance(value, Apply):
             parts.operations += EXPENSIVE if value.row.cost == "expensive" else 1
@@ -185,7 +186,7 @@ class _Parts:
             return None
         return self.parts.patterns if len(names) == 1 else self.parts.grouped
 
-    def found_in(self, value: Scalar) -> frozenset[str]:
+    def names_of(self, value: Scalar) -> frozenset[str]:
         """The variables that a value changes with."""
         for node in walk(value, known=self.changes):
             found = self.names_in(indices(node))

@@ -59,9 +59,11 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     if parts.most == 0 or any(isinstance(size, int) and size < 0 for size in sizes):
         return nest
     if isinstance(row, int):
-        sure = is_plain(nest) and not (parts.grouped and not isinstance(rows, int))
-        sure = sure and not (parts.scattered and parts.is_light)
-        return replace(nest, short=short) if sure else nest
+        open_groups = parts.grouped and not isinstance(rows, int)
+        slower = parts.scattered and parts.is_light
+        return (
+            replace(nest, short=short) if is_plain(nest) and not (open_groups or slower) else nest
+        )
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
     return replace(nest, short=short, shortness=shortness)
 

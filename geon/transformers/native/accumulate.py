@@ -53,7 +53,8 @@ class Accumulation:
     make none. ``extent`` writes the length of a loop as C. Of a pass that is one run, so many turns
     of its loop, as C, are taken ``beside`` each other, with accumulators for ``held`` lanes. A pass
     of ``truths`` does nothing but fold them. Where it ``narrows``, sums of narrow integers are
-    taken in 32 bits.
+    taken in 32 bits. Vectors that are computed ``abreast`` have accumulators each, where the
+    compiler computes them so.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Accumulation:
         held: str = "lanes",
         truths: bool = False,
         narrows: bool = True,
+        abreast: bool = False,
     ) -> None:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
         self.beside, self.truths = beside, truths
@@ -75,6 +77,7 @@ class Accumulation:
         if self.truths:
             self.block = TRUTHS_OF_LANE if lanes else TRUTHS
         floats = any(map(is_float_sum, sums))
+        self.abreast = abreast and floats
         terms = product(loop.extent for loop in loops)
         few = isinstance(terms, int) and terms < FEW_NARROW
         narrow = [] if few or not narrows else [t for t in sums if t.narrow is not None]
@@ -207,10 +210,11 @@ class Accumulation:
         elif known is not None and known <= turns:
             begin, end, head, tail = low, high, ["{"], []
         else:
-            stop = f"{begin} + {turns}"
-            if known is None or known % turns:
+            step = f"{turns} * GEON_ABREAST" if self.abreast else str(turns)
+            stop = f"{begin} + {step}"
+            if known is None or known % turns or self.abreast:
                 stop = f"{stop} < {high} ? {stop} : {high}"
-            head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {turns}) {{"]
+            head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {step}) {{"]
             tail = [f"const int64_t {end} = {stop};"]
         text = [line.replace(BLOCK_BEGIN, begin).replace(BLOCK_END, end) for line in run]
         body = [*tail, *self.before_block(), *text, *self.after_block()]

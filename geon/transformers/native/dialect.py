@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
+from .abreast import VECTORS
 from .loops import SIMD, for_loop
 from .mathematics import declarations
 
@@ -11,6 +12,16 @@ INCLUDES = """\
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+"""
+MANY = f"""\
+
+#ifdef __clang__
+#define GEON_ABREAST 1 /* vectors that are computed side by side */
+#define GEON_USED(x) (void)(x)
+#else
+#define GEON_ABREAST {VECTORS}
+#define GEON_USED(x) __asm__ volatile("" : : "r"(x))
+#endif
 """
 TYPES = """\
 
@@ -97,7 +108,7 @@ typedef uint16_t GEON_EIGHT_U16 __attribute__((vector_size(16)));
 #endif
 #endif
 """
-PRELUDE = INCLUDES + declarations() + TYPES
+PRELUDE = INCLUDES + declarations() + MANY + TYPES
 
 
 class ArrayLanes:

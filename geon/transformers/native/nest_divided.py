@@ -6,13 +6,12 @@ values of reductions are the same for any number of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from ...op_graph.lengths import is_multiple, product
 from ..printing.parameters import Parameter
-from ..printing.printed import Accumulator, PrintedPass
+from ..printing.printed import Accumulator, PrintedPass, RowStore
 from ..printing.scalars import LANES
-from ..printing.strips import STRIP
 from .accumulate import OWN_LANES, is_float_sum, wide
 from .loops import for_loop, indented
 from .nest_tasks import NestTasks
@@ -37,23 +36,47 @@ class DividedNest(NestTasks):
     """A nest whose passes are divided."""
 
     def divided(self) -> str:
-        """Tasks of neighbouring turns of the outermost loop of each pass."""
-        nest = self.nest
-        top = self.top()
+        """Tasks of neighbouring turns of the outermost loop of each pass.
+
+        Those of a pass of the ending are told what the passes before it reduced, and find
+        themselves what follows from that.
+        """
+        nest, top = self.nest, self.top()
+        passes = [line for line in nest.row.lines if isinstance(line, PrintedPass)]
         functions: list[list[str]] = []
         main: list[str] = []
-        if not any(isinstance(line, PrintedPass) for line in nest.row.lines):
+        if not passes:
             main = [*top, *self.passes.statements(nest.row.lines), "(void)threads;"]
-        for line in nest.row.lines:
-            if isinstance(line, PrintedPass):
-                task = f"{self.name}_part{len(functions) // 2 or ''}"
-                extra = self.partial(line)
-                body = self.part(line, top)  # before what takes its parameters
-                functions.append(self.structure(task, extra))
-                functions.append(self.function(task, body, extra))
-                main += self.divide(line, task)
-        ending = self.windows(nest.ending.lines) + self.passes.statements(nest.ending.lines)
-        return self.whole([*functions, [self.head(), "{", *indented([*main, *ending]), "}"]])
+        known, told = list(top), dict[str, Parameter]()
+        for line in passes:
+            main += self.task(line, functions, top, {})
+            known += again(line)
+            told |= reduced(line)
+        for other in nest.ending.lines:
+            if isinstance(other, PrintedPass):
+                main += self.task(other, functions, [*known, *self.windows([other])], told)
+                known += again(other)
+                told |= reduced(other)
+            else:
+                main.append(str(other))
+                known += [] if isinstance(other, RowStore) else [str(other)]
+        return self.whole([*functions, [self.head(), "{", *indented(main), "}"]])
+
+    def task(
+        self,
+        made: PrintedPass,
+        functions: list[list[str]],
+        begin: list[str],
+        told: dict[str, Parameter],
+    ) -> list[str]:
+        """The statements that run a pass in parts, whose task is added to the ``functions``; it is
+        ``told`` values, by what these are called here.
+        """
+        name = f"{self.name}_part{len(functions) // 2 or ''}"
+        body = self.part(made, begin)  # before what takes its parameters
+        extra = [*self.partial(made), *told.values()]
+        functions += [self.structure(name, extra), self.function(name, body, extra)]
+        return self.divide(made, name, {p.name: value for value, p in told.items()})
 
     def is_one_run(self) -> bool:
         """Whether a few rows side by side are all that there is, and one run that they go through.
@@ -217,16 +240,12 @@ class DividedNest(NestTasks):
         reduces = made.sums or made.states
         if len(made.loops) != 1 or reduces or made.windows or self.nest.lanes is not None:
             return False
-        return is_multiple(made.loops[0].extent, self.at_once(made))
+        return is_multiple(made.loops[0].extent, self.passes.at_once(made))
 
-    def at_once(self, made: PrintedPass) -> int:
-        """How many turns of a flat pass are taken at once: those of a vector, or of a strip."""
-        return self.lanes if made.strip is None else max(self.lanes, STRIP)
-
-    def divide(self, made: PrintedPass, task: str, indices: Sequence[str] = ()) -> list[str]:
+    def divide(self, made: PrintedPass, task: str, told: Mapping[str, str]) -> list[str]:
         """The statements that run a pass in parts and combine its partial values in order.
 
-        ``indices`` are variables that the tasks are told.
+        ``told`` are values that the tasks know, by their names there.
         """
         size = self.passes.extent(made.loops[0]) if made.loops else "1"
         work = " * ".join(
@@ -240,7 +259,7 @@ class DividedNest(NestTasks):
             lines.append(f"if (grain < (size + {PARTS - 1}) / {PARTS}) "
                          f"grain = (size + {PARTS - 1}) / {PARTS};")  # fmt: skip
         if self.is_flat(made):
-            at_once = self.at_once(made)
+            at_once = self.passes.at_once(made)
             lines.append(f"grain = (grain + {at_once - 1}) & -{at_once};")
         lines.append("const int64_t parts = (size + grain - 1) / grain;")
         lines += [f"{partial_type(t)} {t.name}_parts[{PARTS}];" for t in made.sums]
@@ -249,9 +268,7 @@ class DividedNest(NestTasks):
             for name, ctype in zip(state.names, state.ctypes, strict=True):
                 lines.append(f"{ctype} {name}_parts[{PARTS}];")
                 held.append(f"{name}_parts")
-        arrays = {name: name for name in held}
-        arrays.update({name: name for name in indices})
-        lines += self.launch(task, {"grain": "grain", **arrays})
+        lines += self.launch(task, {"grain": "grain", **{name: name for name in held}, **told})
         before, after = [], []
         for t in made.sums:
             each = f"{t.name}_parts[part]"
@@ -268,6 +285,21 @@ class DividedNest(NestTasks):
                 before.append(f"{ctype} {name}[1] = {{{first}}};")
             lines += for_loop("part", "0", "parts", state.combine("[0]", "_parts[part]"))
         return [*before, "{", *indented(lines), "}", *after]
+
+
+def reduced(made: PrintedPass) -> dict[str, Parameter]:
+    """What tasks of later passes are told of one, by the value here."""
+    found = {total.name: Parameter(total.name, total.ctype, None, False) for total in made.sums}
+    for state in made.states:
+        for name, ctype in zip(state.names, state.ctypes, strict=True):
+            found[f"{name}[0]"] = Parameter(f"{name}_found", ctype, None, False)
+    return found
+
+
+def again(made: PrintedPass) -> list[str]:
+    """The statements of such a task that make states what they are after the pass."""
+    pairs = [p for state in made.states for p in zip(state.names, state.ctypes, strict=True)]
+    return [f"const {ctype} {name}[1] = {{{name}_found}};" for name, ctype in pairs]
 
 
 def partial_type(total: Accumulator) -> str:

@@ -106,7 +106,7 @@ class NestByRows(SharedNest):
         extra = self.partial(made) + indices
         top = self.top()
         body = self.part(made, top)  # before what takes its parameters
-        lines = [*self.divide(made, task, [p.name for p in indices])]
+        lines = [*self.divide(made, task, {p.name: p.name for p in indices})]
         lines += self.passes.statements(nest.row.lines[1:])
         for loop in reversed(nest.rows):
             head = f"for (int64_t {loop.name} = 0; {loop.name} < {loop.extent}; {loop.name}++) {{"

@@ -19,6 +19,7 @@ from ..printing.printed import (
 )
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
+from .abreast import abreast
 from .accumulate import BLOCK_BEGIN, BLOCK_END, Accumulation, for_further_turns
 from .beside import turns_beside, turns_of_run
 from .dialect import strip_start
@@ -138,7 +139,10 @@ class Passes:
         chosen = self.chosen(made)
 
         def plain(low: str, high: str) -> list[str]:
-            return [pragma, *for_loop(variable, low, high, body)]
+            wide = abreast(made, self.vector_bytes)
+            if wide is None:
+                return [pragma, *for_loop(variable, low, high, body)]
+            return wide.loop(variable, (low, high), extent, pragma, body)
 
         def run(low: str, high: str) -> list[str]:
             if not chosen:
@@ -196,16 +200,29 @@ class Passes:
         (loop,) = made.loops
 
         def run(low: str, high: str) -> list[str]:
-            count = whole(f"{high} - {low}", loop.extent, self.vector_bytes // 4)
-            index = f"const int64_t {loop.name} = {low} + turn;"
-            turns = for_loop("turn", "0", "turns", [index, *body])
-            return [f"const int64_t turns = {count};", SIMD, *turns]
+            count = whole(f"{high} - {low}", loop.extent, self.at_once(made))
+            lines = [f"const int64_t {loop.name} = {low} + turn;", *body]
+            wide, ends = abreast(made, self.vector_bytes), ("0", "turns")
+            if wide is None:
+                turns = [SIMD, *for_loop("turn", *ends, lines)]
+            else:
+                turns = wide.blocks("turn", ends, SIMD, lines)
+            return [f"const int64_t turns = {count};", *turns]
 
         def part(low: str, high: str) -> list[str]:
             ends = (low, high)
             return self.past.loop(self.chosen(made), loop, ends, run, divided=True, whole=True)
 
         return with_stages(made.stages, loop.name, bounds, loop.extent, part)
+
+    def at_once(self, made: PrintedPass) -> int:
+        """How many turns of a flat pass are taken at once: those of a vector, of some abreast, or
+        of a strip."""
+        lanes = self.vector_bytes // 4
+        if made.strip is not None:
+            return max(lanes, STRIP)
+        wide = abreast(made, self.vector_bytes)
+        return lanes if wide is None else wide.block
 
     def inner(self, made: PrintedPass) -> Loop:
         """The innermost loop of a pass, which has one."""
@@ -319,6 +336,7 @@ class Passes:
             held,
             truths,
             narrows=made.strip is None and bool(made.loops),
+            abreast=not serial and abreast(made, self.vector_bytes) is not None,
         )
 
     def is_run(self, made: PrintedPass) -> bool:

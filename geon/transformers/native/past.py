@@ -206,7 +206,6 @@ class Past:
         if self.passing is None or operand not in self.passing.operands:
             return fetch
         self.asked = True
-        self.names.calls(["geon_past_put"])  # which brings what is asked
         return f"if (!past) {fetch}"
 
     def row_of_tile(
@@ -247,7 +246,7 @@ class Past:
         place = "NULL" if whole else start
         part = f"{first} + geon_past_turns({place}, {each}, {high} - {first}, {turns})"
         streams = [""] * len(chosen) if rows else self.streams(chosen)
-        self.names.calls(["geon_past_put", *(["geon_past_row"] if rows else [])])
+        self.names.calls(["geon_past_row"] if rows else [])
         copies = []
         for k, (store, stream) in enumerate(zip(chosen, streams, strict=True)):
             put = "geon_past_row(" if rows else f"geon_past_put(&{stream}, "
@@ -282,6 +281,7 @@ class Past:
         times = 1 if self.plain else ACROSS
         sizes = (self.passing.stored * times, self.passing.touched * times)
         stored, touched = map(self.names.length, sizes)
+        self.names.calls(["geon_past_put"])  # whose text has what is called here
         begin = [f"const _Bool past = geon_is_past({stored}, {touched});"]
         begin += [f"struct geon_past {name} = {{.held = 0}};" for name in self.used]
         ends = [f"geon_past_end(&{name});" for name in self.used]

@@ -15,6 +15,7 @@ from ..kernels.staged import Staged, staged
 from ..kernels.types import Keep, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
 from . import c_expressions
+from .abreast import abreast
 from .across import across_loads, crosses, is_direct, is_flat
 from .dialect import Strips
 from .fetching import places
@@ -27,6 +28,7 @@ from .printed import (
     PrintedPass,
     PrintedStore,
     PrintedWindow,
+    RowStore,
     first_turn,
 )
 from .reductions import ReductionPrinter
@@ -143,7 +145,7 @@ class _NestPrinter:
     def store_row(self, block: Block, store: Store) -> None:
         """A store of a value of the row itself."""
         line = str(self.store(block, store))
-        block.lines.append(self.names.lanes.stored(line, block.lanes is not None))
+        block.lines.append(RowStore(self.names.lanes.stored(line, block.lanes is not None)))
 
     def store(self, block: Block, store: Store, inner: Sequence[str] = ()) -> PrintedStore:
         """A store, with what it needs written into ``block``; ``inner`` are the variables of the
@@ -224,6 +226,8 @@ class _NestPrinter:
             value = self.scalars.value(body, keep.value)
             self.array(self.nest.arrays[keep.number])
             self.keep(body, keep, value)
+        if strips is None and across is None and not made.windows and step.loops:
+            made.abreast = abreast(step, self.depths)
         if strips is not None:
             assert not made.windows, "what strips take draws nothing"
             made.strip = self.print_strip(row, strips, step, made, ahead)

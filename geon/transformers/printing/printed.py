@@ -212,7 +212,18 @@ class PrintedPass:
     others: PrintedTiles = field(default_factory=PrintedTiles)
     lookups: list[PrintedLookup] = field(default_factory=list)
     around: Block | None = None
+    abreast: int = 0  # the bytes of an element where some vectors are computed abreast
     copies: bool = False  # the one load from a tile is all that is stored
+
+
+@dataclass(frozen=True, slots=True)
+class RowStore:
+    """The statement that stores a value of a row."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

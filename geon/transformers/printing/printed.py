@@ -216,14 +216,10 @@ class PrintedPass:
     copies: bool = False  # the one load from a tile is all that is stored
 
 
-@dataclass(frozen=True, slots=True)
-class RowStore:
+class RowStore(str):
     """The statement that stores a value of a row."""
 
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

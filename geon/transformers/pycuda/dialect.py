@@ -44,12 +44,6 @@ def by_instruction(name: str, text: str) -> str:
     return f"#ifdef GEON_INSTRUCTIONS\n{function}\n{body}#else\n{text}#endif\n"
 
 
-class RowStore(str):
-    """A statement that stores a value of a row."""
-
-    __slots__ = ()
-
-
 class ThreadLanes:
     """Rows side by side are those of neighbouring threads: each thread has one of them.
 
@@ -79,7 +73,7 @@ class ThreadLanes:
 
     def stored(self, statement: str, side_by_side: bool) -> str:
         """The statement that stores a value of the row, by one thread of those that share it."""
-        return RowStore(f"if (first) {statement}")
+        return f"if (first) {statement}"
 
     def all(self, statements: list[str]) -> list[str]:
         """The statements: a thread has one row."""

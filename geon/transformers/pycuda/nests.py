@@ -14,10 +14,9 @@ from ...op_graph.lengths import product
 from ..kernels.types import Loop, Nest, Pass
 from ..lowering.scratch import lines as up_to_lines
 from ..printing.nests import print_nest
-from ..printing.printed import PrintedNest, PrintedPass
+from ..printing.printed import PrintedNest, PrintedPass, RowStore
 from .all_elements import PARTS, PIECE, all_functions
 from .columns import column_functions, cut, states
-from .dialect import RowStore
 from .fours import Fours, elements_of, fits, fours_of, turns_by_fours
 from .held import arrays_shared, holding_team, slot_bytes, turns_of
 from .launches import LEAST, Grid

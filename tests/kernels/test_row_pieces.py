@@ -157,3 +157,28 @@ def test_nothing_times_infinity_is_no_sum():
         f = transformer.computation(op, x)
         assert f(np.ones((2, 1), "float32")).tolist() == [1, 1]
         assert f(np.ones((2, 300), "float32")).tolist() == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 7, 8, 9, 40])
+@pytest.mark.parametrize("columns", [1, 4, 31, 64, 300])
+def test_a_row_over_two_axes_is_cut_where_it_is_long(rows, columns):
+    """Few indices of one axis are many elements where there are many of the other."""
+    x = geon.placeholder([N, M])
+    y = geon.pad(x, {N: (1, 3), M: (2, 0)}, value=0.5)
+    results = [geon.sum(y), geon.max(y), geon.sum(geon.square(geon.concat([x, x + 1.0], N)))]
+    values = np.random.default_rng(rows).uniform(size=(rows, columns)).astype(np.float32)
+    bordered = np.pad(values, [(1, 3), (2, 0)], constant_values=0.5)
+    wanted = [bordered.sum(), bordered.max(), (values**2).sum() + ((values + 1) ** 2).sum()]
+    for name in ("numpy", "native"):
+        with geon.make_transformer(name) as transformer:
+            found = transformer.computation(results, x)(values)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_what_is_long_is_known_from_all_axes_of_a_row():
+    x = geon.placeholder([N, M])
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation(geon.sum(geon.pad(x, {N: (1, 3)})), x)
+        (kernel,) = f.stages().plan.schedule.kernels
+        n, m = N.expression + 4, M.expression
+        assert n - 8 in kernel.work.holds and n * m - 256 in kernel.work.holds

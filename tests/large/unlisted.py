@@ -220,6 +220,10 @@ PLACES = {
         "MANY",
     ): "tests/kernels/test_row_pieces.py goes below, at and above it",
     (
+        "transformers/kernels/row_pieces.py",
+        "FEW",
+    ): "tests/kernels/test_row_pieces.py goes below, at and above it",
+    (
         "transformers/kernels/pieces.py",
         "BROAD",
     ): "tests/kernels/test_straight.py goes below, at and above it",

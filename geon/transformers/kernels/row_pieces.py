@@ -19,7 +19,8 @@ from .short_forms import with_short_rows
 from .types import Fused, Nest, Pass
 
 LONG = 64  # rows side by side,
-MANY = 256  # or elements of a row, from which on choices cost more than other loops
+MANY = 256  # or elements of a row, from which on choices cost more than other loops,
+FEW = 8  # and indices of an axis of it, so that borders are not most of it
 PIECES = 12  # nests that one is taken apart into
 PASSES = 6  # that one pass is taken apart into
 TEXT = 512  # nodes of scalar code that pieces may have together,
@@ -127,11 +128,16 @@ class _RowSplitter:
         """The boxes of a row in which choices along it are decided; none where it stays whole."""
         cuts = []
         for name in inner:
-            found = self.intervals(region, name, MANY)
+            found = self.intervals(region, name, FEW)
             if len(found) > 1:
                 cuts.append([(name, interval) for interval in found])
         boxes = tuple(itertools.product(*cuts)) if cuts else ()
-        return boxes if len(boxes) <= PASSES else ()
+        if not boxes or len(boxes) > PASSES:
+            return ()
+        size = product([self.axes[name].expression for name in inner])
+        if not isinstance(size, int):
+            self.facts.assume(size - MANY)
+        return boxes
 
     def intervals(self, region: Region, name: str, least: int) -> list[Interval]:
         """The intervals of an axis on which what is chosen along it is decided."""

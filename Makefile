@@ -39,7 +39,8 @@ bench-numpy: $(VENV)/installed-test  ## Print the figures of the NumPy transform
 
 fuzz: $(VENV)/installed-test  ## Compare many more random graphs than the tests do.
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -o timeout=0 -o faulthandler_timeout=0 --hypothesis-profile=long \
-		tests/test_random_graphs.py tests/native/test_random_native.py
+		tests/test_random_graphs.py tests/native/test_random_native.py \
+		tests/native/test_random_short_rows.py
 
 PROGRAMS ?=
 SEED ?=

@@ -18,6 +18,7 @@ from ..kernels.types import Loop
 from ..printing import c_expressions
 from ..printing.printed import Accumulator
 from ..printing.scalars import LANES
+from .abreast import VECTORS
 from .loops import for_loop, indented
 
 # The most terms that are added one after another in a sum's own dtype. 32 equal terms are off by
@@ -77,7 +78,10 @@ class Accumulation:
         if self.truths:
             self.block = TRUTHS_OF_LANE if lanes else TRUTHS
         floats = any(map(is_float_sum, sums))
-        self.abreast = abreast and floats
+        extremes = any(total.spoiled for total in sums)
+        # clang makes no vectors of a loop that finds an extreme of floats, which NaN may be.
+        self.serial = floats and extremes and not lanes and width > 1
+        self.abreast = abreast and floats and not extremes
         terms = product(loop.extent for loop in loops)
         few = isinstance(terms, int) and terms < FEW_NARROW
         narrow = [] if few or not narrows else [t for t in sums if t.narrow is not None]
@@ -98,10 +102,10 @@ class Accumulation:
         It is the innermost one where a row is summed along its vectors, since what the vectors of
         one run of it hold is added to one number.
         """
-        known = 1
+        known, most = 1, CHAIN if self.serial else self.block
         for level in range(len(extents) - 1, -1, -1):
             extent = extents[level]
-            if not isinstance(extent, int) or known * extent > self.block:
+            if not isinstance(extent, int) or known * extent > most:
                 return level if self.whole_runs else len(extents) - 1
             known *= extent
         return None
@@ -207,18 +211,29 @@ class Accumulation:
             head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {step}) {{"]
             stop = f"{begin} + {step} < {high} ? {begin} + {step} : {high}"
             tail = [f"const int64_t {end} = {stop};"]
-        elif known is not None and known <= turns:
+        elif known is not None and known <= (self.fewest() if self.serial else turns):
             begin, end, head, tail = low, high, ["{"], []
         else:
-            step = f"{turns} * GEON_ABREAST" if self.abreast else str(turns)
+            step = self.step()
             stop = f"{begin} + {step}"
-            if known is None or known % turns or self.abreast:
+            if known is None or known % turns or step != str(turns):
                 stop = f"{stop} < {high} ? {stop} : {high}"
             head = [f"for (int64_t {begin} = {low}; {begin} < {high}; {begin} += {step}) {{"]
             tail = [f"const int64_t {end} = {stop};"]
         text = [line.replace(BLOCK_BEGIN, begin).replace(BLOCK_END, end) for line in run]
         body = [*tail, *self.before_block(), *text, *self.after_block()]
         return [*head, *("    " + line if line[:1] != "#" else line for line in body), "}"]
+
+    def step(self) -> str:
+        """How many turns make a block, as C: as many as the compiler has accumulators for."""
+        turns = self.turns()
+        if self.abreast:
+            return f"GEON_BY_COMPILER({VECTORS * turns}, {turns})"
+        return f"GEON_BY_COMPILER({turns}, {self.fewest()})" if self.serial else str(turns)
+
+    def fewest(self) -> int:
+        """How many turns make a block where no vectors are made."""
+        return max(1, CHAIN // self.inner())
 
     def before_block(self) -> Lines:
         """The statements before a block."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..printing.scalars import LANES
 from ..printing.strips import STRIP
-from .abreast import VECTORS
 from .loops import SIMD, for_loop
 from .mathematics import declarations
 
@@ -13,13 +12,13 @@ INCLUDES = """\
 #include <stdint.h>
 #include <string.h>
 """
-MANY = f"""\
+COMPILERS = """\
 
 #ifdef __clang__
-#define GEON_ABREAST 1 /* vectors that are computed side by side */
+#define GEON_BY_COMPILER(gcc, clang) (clang)
 #define GEON_USED(x) (void)(x)
 #else
-#define GEON_ABREAST {VECTORS}
+#define GEON_BY_COMPILER(gcc, clang) (gcc)
 #define GEON_USED(x) __asm__ volatile("" : : "r"(x))
 #endif
 """
@@ -83,7 +82,9 @@ typedef struct { GEON_FOUR_F64 first, second, third, last; } GEON_STRIP_F64;
 typedef int32_t GEON_EIGHT_I32 __attribute__((vector_size(32)));
 #define GEON_EIGHT(x) ((x) - (GEON_EIGHT_F32){0})
 #define GEON_BOTH(i) for (int i = 0; i < 2; i++)
-#ifdef __FMA__
+#if defined(__FMA__) && defined(__clang__)
+#define GEON_FMA_EIGHT(a, b, c) __builtin_elementwise_fma(a, b, c)
+#elif defined(__FMA__)
 #define GEON_FMA_EIGHT(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)
 #else
 #define GEON_FMA_EIGHT(a, b, c) ((a) * (b) + (c))
@@ -94,21 +95,23 @@ typedef int32_t GEON_EIGHT_I32 __attribute__((vector_size(32)));
 #ifdef __F16C__
 typedef int16_t GEON_EIGHT_I16 __attribute__((vector_size(16)));
 #define GEON_EIGHT_ROUNDED_HALVES(a) (GEON_EIGHT_I16)__builtin_ia32_vcvtps2ph256(a, 0)
-#define GEON_OF_EIGHT_HALVES(h) __builtin_ia32_vcvtph2ps256(h)
 #define GEON_WIDE_I16(h) __builtin_convertvector(h, GEON_EIGHT_I32)
 #ifdef __clang__
+typedef _Float16 GEON_EIGHT_HALVES __attribute__((vector_size(16)));
+#define GEON_OF_EIGHT_HALVES(h) __builtin_convertvector((GEON_EIGHT_HALVES)(h), GEON_EIGHT_F32)
 typedef uint16_t GEON_EIGHT_U16 __attribute__((vector_size(16)));
 #define GEON_SMALLER_I16(a, b) __builtin_elementwise_min(a, b)
 #define GEON_SMALLER_U16(a, b) \\
     (GEON_EIGHT_I16)__builtin_elementwise_min((GEON_EIGHT_U16)(a), (GEON_EIGHT_U16)(b))
 #else
+#define GEON_OF_EIGHT_HALVES(h) __builtin_ia32_vcvtph2ps256(h)
 #define GEON_SMALLER_I16(a, b) __builtin_ia32_pminsw128(a, b)
 #define GEON_SMALLER_U16(a, b) __builtin_ia32_pminuw128(a, b)
 #endif
 #endif
 #endif
 """
-PRELUDE = INCLUDES + declarations() + MANY + TYPES
+PRELUDE = INCLUDES + declarations() + COMPILERS + TYPES
 
 
 class ArrayLanes:

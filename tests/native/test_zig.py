@@ -89,6 +89,23 @@ def test_values_are_those_of_numpy(zig, made, dtype):
             np.testing.assert_allclose(a, b, rough, rough * np.abs(b).max(initial=1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_short_rows_are_filled_to_their_ends(zig, dtype):
+    """What is repeated for the elements of a row is written as other types than it is read."""
+    results, given, data = [], [], []
+    for length in (2, 3, 4, 5, 7, 8, 9, 16, 17):
+        for rows in (37, 64):
+            n, m = geon.Axis("N", rows), geon.Axis("M", length)
+            x, row = geon.placeholder([n, m], dtype=dtype), geon.placeholder([n], dtype=dtype)
+            given += [x, row]
+            results += [x * row, *([geon.softmax(x, m)] if dtype == "float32" else [])]
+            generator = np.random.default_rng(length)
+            data += [generator.integers(-4, 5, s).astype(dtype) for s in ((rows, length), rows)]
+    wanted = geon.NumPyTransformer().computation(results, *given)(*data)
+    for found, expected in zip(zig.computation(results, *given)(*data), wanted, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("length", [255, 256, 257, 1023, 4096])
 def test_sums_are_right_whatever_else_a_pass_reduces(zig, length):
     """Equal terms are the worst; an extreme of floats keeps this compiler from vectors."""

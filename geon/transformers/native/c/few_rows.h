@@ -5,6 +5,7 @@
    again; what a line has of them is overwritten by the next line. The last block begins so that it
    ends where columns do. */
 typedef TYPE PART(few) __attribute__((vector_size(16), aligned(BYTES), may_alias));
+typedef TYPE PART(few_element) __attribute__((may_alias)); /* of floats, too */
 #define WIDE (16 / BYTES)
 #if BYTES == 1
 #define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
@@ -55,7 +56,7 @@ typedef TYPE PART(few) __attribute__((vector_size(16), aligned(BYTES), may_alias
             row[k] = from + (k < rows ? k : 0) * from_step;                                        \
         for (int64_t start = 0; start < columns; start += WIDE) {                                  \
             const int64_t c = start < columns - WIDE ? start : columns - WIDE;                     \
-            TYPE *begin = to + c * rows;                                                           \
+            PART(few_element) *begin = to + c * rows;                                              \
             PART(few) x[high], y[high];                                                            \
             EACH for (int64_t k = 0; k < high; k++)                                                \
                 x[k] = *(const PART(few) *)(row[k] + c);                                           \

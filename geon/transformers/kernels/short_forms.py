@@ -61,9 +61,8 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     if isinstance(row, int):
         open_groups = parts.grouped and not isinstance(rows, int)
         slower = parts.scattered and parts.is_light
-        return (
-            replace(nest, short=short) if is_plain(nest) and not (open_groups or slower) else nest
-        )
+        chosen = is_plain(nest) and not open_groups and not slower
+        return replace(nest, short=short) if chosen else nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
     return replace(nest, short=short, shortness=shortness)
 

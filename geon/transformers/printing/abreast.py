@@ -18,7 +18,7 @@ MOST = 96  # nodes of a pass above which vectors of one element are enough to do
 
 def abreast(step: Pass, depths: Depths) -> int:
     """The bytes of the widest element of a pass whose vectors should be computed some abreast; 0
-    where one after another is as fast, as where sums of floats have blocks of their own.
+    where one after another is as fast.
     """
     inner = step.loops[-1].name
     nodes = [node for node in walk(*step.computed) if depths.value(node) == ELEMENT]

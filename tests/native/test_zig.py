@@ -28,6 +28,10 @@ def zig(monkeypatch):
         yield transformer
 
 
+def test_memory_may_be_of_one_type_after_another(zig):
+    assert "-fno-strict-aliasing" in zig.toolchain().flags
+
+
 def elementary(x):
     """Each function of long rows, and of half of them, which are of an open length."""
     positive = geon.absolute(x) + 0.5

@@ -63,6 +63,9 @@ NEEDED = ("-std=gnu11", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC")
 # Tried in place of one that a compiler does not know.
 INSTEAD = {"-march=native": "-mcpu=native"}
 WIDE = "-mprefer-vector-width=512"
+# Memory of the arena has values of one type after those of another. gcc keeps a store behind what
+# was read before it, whatever their types are; clang does not.
+ANY_TYPE = "-fno-strict-aliasing"
 SANITIZERS = (
     "-O1",
     "-g1",
@@ -205,7 +208,7 @@ def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
             os.path.realpath(command[0]),
             f"{status.st_mtime_ns} {status.st_size}",
             processor(),
-            " ".join((*FLAGS, WIDE, *LEAN)),
+            " ".join((*FLAGS, WIDE, ANY_TYPE, *LEAN)),
             " ".join(field.name for field in dataclasses.fields(Toolchain)),
         )
         known = disk_cache.load(name)
@@ -283,6 +286,8 @@ def _make(command: tuple[str, ...]) -> Toolchain:
         if "__AVX512F__" in macros:
             # Without it gcc and clang use half of each vector, for clock rates of older processors.
             flags = _known(command, (*flags, WIDE))
+        if "__clang__" in macros:
+            flags = _known(command, (*flags, ANY_TYPE))
     if flags == (*FLAGS, WIDE) and trial.exception() is None:
         linker = trial.result()
     else:

@@ -434,3 +434,17 @@ def test_a_rename_and_an_order_name_their_line_and_what_is_wrong():
     truth = x > 0
     call = lambda: geon.max(truth)  # noqa: E731
     assert said(call, geon.DTypeError).startswith("max at HERE: greater(N, H:4) (made at ")
+
+
+def test_positions_outside_of_an_axis_name_all_lines_that_took_them(transformer):
+    """An op is one thing however often it was written; a message does not know which is meant."""
+    index = geon.placeholder([N], dtype="int64")
+    table = geon.placeholder([H])
+    first = geon.gather(table, index, H)
+    second = geon.gather(table, index, H)
+    f = transformer.computation([first * 2, second + 1], table, index)
+    lines = [first.sites[0], second.sites[-1]]
+    assert first is second and lines[0] != lines[1]
+    with pytest.raises(geon.IndexRangeError) as error:
+        f(np.ones(4, "float32"), np.array([0, 7]))
+    assert f"used as positions at {lines[1]}, {lines[0]}, in the forward pass" in str(error.value)

@@ -22,6 +22,7 @@ from ...op_graph.interpret import COMPUTING
 from ...op_graph.leaves import iota, length_value
 from ...op_graph.movement import _flatten, _unflatten, broadcast, flatten, reorder
 from ...op_graph.namespace import GEON_OPS
+from ...op_graph.nodes import carry_lines
 from ...op_graph.op_graph import ComputationOp, Op, Tensor, intern, make
 from ...op_graph.reductions import ARGMAX, ARGMIN
 from ...op_graph.regions.fixed_point import as_while
@@ -76,11 +77,13 @@ def polygamma(op: Op) -> Op | None:
     return approximations.polygamma(op.attrs[0], op.args[0], GEON_OPS)
 
 
-def _checked(index: Op, axis: Axis) -> Tensor:
+def _checked(index: Op, axis: Axis, op: Op) -> Tensor:
+    """Positions along an axis that ``op`` takes, whose lines messages about them name."""
     held = held_by_int64(index)
     made: Tensor = intern(
         ComputationOp, CHECKED, (held,), (axis.expression, True), index.axes, index.dtype
     )
+    carry_lines(op, made)
     return made
 
 
@@ -93,7 +96,7 @@ def positions(op: Op) -> Op | None:
     axes = {item[1]: axis for axis, item in zip(op.args[0].axes, op.attrs[0], strict=True)
             if item is not None and item[0] == "dyn"}  # fmt: skip
     new = [
-        p if p.primitive is CHECKED else _checked(p, axes[first + k])
+        p if p.primitive is CHECKED else _checked(p, axes[first + k], op)
         for k, p in enumerate(op.args[first:])
     ]
     row = SLICE if op.primitive is SLICE else UPDATE
@@ -112,6 +115,7 @@ def index_of_case(op: Op) -> Op | None:
     index: Tensor = intern(
         ComputationOp, CHECKED, (op.args[0],), (len(bodies), False), op.args[0].axes, INT64
     )
+    carry_lines(op, index)
     index.add_tags(NUMBER_OF_BRANCH)
     made: Op = make(op.primitive, (index, *op.args[1:]), (bodies, True), guards=op.guards)
     return made
@@ -131,12 +135,12 @@ def gather(op: Op) -> Op | None:
     axis = x.axes[op.attrs[0]]
     if not batch and index.primitive is CHECKED:
         return None
-    checked = _checked(index, axis)
+    checked = _checked(index, axis, op)
     if not batch:
         return _gather(x, checked, axis.name)
     group = x.axes.only([*batch, axis.name])
     flat, joined = _flattened(x, index.axes, group)
-    place = _place(checked, axis, group, joined)
+    place = _place(checked, axis, group, joined, op)
     return reorder(_gather(flat, place, joined.name), op.axes)
 
 
@@ -149,12 +153,12 @@ def scatter(op: Op) -> Op | None:
     axis = x.axes[op.attrs[0]]
     if not batch and index.primitive is CHECKED:
         return None
-    checked = _checked(index, axis)
+    checked = _checked(index, axis, op)
     if not batch:
         return _scatter(x, checked, value, axis.name, op.attrs[1])
     group = x.axes.only([*batch, axis.name])
     flat, joined = _flattened(x, index.axes, group)
-    place = _place(checked, axis, group, joined)
+    place = _place(checked, axis, group, joined, op)
     value = reorder(value, gathered_axes(flat.axes, place.axes, joined.name))
     placed = _scatter(flat, place, value, joined.name, op.attrs[1])
     return reorder(_unflatten(placed, joined, group), op.axes)
@@ -172,7 +176,7 @@ def _flattened(x: Any, index: Axes, group: Axes) -> tuple[Tensor, Axis]:
     return _flatten(x, group.names, whole), whole
 
 
-def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis) -> Tensor:
+def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis, op: Op) -> Tensor:
     """The index into an axis as one into all of its group ``joined``, checked."""
     wrapped = where(less(index, 0), index + length_value(axis.expression), index)
     place: Any = None
@@ -181,7 +185,7 @@ def _place(index: Tensor, axis: Axis, group: Axes, joined: Axis) -> Tensor:
         place = at if place is None else add.apply(place * length_value(each.expression), at)
     order = Axes(*(group[a.name] if a.name in group and a.name != axis.name else a
                    for a in index.axes))  # fmt: skip
-    return _checked(cast(broadcast(place, order), "int64"), joined)
+    return _checked(cast(broadcast(place, order), "int64"), joined, op)
 
 
 @lower.on("argmax", "argmin")

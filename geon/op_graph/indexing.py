@@ -297,7 +297,7 @@ def scatter(
     """``x`` with ``value`` set at or added to (``mode="add"``) positions along ``axis``.
 
     ``index`` as in ``gather``; ``value`` is broadcast over the axes ``gather`` would have. Where an
-    index repeats, ``add`` adds all and ``set`` keeps the last in row-major order.
+    index repeats, ``mode="add"`` adds all and ``mode="set"`` keeps the last in row-major order.
     """
     x, index = as_tensor(x), _index(index, "scatter")
     if mode not in ("set", "add"):

@@ -192,7 +192,8 @@ class Sampler:
         def attend(number: int, q: Any, k: Any, v: Any) -> Any:
             nonlocal kept
             both = jnp.stack([k, v])[None]
-            kept = jax.lax.dynamic_update_slice(kept, both, (number, 0, 0, position, 0, 0))
+            first = jnp.array([number, 0, 0, 0, 0, 0], position.dtype).at[3].set(position)
+            kept = jax.lax.dynamic_update_slice(kept, both, tuple(first))
             return mixed(q, *kept[number], allowed)
 
         found = scores(self.sizes, p, token[None, None], attend, position[None])[0, 0]

@@ -18,7 +18,6 @@ from ..kernels.types import Loop
 from ..printing import c_expressions
 from ..printing.printed import Accumulator
 from ..printing.scalars import LANES
-from .abreast import VECTORS
 from .loops import for_loop, indented
 
 # The most terms that are added one after another in a sum's own dtype. 32 equal terms are off by
@@ -54,8 +53,8 @@ class Accumulation:
     make none. ``extent`` writes the length of a loop as C. Of a pass that is one run, so many turns
     of its loop, as C, are taken ``beside`` each other, with accumulators for ``held`` lanes. A pass
     of ``truths`` does nothing but fold them. Where it ``narrows``, sums of narrow integers are
-    taken in 32 bits. Vectors that are computed ``abreast`` have accumulators each, where the
-    compiler computes them so.
+    taken in 32 bits. So many ``times`` as a vector has accumulators are there where the compiler
+    computes vectors abreast.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Accumulation:
         held: str = "lanes",
         truths: bool = False,
         narrows: bool = True,
-        abreast: bool = False,
+        times: int = 1,
     ) -> None:
         self.sums, self.loops, self.lanes, self.extent = sums, loops, lanes, extent
         self.beside, self.truths = beside, truths
@@ -81,7 +80,7 @@ class Accumulation:
         extremes = any(total.spoiled for total in sums)
         # clang makes no vectors of a loop that finds an extreme of floats, which NaN may be.
         self.serial = floats and extremes and not lanes and width > 1
-        self.abreast = abreast and floats and not extremes
+        self.times = times if floats and not extremes else 1
         terms = product(loop.extent for loop in loops)
         few = isinstance(terms, int) and terms < FEW_NARROW
         narrow = [] if few or not narrows else [t for t in sums if t.narrow is not None]
@@ -227,8 +226,8 @@ class Accumulation:
     def step(self) -> str:
         """How many turns make a block, as C: as many as the compiler has accumulators for."""
         turns = self.turns()
-        if self.abreast:
-            return f"GEON_BY_COMPILER({VECTORS * turns}, {turns})"
+        if self.times > 1:
+            return f"GEON_BY_COMPILER({self.times * turns}, {turns})"
         return f"GEON_BY_COMPILER({turns}, {self.fewest()})" if self.serial else str(turns)
 
     def fewest(self) -> int:

@@ -336,7 +336,7 @@ class Passes:
             held,
             truths,
             narrows=made.strip is None and bool(made.loops),
-            abreast=not serial and abreast(made, self.vector_bytes) is not None,
+            times=1 if serial or made.strip is not None else self.at_once(made) // width,
         )
 
     def is_run(self, made: PrintedPass) -> bool:

@@ -61,8 +61,14 @@ typedef uint32_t GEON_STRIP_U32 __attribute__((vector_size(64)));
 #define GEON_WIDE_U16(h) __builtin_convertvector(h, GEON_STRIP_U32)
 #define GEON_OF_HALF(h) \\
     __builtin_ia32_vcvtph2ps512_mask((GEON_STRIP_I16)(h), (GEON_STRIP_F32){0}, 0xffff, 4)
-#define GEON_SCALED_F32(a, k) __builtin_ia32_scalefps512_mask(a, k, a, 0xffff, 4)
-#define GEON_SCALED_F64(a, k) __builtin_ia32_scalefpd512_mask(a, k, a, 0xff, 4)
+#define GEON_FROM_F32(k, least) \\
+    __builtin_ia32_cmpps512_mask(k, least - (GEON_STRIP_F32){0}, 21, 0xffff, 4)
+#define GEON_FROM_F64(k, least) \\
+    __builtin_ia32_cmppd512_mask(k, least - (GEON_HALF_STRIP_F64){0}, 21, 0xff, 4)
+#define GEON_SCALED_F32(a, k) \\
+    __builtin_ia32_scalefps512_mask(a, k, (GEON_STRIP_F32){0}, GEON_FROM_F32(k, -150.0f), 4)
+#define GEON_SCALED_F64(a, k) \\
+    __builtin_ia32_scalefpd512_mask(a, k, (GEON_HALF_STRIP_F64){0}, GEON_FROM_F64(k, -1075.0), 4)
 #ifdef __clang__ /* one instruction each; of two that have no order, the second */
 #define GEON_LARGER_F32(a, b) __builtin_ia32_maxps512(a, b, 4)
 #define GEON_SMALLER_F32(a, b) __builtin_ia32_minps512(a, b, 4)

@@ -61,20 +61,22 @@ _SINH = (
 # corrected where the remainder is exact. Without fused instructions it is not, and tanh and sigmoid
 # are up to 2.5 ulp off.
 # The first part of log(2) has 32 bits: its product with an exponent is exact. Exponents become
-# float64 through the bits of 2^52 + k, as few machines convert vectors of 64-bit integers.
+# float64 through the bits of 2^52 + k, as few machines convert vectors of 64-bit integers. Of an
+# exponential of -746 the second factor has an exponent of 0, as in float32; the polynomial makes up
+# for it, 2^969 times too large.
 _EXPONENTIAL = definitions_of(
     """
 GEON_INLINE double geon_exp_below_710_f64(double x) {
     double a = x < -746.0 ? -746.0 : x;
-    double shifted = GEON_FMA_F64(a, 1.4426950408889634, 6755399441057790.0);
-    double k = shifted - 6755399441057790.0;
+    double shifted = GEON_FMA_F64(a, 1.4426950408889634, 6755399441056821.0);
+    double k = shifted - 6755399441056821.0;
     double r = GEON_FMA_F64(k, -0.6931471803691238, a);
     r = GEON_FMA_F64(k, -1.9082149292705877e-10, r);
-    double p = EXP_F64<r>;
-    p = GEON_FMA_F64(GEON_FMA_F64(p, r, 1.0), r, 1.0);
+    double p = EXP_UP_F64<r>;
+    p = GEON_FMA_F64(GEON_FMA_F64(p, r, 0x1p969), r, 0x1p969);
     uint64_t n = geon_bits_f64(shifted);
     uint64_t half = n >> 1;
-    return p * geon_of_bits_f64(half << 52) * geon_of_bits_f64((n - half) << 52);
+    return p * geon_of_bits_f64((n - half) << 52) * geon_of_bits_f64(half << 52);
 }
 
 GEON_INLINE double geon_exp_f64(double x) {
@@ -210,6 +212,7 @@ GEON_INLINE double geon_erf_f64(double x) {
 }
 """,
     EXP=_EXP,
+    EXP_UP=[c * 2.0**969 for c in _EXP],
     ATANH=_ATANH,
     SINH=_SINH,
     ERF_SMALL=_ERF_SMALL,

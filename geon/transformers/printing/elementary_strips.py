@@ -4,9 +4,11 @@ With AVX2 an exponential of float32 is that of one element in two vectors, step 
 other: of two that have no order, clamps give the second, and two products scale, so that NaN needs
 not be brought back. AVX-512's instruction ``vscalef`` multiplies by a power of two, rounds once
 also where the result is subnormal, and knows infinities and NaN. It takes the place of exponent
-arithmetic and of bringing NaN back. In float32 it takes that of the upper clamp too: far above, the
-polynomial, whose degree is even, is large, infinite or NaN, and k is as large, which gives
-infinity. In float64 the degree is odd, and the sign could be wrong. Results have the bits of the
+arithmetic and of bringing NaN back. Where the power is so small that the result is 0, a mask leaves
+the instruction out, since an underflow takes it a hundred cycles (processors by Intel). In float32
+it takes the place of the upper clamp too: far above, the polynomial, whose degree is even, is
+large, infinite or NaN, and k is as large, which gives infinity. In float64 the degree is odd, and
+the sign could be wrong. Results have the bits of the
 functions of one element. The types of strips and the instructions are in the prelude.
 
 ``vcvtps2ph`` rounds to float16, but keeps what a NaN carries, which is taken from it; ``vcvtph2ps``
@@ -63,8 +65,9 @@ def _strips_of_angles() -> str:
     )
 
 
-# The polynomial of two vectors, whose steps are beside each other.
-_STEPS = [*reversed([f"{c:#.9g}f" for c in EXP_F32]), "1.0f", "1.0f"]
+# The polynomial of two vectors, whose steps are beside each other: 2^102 times too large, so that a
+# factor of results below 2^-150 has an exponent of 0, as for one element.
+_STEPS = [f"{c * 2.0**102:#.9g}f" for c in (*reversed(EXP_F32), 1.0, 1.0)]
 _EXP_STEPS = [f"    GEON_STEP(p, a, {c})" for c in _STEPS[1:]]
 
 _EXP_STRIP = """
@@ -73,7 +76,6 @@ GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
     float a[16], p[16], k[16];
     GEON_STRIP_F32 v, scale;
     memcpy(&v, x, 64);
-    v = GEON_LARGER_F32(-104.0f - (GEON_STRIP_F32){0}, v);
     memcpy(a, &v, 64);
     GEON_EACH_OF_STRIP(i) {
         k[i] = GEON_FMA_F32(a[i], 1.44269502f, 12582912.0f) - 12582912.0f;
@@ -90,16 +92,16 @@ GEON_INLINE void geon_exp_strip_f32(float *restrict y, const float *x) {
     GEON_EIGHT_F32 a[2], s[2], p[2];
     GEON_EIGHT_I32 n[2];
     GEON_BOTH(i) memcpy(&a[i], x + 8 * i, 32);
-    GEON_BOTH(i) a[i] = GEON_CLAMP(a[i], -104.0f, 89.0f);
-    GEON_BOTH(i) s[i] = GEON_FMA_EIGHT(a[i], GEON_EIGHT(1.44269502f), GEON_EIGHT(12583166.0f));
+    GEON_BOTH(i) a[i] = GEON_CLAMP(a[i], -105.0f, 89.0f);
+    GEON_BOTH(i) s[i] = GEON_FMA_EIGHT(a[i], GEON_EIGHT(1.44269502f), GEON_EIGHT(12583064.0f));
     GEON_BOTH(i) n[i] = (GEON_EIGHT_I32)s[i];
-    GEON_BOTH(i) s[i] -= 12583166.0f;
+    GEON_BOTH(i) s[i] -= 12583064.0f;
     GEON_BOTH(i) a[i] = GEON_FMA_EIGHT(s[i], GEON_EIGHT(-0.693359375f), a[i]);
     GEON_BOTH(i) a[i] = GEON_FMA_EIGHT(s[i], GEON_EIGHT(2.12194440e-4f), a[i]);
     GEON_BOTH(i) p[i] = EXP_LAST;
 EXP_STEPS
-    GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)(n[i] >> 1 << 23);
     GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)((n[i] - (n[i] >> 1)) << 23);
+    GEON_BOTH(i) p[i] *= (GEON_EIGHT_F32)(n[i] >> 1 << 23);
     GEON_BOTH(i) memcpy(y + 8 * i, &p[i], 32);
 #endif
 }
@@ -247,9 +249,8 @@ GEON_INLINE void geon_scale_half_strip_f64(double *restrict y, const double *p, 
 }
 
 GEON_INLINE void geon_clamp_half_strip_f64(double *restrict y, const double *x) {
-    GEON_HALF_STRIP_F64 clamped, zero = {0}, lowest = -746.0 - zero, highest = 710.0 - zero;
+    GEON_HALF_STRIP_F64 clamped, zero = {0}, highest = 710.0 - zero;
     memcpy(&clamped, x, sizeof clamped);
-    clamped = GEON_LARGER_F64(lowest, clamped);
     clamped = GEON_SMALLER_F64(highest, clamped);
     memcpy(y, &clamped, sizeof clamped);
 }

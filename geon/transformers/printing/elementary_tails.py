@@ -41,8 +41,8 @@ GEON_INLINE @real geon_exp_parts_@s(@real a, @real low, @real *first, @real *sec
     @real p = EXP_@K<r>;
     @uint n = geon_bits_@s(shifted);
     @uint half = n >> 1;
-    *first = geon_of_bits_@s(half << @MANTISSA);
-    *second = geon_of_bits_@s((n - half) << @MANTISSA);
+    *first = geon_of_bits_@s((n - half + @RAISED_EXPONENT) << @MANTISSA);
+    *second = geon_of_bits_@s(half << @MANTISSA);
     return r * GEON_FMA_@K(p, r, 1.0@);
 }
 
@@ -316,20 +316,36 @@ GEON_INLINE double geon_erfinv_f64(double x) {
 """
 
 
+# Where 3 x exp(-x) is 0, too, and the nearest powers are -161 and -1087: their second factor is 0.
+_LAST = (111.6, 753.5)
+
+
+def _cubic_end(last: float) -> float:
+    """Where LINEAR x + CUBIC x^3 is ``last``, by Newton's steps."""
+    x = 10.0
+    for _ in range(60):
+        x -= (x * (tails.LINEAR + tails.CUBIC * x * x) - last) / (
+            tails.LINEAR + 3 * tails.CUBIC * x * x
+        )
+    return x
+
+
 # Numbers of the text for float32 and float64. The ends are where results have reached their limits;
 # the parts of LINEAR and CUBIC are those of ``tails``, the first of LINEAR short enough for
 # LINEAR - w to be exact.
 _NUMBERS: dict[str, tuple[float, float]] = {
     "LOG2E": (1.44269502, 1.4426950408889634),
-    "SHIFT": (12583166.0, 6755399441057790.0),
+    # 1.5 2^23 + 162 and 1.5 2^52 + 1088, of which half is the exponent of the second factor: 0 at
+    # an end, where a result of 0 is a product with 0 and no underflow, as in ``elementary_f32``.
+    "SHIFT": (12583074.0, 6755399441056832.0),
     "LN2_HIGH": (-0.693359375, -0.6931471803691238),
     "LN2_LOW": (2.12194440e-4, -1.9082149292705877e-10),
     "EXP_TOP": (100.0, 720.0),
-    "EXP_END": (-128.0, -1100.0),
-    "ERFC_END": (11.0, tails.ERFC_END),
+    "EXP_END": (-_LAST[0], -_LAST[1]),
+    "ERFC_END": (math.sqrt(_LAST[0]), math.sqrt(_LAST[1])),
     "ERFCX_END": (9.5, tails.GROWTH_END),
-    "NORMAL_END": (16.0, tails.NORMAL_END),
-    "CUBIC_END": (11.2, tails.CUBIC_END),
+    "NORMAL_END": (math.sqrt(2 * _LAST[0]), math.sqrt(2 * _LAST[1])),
+    "CUBIC_END": (_cubic_end(_LAST[0]), _cubic_end(_LAST[1])),
     "SHORT_END": (5.0 * math.sqrt(0.5), 5.5 * math.sqrt(0.5)),
     "SHORT_REST": (9.034407470042219e-10, -3.2136171735121294e-16),
     "MILLS_END": (5.0, 5.5),
@@ -365,6 +381,7 @@ def _written(dtype: str) -> str:
     words["SILU_LOWEST"] = "0xc2e00000u" if single else "0xc087c00000000000u"  # -112, -760
     words["CUBIC_LOWEST"] = "0xc1300000u" if single else "0xc03599999999999au"  # -11, -21.6
     words["MANTISSA"] = "23" if single else "52"
+    words["RAISED_EXPONENT"] = "92" if single else "958"
     for name, values in _NUMBERS.items():
         words[name] = f"({values[not single]:#.{9 if single else 17}g}{words['c']})"
     text = re.sub(r"(?<=\d)@(?!\w)", words["c"], _TEXT)

@@ -149,6 +149,33 @@ echo "error: unknown option $a" >&2; exit 1;; esac; done"""
     assert found.vector_bytes == 16
 
 
+@pytest.mark.skipif(
+    "__AVX512F__" not in REAL.macros or "__clang__" in REAL.macros, reason="gcc with AVX-512"
+)
+def test_a_processor_that_gcc_does_not_know_is_tuned_for(bare, monkeypatch):
+    """A loop with a gather is one of vectors, which it is not where gcc tunes for any processor."""
+    unknown = 'case "$*" in *-dM*) echo "cc1 -mtune=generic -dumpbase" >&2;; esac\n'
+    script(bare, "cc", unknown)
+    found = toolchain.find_toolchain()
+    assert found is not None and found.flags == (*toolchain.FLAGS, toolchain.WIDE, toolchain.TUNED)
+    text = "void take(float *restrict y, const float *restrict x, const int64_t *restrict k) {\n"
+    text += "    for (int64_t i = 0; i < 1024; i++) y[i] = x[k[i]] * 2.0f;\n}\n"
+    arguments = ["-S", "-x", "c", "-", "-o", "-", *found.flags]
+    made = toolchain.run_compiler(found.command, arguments, "#include <stdint.h>\n" + text)
+    assert made[0] == 0 and "gather" in made[1]
+    older = """for a in "$@"; do case "$a" in -mtune=sapphirerapids)
+echo "error: bad value" >&2; exit 1;; esac; done\n"""
+    forget(monkeypatch)
+    script(bare, "cc", older + unknown)
+    found = toolchain.find_toolchain()
+    assert found is not None and found.flags[-1] == "-mtune=skylake-avx512"
+    forget(monkeypatch)
+    known = 'case "$*" in *-dM*) echo "cc1 -mtune=znver4" >&2;; esac'
+    script(bare, "cc", f"{known}\nexec 3>&2 2>/dev/null")
+    found = toolchain.find_toolchain()
+    assert found is not None and found.flags == (*toolchain.FLAGS, toolchain.WIDE)
+
+
 def test_a_flag_that_goes_by_another_name(bare, monkeypatch):
     monkeypatch.setattr(toolchain, "INSTEAD", {"-march=native": "-DINSTEAD"})
     script(bare, "cc", 'case "$*" in *-march=native*) echo "error: unknown" >&2; exit 1;; esac')

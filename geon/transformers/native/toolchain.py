@@ -61,8 +61,12 @@ LEAN = tuple(
 # Without these, code would be wrong or could not be loaded: a compiler must know them.
 NEEDED = ("-std=gnu11", "-O2", "-ffp-contract=off", "-fwrapv", "-fPIC")
 # Tried in place of one that a compiler does not know.
-INSTEAD = {"-march=native": "-mcpu=native"}
+INSTEAD = {"-march=native": "-mcpu=native", "-mtune=sapphirerapids": "-mtune=skylake-avx512"}
 WIDE = "-mprefer-vector-width=512"
+# A processor that is newer than gcc is tuned for as for any: without gathers, and a loop with one
+# has no vectors then, whatever else it computes.
+UNTUNED = "-mtune=generic"
+TUNED = "-mtune=sapphirerapids"
 # Memory of the arena has values of one type after those of another. gcc keeps a store behind what
 # was read before it, whatever their types are; clang does not.
 ANY_TYPE = "-fno-strict-aliasing"
@@ -208,7 +212,7 @@ def _examine(command: tuple[str, ...], refused: list[str]) -> Toolchain | None:
             os.path.realpath(command[0]),
             f"{status.st_mtime_ns} {status.st_size}",
             processor(),
-            " ".join((*FLAGS, WIDE, ANY_TYPE, *LEAN)),
+            " ".join((*FLAGS, WIDE, TUNED, ANY_TYPE, *LEAN)),
             " ".join(field.name for field in dataclasses.fields(Toolchain)),
         )
         known = disk_cache.load(name)
@@ -280,12 +284,12 @@ def _make(command: tuple[str, ...]) -> Toolchain:
         if status != 0 or not said.strip():
             raise _Unusable(_first(complaint) or f"--version ended with status {status}")
         flags = _known(command, FLAGS)
-        macros = _macros(command, flags)
+        macros, tuned = _macros(command, flags)
         # Passes of other compilers are others.
         lean = () if "__clang__" in macros else _known(command, LEAN)
         if "__AVX512F__" in macros:
             # Without it gcc and clang use half of each vector, for clock rates of older processors.
-            flags = _known(command, (*flags, WIDE))
+            flags = _known(command, (*flags, WIDE) if tuned else (*flags, WIDE, TUNED))
         if "__clang__" in macros:
             flags = _known(command, (*flags, ANY_TYPE))
     if flags == (*FLAGS, WIDE) and trial.exception() is None:
@@ -321,9 +325,9 @@ def _known(command: tuple[str, ...], flags: Sequence[str]) -> tuple[str, ...]:
     return tuple(known)
 
 
-def _macros(command: tuple[str, ...], flags: Sequence[str]) -> dict[str, str]:
-    """The predefined macros that matter, by name."""
-    status, said, complaint = run_compiler(command, [*flags, "-x", "c", "-dM", "-E", "-"], "")
+def _macros(command: tuple[str, ...], flags: Sequence[str]) -> tuple[dict[str, str], bool]:
+    """The predefined macros that matter, by name, and whether it tunes for this processor."""
+    status, said, complaint = run_compiler(command, [*flags, "-v", "-x", "c", "-dM", "-E", "-"], "")
     if status != 0:
         raise _Unusable(_first(complaint))
     macros = {}
@@ -331,7 +335,7 @@ def _macros(command: tuple[str, ...], flags: Sequence[str]) -> dict[str, str]:
         _, name, *value = line.split(" ", 2)
         if name.startswith(MACROS) or name in FAMILY_MACROS:
             macros[name] = value[0] if value else ""
-    return dict(sorted(macros.items()))
+    return dict(sorted(macros.items())), UNTUNED not in complaint.split()
 
 
 def _try(command: tuple[str, ...], flags: Sequence[str]) -> str:

@@ -33,6 +33,9 @@ FUNCTIONS = {
     "gelu": geon.gelu,
     "the slope of sigmoid": slope(geon.sigmoid),
     "the slope of gelu": slope(geon.gelu),
+    "the slope of gelu's tanh form": slope(lambda x: geon.gelu(x, approximate="tanh")),
+    "the slope of silu": slope(geon.silu),
+    "ndtr": geon.ndtr,
     "the density of a normal variable": lambda x: geon.exp(-0.5 * x * x),
     "erfc": lambda x: geon.erfc(-x),
 }

@@ -319,17 +319,6 @@ GEON_INLINE double geon_erfinv_f64(double x) {
 # Where 3 x exp(-x) is 0, too, and the nearest powers are -161 and -1087: their second factor is 0.
 _LAST = (111.6, 753.5)
 
-
-def _cubic_end(last: float) -> float:
-    """Where LINEAR x + CUBIC x^3 is ``last``, by Newton's steps."""
-    x = 10.0
-    for _ in range(60):
-        x -= (x * (tails.LINEAR + tails.CUBIC * x * x) - last) / (
-            tails.LINEAR + 3 * tails.CUBIC * x * x
-        )
-    return x
-
-
 # Numbers of the text for float32 and float64. The ends are where results have reached their limits;
 # the parts of LINEAR and CUBIC are those of ``tails``, the first of LINEAR short enough for
 # LINEAR - w to be exact.
@@ -345,7 +334,7 @@ _NUMBERS: dict[str, tuple[float, float]] = {
     "ERFC_END": (math.sqrt(_LAST[0]), math.sqrt(_LAST[1])),
     "ERFCX_END": (9.5, tails.GROWTH_END),
     "NORMAL_END": (math.sqrt(2 * _LAST[0]), math.sqrt(2 * _LAST[1])),
-    "CUBIC_END": (_cubic_end(_LAST[0]), _cubic_end(_LAST[1])),
+    "CUBIC_END": (10.9662, 21.5994),  # LINEAR x + CUBIC x^3 is LAST
     "SHORT_END": (5.0 * math.sqrt(0.5), 5.5 * math.sqrt(0.5)),
     "SHORT_REST": (9.034407470042219e-10, -3.2136171735121294e-16),
     "MILLS_END": (5.0, 5.5),

@@ -7,7 +7,8 @@
 # Parts run in this order, each leaves REPORT/<part>.txt, and one that has passed is not run again:
 # build (PyCUDA, geon), runtime (started calls, graphs, DLPack), suite (all numeric tests on the
 # device), demo (the examples), products (cuBLASLt beside generated kernels), convolutions (cuDNN
-# beside them), sanitizer (compute-sanitizer over a part of the suite), bench (figures).
+# beside them), sanitizer (compute-sanitizer over a part of the suite), bench (figures), steps
+# (training steps, beside those of JAX and PyTorch where the machine's Python has them).
 # REPORT/summary.txt says how each ended, and benchmarks/RESULTS-gpu.md (or $RESULTS) is written anew from all of it.
 #
 # It ends before $LIMIT seconds (530) are over: a part for which none are left is not begun, and
@@ -19,7 +20,7 @@ report=$(realpath "$2")
 shift 2
 cd "$(dirname "$0")/.."
 parts=("$@")
-if [ ${#parts[@]} -eq 0 ]; then parts=(build runtime suite demo products convolutions sanitizer bench); fi
+if [ ${#parts[@]} -eq 0 ]; then parts=(build runtime suite demo products convolutions sanitizer bench steps); fi
 results=${RESULTS:-benchmarks/RESULTS-gpu.md}
 limit=${LIMIT:-530}
 venv=$report/venv
@@ -34,8 +35,14 @@ for library in "$cuda/lib64" "$cuda/lib64/stubs" "$cuda/targets/x86_64-linux/lib
     [ -d "$library" ] && export LIBRARY_PATH=$library${LIBRARY_PATH:+:$LIBRARY_PATH}
 done
 export LD_LIBRARY_PATH=$cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# So do NVIDIA's libraries that the machine's Python has: loaders look for them in the environment.
+for library in $(python3 -c 'import site; print(*site.getsitepackages())'); do
+    for library in "$library"/nvidia/*/lib; do
+        [ -d "$library" ] && export LD_LIBRARY_PATH=$library:$LD_LIBRARY_PATH
+    done
+done
 export GEON_CACHE=$report/cache
-install=("$python" -m pip install --quiet --no-index --find-links "$carried")
+install=("$python" -m pip install --quiet --no-index --no-compile --find-links "$carried")
 on_gpu=("$python" -m tests.cuda.on_gpu)
 
 # Runs a command for so many seconds at most, and no longer than there is time.
@@ -46,16 +53,23 @@ within() {
     timeout $((left < most ? left : most)) "$@"
 }
 
-# Without ensurepip, as where Debian's python3-venv is missing, pip's own wheel installs pip.
+# Without ensurepip, as where Debian's python3-venv is missing, pip's own wheel installs pip. What
+# the machine's Python has is not installed again, and the peers are there: so its folders follow
+# those of the environment, also where that Python is of an environment itself.
 environment() {
-    python3 -m venv "$venv" && return
-    python3 -m venv --clear --without-pip "$venv" &&
+    python3 -m venv --without-pip "$venv" &&
+        python3 -c 'import site; print(*site.getsitepackages(), sep="\n")' \
+            > "$venv/lib/python3.12/site-packages/machine.pth" || return 1
+    "$python" -m pip --version || "$python" -m ensurepip ||
         "$python" "$(echo "$carried"/pip-*.whl)/pip" install --quiet --no-index \
             --find-links "$carried" pip
 }
 
-# PyCUDA's wheel for this machine's toolkit, which stays for the next time.
+# PyCUDA's wheel for this machine's toolkit, which was carried, or is built and stays for the next
+# time.
 pycuda() {
+    mkdir -p "$report/wheels"
+    cp "$carried"/pycuda-*.whl "$report/wheels" || true
     compgen -G "$report/wheels/pycuda-*.whl" && return
     local sources=$report/sources without=()
     rm -rf "$sources" && mkdir -p "$sources" || return 1
@@ -77,8 +91,12 @@ build() {
         pytest-xdist hypothesis scipy mpmath xarray pandas threadpoolctl scikit-learn tqdm ||
         return 1
     "${install[@]}" nvmath-python || echo "nvmath-python was not carried: cuBLASLt is not checked"
+    "${install[@]}" --no-deps nvidia-cudnn-frontend || echo "its frontend was not carried: cuDNN is not checked"
     "$python" -m pip install --quiet --no-index --no-deps --no-build-isolation --editable . || return 1
-    "$python" -m geon doctor | tee /dev/stderr | grep -q "^ok  pycuda"
+    local found
+    found=$("$python" -m geon doctor)
+    echo "$found"
+    grep -q "^ok  pycuda" <<< "$found"
 }
 
 runtime() {
@@ -89,7 +107,7 @@ suite() {
     local tests
     for tests in geon/testing tests; do
         [ -e "$report/${tests//\//-}.done" ] && continue
-        within 200 "$python" -m pytest -q -n 8 -p no:cacheprovider --transformer pycuda "$tests" ||
+        within 200 "$python" -m pytest -q -n "$(nproc)" --tb=short -p no:cacheprovider --transformer pycuda "$tests" ||
             return 1
         touch "$report/${tests//\//-}.done"
     done
@@ -129,6 +147,10 @@ sanitizer() {
 
 bench() {
     within 150 "${on_gpu[@]}" figures
+}
+
+steps() {
+    within 250 "${on_gpu[@]}" steps
 }
 
 failed=0

@@ -8,6 +8,7 @@ import functools
 import os
 import tempfile
 import time
+import traceback
 
 import numpy as np
 
@@ -28,17 +29,38 @@ def measure(name, small):
         gpu = getattr(device, "gpu", None)
         known = device.name if gpu is None else gpu.name()
         print(known if gpu is None else f"{known} {device.architecture}")
-        bandwidths(transformer, device, small)
-        rates(name, small)
-        attention(transformer, known, small)
-        positions(transformer, small)
-        overhead(transformer, small)
-        loops(transformer, small)
-        updates(transformer, small)
-        steps(transformer, small)
-        blocks(transformer, small)
-    if not small:
-        compiling(name)
+        each_of(
+            functools.partial(bandwidths, transformer, device, small),
+            functools.partial(rates, name, small),
+            functools.partial(attention, transformer, known, small),
+            functools.partial(positions, transformer, small),
+            functools.partial(overhead, transformer, small),
+            functools.partial(loops, transformer, small),
+            functools.partial(updates, transformer, small),
+            *([] if small else [functools.partial(compiling, name)]),
+        )
+
+
+def beside_peers(name, small):
+    """Print the time and memory of training steps, and of the same by peers."""
+    with geon.make_transformer(name) as transformer:
+        each_of(
+            functools.partial(steps, transformer, small),
+            functools.partial(blocks, transformer, small),
+        )
+
+
+def each_of(*measured):
+    """Measure each, also where one before it failed, and raise what failed in the end."""
+    failed = []
+    for each in measured:
+        try:
+            each()
+        except Exception as error:
+            traceback.print_exc(limit=-4)
+            failed.append(error)
+    if failed:
+        raise ExceptionGroup("figures that failed", failed)
 
 
 def seconds(device, call, repeats=20):
@@ -55,17 +77,36 @@ def seconds(device, call, repeats=20):
     return best
 
 
+def device_seconds(device, begin, repeats=20):
+    """The time of what is begun, by the clock of the device: of many one after another, each begun
+    while the one before runs. The least of some rounds.
+    """
+    for _ in range(3):
+        begin()
+    best = float("inf")
+    for _ in range(3):
+        device.synchronise()
+        first = device.clock()
+        begun = [begin() for _ in range(repeats)]
+        last = device.clock()
+        device.synchronise()
+        best = min(best, device.seconds(first, last) / repeats)
+        del begun
+    return best
+
+
 def bandwidths(transformer, device, small):
     """Chains, reductions, softmax and layer norm beside a copy of as many bytes."""
     size = 1 << (16 if small else 28)
     source, target = device.allocate(size), device.allocate(size)
-    copy = 2 * size / seconds(device, lambda: device.copy(target, source, size))
+    copy = 2 * size / device_seconds(device, lambda: device.copy(target, source, size))
     print(f"copy of {size >> 20} MiB: {copy / 1e9:.0f} GB/s")
     device.free(source)
     device.free(target)
 
     def shown(name, effect, moved):
-        rate = moved / seconds(device, transformer.computation(effect), 3 if small else 20)
+        f = transformer.computation(effect)
+        rate = moved / device_seconds(device, f.start, 3 if small else 20)
         print(f"{name}: {rate / 1e9:.0f} GB/s, {rate / copy:.0%} of the copy")
 
     n = geon.Axis("N", size // 4)
@@ -110,12 +151,11 @@ def rates(name, small):
             for dtype in ("float32",) if by == "tf32" else ("float32", "bfloat16", "float16"):
                 for side in sides:
                     m, k, q = (geon.Axis(each, side) for each in "MKQ")
-                    left, right, made = (
-                        geon.Variable(axes, initial_value=1, dtype=dtype)
-                        for axes in ([m, k], [k, q], [m, q])
-                    )
+                    left, right = filled([m, k], dtype, "left"), filled([k, q], dtype, "right")
+                    made = geon.Variable([m, q], initial_value=0, dtype=dtype)
                     f = transformer.computation(geon.assign(made, geon.dot(left, right)))
-                    rate = 2 * side**3 / seconds(transformer.device, f, 3 if small else 20)
+                    took = device_seconds(transformer.device, f.start, 3 if small else 20)
+                    rate = 2 * side**3 / took
                     best = alone.get((dtype, side))
                     share = "" if best is None else f", {rate / best:.0%} of cuBLASLt alone"
                     print(f"{dtype} product of {side} by {by}: {rate / 1e12:.2f} TFLOP/s{share}")
@@ -134,7 +174,7 @@ def rate_alone(name, dtype, side, small):
         device.prepare(product)
         for place in places:
             device.clear(place, size * side * side)
-        took = seconds(device, lambda: device.call(product), 3 if small else 20)
+        took = device_seconds(device, lambda: device.call(product), 3 if small else 20)
         for place in (*places, works):
             device.free(place)
     return 2 * side**3 / took
@@ -160,7 +200,7 @@ def attention(transformer, known, small):
         weights = geon.softmax(geon.dot(q, k, over=[d]) * 0.125, normalization_axes=s)
         # As a result: what is put into a variable is no chain.
         f = transformer.computation(geon.dot(weights, v, over=[s]), on_device=True)
-        took = seconds(transformer.device, f, 3 if small else 20)
+        took = device_seconds(transformer.device, f.start, 3 if small else 20)
         rate = operations / took / 1e12
         print(f"{dtype} attention: {rate:.2f} TFLOP/s, {1e3 * took:.2f} ms")
         beside_result = f.peak_bytes() - int(np.prod(sizes[:3]) * sizes[4]) * q.dtype.itemsize
@@ -176,14 +216,14 @@ def positions(transformer, small):
     table = geon.Variable([v, d], initial_value=0, name="table")
     at = geon.Variable([t], "int64", initial_value=geon.iota(t) % rows, name="at")
     loss = geon.sum(geon.square(geon.gather(table, at, v) - 1))
-    step = geon.assign(table, table - 0.1 * geon.deriv(loss, table))
-    took = seconds(transformer.device, transformer.computation(step), 3 if small else 20)
+    step = transformer.computation(geon.assign(table, table - 0.1 * geon.deriv(loss, table)))
+    took = device_seconds(transformer.device, step.start, 3 if small else 20)
     print(f"step of an embedding of {rows} by {count} positions: {1e6 * took:.0f} µs")
     n = geon.Axis("N", length)
     x = filled([n], "float32", "unsorted")
     made = geon.Variable([n], initial_value=0, name="sorted")
     f = transformer.computation(geon.assign(made, geon.sort(x, n)))
-    took = seconds(transformer.device, f, 3 if small else 20)
+    took = device_seconds(transformer.device, f.start, 3 if small else 20)
     print(f"sort of {length} float32: {length / took / 1e9:.2f} G/s")
 
 

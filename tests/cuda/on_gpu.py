@@ -4,8 +4,8 @@
 
 ``kernels``: kernels of every kind once, for compute-sanitizer. ``runtime``: calls that are started,
 graphs, and arrays of other libraries. ``products``: cuBLASLt beside generated kernels.
-``convolutions``: cuDNN beside them. ``figures``: what ``figures`` measures. ``report FOLDER``: what
-all parts left there, as Markdown.
+``convolutions``: cuDNN beside them. ``figures`` and ``steps``: what ``figures`` measures. ``report
+FOLDER``: what all parts left there, as Markdown.
 """
 
 import argparse
@@ -163,6 +163,7 @@ def report(folder):
     lines += ["", "## Parts", "", *(f"- {line}" for line in parts)]
     for name, title in (
         ("bench", "Figures"),
+        ("steps", "Training steps"),
         ("runtime", "Calls"),
         ("products", "Products"),
         ("convolutions", "Convolutions"),
@@ -179,7 +180,7 @@ def report(folder):
 
 PARTS = {
     "kernels": kernels, "runtime": runtime, "products": products, "convolutions": convolutions,
-    "figures": figures.measure,
+    "figures": figures.measure, "steps": figures.beside_peers,
 }  # fmt: skip
 
 

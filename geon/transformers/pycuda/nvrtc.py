@@ -14,6 +14,7 @@ from ...errors import DeviceError
 
 # A product and a sum round twice, as on every other target: so random numbers have the same bits.
 FLAGS = ("--fmad=false", "--std=c++17")
+NVRTC_FLAGS = ("--device-int128",)  # integers of 128 bits, which nvcc knows unasked
 CURE = "pip install 'geon[cuda]', or install the CUDA toolkit"
 
 
@@ -75,7 +76,8 @@ def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
         return values[0] if values else None
 
     program = done(nvrtc.nvrtcCreateProgram(source.encode(), b"geon.cu", 0, [], []))
-    options = [flag.encode() for flag in (*FLAGS, f"--gpu-architecture={architecture}")]
+    flags = (*FLAGS, *NVRTC_FLAGS, f"--gpu-architecture={architecture}")
+    options = [flag.encode() for flag in flags]
     (status, *_) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     if int(status) != 0:
         log = b" " * done(nvrtc.nvrtcGetProgramLogSize(program))

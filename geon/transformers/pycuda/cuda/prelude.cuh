@@ -8,6 +8,7 @@ typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
+typedef unsigned long long uintptr_t;
 #define INT64_C(x) x##LL
 #define UINT64_C(x) x##ULL
 #define INT8_MIN (-128)

@@ -50,7 +50,7 @@ class Cuda(CudaTransformer):
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The kernels of a plan and how they are launched, or all of the module."""
         module = make_cuda_module(plan, linking, annotate)
-        return module.own if self.own else module.source
+        return module.source.own if self.own else module.source.whole
 
 
 def cuda(name: str, own: bool = True) -> Any:

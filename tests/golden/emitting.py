@@ -43,8 +43,8 @@ class Native(Transformer):
 class Cuda(CudaTransformer):
     """The PyCUDA transformer without a device, which shows all of a module or its ``own`` part."""
 
-    def __init__(self, own: bool = True) -> None:
-        super().__init__(None)
+    def __init__(self, own: bool = True, tf32: bool = False) -> None:
+        super().__init__(None, tf32=tf32)
         self.own = own
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:

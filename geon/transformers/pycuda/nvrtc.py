@@ -17,7 +17,8 @@ from ...errors import DeviceError
 
 # A product and a sum round twice, as on every other target: so random numbers have the same bits.
 FLAGS = ("--fmad=false", "--std=c++17")
-NVRTC_FLAGS = ("--device-int128",)  # integers of 128 bits, which nvcc knows unasked
+# Integers of 128 bits, which nvcc knows unasked, and no warnings of unused helpers before errors.
+NVRTC_FLAGS = ("--device-int128", "--disable-warnings")
 CURE = "pip install 'geon[cuda]', or install the CUDA toolkit"
 
 

@@ -220,7 +220,7 @@ class Driver:
             def prepare(self, arg_types):
                 assert arg_types == "q" * self.count
 
-            def prepared_async_call(self, grid, block, stream, *words):
+            def prepared_async_call(self, grid, block, stream, *words, shared_size=0):
                 fake.check("prepared_async_call")
                 stream.begin()
                 assert grid[1:] == (1,) and block[1:] == (1, 1) and len(words) == self.count

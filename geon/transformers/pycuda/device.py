@@ -13,18 +13,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+STAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A kernel of a module: its name, the types of its parameters, and whether its threads meet.
 
-    Every parameter is a pointer or an ``int64_t``.
+    Every parameter is a pointer or an ``int64_t``. A kernel with stages, of ``staged`` bytes each,
+    is given as many as there is room for in the memory that a block shares, from 2 to ``STAGES``.
     """
 
     name: str
     ctypes: tuple[str, ...]
     meets: bool
+    staged: int = 0
 
 
 class Multiplication(NamedTuple):

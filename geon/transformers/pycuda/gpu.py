@@ -24,7 +24,7 @@ from ...errors import DeviceError, DeviceMemoryError
 from .. import disk_cache
 from .cublaslt import CublasLt
 from .cudnn import CuDnn, is_installed
-from .device import Array, Convolving, LibraryCall, Multiplication, Signature
+from .device import STAGES, Array, Convolving, LibraryCall, Multiplication, Signature
 from .dlpack import CUDA
 from .nvrtc import compiled, identity
 from .spare import Spares
@@ -32,6 +32,7 @@ from .spare import Spares
 PACKAGES = "pip install 'geon[cuda]'"
 SPINS = 2e-3  # seconds for which an event is looked at again and again
 PAUSE = 5e-5  # seconds between looks from then on
+ALIGNED = 1024  # bytes, at multiples of which stages begin
 OLDEST = (7, 0)  # the architecture from which on warps meet where kernels ask them to
 DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
 
@@ -214,15 +215,27 @@ class GpuDevice:
             for kernel in kernels:
                 function = module.get_function(kernel.name)
                 function.prepare("q" * len(kernel.ctypes))
-                found[kernel.name] = kernel.name, function, module  # which lives as long
+                staged = self.room_for_stages(function, kernel)
+                found[kernel.name] = kernel.name, function, staged, module  # which lives as long
             return found
+
+    def room_for_stages(self, function: Any, kernel: Signature) -> int:
+        """The bytes of shared memory that a kernel's stages take, and what aligns them."""
+        if not kernel.staged:
+            return 0
+        attribute = self.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        room = self.gpu.get_attribute(attribute) - ALIGNED - int(function.shared_size_bytes)
+        size = ALIGNED + min(STAGES, room // kernel.staged) * kernel.staged
+        most = self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+        function.set_attribute(most, size)
+        return int(size)
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Begin a kernel."""
-        name, function, _ = kernel
+        name, function, staged, _ = kernel
         with self.entered(f"{name} is launched"):
             grid, block = (blocks, 1), (threads, 1, 1)
-            function.prepared_async_call(grid, block, self.current, *words)
+            function.prepared_async_call(grid, block, self.current, *words, shared_size=staged)
 
     def load_products(self) -> CublasLt:
         """The library that multiplies matrices; ``DeviceError`` where it is missing."""
@@ -424,14 +437,17 @@ def without_collecting() -> Iterator[None]:
 
 
 def architecture(name: str, major: int, minor: int) -> str:
-    """What compilers call an architecture; ``DeviceError`` for one that is too old."""
+    """What compilers call an architecture, with what is its alone; ``DeviceError`` for one that is
+    too old.
+    """
     if (major, minor) < OLDEST:
         raise DeviceError(
             f"{name} is of compute capability {major}.{minor}, and kernels need "
             f"{OLDEST[0]}.{OLDEST[1]} or newer: choose another with device=, or "
             'geon.make_transformer("native")'
         )
-    return f"sm_{major}{minor}"
+    alone = "a" if (major, minor) == (9, 0) else ""  # groups of warps that multiply together
+    return f"sm_{major}{minor}{alone}"
 
 
 def bytes_of(array: Array) -> Array:

@@ -152,13 +152,8 @@ class Bound:
                     if pinned is not None:
                         np.copyto(pinned, array)
                 self.replay(steady.graphs, waited)
-                return Run(self, arrays, (), steady.results, self.mark())
+                return Run(self, arrays, (), steady.results, self.marked)
         return self.first(arrays, on_device, waited)
-
-    def mark(self) -> Any:
-        """What is passed when the call is done; calls here are one after another."""
-        self.marked = self.device.mark(self.marked)
-        return self.marked
 
     def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
         """Begin a call whose addresses are to be found out."""
@@ -186,7 +181,7 @@ class Bound:
         if graphs is not None and not (apart or on_device):
             pins = [each.pinned for each in inputs]
             self.steady = Steady(self.staging.generation, pins, graphs, results)
-        return Run(self, arrays, left, results, self.mark())
+        return Run(self, arrays, left, results, self.marked)
 
     def again(
         self, key: tuple[int, ...], parts: Sequence[Callable[[], None]], waited: bool
@@ -217,27 +212,29 @@ class Bound:
     def replay(self, graphs: Sequence[Callable[[], None]], waited: bool) -> None:
         """Begin what was captured."""
         try:
-            self.in_turn(graphs, waited)
+            if waited and len(graphs) > 1:
+                self.in_turn(graphs, waited)
+            else:
+                self.marked = self.device.replay(graphs, self.marked)
         except DeviceError as error:
             raise self.blamed(error) from None
 
     def in_turn(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:
-        """Begin the parts of a call. Of one that is ``waited`` for, the host looks after each but
-        the last whether it is to go on, while the device has the next.
+        """Begin the parts of a call, and mark its end: calls here are one after another.
+
+        Of one that is ``waited`` for, the host looks after each but the last whether it is to go
+        on, while the device has the next.
         """
-        if not waited:
-            for part in parts:
-                part()
-            return
         before: Any = None
         for number, part in enumerate(parts):
             part()
-            if number < len(parts) - 1:
+            if waited and number < len(parts) - 1:
                 mark = self.device.mark()
                 if before is not None:
                     self.device.wait(before)
                 before = mark
                 self.stop_if_interrupted()
+        self.marked = self.device.mark(self.marked)
 
     def stop_if_interrupted(self) -> None:
         """Raise ``KeyboardInterrupt`` where Ctrl-C waits for the end of the call, once nothing is

@@ -7,7 +7,6 @@ one graph from then on: the copies, the kernels, and the report of what failed.
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -28,7 +27,7 @@ from .device import Array, Device
 from .emit import Module
 from .launches import REPORT, Copy, Show
 from .memory import ALIGNMENT, DeviceArray, DeviceMemory, Shown
-from .staging import Staging
+from .staging import SMALL, Block, Staging, bytes_in, side_by_side
 
 WORDS = 8  # of a report
 GRAPHS = 4  # that are kept of a binding, for calls with other addresses
@@ -152,31 +151,21 @@ class Bound:
                     if pinned is not None:
                         np.copyto(pinned, array)
                 self.replay(steady.graphs, waited)
-                return Run(self, arrays, (), steady.results, self.mark())
+                return Run(self, arrays, (), steady.results, self.marked)
         return self.first(arrays, on_device, waited)
-
-    def mark(self) -> Any:
-        """What is passed when the call is done; calls here are one after another."""
-        self.marked = self.device.mark(self.marked)
-        return self.marked
 
     def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
         """Begin a call whose addresses are to be found out."""
-        inputs = [self.source(k, array) for k, array in enumerate(arrays)]
+        inputs, brought = self.sources(arrays)
         left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
+        report, results, taken = self.leaving([] if on_device else self.shapes)
         if on_device:
             results = [Result(each.address, each.shape, each.dtype, None) for each in left]
-        else:
-            results = [self.leaving(k, *each) for k, each in enumerate(self.shapes)]
-        report = 0
-        if self.program.module.raises:
-            report = self.staging.place("report", WORDS * 8)
-            self.staging.pinned("report", (WORDS,), np.int64)
         addresses = [source.address for source in inputs] + [each.address for each in results]
         table = [each or self.device.nothing for each in (*addresses, *self.tail, report)]
         staged = [source.pinned is not None for source in inputs]
         key = (self.staging.generation, *addresses, *staged)
-        parts = self.parts(inputs, results, table)
+        parts = self.parts(brought, taken, table)
         graphs = None
         if self.waits or debugging("launches"):
             self.at_once(parts, waited)
@@ -186,7 +175,7 @@ class Bound:
         if graphs is not None and not (apart or on_device):
             pins = [each.pinned for each in inputs]
             self.steady = Steady(self.staging.generation, pins, graphs, results)
-        return Run(self, arrays, left, results, self.mark())
+        return Run(self, arrays, left, results, self.marked)
 
     def again(
         self, key: tuple[int, ...], parts: Sequence[Callable[[], None]], waited: bool
@@ -217,27 +206,29 @@ class Bound:
     def replay(self, graphs: Sequence[Callable[[], None]], waited: bool) -> None:
         """Begin what was captured."""
         try:
-            self.in_turn(graphs, waited)
+            if waited and len(graphs) > 1:
+                self.in_turn(graphs, waited)
+            else:
+                self.marked = self.device.replay(graphs, self.marked)
         except DeviceError as error:
             raise self.blamed(error) from None
 
     def in_turn(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:
-        """Begin the parts of a call. Of one that is ``waited`` for, the host looks after each but
-        the last whether it is to go on, while the device has the next.
+        """Begin the parts of a call, and mark its end: calls here are one after another.
+
+        Of one that is ``waited`` for, the host looks after each but the last whether it is to go
+        on, while the device has the next.
         """
-        if not waited:
-            for part in parts:
-                part()
-            return
         before: Any = None
         for number, part in enumerate(parts):
             part()
-            if number < len(parts) - 1:
+            if waited and number < len(parts) - 1:
                 mark = self.device.mark()
                 if before is not None:
                     self.device.wait(before)
                 before = mark
                 self.stop_if_interrupted()
+        self.marked = self.device.mark(self.marked)
 
     def stop_if_interrupted(self) -> None:
         """Raise ``KeyboardInterrupt`` where Ctrl-C waits for the end of the call, once nothing is
@@ -250,72 +241,98 @@ class Bound:
 
     # Inputs and results -------------------------------------------------------------------------
 
+    def sources(self, arrays: Sequence[Any]) -> tuple[list[Source], list[Block]]:
+        """Where inputs are read, and what a call brings there: small ones are one copy."""
+        small = [k for k, array in enumerate(arrays) if is_small(array)]
+        offsets, size = side_by_side([arrays[k].nbytes for k in small])
+        block = self.staging.block("inputs", size)
+        places = dict(zip(small, offsets, strict=True))
+        inputs, brought = [], [block] if size else []
+        for k, array in enumerate(arrays):
+            if k in places:
+                source = Source(*block.part(places[k], array.shape, array.dtype))
+            else:
+                source = self.source(k, array)
+                if source.pinned is not None:
+                    brought.append(Block(source.address, source.pinned))
+            if source.pinned is not None:
+                np.copyto(source.pinned, array)
+            inputs.append(source)
+        return inputs, brought
+
     def source(self, number: int, array: Any) -> Source:
-        """Where an input is read; what is of the host is in pinned memory, or on its way already.
+        """Where an input of its own place is read; what is of the host is to be put into pinned
+        memory, or on its way already.
 
         What lies on the device at an aligned address is read there.
         """
         if isinstance(array, Shown) and array.address % ALIGNMENT == 0:
             return Source(array.address, None)
-        size = math.prod(array.shape) * array.dtype.itemsize
+        size = bytes_in(array.shape, array.dtype)
         address = self.staging.place(("input", number), size)
         if size and isinstance(array, Shown):
             self.device.copy(address, array.address, size)
         elif size >= STAGED:
             self.device.copy_in(address, array)
         elif size:
-            pinned = self.staging.pinned(("input", number), array.shape, array.dtype)
-            np.copyto(pinned, array)
-            return Source(address, pinned)
+            return Source(address, self.staging.pinned(("input", number), array.shape, array.dtype))
         return Source(address, None)
 
-    def leaving(self, number: int, shape: tuple[int, ...], dtype: Any) -> Result:
-        """Where a result is computed that is brought to the host."""
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        address = self.staging.place(("result", number), size)
-        pinned = None
-        if 0 < size < STAGED:
-            pinned = self.staging.pinned(("result", number), shape, dtype)
-        return Result(address, shape, dtype, pinned)
+    def leaving(
+        self, shapes: Sequence[tuple[tuple[int, ...], Any]]
+    ) -> tuple[int, list[Result], list[Block]]:
+        """The address of the report, where results are computed that are brought to the host, and
+        what a call takes there: the report and small results are one copy."""
+        sizes = [bytes_in(*each) for each in shapes]
+        small = [k for k, size in enumerate(sizes) if 0 < size <= SMALL]
+        report = WORDS * 8 if self.program.module.raises else 0
+        (_, *offsets), total = side_by_side([report, *[sizes[k] for k in small]])
+        block = self.staging.block("results", total)
+        places = dict(zip(small, offsets, strict=True))
+        results, taken = [], [block] if total else []
+        for k, (shape, dtype) in enumerate(shapes):
+            if k in places:
+                address, pinned = block.part(places[k], shape, dtype)
+            else:
+                address, pinned = self.staging.place(("result", k), sizes[k]), None
+                if 0 < sizes[k] < STAGED:
+                    pinned = self.staging.pinned(("result", k), shape, dtype)
+                    taken.append(Block(address, pinned))
+            results.append(Result(address, shape, dtype, pinned))
+        return block.address if report else 0, results, taken
 
     # Steps --------------------------------------------------------------------------------------
 
     def parts(
-        self, inputs: Sequence[Source], results: Sequence[Result], table: Sequence[int]
+        self, brought: Sequence[Block], taken: Sequence[Block], table: Sequence[int]
     ) -> list[Callable[[], None]]:
         """What begins a call, part after part: between them it may be ended."""
 
         def begin(number: int) -> None:
             if number == 0:
-                self.begin(inputs, table)
+                self.begin(brought, table)
             for wave in self.pieces[number]:
                 self.run_wave(wave, table)
             if number == len(self.pieces) - 1:
-                self.leave(results, table)
+                self.leave(taken)
 
         return [partial(begin, number) for number in range(len(self.pieces))]
 
-    def begin(self, inputs: Sequence[Source], table: Sequence[int]) -> None:
+    def begin(self, brought: Sequence[Block], table: Sequence[int]) -> None:
         """Begin the copies of inputs, before all steps."""
-        device, raises = self.device, self.program.module.raises
-        for source in inputs:
-            if source.pinned is not None:
-                device.copy_in(source.address, source.pinned)
-        if raises:
-            device.clear(table[REPORT], WORDS * 8)
+        for address, pinned in brought:
+            self.device.copy_in(address, pinned)
+        if self.program.module.raises:
+            self.device.clear(table[REPORT], WORDS * 8)
 
-    def leave(self, results: Sequence[Result], table: Sequence[int]) -> None:
+    def leave(self, taken: Sequence[Block]) -> None:
         """Begin the copies of what leaves the device, after all steps."""
-        device, raises = self.device, self.program.module.raises
-        if raises:
-            device.copy_out(self.report(), table[REPORT])
-        for result in results:
-            if result.pinned is not None:
-                device.copy_out(result.pinned, result.address)
+        for address, pinned in taken:
+            self.device.copy_out(pinned, address)
 
     def report(self) -> Array:
         """The pinned memory that has what a kernel has reported, once a call is done."""
-        return self.staging.pinned("report", (WORDS,), np.int64)
+        return self.staging.pinned("results", (WORDS,), np.int64)
 
     def run_wave(self, wave: Lanes, table: Sequence[int]) -> None:
         """Begin what may run at one time: side by side, unless steps are waited for."""
@@ -473,6 +490,11 @@ class Run:
         if waits:
             device.synchronise()
         return tuple(found)
+
+
+def is_small(array: Any) -> bool:
+    """Whether an input is of the host, and shares a copy with others."""
+    return isinstance(array, np.ndarray) and 0 < array.nbytes <= SMALL
 
 
 assert REPORT == -1, "the last pointer of a table"

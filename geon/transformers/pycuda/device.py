@@ -189,3 +189,6 @@ class Device(Protocol):
         ``run`` begins nothing now. It launches, clears, and copies between the device and pinned
         memory; anything else is a ``DeviceError``.
         """
+
+    def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
+        """Begin what was captured, one after another, and ``mark`` the end of it."""

@@ -96,24 +96,9 @@ class GpuDevice:
         self.stream_number: int | None = int(self.stream.handle)
         self.nothing = 0
 
-    @contextlib.contextmanager
-    def entered(self, what: str) -> Iterator[None]:
-        """Make the context that of this thread while ``what`` is done; its errors say so."""
-        with self.lock:
-            self.refuse_lost()
-            if self.depth == 0:
-                self.context.push()
-            self.depth += 1
-            try:
-                yield
-            except self.driver.MemoryError as error:
-                raise self.full(what, error) from None
-            except self.driver.Error as error:
-                raise self.failure(what, error) from None
-            finally:
-                self.depth -= 1
-                if self.depth == 0:
-                    self.context.pop()
+    def entered(self, what: str, *values: Any) -> Entered:
+        """Make the context that of this thread while something is done; its errors say what."""
+        return Entered(self, what, values)
 
     def refuse_lost(self) -> None:
         """Raise ``DeviceError`` where the device has failed before."""
@@ -124,6 +109,11 @@ class GpuDevice:
             )
             error.lost = True
             raise error
+
+    def translated(self, what: str, error: Exception) -> DeviceError:
+        """The error for one of the driver's."""
+        full = isinstance(error, self.driver.MemoryError)
+        return self.full(what, error) if full else self.failure(what, error)
 
     def full(self, what: str, error: Exception) -> DeviceError:
         """The error where there is no room, with what there is."""
@@ -156,7 +146,7 @@ class GpuDevice:
 
     def allocate(self, size: int) -> int:
         """The address of memory of exactly this size."""
-        with self.entered(f"{size:,} bytes are allocated"):
+        with self.entered("{:,} bytes are allocated", size):
             return self.memory.take(size)
 
     def room(self) -> int:
@@ -172,7 +162,7 @@ class GpuDevice:
 
     def pin(self, size: int) -> int:
         """The address of page-locked memory of the host."""
-        with self.entered(f"{size:,} bytes of the host are pinned"):
+        with self.entered("{:,} bytes of the host are pinned", size):
             return self.pinned.take(size)
 
     def unpin(self, address: int) -> None:
@@ -182,22 +172,22 @@ class GpuDevice:
 
     def copy_in(self, address: int, array: Array) -> None:
         """Put the bytes of an array at an address; those that are not pinned were read by now."""
-        with self.entered(f"{array.nbytes} bytes are copied in"):
+        with self.entered("{} bytes are copied in", array.nbytes):
             self.driver.memcpy_htod_async(address, bytes_of(array), self.stream)
 
     def copy_out(self, array: Array, address: int) -> None:
         """Fill an array with the bytes at an address."""
-        with self.entered(f"{array.nbytes} bytes are copied out"):
+        with self.entered("{} bytes are copied out", array.nbytes):
             self.driver.memcpy_dtoh_async(bytes_of(array), address, self.stream)
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes."""
-        with self.entered(f"{size} bytes are copied"):
+        with self.entered("{} bytes are copied", size):
             self.driver.memcpy_dtod_async(target, source, size, self.current)
 
     def clear(self, address: int, size: int) -> None:
         """Set bytes to zero."""
-        with self.entered(f"{size} bytes are cleared"):
+        with self.entered("{} bytes are cleared", size):
             self.driver.memset_d8_async(address, 0, size, self.current)
 
     # Kernels ------------------------------------------------------------------------------------
@@ -233,7 +223,7 @@ class GpuDevice:
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Begin a kernel."""
         name, function, staged, _ = kernel
-        with self.entered(f"{name} is launched"):
+        with self.entered("{} is launched", name):
             grid, block = (blocks, 1), (threads, 1, 1)
             function.prepared_async_call(grid, block, self.current, *words, shared_size=staged)
 
@@ -325,11 +315,18 @@ class GpuDevice:
 
     def come(self, mark: Any) -> bool:
         """Whether an event has come; raises what went wrong before it."""
-        with self.entered("kernels run"):
-            return bool(mark.query())
+        if self.lost is not None:
+            self.refuse_lost()
+        try:
+            return bool(mark.query())  # which needs no context
+        except self.driver.Error:
+            with self.entered("kernels run"):
+                raise
 
     def wait(self, mark: Any) -> None:
         """Wait for an event; between looks other threads begin what they have."""
+        if self.come(mark):
+            return
         start = time.perf_counter()
         while not self.come(mark):
             time.sleep(0 if time.perf_counter() - start < SPINS else PAUSE)
@@ -387,6 +384,13 @@ class GpuDevice:
             self.done(bindings.cuGraphDestroy(graph))
         return Graph(self, bindings, made)
 
+    def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
+        """Launch graphs, and record an event behind them."""
+        with self.entered("a graph is launched"):
+            for graph in graphs:
+                graph()
+            return self.mark(again)
+
     def done(self, answer: Any) -> tuple[Any, ...]:
         """What a function of cuda-bindings gave, unless it failed."""
         status, *values = answer
@@ -396,6 +400,43 @@ class GpuDevice:
                 self.lost, error.lost = str(status), True
             raise error
         return tuple(values)
+
+
+class Entered:
+    """A block in which the context of a device is that of this thread.
+
+    What the driver raises in it becomes the error of ``what``, which is put together with
+    ``values`` only then.
+    """
+
+    __slots__ = ("device", "values", "what")
+
+    def __init__(self, device: GpuDevice, what: str, values: tuple[Any, ...]) -> None:
+        self.device, self.what, self.values = device, what, values
+
+    def __enter__(self) -> None:
+        device = self.device
+        device.lock.acquire()
+        try:
+            if device.lost is not None:
+                device.refuse_lost()
+            if device.depth == 0:
+                device.context.push()
+            device.depth += 1
+        except BaseException:
+            device.lock.release()
+            raise
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        device = self.device
+        try:
+            if isinstance(error, device.driver.Error):
+                raise device.translated(self.what.format(*self.values), error) from None
+        finally:
+            device.depth -= 1
+            if device.depth == 0:
+                device.context.pop()
+            device.lock.release()
 
 
 class Graph:

@@ -320,6 +320,12 @@ class HostDevice:
 
         return replay
 
+    def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
+        """The same work again, and the mark of its end."""
+        for graph in graphs:
+            graph()
+        return self.mark(again)
+
 
 @cache
 def device(checks: str = "") -> HostDevice:

@@ -15,7 +15,8 @@ from tests import window_cases as cases
 
 N, H, W, C, K = (geon.Axis(name) for name in "NHWCK")
 R, S = geon.Axis("R", 3), geon.Axis("S", 2)
-SEEDS = {"numpy": 500, "native": 40, "cuda-on-host": 6}
+SEEDS = {"numpy": 500, "native": 40}
+ELSEWHERE = 6  # seeds of transformers that are not named
 
 
 def check(got, wanted, case):
@@ -32,7 +33,7 @@ def placeholders(case):
 @pytest.mark.parametrize("part", range(10))
 def test_random_convolutions_and_their_derivatives(part, transformer_name, make):
     """Forward, both slopes, the slopes of these, and the transposed convolution."""
-    count = SEEDS[transformer_name] // 10
+    count = SEEDS.get(transformer_name, ELSEWHERE) // 10
     transformer = make()
     for seed in range(part * count, (part + 1) * count):
         case, random = cases.convolution_case(seed)
@@ -110,7 +111,7 @@ def naive_pooled(case, x, g, u):
 
 @pytest.mark.parametrize("part", range(5))
 def test_random_poolings_and_their_derivatives(part, transformer_name, make):
-    count = SEEDS[transformer_name] // 20 or 1
+    count = SEEDS.get(transformer_name, ELSEWHERE) // 20 or 1
     transformer = make()
     for seed in range(part * count, (part + 1) * count):
         case, random = cases.pooling_case(seed)

@@ -199,6 +199,40 @@ def test_what_lies_apart_goes_by_the_host(on_cpu):
         f(half)
 
 
+class GpuDevice(WaitingDevice):
+    """The host device under DLPack's name of a GPU."""
+
+    dlpack = (2, 0)
+
+
+class Refusing(Packed):
+    """An array on a GPU, which its library gives as a copy on the host, if at all."""
+
+    def __init__(self, array, copies):
+        super().__init__(array, (2, 0))
+        self.copies = copies
+
+    def __dlpack__(self, *, dl_device=None, copy=None, **options):
+        if dl_device is None or not self.copies:
+            raise BufferError("call .detach() first")
+        return self.array.__dlpack__()
+
+
+def test_what_is_not_shown_goes_by_the_host_or_says_why_not():
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    w = geon.Variable([N.with_length(2), C], initial_value=0, name="w")
+    with transformer_on(GpuDevice()) as transformer:
+        f = transformer.computation(x + 1, x)
+        np.testing.assert_array_equal(f(Refusing(given, copies=True)), given + 1)
+        transformer.set(w, Refusing(given, copies=True))
+        np.testing.assert_array_equal(transformer.get(w), given)
+        message = r"x.* was given Refusing.* by DLPack \(call \.detach\(\) first\).*copy it first"
+        with pytest.raises(geon.FeedError, match=message):
+            f(Refusing(given, copies=False))
+        with pytest.raises(geon.FeedError, match="variable w.* was given Refusing.*detach"):
+            transformer.set(w, Refusing(given, copies=False))
+
+
 def test_no_copy_and_no_other_device_are_given(transformer):
     result = transformer.computation(x + 1, x, on_device=True)(np.ones((2, 3)))
     with pytest.raises(BufferError, match="where it lies"):

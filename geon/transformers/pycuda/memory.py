@@ -194,7 +194,7 @@ class DeviceMemory:
         return Shown(value, told["data"][0], told["shape"], dtype)
 
     def by_dlpack(self, value: Any) -> Shown | None:
-        """What ``__dlpack__`` shows."""
+        """What ``__dlpack__`` shows; what it refuses goes by the host, or says there why not."""
         if not hasattr(value, "__dlpack_device__"):
             return None
         kind, number = value.__dlpack_device__()
@@ -208,7 +208,11 @@ class DeviceMemory:
             )
         stream = self.device.stream_number
         options = {} if stream is None else {"stream": stream}
-        found = dlpack.imported(value.__dlpack__(**options))
+        try:
+            capsule = value.__dlpack__(**options)
+        except Exception:  # mostly BufferError
+            return None
+        found = dlpack.imported(capsule)
         if found is None or not in_order(found.shape, found.strides, 1):
             return None
         return Shown((value, found.owner), found.address, found.shape, found.dtype)

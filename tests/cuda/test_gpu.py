@@ -19,9 +19,11 @@ N, C = geon.Axis("N"), geon.Axis("C", 3)
 x = geon.placeholder([N, C], name="x")
 
 
-@pytest.fixture
-def driver(monkeypatch):
-    return fake_cuda.Driver().install(monkeypatch)
+@pytest.fixture(params=["short", "long"])
+def driver(request, monkeypatch):
+    made = fake_cuda.Driver().install(monkeypatch, short=request.param == "short")
+    yield made
+    assert not made.wrong
 
 
 @pytest.fixture

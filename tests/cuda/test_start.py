@@ -167,13 +167,13 @@ def test_small_values_share_a_copy(late, monkeypatch, checked):
     f = late.computation(results, *parts, large, at)
     late.initialize()
     copies = []
+
+    def counted(name):
+        do = getattr(late.device, name)
+        return lambda *given: (copies.append(name), do(*given))
+
     for name in ("copy_in", "copy_out"):
-
-        def counted(*given, name=name, do=getattr(late.device, name)):
-            copies.append(name)
-            do(*given)
-
-        monkeypatch.setattr(late.device, name, counted)
+        monkeypatch.setattr(late.device, name, counted(name))
     for n in (5, 5, 5, 4, 4, 4, 0, 0, 5, 2):
         copies.clear()
         fed = [np.full((n, 3), k, part.dtype) for k, part in enumerate(parts)]

@@ -23,6 +23,7 @@ from ..runtime.found import not_finite, outside
 from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_steps
 from .bare import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, bare_waves, turns_of
+from .begun import Result, Run, SteadyRun
 from .device import Array, Device
 from .emit import Module
 from .launches import REPORT, Copy, Show
@@ -65,23 +66,18 @@ class Source(NamedTuple):
     pinned: Array | None
 
 
-class Result(NamedTuple):
-    """A result of a call: where it lies, and the pinned memory by which it leaves, if it does."""
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: Any
-    pinned: Array | None
-
-
 class Steady(NamedTuple):
     """The graphs of a call for inputs of the host, which are put into pinned memory first, where
-    they have any elements; they are right while the places are of this ``generation``."""
+    they have any elements; they are right while the places are of this ``generation``.
+
+    ``short`` is the device's shorter way into them, where it has one.
+    """
 
     generation: int
     inputs: Sequence[Array | None]
     graphs: Sequence[Callable[[], None]]
     results: Sequence[Result]
+    short: Any
 
 
 class Bound:
@@ -139,13 +135,17 @@ class Bound:
         """The results for these inputs, as new arrays of the host."""
         return self.start(arrays, False, True).finish()
 
-    def start(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
+    def start(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run | SteadyRun:
         """Begin a call; its results are left on the device, or brought to the host.
 
         Where it is ``waited`` for, Ctrl-C may end it.
         """
         steady = self.steady
         if steady is not None and steady.generation == self.staging.generation:
+            if steady.short is not None and not (waited and len(steady.graphs) > 1):
+                run = self.begun_shortly(steady.short, None, 0, arrays)
+                if run is not None:
+                    return run
             if not any(isinstance(array, Shown) for array in arrays):
                 for pinned, array in zip(steady.inputs, arrays, strict=True):
                     if pinned is not None:
@@ -153,6 +153,49 @@ class Bound:
                 self.replay(steady.graphs, waited)
                 return Run(self, arrays, (), steady.results, self.marked)
         return self.first(arrays, on_device, waited)
+
+    def begun_shortly(
+        self, short: Any, state: Any, epoch: int, arrays: Sequence[Any]
+    ) -> SteadyRun | None:
+        """A call that was begun the shorter way; None where that does not take these arrays.
+
+        With a ``state`` it is begun only while nobody is at work on the variables of this epoch.
+        """
+        status = short.begin(self.device, state, epoch, *arrays)
+        if status is NotImplemented:
+            return None
+        if status:
+            raise self.refused(status)
+        return SteadyRun(self, short)
+
+    def refused(self, found: int | None) -> Exception:
+        """The error where the shorter way gave no results."""
+        if found is None:
+            return self.reported(self.report())
+        try:
+            self.device.fail(found)
+        except DeviceError as error:
+            return self.blamed(error)
+
+    def short(self, steady: Steady, arrays: Sequence[Array]) -> Any:
+        """The device's shorter way into a captured call whose results come by pinned memory."""
+        results = [(each.shape, each.dtype, each.pinned) for each in steady.results]
+        if any(each.address and each.pinned is None for each in steady.results):
+            return None
+        inputs = [
+            (array.shape, array.dtype, pinned)
+            for array, pinned in zip(arrays, steady.inputs, strict=True)
+        ]
+        report = self.report() if self.program.module.raises else None
+        return self.device.steady(inputs, results, report, steady.graphs)
+
+    @property
+    def entry(self) -> Any:
+        """The shorter way in, where the last call went by a graph that has one and is whole."""
+        steady = self.steady
+        if steady is None or steady.generation != self.staging.generation:
+            return None
+        return steady.short if len(steady.graphs) == 1 else None
 
     def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
         """Begin a call whose addresses are to be found out."""
@@ -174,7 +217,8 @@ class Bound:
         apart = any(each.address and each.pinned is None for each in inputs)
         if graphs is not None and not (apart or on_device):
             pins = [each.pinned for each in inputs]
-            self.steady = Steady(self.staging.generation, pins, graphs, results)
+            steady = Steady(self.staging.generation, pins, graphs, results, None)
+            self.steady = steady._replace(short=self.short(steady, arrays))
         return Run(self, arrays, left, results, self.marked)
 
     def again(
@@ -427,7 +471,11 @@ class Bound:
     def look(self, report: Array) -> None:
         """Raise what a kernel has reported."""
         if report[0]:
-            raise self.failure(int(report[0]) - 1, report)
+            raise self.reported(report)
+
+    def reported(self, report: Array) -> Exception:
+        """The error of the kernel that has reported one."""
+        return self.failure(int(report[0]) - 1, report)
 
     def failure(self, kernel: int, report: Any) -> Exception:
         """The error that a kernel reported."""
@@ -443,53 +491,6 @@ class Bound:
         loops = self.program.loops.get(kernel, ())
         counts = [(axis, evaluate(length, self.lengths)) for axis, length in loops]
         return at_steps(error, counts, int(report[5]))
-
-
-class Run:
-    """A call that a bound program has begun: ``finish`` waits for it, once.
-
-    What ``inputs`` are of others is read until then. ``left`` are results on the device, where they
-    stay there.
-    """
-
-    def __init__(
-        self,
-        bound: Bound,
-        inputs: Sequence[Any],
-        left: Sequence[DeviceArray],
-        results: Sequence[Result],
-        mark: Any,
-    ) -> None:
-        self.bound, self.inputs, self.left, self.results = bound, inputs, left, results
-        self.mark = mark
-
-    def done(self) -> bool:
-        """Whether it has ended; does not wait."""
-        return self.bound.device.passed(self.mark)
-
-    def finish(self) -> tuple[Any, ...]:
-        """The results; raises what a kernel reported, and ``DeviceError`` where one failed."""
-        bound, device = self.bound, self.bound.device
-        try:
-            device.wait(self.mark)
-        except DeviceError as error:
-            raise bound.blamed(error) from None
-        if bound.program.module.raises:
-            bound.look(bound.report())
-        if self.left:
-            return tuple(self.left)
-        found, waits = [], False
-        for result in self.results:
-            if result.pinned is not None:
-                found.append(result.pinned.copy())
-                continue
-            found.append(np.empty(result.shape, result.dtype))
-            if found[-1].size:
-                device.copy_out(found[-1], result.address)
-                waits = True
-        if waits:
-            device.synchronise()
-        return tuple(found)
 
 
 def is_small(array: Any) -> bool:

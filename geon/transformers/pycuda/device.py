@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -192,3 +192,18 @@ class Device(Protocol):
 
     def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
         """Begin what was captured, one after another, and ``mark`` the end of it."""
+
+    def steady(
+        self,
+        inputs: Sequence[tuple[Any, ...]],
+        results: Sequence[tuple[Any, ...]],
+        report: Array | None,
+        graphs: Sequence[Callable[[], None]],
+    ) -> Any | None:
+        """A shorter way into what was captured, as ``steady.c`` has it; None where there is none.
+
+        ``inputs`` and ``results`` have shapes, dtypes, and arrays of pinned memory.
+        """
+
+    def fail(self, status: int) -> NoReturn:
+        """Raise ``DeviceError`` for a status that the shorter way gave."""

@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ...errors import DeviceError, DeviceMemoryError
 from .. import disk_cache
+from . import steady
 from .cublaslt import CublasLt
 from .cudnn import CuDnn, is_installed
 from .device import STAGES, Array, Convolving, LibraryCall, Multiplication, Signature
@@ -95,6 +96,7 @@ class GpuDevice:
         self.marks: list[Any] = []
         self.stream_number: int | None = int(self.stream.handle)
         self.nothing = 0
+        self.short = steady.driver(int(self.context.handle), self.stream_number)
 
     def entered(self, what: str, *values: Any) -> Entered:
         """Make the context that of this thread while something is done; its errors say what."""
@@ -391,6 +393,28 @@ class GpuDevice:
                 graph()
             return self.mark(again)
 
+    def steady(
+        self,
+        inputs: Sequence[steady.Row],
+        results: Sequence[steady.Row],
+        report: Array | None,
+        graphs: Sequence[Callable[[], None]],
+    ) -> Any | None:
+        """The way into graphs that takes one call of C; None without the extension."""
+        if self.short is None:
+            return None
+        numbers = [int(graph.made) for graph in graphs if isinstance(graph, Graph)]
+        held = inputs, results, report, graphs
+        try:
+            return steady.steady(self.short, inputs, results, report, numbers, held)
+        except RuntimeError:  # the driver makes no event
+            return None
+
+    def fail(self, status: int) -> NoReturn:
+        """Raise the error for a status that this way gave, less than 0 where nothing was begun."""
+        with self.entered("a graph is launched" if status < 0 else "kernels run"):
+            raise self.driver.Error(status_name(abs(status)))
+
     def done(self, answer: Any) -> tuple[Any, ...]:
         """What a function of cuda-bindings gave, unless it failed."""
         status, *values = answer
@@ -489,6 +513,16 @@ def architecture(name: str, major: int, minor: int) -> str:
         )
     alone = "a" if (major, minor) == (9, 0) else ""  # groups of warps that multiply together
     return f"sm_{major}{minor}{alone}"
+
+
+def status_name(status: int) -> str:
+    """What CUDA calls a status of its driver."""
+    from cuda.bindings import driver as bindings
+
+    try:
+        return str(bindings.CUresult(status).name)
+    except ValueError:  # which is newer than the bindings
+        return f"status {status}"
 
 
 def bytes_of(array: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import (
@@ -37,6 +38,9 @@ from .runtime.arguments import arrange
 from .runtime.destinations import Destinations, Result
 from .started import Ended, Pending, Started
 from .trace import TraceEntry, trace
+
+# Errors of a call that say which ops, and which of its values, they are about.
+ABOUT_OPS = (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError)
 
 
 class Computation:
@@ -101,7 +105,10 @@ class Computation:
         """
         call = self._calls.get(())
         if call is not None and call.enter is not None and not (keywords or self.given):
-            values = call.enter(*args)
+            try:
+                values = call.enter(*args)
+            except ABOUT_OPS as error:
+                raise about_ops(error, self.stages(), args) from None
             if values is not NotImplemented:
                 self.moved.forget()
                 if self.single and values and not self.keep:
@@ -126,6 +133,10 @@ class Computation:
         ``result()``. Where a transformer runs nothing beside Python (NumPy, native code), the call
         has run when this returns. ``out=`` is filled when ``result()`` returns, at the latest.
         """
+        pending = self._begun(args, keywords)
+        if pending is not NotImplemented:
+            self.moved.forget()
+            return Started(pending.done, partial(self._finished, pending, ()))
         call, args, out, given = self._prepared(args, keywords)
         begin = getattr(call, "start", None)
 
@@ -134,16 +145,28 @@ class Computation:
                 return call(*args) if out is None else call(*args, out=out)
 
         with self._about(given, args):
-            pending: Pending = Ended(run) if begin is None else begin(*args, out=out)
+            pending = Ended(run) if begin is None else begin(*args, out=out)
 
         self.moved.forget()
+        return Started(pending.done, partial(self._finished, pending, given))
 
-        def finished() -> Any:
-            with self._about(given, None):  # arrays may have other values by now
-                values = pending.finish()
-            return self._structured(values)
+    def _begun(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """A call that takes one look at the values, on its way; NotImplemented for others."""
+        call = self._calls.get(())
+        if call is None or call.begin is None or keywords or self.given:
+            return NotImplemented
+        try:
+            return call.begin(*args)
+        except ABOUT_OPS as error:
+            raise about_ops(error, self.stages(), args) from None
 
-        return Started(pending.done, finished)
+    def _finished(self, pending: Pending, given: tuple[Op, ...]) -> Any:
+        """What a call gives that was begun; its arrays may have other values by now."""
+        try:
+            values = pending.finish()
+        except ABOUT_OPS as error:
+            raise about_ops(error, self.stages(given), None) from None
+        return self._structured(values)
 
     def _prepared(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -171,7 +194,7 @@ class Computation:
         """Let errors of a call say which ops, and which of its values, they are about."""
         try:
             yield
-        except (AxisError, DeviceError, IndexRangeError, NonFiniteError, SizeError) as error:
+        except ABOUT_OPS as error:
             raise about_ops(error, self.stages(given), args) from None
 
     def arranged(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ import types
 import numpy as np
 
 from geon.op_graph.dtypes import named_dtype
-from geon.transformers.pycuda import nvrtc
+from geon.transformers.pycuda import nvrtc, steady
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.source import Source
 
@@ -57,6 +57,7 @@ class Driver:
         self.taken, self.fails, self.sticky = {}, {}, None
         self.initialized, self.captured_graphs = False, 0
         self.streams, self.unjoined = [], set()
+        self.graphs, self.wrong, self.context = {}, [], None
 
     def check(self, name, needs_context=True):
         if self.sticky is not None and name != "init":
@@ -68,6 +69,74 @@ class Driver:
             if getattr(error, "stays", False):
                 self.sticky = error
             raise error
+
+    def answered(self, name):
+        assert getattr(current, "stack", []), f"{name} without a context"
+        return self.fails.pop(name, 0)
+
+    def launch_graph(self, number):
+        for each in self.graphs[number]:
+            self.device.do(each)
+        return self.answered("cuGraphLaunch")
+
+    # libcuda ------------------------------------------------------------------------------------
+
+    def addresses(self):
+        """Functions of C in the order of ``steady.FUNCTIONS``, and what they note of themselves."""
+        events = {}
+
+        def push(context):
+            assert context == self.context.handle
+            self.context.push()
+            return 0
+
+        def pop(popped):
+            popped[0] = self.context.handle
+            self.context.pop()
+            return 0
+
+        def launch(graph, stream):
+            assert stream == 4711
+            return self.launch_graph(graph)
+
+        def record(event, stream):
+            assert stream == 4711 and getattr(current, "stack", [])
+            events[event] = self.device.mark()
+            return 0
+
+        def query(event):
+            try:
+                self.check("query", needs_context=False)
+            except Error:
+                return 700
+            self.device.run_until(self.device.number - len(self.device.waiting) + 1)
+            return 0 if self.device.passed(events[event]) else 600
+
+        def create(event, flags):
+            assert flags == 2 and getattr(current, "stack", [])
+            event[0] = 9000 + len(events)
+            events[event[0]] = None
+            return 0
+
+        def noted(function):
+            """The status that it gives; what it asserts is told when the test ends."""
+
+            def called(*given):
+                try:
+                    return function(*given)
+                except BaseException as error:
+                    self.wrong.append(error)
+                    return 999
+
+            return called
+
+        pointer, out = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
+        kinds = {push: [pointer], pop: [out], launch: [pointer] * 2, record: [pointer] * 2,
+                 query: [pointer], create: [out, ctypes.c_uint]}  # fmt: skip
+        self.held = [
+            ctypes.CFUNCTYPE(ctypes.c_int, *kind)(noted(each)) for each, kind in kinds.items()
+        ]
+        return tuple([ctypes.cast(each, ctypes.c_void_p).value for each in self.held])
 
     # pycuda.driver ------------------------------------------------------------------------------
 
@@ -81,6 +150,8 @@ class Driver:
             fake.initialized, fake.streams = True, []
 
         class Context:
+            handle = 815
+
             def push(self):
                 current.stack = [*getattr(current, "stack", []), self]
 
@@ -92,6 +163,8 @@ class Driver:
             def synchronize():
                 fake.check("synchronize")
                 fake.device.synchronise()
+
+        fake.context = Context()
 
         class Device:
             def __init__(self, number):
@@ -112,7 +185,7 @@ class Driver:
                 return fake.total
 
             def retain_primary_context(self):
-                return Context()
+                return fake.context
 
         class Stream:
             """The first one is that of all; others begin after an event of it, and are joined."""
@@ -163,7 +236,7 @@ class Driver:
                 return 1e3 * (event.time[0] - self.time[0])
 
             def query(self):
-                fake.check("query")
+                fake.check("query", needs_context=False)
                 fake.device.run_until(fake.device.number - len(fake.device.waiting) + 1)
                 return fake.device.passed(self.mark)
 
@@ -221,7 +294,7 @@ class Driver:
             def prepare(self, arg_types):
                 assert arg_types == "q" * self.count
 
-            def prepared_async_call(self, grid, block, stream, *words):
+            def prepared_async_call(self, grid, block, stream, *words, shared_size=0):
                 fake.check("prepared_async_call")
                 stream.begin()
                 assert grid[1:] == (1,) and block[1:] == (1, 1) and len(words) == self.count
@@ -262,11 +335,16 @@ class Driver:
         fake = self
         made = types.ModuleType("cuda.bindings.driver")
         made.CUstreamCaptureMode = types.SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL=1)
-        state = {}
+        made.CUresult = enum.IntEnum("CUresult", {"CUDA_ERROR_ILLEGAL_ADDRESS": 700})
 
-        def answered(name):
-            assert getattr(current, "stack", []), f"{name} without a context"
-            return fake.fails.pop(name, 0)
+        class Executable:
+            def __init__(self, graph):
+                self.graph = graph
+
+            def __int__(self):
+                return id(self.graph)
+
+        answered = fake.answered
 
         def cuStreamBeginCapture(stream, mode):
             assert (stream, mode) == (4711, 1)
@@ -280,20 +358,19 @@ class Driver:
 
         def cuGraphInstantiate(graph, flags):
             assert flags == 0
-            state[id(graph)] = graph
+            made = Executable(graph)
+            fake.graphs[int(made)] = made.graph
             fake.captured_graphs += 1
-            return answered("cuGraphInstantiate"), graph
+            return answered("cuGraphInstantiate"), made
 
         def cuGraphDestroy(graph):
             return (answered("cuGraphDestroy"),)
 
         def cuGraphLaunch(made, stream):
-            for each in made:
-                fake.device.do(each)
-            return (answered("cuGraphLaunch"),)
+            return (fake.launch_graph(int(made)),)
 
         def cuGraphExecDestroy(made):
-            del state[id(made)]
+            del fake.graphs[int(made)]
             fake.captured_graphs -= 1
             return (answered("cuGraphExecDestroy"),)
 
@@ -478,8 +555,11 @@ class Driver:
             setattr(made, each.__name__, each)
         return made
 
-    def install(self, monkeypatch):
-        """Be what ``import pycuda.driver`` and ``from cuda.bindings import ...`` find."""
+    def install(self, monkeypatch, short=True):
+        """Be what ``import pycuda.driver`` and ``from cuda.bindings import ...`` find.
+
+        With ``short`` it has functions of C too, for the shorter way into graphs.
+        """
         names = ("pycuda", "cuda", "cuda.bindings")
         pycuda, cuda, bindings = (types.ModuleType(name) for name in names)
         pycuda.driver, cuda.bindings = self.module(), bindings
@@ -506,6 +586,7 @@ class Driver:
         }
         for name, module in found.items():
             monkeypatch.setitem(sys.modules, name, module)
+        monkeypatch.setattr(steady, "addresses", self.addresses if short else lambda: None)
         for name in ("find_nvrtc", "compiler"):  # which remember what they found
             function = getattr(nvrtc, name).__wrapped__
             monkeypatch.setattr(nvrtc, name, functools.cache(function))

@@ -171,6 +171,7 @@ def test_inputs_and_results_too_large_to_be_pinned(failing, count, monkeypatch):
     """Below so many bytes they are staged in pinned memory, from there on they are copied as is."""
     from geon.transformers.pycuda import bound
 
+    monkeypatch.setattr(bound, "SMALL", 0)
     monkeypatch.setattr(bound, "STAGED", 4 * 3 * 6)
     f = failing.computation([x * 2, geon.sum(x, reduction_axes=C)], x)
     for k in range(4):

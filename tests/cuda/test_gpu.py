@@ -19,9 +19,11 @@ N, C = geon.Axis("N"), geon.Axis("C", 3)
 x = geon.placeholder([N, C], name="x")
 
 
-@pytest.fixture
-def driver(monkeypatch):
-    return fake_cuda.Driver().install(monkeypatch)
+@pytest.fixture(params=["short", "long"])
+def driver(request, monkeypatch):
+    made = fake_cuda.Driver().install(monkeypatch, short=request.param == "short")
+    yield made
+    assert not made.wrong
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_a_binary_is_kept_for_its_architecture_and_compiler(driver, tmp_path, mo
             made.computation(geon.tanh(x) * 3.25, x)(np.ones((2, 3)))
         return compiling.compiled[before:]
 
-    assert [flags[-1] for flags in compiled_for((9, 0))] == ["--gpu-architecture=sm_90"]
+    assert [flags[-1] for flags in compiled_for((9, 0))] == ["--gpu-architecture=sm_90a"]
     assert compiled_for((9, 0)) == []
     assert [flags[-1] for flags in compiled_for((8, 6))] == ["--gpu-architecture=sm_86"]
     nvrtc.compiler.cache_clear()
@@ -132,7 +134,7 @@ def test_an_architecture_that_the_compiler_does_not_know(
     driver.fails["nvrtcCompileProgram"] = 5
     f = transformer.computation(geon.tanh(x) * 7.125, x)
     with pytest.raises(
-        DeviceError, match=r"NVRTC does not compile for sm_90:\ngeon.cu\(1\): error"
+        DeviceError, match=r"NVRTC does not compile for sm_90a:\ngeon.cu\(1\): error"
     ):
         f(np.ones((2, 3)))
     f(np.ones((2, 3)))

@@ -11,6 +11,7 @@ from geon.transformers.printing.helpers import definitions, helpers
 from geon.transformers.pycuda import nvrtc
 from geon.transformers.pycuda.dialect import by_instruction, cuda_text
 from geon.transformers.pycuda.emit import PRELUDE
+from geon.transformers.pycuda.gpu import architecture
 from tests.cuda import test_beside, test_nvcc, test_whole_loops
 from tests.golden.emitting import Cuda
 from tests.golden.programs import PROGRAMS, WITHOUT_C
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(
     nvrtc.find_nvrtc() is None, reason="cuda-bindings or NVRTC is not installed"
 )
 NAMES = [name for name in PROGRAMS if name not in WITHOUT_C]
-ARCHITECTURE = "sm_90"
+ARCHITECTURE = architecture("a device", 9, 0)
 N = geon.Axis("N")
 
 
@@ -38,7 +39,7 @@ def compiles(results, inputs, **options):
 
 
 def test_a_text_that_is_refused():
-    with pytest.raises(DeviceError, match=r"(?s)NVRTC does not compile for sm_90:.*unknown_name"):
+    with pytest.raises(DeviceError, match=r"(?s)NVRTC does not compile for sm_90.*unknown_name"):
         compiled('extern "C" __global__ void f(int *x) { *x = unknown_name; }')
 
 

@@ -154,6 +154,43 @@ def test_each_length_has_a_graph_of_its_own(late):
     assert late.device.captured == 3
 
 
+@pytest.mark.parametrize("checked", [False, True])
+def test_small_values_share_a_copy(late, monkeypatch, checked):
+    """One to the device and one back, with the report, whatever else has copies of its own."""
+    monkeypatch.setattr(bound, "SMALL", 5 * 3 * 4)
+    parts = [geon.placeholder([N, C], dtype) for dtype in ("float32", "int8", "float64")]
+    large = geon.placeholder([N, geon.Axis("L", 6)])
+    table = geon.Variable([geon.Axis("V", 9)], initial_value=1)
+    at = geon.placeholder([], "int64", name="at")
+    results = [*[part + 1 for part in parts], geon.sum(large), large * 2]
+    results += [geon.gather(table, at, table.axes[0])] if checked else []
+    f = late.computation(results, *parts, large, at)
+    late.initialize()
+    copies = []
+
+    def counted(name):
+        do = getattr(late.device, name)
+        return lambda *given: (copies.append(name), do(*given))
+
+    for name in ("copy_in", "copy_out"):
+        monkeypatch.setattr(late.device, name, counted(name))
+    for n in (5, 5, 5, 4, 4, 4, 0, 0, 5, 2):
+        copies.clear()
+        fed = [np.full((n, 3), k, part.dtype) for k, part in enumerate(parts)]
+        found = f(*fed, np.full((n, 6), 3), 8)
+        for k, value in enumerate(found[:3]):
+            np.testing.assert_array_equal(value, fed[k] + 1)
+        assert found[3] == 18 * n
+        np.testing.assert_array_equal(found[4], np.full((n, 6), 6))
+        if checked:
+            assert found[5] == 1
+        if n == 5 and copies:
+            assert sorted(copies) == ["copy_in"] * 3 + ["copy_out"] * 3
+    if checked:
+        with pytest.raises(geon.IndexRangeError, match="9 where the axis has length 9"):
+            f(*fed, np.full((2, 6), 3), 9)
+
+
 def test_graphs_follow_addresses_and_are_bounded(late):
     f = late.computation(x * 3, x, on_device=True)
     held = [f(rows(4, k)) for k in range(3 * bound.GRAPHS)]  # each has other memory
@@ -186,7 +223,8 @@ def test_lengths_share_places_and_the_oldest_binding_goes(late):
         np.testing.assert_array_equal(f(rows(n, n))[1], rows(n, 2 * n))
     longest = max(sizes)
     held = sum(raw.nbytes - host.ALIGNMENT for raw in device.blocks.values())
-    assert held <= f.peak_bytes({N: longest}) + rows(longest, 0).nbytes
+    between = host.ALIGNMENT  # both results lie in one block
+    assert held <= f.peak_bytes({N: longest}) + rows(longest, 0).nbytes + between
     (space,) = f._calls[()].free
     assert len(space.bound) <= BINDINGS_KEPT
     captured = device.captured

@@ -26,6 +26,7 @@ FILLS = "bytes that are copied: tests/native/test_fill.py goes around it"
 WINDOWS = "rows and runs of windows: tests/native/test_bands.py goes around it"
 
 FILES = {
+    "transformers/pycuda/steady.c": "what the driver says, and times; tests/cuda goes around LONG",
     "transformers/native/c/sort_few.h": "elements of a line: FEWEST_TURNED has as many",
     "transformers/native/c/sort_pairs.h": "rows that registers hold: what sorts them has how many",
     "transformers/native/c/sort_blocks.h": "rows and lanes of a block: LONGEST_BLOCK has how many",
@@ -259,6 +260,7 @@ PLACES = {
     ("op_graph/simplify.py", "sum_of_broadcast", 4): BITS,
     ("transformers/native/emit.py", "CLOCK"): MEASURES,
     ("transformers/native/emit.py", "REPORTED"): "numbers of a report",
+    ("transformers/pycuda/staging.py", "SMALL"): ON_DEVICES,
     ("transformers/native/entry.c", "Run"): "numbers of a report",
     ("transformers/native/entry.c", "KEPT"): CACHE,
     ("transformers/native/entry.c", "read_number"): BITS,

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(find_toolchain() is None, reason="there is no C 
 
 ROOT = Path(geon.__file__).parents[1]
 SOURCE = ROOT / "geon/transformers/native/entry.c"
+SOURCES = [SOURCE, ROOT / "geon/transformers/pycuda/steady.c"]
 HEADERS = Path(sysconfig.get_paths()["include"])
 
 
@@ -41,22 +42,24 @@ def test_without_a_compiler_geon_is_installed_without_it(tmp_path):
     assert not [*tmp_path.rglob("*.so")]
 
 
-def test_debugging_can_ask_for_the_long_way():
-    program = "from geon.transformers.native import entry; print(entry.extension())"
+@pytest.mark.parametrize("module", ["native.entry", "pycuda.steady"])
+def test_debugging_can_ask_for_the_long_way(module):
+    program = f"from geon.transformers.{module} import extension; print(extension())"
     environment = {**os.environ, "GEON_DEBUG": "long-calls"}
     run = [sys.executable, "-c", program]
     done = subprocess.run(run, env=environment, capture_output=True, text=True)
     assert done.stdout == "None\n", done.stderr
 
 
-def test_the_file_compiles_without_a_word():
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_the_file_compiles_without_a_word(source):
     if not (HEADERS / "Python.h").exists():
         pytest.skip("Python's headers are not installed")
     toolchain = find_toolchain()
     arguments = [*toolchain.flags, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
     arguments += ["-DPy_LIMITED_API=0x030B0000", '-DGEON_SOURCE="0"', f"-I{HEADERS}"]
     status, _, said = run_compiler(
-        toolchain.command, [*arguments, f"-I{np.get_include()}", str(SOURCE)]
+        toolchain.command, [*arguments, f"-I{np.get_include()}", str(source)]
     )
     assert status == 0, said
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from ...op_graph.affine import Affine
@@ -147,6 +147,22 @@ def bare(value: Scalar) -> Scalar:
             break
         value = value.args[0]
     return value
+
+
+def unrounded(value: Scalar, done: dict[Scalar, Scalar] | None = None) -> Scalar:
+    """A value of float32 whose parts are not rounded to halves and back."""
+    done = {} if done is None else done
+    if not isinstance(value, Apply):
+        return value
+    if value not in done:
+        inner = value.args[0] if value.row is CAST and value.dtype is FLOAT32 else None
+        if isinstance(inner, Apply) and inner.row is CAST and name_of(inner.dtype) in HALVES:
+            done[value] = unrounded(inner.args[0], done)
+        else:
+            args = tuple([unrounded(arg, done) for arg in value.args])
+            same = all(a is b for a, b in zip(args, value.args, strict=True))
+            done[value] = value if same else replace(value, args=args)
+    return done[value]
 
 
 def is_float(value: Scalar) -> bool:

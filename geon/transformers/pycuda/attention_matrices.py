@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..kernels.attention import Attention
+from ..kernels.scalar import Load, walk
 from .attention_text import KEYS, AttentionWriter, size_of, up
 from .naming import KernelNames, indented
 from .product_tiles import NARROW, TALL, Tiles
@@ -15,7 +16,9 @@ class ByMatrices(AttentionWriter):
     """By tensor cores: a warp has 16 rows."""
 
     rows, held, lanes = TALL, "found", 4
-    files = ("chunks.cuh", "matrices.cuh", "attention.cuh", "held.cuh")
+    files = (
+        "chunks.cuh", "matrices.cuh", "stages.cuh", "attention.cuh", "held.cuh", "attend.cuh",
+    )  # fmt: skip
 
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
         super().__init__(work, names, dtype)
@@ -39,11 +42,10 @@ class ByMatrices(AttentionWriter):
         key = self.fill("key", self.tiles, KEYS)
         value = self.fill("value", self.value_tiles, up(self.part, STEP))
         query_tile, _ = self.placed(query, 0)
-        key_tile, end = self.placed(key, 0)
-        value_tile, _ = self.placed(value, end)
         kind, deep = f"geon_{self.dtype}", self.deep
         steps = self.tiles.depth // STEP
-        of_key, of_value = (str(fill.turned).lower() for fill in (key, value))
+        of_key, of_value = (key.panels(), value.panels())
+        self.staged = of_key.bytes + of_value.bytes
         hold = [
             *query.ahead("0", deep),
             *query.put("0", deep),
@@ -51,40 +53,49 @@ class ByMatrices(AttentionWriter):
             "if (warp / 4 == half) geon_hold_lines(queries, query_tile, warp % 4 * 16);",
             "__syncthreads();",
         ]
+        bring = [
+            *key.brought("tiles", "0", deep),
+            *value.brought(f"tiles + {of_key.bytes}", "first_key", self.key_count),
+        ]
         multiply = [
             f"float sums[2][{KEYS // 4}] = {{}};",
-            f"geon_multiply_held<{kind}, {of_key}>(queries, key_tile, sums);",
-            *self.weighed(f"geon_pairs{{first_key - {KEYS} + own_column}}"),
+            f"geon_multiply_staged<{kind}, {of_key.text}>(queries, tiles, sums);",
+            *self.weighed("geon_pairs{first_key + own_column}"),
             "geon_shrink(found, shrink);",
             f"uint32_t weights[{KEYS // STEP}][4];",
             f"geon_hold_weights<{kind}>(weights, sums);",
-            f"geon_multiply_held<{kind}, {of_value}>(weights, value_tile, found);",
-            "__syncthreads();",
+            f"geon_multiply_staged<{kind}, {of_value.text}>(",
+            f"    weights, tiles + {of_key.bytes}, found);",
         ]
-        ahead = [*key.ahead("0", deep), *value.ahead("first_key", self.key_count)]
-        loop = [
-            *(["if (first_key < keys) {", *indented(ahead), "}"] if ahead else []),
-            "if (first_key > 0) {",
-            *indented(multiply),
-            "}",
-            "if (first_key >= keys) break;",
-            *key.put("0", deep),
-            *value.put("first_key", self.key_count),
-            "__syncthreads();",
-        ]
+        starts = [fill.started() for fill in (key, value) if fill.chunks is not None]
         return [
-            query_tile, key_tile, value_tile,
             f"uint32_t queries[{steps}][4];",
             "const int64_t block_row = first_row;",
             "for (int half = 0; half < 2; half++) {",
             f"    const int64_t first_row = block_row + {NARROW} * half;",
-            *indented([*query.begun(), *hold]),
+            *indented([query_tile, *query.begun(), *hold]),
             "}",
-            *key.begun(),
-            *value.begun(),
+            *starts,
             *self.begun(2, self.results_wide(), "float"),
-            f"const int64_t keys = {self.key_count};",
-            f"for (int64_t first_key = 0;; first_key += {KEYS}) {{",
-            *indented(loop),
-            "}",
-        ]  # fmt: skip
+            f"geon_each_step<{KEYS}, {self.staged}>(space, stages, {self.key_count},",
+            "    [&](unsigned char *tiles, int64_t first_key) {",
+            *indented(bring),
+            "}, [&](const unsigned char *tiles, int64_t first_key) {",
+            *indented(multiply),
+            "});",
+        ]
+
+    def weighed(self, key: str) -> Lines:
+        """The statements that make weights of the sums of a tile."""
+        codes = (self.work.score, self.work.first.stores[0].value)
+        loads = {node for node in walk(*codes) if isinstance(node, Load)}
+        guarded = str(bool(loads - {self.work.scores})).lower()
+        row, _ = self.tiles.places()
+        return [
+            f"geon_score<{guarded}>(sums, {self.row_count}, {self.key_count},",
+            f"    first_key + {KEYS - 1}, {row}, {key},",
+            "    [&](int64_t row, int64_t key, float sum) -> float {",
+            *indented(self.score()),
+            "});",
+            "geon_weigh_halves(sums, most, total, shrink);",
+        ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
-from ..kernels.attention import ONE, Attention
+from ..kernels.attention import ONE, Attention, unrounded
 from ..kernels.depths import Depths
 from ..kernels.types import Loop
 from ..printing import c_expressions
@@ -78,6 +78,7 @@ class AttentionWriter(ABC):
     held: str  # the sums of results
     tiles: Tiles  # of queries and keys
     files: tuple[str, ...]
+    staged = 0  # bytes of each stage, where there are stages
 
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
         self.work, self.names, self.dtype = work, names, dtype
@@ -132,8 +133,12 @@ class AttentionWriter(ABC):
         inner = self.inner()
         wide = self.results_wide()
         own = self.space.placed("float", 4, "own_sums", (wide, THREADS), 0)
+        room = f"alignas(16) __shared__ unsigned char space[{self.space.bytes}];"
+        if self.staged:
+            assert self.space.bytes <= 2 * self.staged, "all devices have two stages"
+            room = f"GEON_STAGES({self.staged})"
         body = [
-            f"alignas(16) __shared__ unsigned char space[{self.space.bytes}];",
+            room,
             *self.start(),
             *self.which(tall),
             *places(self.batch, "batch", self.names.length),
@@ -145,7 +150,10 @@ class AttentionWriter(ABC):
         ]
         high = (size_of(self.work.rows) + self.rows - 1) // self.rows
         grid = Grid(size_of(self.work.first.batch) * high * self.parts)
-        return self.names.function(body, grid, THREADS, True, files=self.files)
+        together = 2 if self.staged and self.part <= NARROW else 1
+        return self.names.function(
+            body, grid, THREADS, True, (), self.files, together, staged=self.staged
+        )
 
     def which(self, tall: str) -> Lines:
         """The statements that say which rows, and which part of wide results, are a block's."""
@@ -181,7 +189,7 @@ class AttentionWriter(ABC):
         printer = self.first_printer
         block = printer.block({})
         printer.scalars.contracted = "sum"
-        stored = printer.scalars.value(block, work.first.stores[0].value)
+        stored = printer.scalars.value(block, unrounded(work.first.stores[0].value))
         lines = [
             *[f"const int64_t {name} = {text};" for name, text in self.first_batch.items()],
             *places(work.rows, "row", length),
@@ -194,7 +202,7 @@ class AttentionWriter(ABC):
         scalars.count = printer.scalars.count
         inner = Block()
         inner.names[work.scores] = stored
-        text = scalars.value(inner, work.score)
+        text = scalars.value(inner, unrounded(work.score))
         return [*lines, *map(str, inner.lines), f"return {text};"]
 
     def stored(self) -> Lines:

@@ -7,7 +7,6 @@ one graph from then on: the copies, the kernels, and the report of what failed.
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -24,11 +23,12 @@ from ..runtime.found import not_finite, outside
 from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_steps
 from .bare import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, bare_waves, turns_of
+from .begun import Result, Run, SteadyRun
 from .device import Array, Device
 from .emit import Module
 from .launches import REPORT, Copy, Show
 from .memory import ALIGNMENT, DeviceArray, DeviceMemory, Shown
-from .staging import Staging
+from .staging import SMALL, Block, Staging, bytes_in, side_by_side
 
 WORDS = 8  # of a report
 GRAPHS = 4  # that are kept of a binding, for calls with other addresses
@@ -66,23 +66,18 @@ class Source(NamedTuple):
     pinned: Array | None
 
 
-class Result(NamedTuple):
-    """A result of a call: where it lies, and the pinned memory by which it leaves, if it does."""
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: Any
-    pinned: Array | None
-
-
 class Steady(NamedTuple):
     """The graphs of a call for inputs of the host, which are put into pinned memory first, where
-    they have any elements; they are right while the places are of this ``generation``."""
+    they have any elements; they are right while the places are of this ``generation``.
+
+    ``short`` is the device's shorter way into them, where it has one.
+    """
 
     generation: int
     inputs: Sequence[Array | None]
     graphs: Sequence[Callable[[], None]]
     results: Sequence[Result]
+    short: Any
 
 
 class Bound:
@@ -140,43 +135,80 @@ class Bound:
         """The results for these inputs, as new arrays of the host."""
         return self.start(arrays, False, True).finish()
 
-    def start(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
+    def start(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run | SteadyRun:
         """Begin a call; its results are left on the device, or brought to the host.
 
         Where it is ``waited`` for, Ctrl-C may end it.
         """
         steady = self.steady
         if steady is not None and steady.generation == self.staging.generation:
+            if steady.short is not None and not (waited and len(steady.graphs) > 1):
+                run = self.begun_shortly(steady.short, None, 0, arrays)
+                if run is not None:
+                    return run
             if not any(isinstance(array, Shown) for array in arrays):
                 for pinned, array in zip(steady.inputs, arrays, strict=True):
                     if pinned is not None:
                         np.copyto(pinned, array)
                 self.replay(steady.graphs, waited)
-                return Run(self, arrays, (), steady.results, self.mark())
+                return Run(self, arrays, (), steady.results, self.marked)
         return self.first(arrays, on_device, waited)
 
-    def mark(self) -> Any:
-        """What is passed when the call is done; calls here are one after another."""
-        self.marked = self.device.mark(self.marked)
-        return self.marked
+    def begun_shortly(
+        self, short: Any, state: Any, epoch: int, arrays: Sequence[Any]
+    ) -> SteadyRun | None:
+        """A call that was begun the shorter way; None where that does not take these arrays.
+
+        With a ``state`` it is begun only while nobody is at work on the variables of this epoch.
+        """
+        status = short.begin(self.device, state, epoch, *arrays)
+        if status is NotImplemented:
+            return None
+        if status:
+            raise self.refused(status)
+        return SteadyRun(self, short)
+
+    def refused(self, found: int | None) -> Exception:
+        """The error where the shorter way gave no results."""
+        if found is None:
+            return self.reported(self.report())
+        try:
+            self.device.fail(found)
+        except DeviceError as error:
+            return self.blamed(error)
+
+    def short(self, steady: Steady, arrays: Sequence[Array]) -> Any:
+        """The device's shorter way into a captured call whose results come by pinned memory."""
+        results = [(each.shape, each.dtype, each.pinned) for each in steady.results]
+        if any(each.address and each.pinned is None for each in steady.results):
+            return None
+        inputs = [
+            (array.shape, array.dtype, pinned)
+            for array, pinned in zip(arrays, steady.inputs, strict=True)
+        ]
+        report = self.report() if self.program.module.raises else None
+        return self.device.steady(inputs, results, report, steady.graphs)
+
+    @property
+    def entry(self) -> Any:
+        """The shorter way in, where the last call went by a graph that has one and is whole."""
+        steady = self.steady
+        if steady is None or steady.generation != self.staging.generation:
+            return None
+        return steady.short if len(steady.graphs) == 1 else None
 
     def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
         """Begin a call whose addresses are to be found out."""
-        inputs = [self.source(k, array) for k, array in enumerate(arrays)]
+        inputs, brought = self.sources(arrays)
         left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
+        report, results, taken = self.leaving([] if on_device else self.shapes)
         if on_device:
             results = [Result(each.address, each.shape, each.dtype, None) for each in left]
-        else:
-            results = [self.leaving(k, *each) for k, each in enumerate(self.shapes)]
-        report = 0
-        if self.program.module.raises:
-            report = self.staging.place("report", WORDS * 8)
-            self.staging.pinned("report", (WORDS,), np.int64)
         addresses = [source.address for source in inputs] + [each.address for each in results]
         table = [each or self.device.nothing for each in (*addresses, *self.tail, report)]
         staged = [source.pinned is not None for source in inputs]
         key = (self.staging.generation, *addresses, *staged)
-        parts = self.parts(inputs, results, table)
+        parts = self.parts(brought, taken, table)
         graphs = None
         if self.waits or debugging("launches"):
             self.at_once(parts, waited)
@@ -185,8 +217,9 @@ class Bound:
         apart = any(each.address and each.pinned is None for each in inputs)
         if graphs is not None and not (apart or on_device):
             pins = [each.pinned for each in inputs]
-            self.steady = Steady(self.staging.generation, pins, graphs, results)
-        return Run(self, arrays, left, results, self.mark())
+            steady = Steady(self.staging.generation, pins, graphs, results, None)
+            self.steady = steady._replace(short=self.short(steady, arrays))
+        return Run(self, arrays, left, results, self.marked)
 
     def again(
         self, key: tuple[int, ...], parts: Sequence[Callable[[], None]], waited: bool
@@ -217,27 +250,29 @@ class Bound:
     def replay(self, graphs: Sequence[Callable[[], None]], waited: bool) -> None:
         """Begin what was captured."""
         try:
-            self.in_turn(graphs, waited)
+            if waited and len(graphs) > 1:
+                self.in_turn(graphs, waited)
+            else:
+                self.marked = self.device.replay(graphs, self.marked)
         except DeviceError as error:
             raise self.blamed(error) from None
 
     def in_turn(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:
-        """Begin the parts of a call. Of one that is ``waited`` for, the host looks after each but
-        the last whether it is to go on, while the device has the next.
+        """Begin the parts of a call, and mark its end: calls here are one after another.
+
+        Of one that is ``waited`` for, the host looks after each but the last whether it is to go
+        on, while the device has the next.
         """
-        if not waited:
-            for part in parts:
-                part()
-            return
         before: Any = None
         for number, part in enumerate(parts):
             part()
-            if number < len(parts) - 1:
+            if waited and number < len(parts) - 1:
                 mark = self.device.mark()
                 if before is not None:
                     self.device.wait(before)
                 before = mark
                 self.stop_if_interrupted()
+        self.marked = self.device.mark(self.marked)
 
     def stop_if_interrupted(self) -> None:
         """Raise ``KeyboardInterrupt`` where Ctrl-C waits for the end of the call, once nothing is
@@ -250,72 +285,98 @@ class Bound:
 
     # Inputs and results -------------------------------------------------------------------------
 
+    def sources(self, arrays: Sequence[Any]) -> tuple[list[Source], list[Block]]:
+        """Where inputs are read, and what a call brings there: small ones are one copy."""
+        small = [k for k, array in enumerate(arrays) if is_small(array)]
+        offsets, size = side_by_side([arrays[k].nbytes for k in small])
+        block = self.staging.block("inputs", size)
+        places = dict(zip(small, offsets, strict=True))
+        inputs, brought = [], [block] if size else []
+        for k, array in enumerate(arrays):
+            if k in places:
+                source = Source(*block.part(places[k], array.shape, array.dtype))
+            else:
+                source = self.source(k, array)
+                if source.pinned is not None:
+                    brought.append(Block(source.address, source.pinned))
+            if source.pinned is not None:
+                np.copyto(source.pinned, array)
+            inputs.append(source)
+        return inputs, brought
+
     def source(self, number: int, array: Any) -> Source:
-        """Where an input is read; what is of the host is in pinned memory, or on its way already.
+        """Where an input of its own place is read; what is of the host is to be put into pinned
+        memory, or on its way already.
 
         What lies on the device at an aligned address is read there.
         """
         if isinstance(array, Shown) and array.address % ALIGNMENT == 0:
             return Source(array.address, None)
-        size = math.prod(array.shape) * array.dtype.itemsize
+        size = bytes_in(array.shape, array.dtype)
         address = self.staging.place(("input", number), size)
         if size and isinstance(array, Shown):
             self.device.copy(address, array.address, size)
         elif size >= STAGED:
             self.device.copy_in(address, array)
         elif size:
-            pinned = self.staging.pinned(("input", number), array.shape, array.dtype)
-            np.copyto(pinned, array)
-            return Source(address, pinned)
+            return Source(address, self.staging.pinned(("input", number), array.shape, array.dtype))
         return Source(address, None)
 
-    def leaving(self, number: int, shape: tuple[int, ...], dtype: Any) -> Result:
-        """Where a result is computed that is brought to the host."""
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        address = self.staging.place(("result", number), size)
-        pinned = None
-        if 0 < size < STAGED:
-            pinned = self.staging.pinned(("result", number), shape, dtype)
-        return Result(address, shape, dtype, pinned)
+    def leaving(
+        self, shapes: Sequence[tuple[tuple[int, ...], Any]]
+    ) -> tuple[int, list[Result], list[Block]]:
+        """The address of the report, where results are computed that are brought to the host, and
+        what a call takes there: the report and small results are one copy."""
+        sizes = [bytes_in(*each) for each in shapes]
+        small = [k for k, size in enumerate(sizes) if 0 < size <= SMALL]
+        report = WORDS * 8 if self.program.module.raises else 0
+        (_, *offsets), total = side_by_side([report, *[sizes[k] for k in small]])
+        block = self.staging.block("results", total)
+        places = dict(zip(small, offsets, strict=True))
+        results, taken = [], [block] if total else []
+        for k, (shape, dtype) in enumerate(shapes):
+            if k in places:
+                address, pinned = block.part(places[k], shape, dtype)
+            else:
+                address, pinned = self.staging.place(("result", k), sizes[k]), None
+                if 0 < sizes[k] < STAGED:
+                    pinned = self.staging.pinned(("result", k), shape, dtype)
+                    taken.append(Block(address, pinned))
+            results.append(Result(address, shape, dtype, pinned))
+        return block.address if report else 0, results, taken
 
     # Steps --------------------------------------------------------------------------------------
 
     def parts(
-        self, inputs: Sequence[Source], results: Sequence[Result], table: Sequence[int]
+        self, brought: Sequence[Block], taken: Sequence[Block], table: Sequence[int]
     ) -> list[Callable[[], None]]:
         """What begins a call, part after part: between them it may be ended."""
 
         def begin(number: int) -> None:
             if number == 0:
-                self.begin(inputs, table)
+                self.begin(brought, table)
             for wave in self.pieces[number]:
                 self.run_wave(wave, table)
             if number == len(self.pieces) - 1:
-                self.leave(results, table)
+                self.leave(taken)
 
         return [partial(begin, number) for number in range(len(self.pieces))]
 
-    def begin(self, inputs: Sequence[Source], table: Sequence[int]) -> None:
+    def begin(self, brought: Sequence[Block], table: Sequence[int]) -> None:
         """Begin the copies of inputs, before all steps."""
-        device, raises = self.device, self.program.module.raises
-        for source in inputs:
-            if source.pinned is not None:
-                device.copy_in(source.address, source.pinned)
-        if raises:
-            device.clear(table[REPORT], WORDS * 8)
+        for address, pinned in brought:
+            self.device.copy_in(address, pinned)
+        if self.program.module.raises:
+            self.device.clear(table[REPORT], WORDS * 8)
 
-    def leave(self, results: Sequence[Result], table: Sequence[int]) -> None:
+    def leave(self, taken: Sequence[Block]) -> None:
         """Begin the copies of what leaves the device, after all steps."""
-        device, raises = self.device, self.program.module.raises
-        if raises:
-            device.copy_out(self.report(), table[REPORT])
-        for result in results:
-            if result.pinned is not None:
-                device.copy_out(result.pinned, result.address)
+        for address, pinned in taken:
+            self.device.copy_out(pinned, address)
 
     def report(self) -> Array:
         """The pinned memory that has what a kernel has reported, once a call is done."""
-        return self.staging.pinned("report", (WORDS,), np.int64)
+        return self.staging.pinned("results", (WORDS,), np.int64)
 
     def run_wave(self, wave: Lanes, table: Sequence[int]) -> None:
         """Begin what may run at one time: side by side, unless steps are waited for."""
@@ -410,7 +471,11 @@ class Bound:
     def look(self, report: Array) -> None:
         """Raise what a kernel has reported."""
         if report[0]:
-            raise self.failure(int(report[0]) - 1, report)
+            raise self.reported(report)
+
+    def reported(self, report: Array) -> Exception:
+        """The error of the kernel that has reported one."""
+        return self.failure(int(report[0]) - 1, report)
 
     def failure(self, kernel: int, report: Any) -> Exception:
         """The error that a kernel reported."""
@@ -428,51 +493,9 @@ class Bound:
         return at_steps(error, counts, int(report[5]))
 
 
-class Run:
-    """A call that a bound program has begun: ``finish`` waits for it, once.
-
-    What ``inputs`` are of others is read until then. ``left`` are results on the device, where they
-    stay there.
-    """
-
-    def __init__(
-        self,
-        bound: Bound,
-        inputs: Sequence[Any],
-        left: Sequence[DeviceArray],
-        results: Sequence[Result],
-        mark: Any,
-    ) -> None:
-        self.bound, self.inputs, self.left, self.results = bound, inputs, left, results
-        self.mark = mark
-
-    def done(self) -> bool:
-        """Whether it has ended; does not wait."""
-        return self.bound.device.passed(self.mark)
-
-    def finish(self) -> tuple[Any, ...]:
-        """The results; raises what a kernel reported, and ``DeviceError`` where one failed."""
-        bound, device = self.bound, self.bound.device
-        try:
-            device.wait(self.mark)
-        except DeviceError as error:
-            raise bound.blamed(error) from None
-        if bound.program.module.raises:
-            bound.look(bound.report())
-        if self.left:
-            return tuple(self.left)
-        found, waits = [], False
-        for result in self.results:
-            if result.pinned is not None:
-                found.append(result.pinned.copy())
-                continue
-            found.append(np.empty(result.shape, result.dtype))
-            if found[-1].size:
-                device.copy_out(found[-1], result.address)
-                waits = True
-        if waits:
-            device.synchronise()
-        return tuple(found)
+def is_small(array: Any) -> bool:
+    """Whether an input is of the host, and shares a copy with others."""
+    return isinstance(array, np.ndarray) and 0 < array.nbytes <= SMALL
 
 
 assert REPORT == -1, "the last pointer of a table"

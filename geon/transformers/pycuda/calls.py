@@ -15,7 +15,7 @@ from ..runtime.calls import BINDINGS_KEPT, Binding, Call, Workspace
 from ..runtime.readers_writer import Reading, Writing
 from ..runtime.state import State
 from ..started import Ended, Pending
-from .bound import Run
+from .begun import Run, SteadyRun
 
 IN_FLIGHT = 2  # calls of one computation that are on their way, each in memory of its own
 
@@ -24,9 +24,9 @@ class PendingRun:
     """A call on its way; its workspace is free again when it has ended."""
 
     def __init__(
-        self, run: Run, space: Workspace, free: deque[Workspace], state: State, out: Any
+        self, run: Run | SteadyRun, space: Workspace, free: deque[Workspace], state: State, out: Any
     ) -> None:
-        self.run: Run | None = run
+        self.run: Run | SteadyRun | None = run
         self.space, self.free, self.state, self.out = space, free, state, out
         self.lock = threading.Lock()
         self.asked = False
@@ -104,6 +104,56 @@ class CudaCall(Call):
                 return pending
         return Ended(lambda: self(*values, out=out))
 
+    def enter(self, *values: Any) -> Any:
+        """The results for arrays as those of the last call in a workspace that is free; else
+        NotImplemented."""
+        try:
+            space = self.free.pop()
+        except IndexError:
+            return NotImplemented
+        try:
+            if space.steady is None:
+                return NotImplemented
+            bound, short, epoch = space.steady
+            found = short.run(bound.device, self.state, epoch, *values)
+            if found.__class__ is tuple or found is NotImplemented:
+                return found
+            raise bound.refused(found)
+        except BaseException as error:
+            lose(self.state, error)
+            raise
+        finally:
+            self.free.append(space)
+
+    def begin(self, *values: Any) -> Any:
+        """The same for a call that is begun and waited for later."""
+        self.make_room()
+        try:
+            space = self.free.pop()
+        except IndexError:
+            return NotImplemented
+        run = None
+        try:
+            if space.steady is not None:
+                bound, short, epoch = space.steady
+                run = bound.begun_shortly(short, self.state, epoch, values)
+        except BaseException as error:
+            lose(self.state, error)
+            raise
+        finally:
+            if run is None:
+                self.free.append(space)
+        if run is None:
+            return NotImplemented
+        pending = PendingRun(run, space, self.free, self.state, None)
+        self.in_flight.append(pending)
+        return pending
+
+    def remember_steady(self, space: Workspace, bound: Any, binding: Binding) -> None:
+        """Let calls with such arrays take the shorter way from now on, where there is one."""
+        if bound.entry is not None:
+            space.steady = bound, bound.entry, binding.epoch if self.slots else -1
+
     def reusable(self, space: Workspace) -> int:
         """The bytes of an arena, and of the places of inputs and results beside it."""
         bindings = list(space.bound.values())  # other threads add to it and take from it
@@ -131,6 +181,7 @@ class CudaCall(Call):
         if out is not None:
             out.check(binding.lengths)
         space = self.claimed()
+        space.steady = None
         try:
             bound = space.bound.pop(binding, None)
             if bound is None:
@@ -139,6 +190,7 @@ class CudaCall(Call):
                 bound = self.bind_in(space, binding)
             space.bound[binding] = bound
             run = space.context.run(bound.start, arrays, self.on_device, waited)
+            self.remember_steady(space, bound, binding)
         except BaseException as error:
             lose(self.state, error)
             self.released(space)

@@ -19,6 +19,7 @@ from ..printing.contractions import ContractionPrinter
 from ..printing.parameters import Parameter
 from .cuda_target import takes_tf32
 from .fills import Fill, multiplied
+from .large_products import large_function, large_holds
 from .launches import LEAST, Grid, Parts
 from .naming import Either, Function, KernelNames, Part, indented
 from .product_tiles import THREADS, Tiles, tiles_for
@@ -62,7 +63,14 @@ def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
 
 def contraction_parts(work: Contraction, names: KernelNames) -> list[Part]:
     """The functions of a contraction."""
-    return _Writer(work, names).parts()
+    writer = _Writer(work, names)
+    large = large_function(work, names, writer.printer)
+    if large is None:
+        return writer.parts()
+    holds = large_holds(work)
+    if all(isinstance(size, int) for size in holds):
+        return [large]
+    return [Either(holds, (large,), tuple(writer.parts()))]
 
 
 class _Writer:

@@ -8,25 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from .source import Source
 
 Array = np.ndarray[Any, Any]
+STAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A kernel of a module: its name, the types of its parameters, and whether its threads meet.
 
-    Every parameter is a pointer or an ``int64_t``.
+    Every parameter is a pointer or an ``int64_t``. A kernel with stages, of ``staged`` bytes each,
+    is given as many as there is room for in the memory that a block shares, from 2 to ``STAGES``.
     """
 
     name: str
     ctypes: tuple[str, ...]
     meets: bool
+    staged: int = 0
 
 
 class Multiplication(NamedTuple):
@@ -188,3 +191,21 @@ class Device(Protocol):
         ``run`` begins nothing now. It launches, clears, and copies between the device and pinned
         memory; anything else is a ``DeviceError``.
         """
+
+    def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
+        """Begin what was captured, one after another, and ``mark`` the end of it."""
+
+    def steady(
+        self,
+        inputs: Sequence[tuple[Any, ...]],
+        results: Sequence[tuple[Any, ...]],
+        report: Array | None,
+        graphs: Sequence[Callable[[], None]],
+    ) -> Any | None:
+        """A shorter way into what was captured, as ``steady.c`` has it; None where there is none.
+
+        ``inputs`` and ``results`` have shapes, dtypes, and arrays of pinned memory.
+        """
+
+    def fail(self, status: int) -> NoReturn:
+        """Raise ``DeviceError`` for a status that the shorter way gave."""

@@ -370,7 +370,8 @@ class _Module:
         known = function.text in self.names
         name = self.kernel_name(function.text, [function])
         if not known:
-            self.kernels.append(Signature(name, types_of([function]), function.meets))
+            types = types_of([function])
+            self.kernels.append(Signature(name, types, function.meets, function.staged))
             self.functions[name] = function
             self.needs(function)
         arguments = [self.argument(p) for p in function.parameters]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...op_graph.dtypes import FLOAT32, HALVES, name_of
 from ...op_graph.elementwise import CAST
@@ -21,6 +22,7 @@ from .naming import indented
 from .product_tiles import THREADS, Tiles
 from .teams import Lines, places
 
+LINE = 64  # halves
 CHUNK = 16  # bytes that a thread reads at once, of no more than so many elements:
 MOST = {"float16": 8, "bfloat16": 8}
 FEW = 4
@@ -57,6 +59,13 @@ class Chunks:
     across: tuple[Loop, ...]
     batch: tuple[tuple[str, str], ...]
     steps: dict[str, str]
+
+
+class Panels(NamedTuple):
+    """A tile in panels: its bytes, and as text whether it is turned, and the lines of a panel."""
+
+    bytes: int
+    text: str
 
 
 class Fill:
@@ -134,29 +143,56 @@ class Fill:
             found.append(
                 f"geon_chunk<{self.tiles.ctype}, {chunks.each}> {self.name}_next[{count}];"
             )
-            batch = "".join([f" + {name} * ({step})" for name, step in chunks.batch])
-            found.append(f"const auto *const {self.name}_start = {chunks.start}{batch};")
+            found.append(self.started())
         return found
+
+    def started(self) -> str:
+        """The declaration of where an operand begins that is read some elements at once."""
+        assert self.chunks is not None
+        batch = "".join([f" + {name} * ({step})" for name, step in self.chunks.batch])
+        return f"const auto *const {self.name}_start = {self.chunks.start}{batch};"
 
     def ahead(self, deep: str, end: str) -> Lines:
         """The statements that read the elements from the summed index ``deep`` on."""
         chunks = self.chunks
         if chunks is None:
             return []
+        return self.read("geon_read", f"{self.name}_next", chunks, deep, end)
+
+    def brought(self, tile: str, deep: str, end: str) -> Lines:
+        """The statements that begin to copy the elements from the summed index ``deep`` on into a
+        tile in panels, or that compute them.
+        """
+        chunks = self.chunks
+        if chunks is None:
+            return self.filled(f"geon_fill_panels<{self.shape}>({tile}", deep, end)
+        return self.read("geon_bring", tile, chunks, deep, end)
+
+    def read(self, function: str, into: str, chunks: Chunks, deep: str, end: str) -> Lines:
+        """The call of what reads chunks, whose lines may be as far from each other everywhere."""
         near, far, bounds = self.bounds(deep, end)
+        start = f"<{self.shape}>({into}, {self.name}_start,"
+        if len(chunks.along) == len(chunks.across) == 1:
+            step = chunks.steps[chunks.across[0].name]
+            return [f"{function}_lines{start} {step}, {bounds});"]
         inner = [
             *places(chunks.along, near, self.names.length),
             *places(chunks.across, far, self.names.length),
             f"return {self.offset(chunks)};",
         ]
-        start = f"{self.name}_next, {self.name}_start, {bounds}"
-        head = f"geon_read_tile<{self.shape}>({start}, [&](int64_t {near}, int64_t {far}) {{"
+        head = f"{function}_tile{start} {bounds}, [&](int64_t {near}, int64_t {far}) {{"
         return [head, *indented(inner), "});"]
 
     @property
     def shape(self) -> str:
         """The elements of the tile along memory, and across, as text."""
         return "{}, {}".format(*self.extents)
+
+    def panels(self) -> Panels:
+        """The tile in panels of lines of 64 halves."""
+        near, far = self.extents
+        turned = str(not self.deep_adjoins).lower()
+        return Panels(-(-near // LINE) * far * LINE * 2, f"{turned}, {far}")
 
     def bounds(self, deep: str, end: str) -> tuple[str, str, str]:
         """What the indices along memory and across are called, and from where to where they go."""
@@ -183,6 +219,11 @@ class Fill:
 
     def computed(self, deep: str, end: str) -> Lines:
         """The statements that compute each element of the tile."""
+        turned = str(self.turned == self.deep_adjoins).lower()
+        return self.filled(f"geon_fill_tile<{self.shape}, {turned}>({self.name}_tile", deep, end)
+
+    def filled(self, head: str, deep: str, end: str) -> Lines:
+        """The call of what asks for each element, which begins so."""
         near, far, bounds = self.bounds(deep, end)
         lines, text = self.printer.element(self.value)({})
         inner = [
@@ -192,10 +233,8 @@ class Fill:
             *lines,
             f"return {text};",
         ]
-        turned = str(self.turned == self.deep_adjoins).lower()
-        head = f"geon_fill_tile<{self.shape}, {turned}>({self.name}_tile, {bounds}, "
         return [
-            head,
+            f"{head}, {bounds}, ",
             f"    [&](int64_t {near}, int64_t {far}) -> {self.tiles.ctype} {{",
             *indented(inner),
             "});",

@@ -16,15 +16,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ...errors import DeviceError, DeviceMemoryError
 from .. import disk_cache
+from . import steady
 from .cublaslt import CublasLt
 from .cudnn import CuDnn, is_installed
-from .device import Array, Convolving, LibraryCall, Multiplication, Signature
+from .device import STAGES, Array, Convolving, LibraryCall, Multiplication, Signature
 from .dlpack import CUDA
 from .nvrtc import compiled_together, identity, processors
 from .source import Source
@@ -34,6 +35,7 @@ PACKAGES = "pip install 'geon[cuda]'"
 SPINS = 2e-3  # seconds for which an event is looked at again and again
 TOGETHER = 8  # texts that are compiled at one time
 PAUSE = 5e-5  # seconds between looks from then on
+ALIGNED = 1024  # bytes, at multiples of which stages begin
 OLDEST = (7, 0)  # the architecture from which on warps meet where kernels ask them to
 DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
 
@@ -96,25 +98,11 @@ class GpuDevice:
         self.marks: list[Any] = []
         self.stream_number: int | None = int(self.stream.handle)
         self.nothing = 0
+        self.short = steady.driver(int(self.context.handle), self.stream_number)
 
-    @contextlib.contextmanager
-    def entered(self, what: str) -> Iterator[None]:
-        """Make the context that of this thread while ``what`` is done; its errors say so."""
-        with self.lock:
-            self.refuse_lost()
-            if self.depth == 0:
-                self.context.push()
-            self.depth += 1
-            try:
-                yield
-            except self.driver.MemoryError as error:
-                raise self.full(what, error) from None
-            except self.driver.Error as error:
-                raise self.failure(what, error) from None
-            finally:
-                self.depth -= 1
-                if self.depth == 0:
-                    self.context.pop()
+    def entered(self, what: str, *values: Any) -> Entered:
+        """Make the context that of this thread while something is done; its errors say what."""
+        return Entered(self, what, values)
 
     def refuse_lost(self) -> None:
         """Raise ``DeviceError`` where the device has failed before."""
@@ -125,6 +113,11 @@ class GpuDevice:
             )
             error.lost = True
             raise error
+
+    def translated(self, what: str, error: Exception) -> DeviceError:
+        """The error for one of the driver's."""
+        full = isinstance(error, self.driver.MemoryError)
+        return self.full(what, error) if full else self.failure(what, error)
 
     def full(self, what: str, error: Exception) -> DeviceError:
         """The error where there is no room, with what there is."""
@@ -157,7 +150,7 @@ class GpuDevice:
 
     def allocate(self, size: int) -> int:
         """The address of memory of exactly this size."""
-        with self.entered(f"{size:,} bytes are allocated"):
+        with self.entered("{:,} bytes are allocated", size):
             return self.memory.take(size)
 
     def room(self) -> int:
@@ -173,7 +166,7 @@ class GpuDevice:
 
     def pin(self, size: int) -> int:
         """The address of page-locked memory of the host."""
-        with self.entered(f"{size:,} bytes of the host are pinned"):
+        with self.entered("{:,} bytes of the host are pinned", size):
             return self.pinned.take(size)
 
     def unpin(self, address: int) -> None:
@@ -183,22 +176,22 @@ class GpuDevice:
 
     def copy_in(self, address: int, array: Array) -> None:
         """Put the bytes of an array at an address; those that are not pinned were read by now."""
-        with self.entered(f"{array.nbytes} bytes are copied in"):
+        with self.entered("{} bytes are copied in", array.nbytes):
             self.driver.memcpy_htod_async(address, bytes_of(array), self.stream)
 
     def copy_out(self, array: Array, address: int) -> None:
         """Fill an array with the bytes at an address."""
-        with self.entered(f"{array.nbytes} bytes are copied out"):
+        with self.entered("{} bytes are copied out", array.nbytes):
             self.driver.memcpy_dtoh_async(bytes_of(array), address, self.stream)
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes."""
-        with self.entered(f"{size} bytes are copied"):
+        with self.entered("{} bytes are copied", size):
             self.driver.memcpy_dtod_async(target, source, size, self.current)
 
     def clear(self, address: int, size: int) -> None:
         """Set bytes to zero."""
-        with self.entered(f"{size} bytes are cleared"):
+        with self.entered("{} bytes are cleared", size):
             self.driver.memset_d8_async(address, 0, size, self.current)
 
     # Kernels ------------------------------------------------------------------------------------
@@ -219,7 +212,8 @@ class GpuDevice:
                 module = modules[kernel.name]
                 function = module.get_function(kernel.name)
                 function.prepare("q" * len(kernel.ctypes))
-                found[kernel.name] = kernel.name, function, module  # which lives as long
+                staged = self.room_for_stages(function, kernel)
+                found[kernel.name] = kernel.name, function, staged, module  # which lives as long
             return found
 
     def binaries(self, sources: Sequence[str]) -> list[bytes]:
@@ -236,12 +230,23 @@ class GpuDevice:
             found[name] = binary
         return [found[name] for name in names]
 
+    def room_for_stages(self, function: Any, kernel: Signature) -> int:
+        """The bytes of shared memory that a kernel's stages take, and what aligns them."""
+        if not kernel.staged:
+            return 0
+        attribute = self.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        room = self.gpu.get_attribute(attribute) - ALIGNED - int(function.shared_size_bytes)
+        size = ALIGNED + min(STAGES, room // kernel.staged) * kernel.staged
+        most = self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+        function.set_attribute(most, size)
+        return int(size)
+
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Begin a kernel."""
-        name, function, _ = kernel
-        with self.entered(f"{name} is launched"):
+        name, function, staged, _ = kernel
+        with self.entered("{} is launched", name):
             grid, block = (blocks, 1), (threads, 1, 1)
-            function.prepared_async_call(grid, block, self.current, *words)
+            function.prepared_async_call(grid, block, self.current, *words, shared_size=staged)
 
     def load_products(self) -> CublasLt:
         """The library that multiplies matrices; ``DeviceError`` where it is missing."""
@@ -331,11 +336,18 @@ class GpuDevice:
 
     def come(self, mark: Any) -> bool:
         """Whether an event has come; raises what went wrong before it."""
-        with self.entered("kernels run"):
-            return bool(mark.query())
+        if self.lost is not None:
+            self.refuse_lost()
+        try:
+            return bool(mark.query())  # which needs no context
+        except self.driver.Error:
+            with self.entered("kernels run"):
+                raise
 
     def wait(self, mark: Any) -> None:
         """Wait for an event; between looks other threads begin what they have."""
+        if self.come(mark):
+            return
         start = time.perf_counter()
         while not self.come(mark):
             time.sleep(0 if time.perf_counter() - start < SPINS else PAUSE)
@@ -393,6 +405,35 @@ class GpuDevice:
             self.done(bindings.cuGraphDestroy(graph))
         return Graph(self, bindings, made)
 
+    def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
+        """Launch graphs, and record an event behind them."""
+        with self.entered("a graph is launched"):
+            for graph in graphs:
+                graph()
+            return self.mark(again)
+
+    def steady(
+        self,
+        inputs: Sequence[steady.Row],
+        results: Sequence[steady.Row],
+        report: Array | None,
+        graphs: Sequence[Callable[[], None]],
+    ) -> Any | None:
+        """The way into graphs that takes one call of C; None without the extension."""
+        if self.short is None:
+            return None
+        numbers = [int(graph.made) for graph in graphs if isinstance(graph, Graph)]
+        held = inputs, results, report, graphs
+        try:
+            return steady.steady(self.short, inputs, results, report, numbers, held)
+        except RuntimeError:  # the driver makes no event
+            return None
+
+    def fail(self, status: int) -> NoReturn:
+        """Raise the error for a status that this way gave, less than 0 where nothing was begun."""
+        with self.entered("a graph is launched" if status < 0 else "kernels run"):
+            raise self.driver.Error(status_name(abs(status)))
+
     def done(self, answer: Any) -> tuple[Any, ...]:
         """What a function of cuda-bindings gave, unless it failed."""
         status, *values = answer
@@ -402,6 +443,43 @@ class GpuDevice:
                 self.lost, error.lost = str(status), True
             raise error
         return tuple(values)
+
+
+class Entered:
+    """A block in which the context of a device is that of this thread.
+
+    What the driver raises in it becomes the error of ``what``, which is put together with
+    ``values`` only then.
+    """
+
+    __slots__ = ("device", "values", "what")
+
+    def __init__(self, device: GpuDevice, what: str, values: tuple[Any, ...]) -> None:
+        self.device, self.what, self.values = device, what, values
+
+    def __enter__(self) -> None:
+        device = self.device
+        device.lock.acquire()
+        try:
+            if device.lost is not None:
+                device.refuse_lost()
+            if device.depth == 0:
+                device.context.push()
+            device.depth += 1
+        except BaseException:
+            device.lock.release()
+            raise
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        device = self.device
+        try:
+            if isinstance(error, device.driver.Error):
+                raise device.translated(self.what.format(*self.values), error) from None
+        finally:
+            device.depth -= 1
+            if device.depth == 0:
+                device.context.pop()
+            device.lock.release()
 
 
 class Graph:
@@ -443,14 +521,27 @@ def without_collecting() -> Iterator[None]:
 
 
 def architecture(name: str, major: int, minor: int) -> str:
-    """What compilers call an architecture; ``DeviceError`` for one that is too old."""
+    """What compilers call an architecture, with what is its alone; ``DeviceError`` for one that is
+    too old.
+    """
     if (major, minor) < OLDEST:
         raise DeviceError(
             f"{name} is of compute capability {major}.{minor}, and kernels need "
             f"{OLDEST[0]}.{OLDEST[1]} or newer: choose another with device=, or "
             'geon.make_transformer("native")'
         )
-    return f"sm_{major}{minor}"
+    alone = "a" if (major, minor) == (9, 0) else ""  # groups of warps that multiply together
+    return f"sm_{major}{minor}{alone}"
+
+
+def status_name(status: int) -> str:
+    """What CUDA calls a status of its driver."""
+    from cuda.bindings import driver as bindings
+
+    try:
+        return str(bindings.CUresult(status).name)
+    except ValueError:  # which is newer than the bindings
+        return f"status {status}"
 
 
 def bytes_of(array: Array) -> Array:

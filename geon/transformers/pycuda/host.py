@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -320,6 +320,19 @@ class HostDevice:
                 self.do(each)
 
         return replay
+
+    def replay(self, graphs: Sequence[Callable[[], None]], again: Any = None) -> Any:
+        """The same work again, and the mark of its end."""
+        for graph in graphs:
+            graph()
+        return self.mark(again)
+
+    def steady(self, *_: Any) -> None:
+        """There is no shorter way."""
+
+    def fail(self, status: int) -> NoReturn:
+        """Nothing gives a status."""
+        raise NotImplementedError(status)
 
 
 @cache

@@ -28,7 +28,8 @@ class Function:
     """A CUDA function, with ``NAME`` for its name, and how it is launched.
 
     Its threads ``meet`` where they have barriers, and share so many bytes of memory, None where
-    nobody has counted. ``calls`` are the helper functions that it calls, ``files`` those of
+    nobody has counted. Where it has stages, each of so many ``staged`` bytes, it works with as many
+    as a device has room for. ``calls`` are the helper functions that it calls, ``files`` those of
     ``cuda/`` that it needs. So many blocks ``together`` must fit a processor of the device.
     """
 
@@ -42,6 +43,7 @@ class Function:
     files: tuple[str, ...] = ()
     together: int = 1
     shared: int | None = None
+    staged: int = 0
 
     @property
     def text(self) -> str:
@@ -179,9 +181,10 @@ class KernelNames(Parameters):
         files: tuple[str, ...] = (),
         together: int = 1,
         shared: int | None = None,
+        staged: int = 0,
     ) -> Function:
         """The function that runs these statements; its threads share ``shared`` bytes, 0 where
-        they do not meet.
+        they do not meet, beside stages of ``staged`` bytes each.
         """
         parameters = [*self.parameters, *further]
         places = [p.place for p in parameters if p.pointer]
@@ -191,7 +194,7 @@ class KernelNames(Parameters):
         text = "\n".join(["{", *guard, *indented(body), "}", ""])
         return Function(
             declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
-            together, shared if meets else 0,
+            together, shared if meets else 0, staged,
         )  # fmt: skip
 
 

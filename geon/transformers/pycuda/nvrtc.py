@@ -100,7 +100,7 @@ def by_nvrtc(nvrtc: Any, source: str, architecture: str) -> bytes:
         log = b" " * done(nvrtc.nvrtcGetProgramLogSize(program))
         done(nvrtc.nvrtcGetProgramLog(program, log))
         known = done(nvrtc.nvrtcGetSupportedArchs())
-        if architecture not in [f"sm_{number}" for number in known]:
+        if architecture.rstrip("a") not in [f"sm_{number}" for number in known]:
             raise DeviceError(
                 f"NVRTC does not compile for {architecture}, it knows "
                 f"{', '.join(f'sm_{number}' for number in known)}: pip install -U 'geon[cuda]', or "
@@ -121,7 +121,9 @@ def by_nvcc(source: str, architecture: str, *flags: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="geon-") as folder:
         text, made = Path(folder, "geon.cu"), Path(folder, "geon.cubin")
         text.write_text(source, "utf-8")
-        command = [nvcc, "-cubin", f"-arch={architecture}", *FLAGS, *flags]
+        number = architecture.removeprefix("sm_")
+        target = f"-gencode=arch=compute_{number},code={architecture}"  # the short form adds others
+        command = [nvcc, "-cubin", target, *FLAGS, *flags]
         command += ["-o", str(made), str(text)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:

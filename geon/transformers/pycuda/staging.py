@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .device import Array, Device
-from .memory import DeviceArray, Pinned
+from .memory import ALIGNMENT, DeviceArray, Pinned
+
+SMALL = 1 << 16  # bytes of a value up to which it shares a copy with others
+
+
+class Block(NamedTuple):
+    """What one copy moves: its address on the device, and its bytes in pinned memory."""
+
+    address: int
+    pinned: Array
+
+    def part(self, offset: int, shape: tuple[int, ...], dtype: Any) -> tuple[int, Array]:
+        """A value in it: its address, and its array of pinned memory."""
+        return self.address + offset, array_in(self.pinned[offset:], shape, dtype)
 
 
 class Staging:
@@ -44,11 +58,34 @@ class Staging:
 
     def pinned(self, whose: object, shape: tuple[int, ...], dtype: Any) -> Array:
         """An array of pinned memory."""
-        size = math.prod(shape) * np.dtype(dtype).itemsize
+        size = bytes_in(shape, dtype)
         found = self.pins.get(whose)
         if found is None or found.bytes.nbytes < size:
             self.pins.pop(whose, None)
             self.generation += 1
             found = self.pins[whose] = Pinned(self.device, size)
-        made: Array = found.bytes[:size].view(dtype).reshape(shape)
-        return made
+        return array_in(found.bytes, shape, dtype)
+
+    def block(self, whose: object, size: int) -> Block:
+        """Both for bytes that are copied at once."""
+        return Block(self.place(whose, size), self.pinned(whose, (size,), np.uint8))
+
+
+def bytes_in(shape: tuple[int, ...], dtype: Any) -> int:
+    """The bytes of a value."""
+    return math.prod(shape) * np.dtype(dtype).itemsize
+
+
+def array_in(raw: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """The array at the beginning of some bytes."""
+    made: Array = raw[: bytes_in(shape, dtype)].view(dtype).reshape(shape)
+    return made
+
+
+def side_by_side(sizes: Iterable[int]) -> tuple[list[int], int]:
+    """Where values of these bytes begin in a block, and the bytes of the block."""
+    offsets, end = [], 0
+    for size in sizes:
+        offsets.append(end + -end % ALIGNMENT)
+        end = offsets[-1] + size
+    return offsets, end

@@ -36,7 +36,8 @@ class Binding:
 class Workspace:
     """Arena memory that one call at a time uses, and what the program has bound in it.
 
-    ``entry`` is the program's short way into what is bound here, where it has one.
+    ``entry`` is the program's short way into what is bound here, where it has one; ``steady`` is
+    what the last call here left for one like it, which a kind of call may keep.
     """
 
     def __init__(self) -> None:
@@ -44,12 +45,14 @@ class Workspace:
         self.size = -1
         self.bound: dict[Binding, Any] = {}
         self.entry: Any = None
+        self.steady: Any = None
         self.context = contextvars.copy_context()
         self.context.run(np.seterr, all="ignore")
 
     def clear(self) -> None:
         """Forget all that is bound here."""
         self.bound.clear()
+        self.steady = None
         if self.entry is not None:
             self.entry.forget()
 
@@ -69,8 +72,12 @@ class Call:
     first binding.
 
     ``enter`` is None until there is an entry; it then gives the tuple of results, or NotImplemented
-    for values that need a closer look.
+    for values that need a closer look. ``begin`` is the same for calls that are begun and waited
+    for later.
     """
+
+    enter: Any = None
+    begin: Any = None
 
     def __init__(
         self,
@@ -93,7 +100,6 @@ class Call:
         if len(functions) > 3:
             self.make_entry, self.run_into = functions[3:]
         self.entry: Any = None
-        self.enter: Any = None
         self.entry_epoch = 0
         self.inputs, self.slots, self.read, self.writes = inputs, slots, read, writes
         self.constants, self.guards, self.fixed, self.state = constants, guards, fixed, state

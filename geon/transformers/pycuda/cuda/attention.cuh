@@ -52,6 +52,8 @@ GEON_INLINE void geon_shrink(T (&found)[HIGH][WIDE], const float (&shrink)[HIGH]
 {
 #pragma unroll
     for (int i = 0; i < HIGH; i++) {
+        if (shrink[i] == 1) /* as after most tiles */
+            continue;
 #pragma unroll
         for (int j = 0; j < WIDE; j++)
             found[i][j] *= shrink[i];

@@ -46,6 +46,32 @@ GEON_INLINE void geon_read_tile(geon_chunk<T, COUNT> (&held)[HELD], const T *sou
     });
 }
 
+/* The same with `step` elements from line to line: where all chunks begin at multiples of their size,
+   each thread has chunks below each other, which it finds by additions. */
+template <int NEAR, int FAR, int HELD, int COUNT, class T>
+GEON_INLINE void geon_read_lines(geon_chunk<T, COUNT> (&held)[HELD], const T *source, int64_t step,
+                                 int64_t near, int64_t near_end, int64_t far, int64_t far_end)
+{
+    enum { ABREAST = NEAR / COUNT, APART = GEON_THREADS / ABREAST };
+    const bool whole = ABREAST * APART == GEON_THREADS && HELD * APART == FAR;
+    const int in_near = threadIdx.x % ABREAST * COUNT, in_far = threadIdx.x / ABREAST;
+    const bool apart = ((uintptr_t)source | (uintptr_t)(step * sizeof(T))) % sizeof held[0];
+    if (!whole || apart || near_end - near - in_near < COUNT) {
+        geon_read_tile<NEAR, FAR>(held, source, near, near_end, far, far_end,
+                                  [&](int64_t in, int64_t line) { return line * step + in; });
+        return;
+    }
+    const int64_t below = far_end - far - in_far;
+    const int lines = below < FAR ? (int)below : FAR;
+    const T *from = source + ((far + in_far) * step + near + in_near);
+#pragma unroll
+    for (int k = 0; k < HELD; k++, from += APART * step) {
+        held[k] = {};
+        if (k * APART < lines)
+            held[k] = *(const geon_chunk<T, COUNT> *)from;
+    }
+}
+
 /* Puts what was read into a tile, as it lies in memory. */
 template <int NEAR, int FAR, int HELD, int COUNT, class T, int HIGH, int WIDE>
 GEON_INLINE void geon_put_tile(T (&tile)[HIGH][WIDE], const geon_chunk<T, COUNT> (&held)[HELD])

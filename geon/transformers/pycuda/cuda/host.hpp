@@ -33,7 +33,7 @@ long long clock64(void);
 
 float fabsf(float), sqrtf(float), floorf(float), ceilf(float), truncf(float), rintf(float);
 float fmaf(float, float, float), fmodf(float, float), copysignf(float, float);
-float powf(float, float), expf(float), logf(float);
+float powf(float, float), expf(float), logf(float), fmaxf(float, float);
 double fabs(double), sqrt(double), floor(double), ceil(double), trunc(double), rint(double);
 double fma(double, double, double), fmod(double, double), copysign(double, double);
 double pow(double, double), exp(double), log(double), sin(double), cos(double), tan(double);

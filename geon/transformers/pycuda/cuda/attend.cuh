@@ -1,0 +1,140 @@
+/* Attention by tensor cores: a warp has 16 rows, whose queries and weights it holds in registers; keys
+   and values come to shared memory some steps ahead. */
+
+/* Two to this power: weights are rounded to halves, of which it is within the last bit. */
+GEON_INLINE float geon_power_of_two(float x)
+{
+#ifdef GEON_HOST
+    return (float)exp2((double)x);
+#else
+    float found;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(found) : "f"(x));
+    return found;
+#endif
+}
+
+template <class KIND, bool TURNED, int FAR, int STEPS, int WIDE>
+GEON_INLINE void geon_multiply_by_warps(const uint32_t (&left)[STEPS][4], const unsigned char *tile,
+                                        float (&sums)[2][WIDE])
+{
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) {
+#pragma unroll
+        for (int j = 0; j < WIDE; j += 4) {
+            uint32_t right[4];
+            geon_hold_right_of<TURNED, FAR>(right, tile, 4 * j, 16 * k);
+            KIND::multiply(sums[0][j], sums[0][j + 1], sums[1][j], sums[1][j + 1], left[k], right);
+            KIND::multiply(sums[0][j + 2], sums[0][j + 3], sums[1][j + 2], sums[1][j + 3], left[k],
+                           right + 2);
+        }
+    }
+}
+
+/* What threads hold of rows, times a tile of which so many lines are FAR, added to sums. */
+template <class KIND, bool TURNED, int FAR, int STEPS, int WIDE>
+GEON_INLINE void geon_multiply_staged(const uint32_t (&left)[STEPS][4], const unsigned char *tile,
+                                      float (&sums)[2][WIDE])
+{
+#ifdef GEON_BY_GROUPS
+    if constexpr (WIDE == 16 || WIDE == 32) {
+        geon_begin_groups();
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            const unsigned char *const from =
+                tile + (TURNED ? 16 * k * GEON_LINE
+                               : 16 * k / 64 * FAR * GEON_LINE + 16 * k % 64 * 2);
+            geon_group<KIND, 4 * WIDE>::template multiply_held<TURNED>(
+                sums, left[k], geon_described(from, FAR * GEON_LINE));
+        }
+        geon_commit_groups();
+        geon_wait_groups<0>();
+    } else
+        geon_multiply_by_warps<KIND, TURNED, FAR>(left, tile, sums);
+#else
+    geon_multiply_by_warps<KIND, TURNED, FAR>(left, tile, sums);
+#endif
+}
+
+/* The scores of a tile in place of products; there are none behind the ends. Where they are asked for
+   only inside, GUARDED, what is behind may be read by nobody. */
+template <bool GUARDED, int WIDE, class Row, class Key, class Score>
+GEON_INLINE void geon_score(float (&sums)[2][WIDE], int64_t row_end, int64_t key_end,
+                            int64_t last_key, Row row, Key key, Score score)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+        for (int j = 0; j < WIDE; j++) {
+            if (!GUARDED || (row(i) < row_end && key(j) < key_end))
+                sums[i][j] = score(row(i), key(j), sums[i][j]);
+        }
+    }
+    if (last_key < key_end)
+        return;
+#ifndef GEON_HOST
+    asm volatile("" ::: "memory"); /* so that it is a branch, and no choice for each score */
+#endif
+#pragma unroll
+    for (int j = 0; j < WIDE; j++) {
+        if (key(j) >= key_end)
+            sums[0][j] = sums[1][j] = -INFINITY;
+    }
+}
+
+/* Scores of a tile become weights, as in ``attention.cuh``; four neighbouring threads share a row. */
+template <int WIDE>
+GEON_INLINE void geon_weigh_halves(float (&sums)[2][WIDE], float (&most)[2], double (&total)[2],
+                                   float (&shrink)[2])
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float largest = most[i];
+#pragma unroll
+        for (int j = 0; j < WIDE; j++)
+            largest = fmaxf(largest, sums[i][j]);
+#pragma unroll
+        for (int bits = 2; bits > 0; bits /= 2)
+            largest = fmaxf(largest, geon_exchanged(largest, bits));
+        const float base = largest == -INFINITY ? 0 : largest;
+        const float doublings = 1.44269504f; /* of a power of e */
+        shrink[i] = geon_power_of_two((most[i] - base) * doublings);
+        most[i] = largest;
+        float sum = 0;
+#pragma unroll
+        for (int j = 0; j < WIDE; j++) {
+            sums[i][j] = geon_power_of_two((sums[i][j] - base) * doublings);
+            sum += sums[i][j];
+        }
+        total[i] = total[i] * shrink[i] + sum;
+    }
+}
+
+/* Goes over keys, KEYS at a time: `bring(tiles, first)` begins to bring those of a stage of BYTES,
+   `attend(tiles, first)` takes them. Nothing is on its way when it is done. */
+template <int KEYS, int BYTES, class Bring, class Attend>
+GEON_INLINE void geon_each_step(unsigned char *space, int stages, int64_t end, Bring bring,
+                                Attend attend)
+{
+    int into = 0, at = 0;
+#pragma unroll 1
+    for (int64_t ahead = 0; ahead < end + (stages - 1) * KEYS; ahead += KEYS) {
+        const int64_t first = ahead - (stages - 1) * KEYS;
+        if (first >= 0) {
+            geon_wait_for_step(stages);
+#ifdef GEON_BY_GROUPS
+            geon_show_to_groups();
+#endif
+            __syncthreads();
+        }
+        if (ahead < end)
+            bring(space + into * BYTES, ahead);
+        geon_commit_ahead();
+        into = into + 1 == stages ? 0 : into + 1;
+        if (first >= 0) {
+            attend(space + at * BYTES, first);
+            at = at + 1 == stages ? 0 : at + 1;
+        }
+    }
+    geon_wait_ahead<0>();
+    __syncthreads();
+}

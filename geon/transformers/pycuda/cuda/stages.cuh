@@ -1,0 +1,310 @@
+/* Tiles of halves that come to shared memory steps ahead of the one that is multiplied. A step has 64
+   summed indices. A tile lies in panels of lines of 128 bytes, in which pieces of 16 bytes are
+   exchanged by the number of their line, so that what lies below each other is in different banks:
+   as tensor cores of Hopper read it, and ldmatrix too. */
+enum { GEON_STEP = 64, GEON_LINE = 128, GEON_PIECE = 16 };
+
+/* Where the element lies, in bytes, that is `near` along memory and `far` across, in panels of FAR
+   lines of 64 elements. */
+template <int FAR> GEON_INLINE int geon_place(int near, int far)
+{
+    return near / 64 * (FAR * GEON_LINE) + far * GEON_LINE +
+           ((near % 64 / 8) ^ (far % 8)) * GEON_PIECE + near % 8 * 2;
+}
+
+#ifdef GEON_HOST
+/* On the host, copies are done at once. */
+GEON_INLINE void geon_copy_ahead(unsigned char *into, const uint16_t *source, int inside)
+{
+    uint16_t piece[8] = {};
+    for (int k = 0; k < inside; k++)
+        piece[k] = source[k];
+    memcpy(into, piece, sizeof piece);
+}
+GEON_INLINE void geon_commit_ahead() {}
+template <int BUT> GEON_INLINE void geon_wait_ahead() {}
+#define GEON_STAGES(BYTES)                                                                         \
+    enum { GEON_HOST_STAGES = 3 };                                                                 \
+    alignas(1024) __shared__ unsigned char space[GEON_HOST_STAGES * (BYTES)];                      \
+    const int stages = GEON_HOST_STAGES;
+#else
+/* Copies 16 bytes, of which `inside` elements are there: the others are 0. */
+GEON_INLINE void geon_copy_ahead(unsigned char *into, const uint16_t *source, int inside)
+{
+    const unsigned place = (unsigned)__cvta_generic_to_shared(into);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(place), "l"(source), "r"(2 * inside)
+                 : "memory");
+}
+GEON_INLINE void geon_commit_ahead() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* Waits for all that was committed but the last so many. */
+template <int BUT> GEON_INLINE void geon_wait_ahead()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(BUT) : "memory");
+}
+extern __shared__ unsigned char geon_dynamic[];
+/* As many stages as the host has found room for. */
+#define GEON_STAGES(BYTES)                                                                         \
+    unsigned geon_size;                                                                            \
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(geon_size));                                     \
+    unsigned char *const space =                                                                   \
+        geon_dynamic + (-(unsigned)__cvta_generic_to_shared(geon_dynamic) & 1023u);                \
+    const int stages = (int)((geon_size - 1024) / (BYTES));
+#endif
+
+/* Waits for the oldest step of `stages` that are on their way. */
+GEON_INLINE void geon_wait_for_step(int stages)
+{
+    if (stages >= 4)
+        geon_wait_ahead<2>();
+    else if (stages == 3)
+        geon_wait_ahead<1>();
+    else
+        geon_wait_ahead<0>();
+}
+
+/* Begins to bring a tile of NEAR elements along memory and FAR across, from the indices `near` and
+   `far` on, both below their ends; `offset` says where an element lies behind `source`. */
+template <int NEAR, int FAR, class T, class Offset>
+GEON_INLINE void geon_bring_tile(unsigned char *tile, const T *source, int64_t near,
+                                 int64_t near_end, int64_t far, int64_t far_end, Offset offset)
+{
+    geon_each_chunk<NEAR, FAR, 8>([&](int, int in_near, int in_far) {
+        unsigned char *const into = tile + geon_place<FAR>(in_near, in_far);
+        const int64_t left = near_end - near - in_near;
+        const int inside = far + in_far >= far_end || left <= 0 ? 0 : left < 8 ? (int)left : 8;
+        const uint16_t *const from =
+            inside ? (const uint16_t *)source + offset(near + in_near, far + in_far)
+                   : (const uint16_t *)source;
+        if (inside == 0 || (uintptr_t)from % GEON_PIECE == 0)
+            geon_copy_ahead(into, from - (inside ? 0 : (uintptr_t)from % GEON_PIECE / 2), inside);
+        else
+            *(geon_chunk<uint16_t, 8> *)into = geon_load_chunk<8>(from, left);
+    });
+}
+
+/* The same with `step` elements from line to line: where all pieces begin at multiples of 16 bytes,
+   each thread has pieces below each other, which it finds by additions. */
+template <int NEAR, int FAR, class T>
+GEON_INLINE void geon_bring_lines(unsigned char *tile, const T *source, int64_t step, int64_t near,
+                                  int64_t near_end, int64_t far, int64_t far_end)
+{
+    enum { ABREAST = NEAR / 8, APART = GEON_THREADS / ABREAST };
+    const bool whole = ABREAST * APART == GEON_THREADS && APART % 8 == 0 && FAR % APART == 0;
+    if (!whole || ((uintptr_t)source | (uintptr_t)(2 * step)) % GEON_PIECE) {
+        geon_bring_tile<NEAR, FAR>(tile, source, near, near_end, far, far_end,
+                                   [&](int64_t in, int64_t line) { return line * step + in; });
+        return;
+    }
+    const int in_near = threadIdx.x % ABREAST * 8, in_far = threadIdx.x / ABREAST;
+    const int64_t left = near_end - near - in_near, below = far_end - far - in_far;
+    const int inside = left < 0 ? 0 : left < 8 ? (int)left : 8;
+    const int lines = below < FAR ? (int)below : FAR;
+    const uint16_t *from = (const uint16_t *)source + ((far + in_far) * step + near + in_near);
+    unsigned char *const into = tile + geon_place<FAR>(in_near, in_far);
+#pragma unroll
+    for (int line = 0; line < FAR; line += APART, from += APART * step) {
+        const int here = line < lines ? inside : 0;
+        geon_copy_ahead(into + line * GEON_LINE, here ? from : (const uint16_t *)source, here);
+    }
+}
+
+/* Fills such a tile with elements that are computed, or 0 behind the ends. */
+template <int NEAR, int FAR, class Element>
+GEON_INLINE void geon_fill_panels(unsigned char *tile, int64_t near, int64_t near_end, int64_t far,
+                                  int64_t far_end, Element element)
+{
+#pragma unroll 1
+    for (int k = threadIdx.x; k < NEAR * FAR; k += GEON_THREADS) {
+        const int in_near = k % NEAR, in_far = k / NEAR;
+        const bool inside = near + in_near < near_end && far + in_far < far_end;
+        *(uint16_t *)(tile + geon_place<FAR>(in_near, in_far)) =
+            inside ? element(near + in_near, far + in_far) : 0;
+    }
+}
+
+/* What a thread holds of an operand, as in ``matrices.cuh``, of a tile in panels of FAR lines. */
+template <bool TURNED, int FAR>
+GEON_INLINE void geon_hold_left_of(uint32_t (&held)[4], const unsigned char *tile, int line,
+                                   int deep)
+{
+    const int lane = threadIdx.x % 32, low = lane % 16, high = lane / 16 * 8;
+    if (TURNED)
+        geon_load_matrices_turned(held, (const uint16_t *)(tile + geon_place<FAR>(
+                                            line + low / 8 * 8, deep + lane % 8 + high)));
+    else
+        geon_load_matrices(
+            held, (const uint16_t *)(tile + geon_place<FAR>(deep + high, line + low)));
+}
+
+template <bool TURNED, int FAR>
+GEON_INLINE void geon_hold_right_of(uint32_t (&held)[4], const unsigned char *tile, int line,
+                                    int deep)
+{
+    const int lane = threadIdx.x % 32, low = lane % 16, high = lane / 16 * 8;
+    if (TURNED)
+        geon_load_matrices_turned(
+            held, (const uint16_t *)(tile + geon_place<FAR>(line + high, deep + low)));
+    else
+        geon_load_matrices(held, (const uint16_t *)(tile + geon_place<FAR>(
+                                     deep + low / 8 * 8, line + lane % 8 + high)));
+}
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GEON_BY_GROUPS 1 /* four warps multiply together, and go on meanwhile */
+
+/* How a group finds a tile: panels of lines of 128 bytes, `across` bytes from panel to panel. */
+GEON_INLINE uint64_t geon_described(const unsigned char *tile, unsigned across)
+{
+    const uint64_t place = (unsigned)__cvta_generic_to_shared(tile);
+    return (place & 0x3ffff) >> 4 | (uint64_t)(across >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
+           (uint64_t)1 << 62;
+}
+/* What was written to shared memory is seen by tensor cores that read it by themselves. */
+GEON_INLINE void geon_show_to_groups() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+GEON_INLINE void geon_begin_groups() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+GEON_INLINE void geon_commit_groups() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int BUT> GEON_INLINE void geon_wait_groups()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(BUT) : "memory");
+}
+/* Four sums of a thread, of two rows and two columns. */
+#define GEON_OWN(J)                                                                                \
+    "+f"(sums[0][2 * (J)]), "+f"(sums[0][2 * (J) + 1]), "+f"(sums[1][2 * (J)]),                    \
+        "+f"(sums[1][2 * (J) + 1])
+#define GEON_OWN_8(J)                                                                              \
+    GEON_OWN(J), GEON_OWN(J + 1), GEON_OWN(J + 2), GEON_OWN(J + 3), GEON_OWN(J + 4),               \
+        GEON_OWN(J + 5), GEON_OWN(J + 6), GEON_OWN(J + 7)
+#define GEON_SUMS_64 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define GEON_SUMS_128 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define GEON_SUMS_256 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+
+/* 64 rows of `left` times COLUMNS of `right`, 16 summed indices, added to sums: of two tiles, or of
+   what the threads hold of the left one. */
+template <class KIND, int COLUMNS> struct geon_group;
+template <> struct geon_group<geon_float16, 64> {
+    template <bool LEFT_TURNED, bool RIGHT_TURNED>
+    GEON_INLINE void multiply(float (&sums)[2][16], uint64_t left, uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+                     "{" GEON_SUMS_64 "}, %32, %33, 1, 1, 1, %34, %35;"
+                     : GEON_OWN_8(0)
+                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+    template <bool RIGHT_TURNED>
+    GEON_INLINE void multiply_held(float (&sums)[2][16], const uint32_t (&left)[4],
+                                   uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+                     "{" GEON_SUMS_64 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, %37;"
+                     : GEON_OWN_8(0)
+                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
+                       "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+};
+template <> struct geon_group<geon_float16, 128> {
+    template <bool LEFT_TURNED, bool RIGHT_TURNED>
+    GEON_INLINE void multiply(float (&sums)[2][32], uint64_t left, uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+                     "{" GEON_SUMS_128 "}, %64, %65, 1, 1, 1, %66, %67;"
+                     : GEON_OWN_8(0), GEON_OWN_8(8)
+                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+    template <bool RIGHT_TURNED>
+    GEON_INLINE void multiply_held(float (&sums)[2][32], const uint32_t (&left)[4],
+                                   uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+                     "{" GEON_SUMS_128 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, %69;"
+                     : GEON_OWN_8(0), GEON_OWN_8(8)
+                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
+                       "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+};
+template <> struct geon_group<geon_float16, 256> {
+    template <bool LEFT_TURNED, bool RIGHT_TURNED>
+    GEON_INLINE void multiply(float (&sums)[2][64], uint64_t left, uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
+                     "{" GEON_SUMS_256 "}, %128, %129, 1, 1, 1, %130, %131;"
+                     : GEON_OWN_8(0), GEON_OWN_8(8), GEON_OWN_8(16), GEON_OWN_8(24)
+                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+};
+template <> struct geon_group<geon_bfloat16, 64> {
+    template <bool LEFT_TURNED, bool RIGHT_TURNED>
+    GEON_INLINE void multiply(float (&sums)[2][16], uint64_t left, uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+                     "{" GEON_SUMS_64 "}, %32, %33, 1, 1, 1, %34, %35;"
+                     : GEON_OWN_8(0)
+                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+    template <bool RIGHT_TURNED>
+    GEON_INLINE void multiply_held(float (&sums)[2][16], const uint32_t (&left)[4],
+                                   uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+                     "{" GEON_SUMS_64 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, %37;"
+                     : GEON_OWN_8(0)
+                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
+                       "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+};
+template <> struct geon_group<geon_bfloat16, 128> {
+    template <bool LEFT_TURNED, bool RIGHT_TURNED>
+    GEON_INLINE void multiply(float (&sums)[2][32], uint64_t left, uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+                     "{" GEON_SUMS_128 "}, %64, %65, 1, 1, 1, %66, %67;"
+                     : GEON_OWN_8(0), GEON_OWN_8(8)
+                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+    template <bool RIGHT_TURNED>
+    GEON_INLINE void multiply_held(float (&sums)[2][32], const uint32_t (&left)[4],
+                                   uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+                     "{" GEON_SUMS_128 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, %69;"
+                     : GEON_OWN_8(0), GEON_OWN_8(8)
+                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
+                       "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+};
+template <> struct geon_group<geon_bfloat16, 256> {
+    template <bool LEFT_TURNED, bool RIGHT_TURNED>
+    GEON_INLINE void multiply(float (&sums)[2][64], uint64_t left, uint64_t right)
+    {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+                     "{" GEON_SUMS_256 "}, %128, %129, 1, 1, 1, %130, %131;"
+                     : GEON_OWN_8(0), GEON_OWN_8(8), GEON_OWN_8(16), GEON_OWN_8(24)
+                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
+                     : "memory");
+    }
+};
+#endif

@@ -1,0 +1,122 @@
+"""Large products of halves as CUDA: tiles come to shared memory steps before they are multiplied.
+
+A block makes 128 rows by 256 columns: so large that what it reads again and again from the cache
+of the device is a third less than with tiles of 128 by 128. Copies into shared memory go on
+while tensor cores multiply, as many steps ahead as a device has room for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...op_graph.affine import Size
+from ...op_graph.dtypes import HALVES
+from ...op_graph.lengths import product
+from ..kernels.contraction import Contraction
+from ..kernels.types import Loop
+from ..printing.contractions import ContractionPrinter
+from .fills import Fill, multiplied
+from .launches import Grid
+from .naming import Function, KernelNames, indented
+from .product_tiles import THREADS, Tiles
+from .teams import Lines, places
+
+ROWS, COLUMNS, STEP = 128, 256, 64
+STAGE = 2 * STEP * (ROWS + COLUMNS)  # bytes of both tiles of a step
+BLOCKS = 96  # tiles that use most of a large device
+DEEP = 4 * STEP  # summed indices from which on copies are ahead most of the time
+BAND = 8  # rows of tiles that are made together, so that they find their columns in the cache
+FILES = ("chunks.cuh", "matrices.cuh", "stages.cuh", "large.cuh")
+
+
+def large_holds(work: Contraction) -> tuple[Size, ...]:
+    """Sizes none of which is negative where large tiles are worth it."""
+    tall, wide = tiles_along(work.rows, ROWS), tiles_along(work.columns, COLUMNS)
+    batch, deep = (product(loop.extent for loop in loops) for loops in (work.batch, work.summed))
+    return batch * tall * wide - BLOCKS, deep - DEEP
+
+
+def tiles_along(loops: Sequence[Loop], each: int) -> Size:
+    """How many tiles lie along some loops."""
+    return (product(loop.extent for loop in loops) + each - 1) // each
+
+
+def large_function(
+    work: Contraction, names: KernelNames, printer: ContractionPrinter
+) -> Function | None:
+    """The function of a product of halves that lie in memory; None for others, and small ones."""
+    left, right, dtype = multiplied(work)
+    if dtype not in HALVES or any(isinstance(n, int) and n < 0 for n in large_holds(work)):
+        return None
+    tiles = Tiles(dtype, ROWS, COLUMNS, STEP)
+    shared = (work, names, printer, tiles)
+    fills = (
+        Fill("left", left, ROWS, work.rows, "row", *shared),
+        Fill("right", right, COLUMNS, work.columns, "column", *shared),
+    )
+    if any(fill.chunks is None for fill in fills):
+        return None
+    grid = Grid(
+        product(loop.extent for loop in work.batch)
+        * tiles_along(work.rows, ROWS)
+        * tiles_along(work.columns, COLUMNS)
+    )
+    body = [*placed(work, names), *summed(fills, names, work, tiles), *stored(work, names, printer)]
+    return names.function(body, grid, THREADS, True, files=FILES, staged=STAGE)
+
+
+def placed(work: Contraction, names: KernelNames) -> Lines:
+    """The statements that say which tile is a block's: bands of rows, column by column."""
+    tall, wide = (
+        names.length(tiles_along(loops, each))
+        for loops, each in ((work.rows, ROWS), (work.columns, COLUMNS))
+    )
+    found = [
+        f"GEON_STAGES({STAGE})",
+        f"const int64_t tall = {tall}, wide = {wide};",
+        "const int64_t tile = (int64_t)blockIdx.x % (tall * wide);",
+        f"const int64_t band = tile / ({BAND} * wide) * {BAND}, in_band = tile - band * wide;",
+        f"const int64_t high = tall - band < {BAND} ? tall - band : {BAND};",
+        f"const int64_t first_row = (band + in_band % high) * {ROWS};",
+        f"const int64_t first_column = in_band / high * {COLUMNS};",
+    ]
+    if work.batch:
+        found.append("const int64_t batch = (int64_t)blockIdx.x / (tall * wide);")
+        found += places(work.batch, "batch", names.length)
+    return found
+
+
+def summed(fills: Sequence[Fill], names: KernelNames, work: Contraction, tiles: Tiles) -> Lines:
+    """The statements that find the sums of a block."""
+    end = names.length(product(loop.extent for loop in work.summed))
+    left, right = fills
+    turned = ", ".join([str(fill.turned).lower() for fill in fills])
+    return [
+        f"using large = geon_large<{tiles.kind}, {turned}>;",
+        f"const int64_t end = {end};",
+        left.started(),
+        right.started(),
+        "float sums[large::HIGH][large::WIDE] = {};",
+        "geon_multiply_in_steps<large>(space, stages, 0, end, sums,",
+        "    [&](unsigned char *tiles, int64_t first_deep) {",
+        *indented(left.brought("tiles", "first_deep", "end")),
+        *indented(right.brought("tiles + large::LEFT_BYTES", "first_deep", "end")),
+        "});",
+    ]
+
+
+def stored(work: Contraction, names: KernelNames, printer: ContractionPrinter) -> Lines:
+    """The statements that store what is made of the sums."""
+    rows, columns = (
+        names.length(product(loop.extent for loop in loops)) for loops in (work.rows, work.columns)
+    )
+    return [
+        f"geon_each_of_large<large>(space, sums, first_row, {rows}, first_column, {columns},",
+        "    [&](int64_t row, int64_t column, float sum) {",
+        *indented([
+            *places(work.rows, "row", names.length),
+            *places(work.columns, "column", names.length),
+            *printer.store({}, "sum"),
+        ]),
+        "});",
+    ]  # fmt: skip

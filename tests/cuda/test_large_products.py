@@ -1,0 +1,108 @@
+"""Large tiles of halves, at sizes at which tests can have them: however operands lie and end."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import geon
+from geon.transformers.pycuda import host, large_products
+from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
+
+from .devices import transformer_on
+from .test_products import AXES, ORDERS, made, numbers, operands
+
+pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
+ROWS, COLUMNS, STEP = large_products.ROWS, large_products.COLUMNS, large_products.STEP
+NEAR = {"float16": 1e-3, "bfloat16": 8e-3}
+LENGTHS = [
+    {"N": n, "C": c, "M": m, "B": 2}
+    for n, c, m in (
+        (1, 1, 1),
+        (9, 8, 7),
+        (ROWS, STEP, COLUMNS),
+        (ROWS - 1, STEP - 8, COLUMNS - 1),
+        (ROWS + 8, 3 * STEP + 8, COLUMNS + 8),
+        (2 * ROWS + 1, 5 * STEP + 1, COLUMNS + 1),
+    )
+]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Large tiles for products of any size."""
+    monkeypatch.setattr(large_products, "BLOCKS", 1)
+    monkeypatch.setattr(large_products, "DEEP", 1)
+
+
+@pytest.fixture
+def cuda(small):
+    """A transformer whose programs nobody else has compiled with other limits."""
+    with transformer_on(host.HostDevice()) as made:
+        yield made
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize(("left", "right"), ORDERS)
+def test_operands_as_they_lie(dtype, left, right, cuda):
+    x, y = operands(dtype, left, right)
+    result = made(x, y)
+    f = cuda.computation(result, x, y)
+    assert "geon_multiply_in_steps" in f.source
+    path = f"{left},{right}->{''.join(result.axes.names)}"
+    for seed, lengths in enumerate(LENGTHS):
+        given = [numbers(each, lengths, seed) for each in (x, y)]
+        a, b = (each.astype(np.float64) for each in given)
+        expected = np.maximum(np.einsum(path, a, b) + 1, 0)
+        size = np.einsum(path, np.abs(a), np.abs(b)) + 1
+        found = f(*given)
+        assert found.shape == expected.shape and found.dtype == result.dtype
+        wrong = np.abs(found.astype(np.float64) - expected)
+        assert (wrong <= NEAR[dtype] * size).all(), (lengths, wrong.max())
+
+
+def test_axes_of_operands_may_be_several(cuda):
+    """Rows over two axes, summed over two, whose lines do not adjoin in memory."""
+    axes = {"P": 3, "Q": 5, "R": 6, "S": 16, "M": 40}
+    p, q, r, s, m = (geon.Axis(*pair) for pair in axes.items())
+    x = geon.placeholder([p, r, q, s], "bfloat16", name="x")
+    y = geon.placeholder([r, s, m], "bfloat16", name="y")
+    f = cuda.computation(geon.dot(x, y, over=[r, s]), x, y)
+    assert "geon_multiply_in_steps" in f.source
+    given = [numbers(each, axes, 3) for each in (x, y)]
+    expected = np.einsum("prqs,rsm->pqm", *[each.astype(np.float64) for each in given])
+    found = f(*given).astype(np.float64)
+    assert np.abs(found - expected).max() <= 8e-3 * np.abs(expected).max()
+
+
+def test_there_are_no_races(small):
+    with geon.make_transformer("cuda-on-host", checks="races") as cuda:
+        x, y = operands("float16", "NC", "CM")
+        f = cuda.computation(made(x, y), x, y)
+        f(*[numbers(each, LENGTHS[4], 0) for each in (x, y)])
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+def test_lengths_choose(dtype):
+    """Small products have small tiles, whether lengths are known or not."""
+    x, y = operands(dtype, "NC", "CM")
+    with geon.make_transformer("cuda-on-host") as cuda:
+        source = cuda.computation(made(x, y), x, y).source
+        assert "geon_multiply_in_steps" in source and "geon_multiply_matrices<geon_" in source
+        for side, large in ((512, False), (2048, True)):
+            n, c, m = (geon.Axis(name, side) for name in "NCM")
+            pair = geon.placeholder([n, c], dtype), geon.placeholder([c, m], dtype)
+            source = cuda.computation(geon.dot(*pair), *pair).source
+            assert ("geon_multiply_in_steps" in source) == large
+            assert ("geon_multiply_matrices<geon_" in source) != large
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_large_tiles_compile(architecture, small):
+    """Also as groups of warps multiply, which no device of tests does."""
+    with geon.make_transformer("cuda-on-host") as cuda:
+        for dtype, (left, right) in itertools.product(NEAR, ORDERS[:4]):
+            x, y = operands(dtype, left, right)
+            source = cuda.computation(geon.dot(x, y, over=[AXES["C"]]), x, y).source
+            assert by_nvcc(source, architecture).startswith(b"\x7fELF")

@@ -140,7 +140,7 @@ def rates(name, small):
                 break
             rate = alone[dtype, side] / 1e12
             print(f"{dtype} product of {side} by cuBLASLt alone: {rate:.2f} TFLOP/s")
-    ways = {"generated": {}, "tf32": {"tf32": True}, "cublaslt": {"products": "cublaslt"}}
+    ways = {by: {"products": by} for by in ("generated", "cublaslt")} | {"tf32": {"tf32": True}}
     for by, options in ways.items():
         try:
             transformer = geon.make_transformer(name, **options)
@@ -171,7 +171,6 @@ def rate_alone(name, dtype, side, small):
         product = Multiplication(
             *places, 0, works, WORKSPACE, 1, side, side, side, *steps, dtype, dtype
         )
-        device.prepare(product)
         for place in places:
             device.clear(place, size * side * side)
         took = device_seconds(device, lambda: device.call(product), 3 if small else 20)

@@ -410,7 +410,7 @@ def test_what_fails_names_the_kernel(driver):
 def test_it_is_asked_where_it_is_installed(driver, monkeypatch):
     """And can be told not to be."""
     for options, found in (({}, {"convolutions"}), ({"convolutions": "generated"}, set())):
-        made = PyCudaTransformer(0, **options)
+        made = PyCudaTransformer(0, products="generated", **options)
         assert made.libraries == found
         made.close()
     with PyCudaTransformer(0, tf32=True) as made:
@@ -419,7 +419,7 @@ def test_it_is_asked_where_it_is_installed(driver, monkeypatch):
 
 def test_without_the_binding_or_the_library(driver, monkeypatch):
     driver.cudnn.install(monkeypatch, starts=False)
-    with PyCudaTransformer(0) as made:
+    with PyCudaTransformer(0, products="generated") as made:
         assert made.libraries == set()
     with pytest.raises(geon.DeviceError, match="cuDNN does not start.*Unable to find symbol"):
         PyCudaTransformer(0, convolutions="cudnn")

@@ -1,13 +1,18 @@
 """Products that a library computes: which those are, and that they are what kernels compute."""
 
+import importlib.util
+import sys
+
 import numpy as np
 import pytest
 
 import geon
 from geon.transformers.pycuda import by_library, gpu, host
 from geon.transformers.pycuda.asking import Ask
+from geon.transformers.pycuda.device import Multiplication
 from geon.transformers.pycuda.launches import Choice, Launch
 from geon.transformers.pycuda.staging import side_by_side
+from geon.transformers.pycuda.transformer import PyCudaTransformer
 
 from . import fake_cuda
 from .devices import LateDevice, transformer_on
@@ -292,18 +297,59 @@ def test_descriptions_are_kept_and_bounded(driver, monkeypatch):
         assert driver.descriptions == 2 * 4  # a product and three matrices
 
 
-def test_what_the_library_lacks_is_said(driver, monkeypatch):
+@pytest.mark.parametrize("answer", [0, "not supported"])
+def test_what_the_library_has_no_algorithm_for_is_generated(driver, numpy, answer):
+    g = numpy.computation(geon.dot(x, y), x, y)
     with transformer_on(gpu.GpuDevice(0), products="cublaslt") as transformer:
         f = transformer.computation(geon.dot(x, y), x, y)
-        driver.fails["matmul_algo_get_heuristic"] = 0
-        with pytest.raises(
-            geon.DeviceError, match="dot.*no algorithm for a float32 product of 9 b"
-        ):
-            f(*data([x, y], 9, 9, 9))
-        f(*data([x, y], 9, 9, 9))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        driver.fails["matmul_algo_get_heuristic"] = answer
+        given = data([x, y], 9, 9, 9)
+        for _ in range(3):
+            np.testing.assert_allclose(f(*given), g(*given), rtol=1e-4, atol=1e-5)
+        assert driver.multiplied == driver.descriptions == 0
+        f(*data([x, y], 10, 9, 9))
+        assert driver.multiplied > 0
+        library = transformer.device.load_products()
+        (lacking, *_) = [key for key, found in library.known.items() if found is None]
+        product = Multiplication(1, 2, 3, 0, 4, *lacking[1:])
+        with pytest.raises(geon.DeviceError, match="no algorithm for a float32 product of 9 by 9"):
+            library.multiply(product, 0)
+
+
+@pytest.fixture
+def first(driver, monkeypatch):
+    """The fake device is the first of the machine."""
+    monkeypatch.setattr(gpu, "device", gpu.GpuDevice)
+    monkeypatch.setattr(gpu, "missing", lambda: None)
+    return driver
+
+
+def test_it_is_asked_where_it_is_installed(first):
+    """And can be told not to be."""
+    for options, found in (({}, {"products"}), ({"products": "generated"}, set())):
+        with PyCudaTransformer(0, convolutions="generated", **options) as made:
+            assert made.libraries == found
+    with PyCudaTransformer(0, tf32=True) as made:
+        assert made.libraries == set()
+
+
+def test_without_the_binding_or_the_library(first, monkeypatch):
+    def create():
+        raise RuntimeError("Failed to dlopen libcublasLt.so.13")
+
+    monkeypatch.setattr(sys.modules["nvmath.bindings.cublasLt"], "create", create)
+    with PyCudaTransformer(0, convolutions="generated") as made:
+        assert made.libraries == set()
+    with pytest.raises(geon.DeviceError, match=r"cuBLASLt does not start \(Failed to dlopen"):
+        PyCudaTransformer(0, products="cublaslt")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "nvmath" else find(name)
+    )
+    with PyCudaTransformer(0, convolutions="generated") as made:
+        assert made.libraries == set()
     with pytest.raises(geon.DeviceError, match=r"nvmath-python.*pip install 'geon\[cublaslt\]'"):
-        gpu.GpuDevice(0).load_products()
+        PyCudaTransformer(0, products="cublaslt")
 
 
 def test_the_library_does_not_round_to_tf32():

@@ -18,7 +18,7 @@ from ...op_graph.lengths import evaluate
 from ..kernels.types import ENDLESS
 from .asking import Ask
 from .by_library import WORKSPACE
-from .device import Convolving, LibraryCall
+from .device import LibraryCall
 from .emit import Module
 from .launches import (
     ROUND,
@@ -107,7 +107,7 @@ Bare = Begun | Calling | Copy | Show | Clear | Waiting | Edge
 # What lies at a pointer, so many bytes behind it, of a dtype, once all that was begun is done.
 Read = Callable[[int, int, type], int]
 Lanes = list[list[Bare]]
-Takes = Callable[[Convolving], bool]  # whether a library computes a convolution
+Takes = Callable[[LibraryCall], bool]  # whether a library computes it
 
 
 class Wave(NamedTuple):
@@ -125,7 +125,7 @@ def bare_waves(
 ) -> list[Wave]:
     """What is left of the steps of a module, whose kernels are ``loaded``, in order.
 
-    Convolutions that no library ``takes`` are generated kernels. Of a loop with many steps, waves
+    What no library ``takes`` are generated kernels. Of a loop with many steps, waves
     have some each.
     """
     made = _Bare(loaded, lengths, takes)
@@ -344,6 +344,4 @@ class _Bare:
         if not isinstance(step, Ask):
             return True
         made = self.asked(step)
-        if isinstance(made, Convolving):
-            return self.takes is not None and self.takes(made)
-        return made is not None
+        return made is not None and self.takes is not None and self.takes(made)

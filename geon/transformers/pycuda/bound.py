@@ -114,22 +114,11 @@ class Bound:
             self.pieces[-1].append(wave.lanes)
             if wave.may_end:
                 self.pieces.append([])
-        self.prepare()
         self.waits = any(isinstance(step, (Show, Waiting)) for step in self.steps)
         self.steady: Steady | None = None
         self.marked: Any = None
         self.graphs: OrderedDict[tuple[int, ...], Sequence[Callable[[], None]] | None]
         self.graphs = OrderedDict()
-
-    def prepare(self) -> None:
-        """Raise for what a library cannot do, before anything is begun."""
-        for step in self.steps:
-            if isinstance(step, Calling):
-                try:
-                    self.device.prepare(step.made)
-                except DeviceError as error:
-                    error.kernel = step.origin
-                    raise
 
     def run(self, *arrays: Any) -> tuple[Any, ...]:
         """The results for these inputs, as new arrays of the host."""

@@ -7,6 +7,7 @@ heuristic names are kept by lengths and strides, so a product is one call from t
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from collections import OrderedDict
 from typing import Any
@@ -33,21 +34,36 @@ class CublasLt:
     """The library on one device; used where the device's context is entered."""
 
     def __init__(self, device: str) -> None:
+        cure = f'{PACKAGE}, or products="generated"'
         if importlib.util.find_spec("nvmath") is None:
             raise DeviceError(
                 f'products="cublaslt" on {device} needs nvmath-python, which is not installed: '
-                f'{PACKAGE}, or products="generated"'
+                f"{cure}"
             )
-        from nvmath.bindings import cublas, cublasLt
+        try:
+            from nvmath.bindings import cublas, cublasLt
 
+            self.handle = cublasLt.create()
+        except Exception as error:  # what the binding raises without the library differs
+            raise DeviceError(
+                f'products="cublaslt" on {device}: cuBLASLt does not start ({error}): {cure}'
+            ) from None
         self.device, self.lt, self.cublas = device, cublasLt, cublas
-        self.handle = cublasLt.create()
-        self.known: OrderedDict[tuple[Any, ...], Described] = OrderedDict()
+        self.known: OrderedDict[tuple[Any, ...], Described | None] = OrderedDict()
+
+    def takes(self, product: Multiplication) -> bool:
+        """Whether it has an algorithm for a product."""
+        return self.described(product) is not None
 
     def multiply(self, product: Multiplication, stream: int) -> None:
         """Begin a product on a stream."""
         lt, p = self.lt, product
         found = self.described(product)
+        if found is None:
+            raise DeviceError(
+                f"cuBLASLt on {self.device} has no algorithm for a {p.dtype} product of "
+                f"{p.rows} by {p.deep} by {p.columns}"
+            )
         if p.bias:
             self.set_description(found.description, "BIAS_POINTER", p.bias)
         scale = np.float64 if p.dtype == "float64" else np.float32
@@ -60,18 +76,22 @@ class CublasLt:
             found.algorithm.ctypes.data, p.works, p.size, stream,
         )  # fmt: skip
 
-    def described(self, product: Multiplication) -> Described:
-        """The descriptions of a product, which do not depend on addresses."""
+    def described(self, product: Multiplication) -> Described | None:
+        """The descriptions of a product, which do not depend on addresses; None for one that the
+        library has no algorithm for.
+        """
         p = product
         key = (bool(p.bias), *p[p._fields.index("size") :])
-        found = self.known.pop(key, None) or self.describe(product)
+        found = self.known.pop(key) if key in self.known else self.describe(product)
         self.known[key] = found
         while len(self.known) > KEPT:
-            self.forget(self.known.popitem(last=False)[1])
+            _, oldest = self.known.popitem(last=False)
+            if oldest is not None:
+                self.forget(oldest)
         return found
 
-    def describe(self, product: Multiplication) -> Described:
-        """New descriptions; ``DeviceError`` where the library has no algorithm for them."""
+    def describe(self, product: Multiplication) -> Described | None:
+        """New descriptions; None where the library has no algorithm for them."""
         lt, p = self.lt, product
         compute = self.cublas.ComputeType
         doubles = p.dtype == "float64"
@@ -93,7 +113,11 @@ class CublasLt:
             self.layout(p.dtype, p.rows, p.deep, p.left_strides, p.batch),
             self.layout(p.result, p.rows, p.columns, p.out_strides, p.batch),
         )
-        return Described(description, layouts, self.chosen(product, description, layouts))
+        found = Described(description, layouts, self.chosen(product, description, layouts))
+        if found.algorithm is None:
+            self.forget(found)
+            return None
+        return found
 
     def layout(
         self, dtype: str, down: int, across: int, strides: tuple[int, int, int], batch: int
@@ -111,7 +135,7 @@ class CublasLt:
     def chosen(
         self, product: Multiplication, description: int, layouts: tuple[int, int, int]
     ) -> Any:
-        """The algorithm that the heuristic puts first."""
+        """The algorithm that the heuristic puts first; None where it knows none."""
         lt = self.lt
         preference = lt.matmul_preference_create()
         attribute = lt.MatmulPreferenceAttribute.MAX_WORKSPACE_BYTES
@@ -119,17 +143,13 @@ class CublasLt:
         lt.matmul_preference_set_attribute(preference, attribute, size.ctypes.data, size.nbytes)
         result, count = np.zeros(RESULT_BYTES, np.uint8), np.zeros(1, np.int32)
         left, right, out = layouts
-        lt.matmul_algo_get_heuristic(
-            self.handle, description, left, right, out, out, preference, 1,
-            result.ctypes.data, count.ctypes.data,
-        )  # fmt: skip
+        with contextlib.suppress(lt.cuBLASLtError):  # "not supported" is one of its errors
+            lt.matmul_algo_get_heuristic(
+                self.handle, description, left, right, out, out, preference, 1,
+                result.ctypes.data, count.ctypes.data,
+            )  # fmt: skip
         lt.matmul_preference_destroy(preference)
-        if count[0] == 0:
-            raise DeviceError(
-                f"cuBLASLt on {self.device} has no algorithm for a {product.dtype} product of "
-                f'{product.rows} by {product.deep} by {product.columns}: use products="generated"'
-            )
-        return result
+        return result if count[0] else None
 
     def set_description(self, description: int, name: str, value: int) -> None:
         """Set an attribute of a product."""

@@ -146,11 +146,8 @@ class Device(Protocol):
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Run a kernel; ``words`` are its arguments, addresses and lengths."""
 
-    def takes(self, convolution: Convolving) -> bool:
-        """Whether a library computes a convolution, whatever its addresses."""
-
-    def prepare(self, call: LibraryCall) -> None:
-        """Get ready for a call, whatever its addresses; raises where a library cannot do it."""
+    def takes(self, call: LibraryCall) -> bool:
+        """Whether a library computes a product or a convolution, whatever its addresses."""
 
     def call(self, call: LibraryCall) -> None:
         """Begin a product of matrices or a convolution by a library."""

@@ -25,7 +25,7 @@ from .. import disk_cache
 from . import steady
 from .cublaslt import CublasLt
 from .cudnn import CuDnn, is_installed
-from .device import STAGES, Array, Convolving, LibraryCall, Multiplication, Signature
+from .device import STAGES, Array, LibraryCall, Multiplication, Signature
 from .dlpack import CUDA
 from .nvrtc import compiled_together, identity, processors
 from .source import Source
@@ -248,6 +248,13 @@ class GpuDevice:
             grid, block = (blocks, 1), (threads, 1, 1)
             function.prepared_async_call(grid, block, self.current, *words, shared_size=staged)
 
+    def has_products(self) -> bool:
+        """Whether the library of products is here, and starts."""
+        try:
+            return bool(self.load_products())
+        except DeviceError:
+            return False
+
     def load_products(self) -> CublasLt:
         """The library that multiplies matrices; ``DeviceError`` where it is missing."""
         with self.entered("cuBLASLt is loaded"):
@@ -269,18 +276,15 @@ class GpuDevice:
                 self.convolutions = CuDnn(self.name)
             return self.convolutions
 
-    def takes(self, convolution: Convolving) -> bool:
-        """Whether cuDNN has a plan."""
+    def takes(self, call: LibraryCall) -> bool:
+        """Whether cuBLASLt has an algorithm, or cuDNN a plan."""
+        if isinstance(call, Multiplication):
+            products = self.load_products()
+            with self.asking("cuBLASLt chooses an algorithm", products.lt.cuBLASLtError):
+                return products.takes(call)
         library = self.load_convolutions()
         with self.asking("cuDNN looks for a plan", library.cudnn.cudnnGraphNotSupportedError):
-            return library.takes(convolution)
-
-    def prepare(self, call: LibraryCall) -> None:
-        """Have cuBLASLt choose an algorithm; plans of cuDNN are there since it was asked."""
-        if isinstance(call, Multiplication):
-            library = self.load_products()
-            with self.asking("cuBLASLt chooses an algorithm", library.lt.cuBLASLtError):
-                library.described(call)
+            return library.takes(call)
 
     def call(self, call: LibraryCall) -> None:
         """Begin a product of matrices by cuBLASLt, or a convolution by cuDNN."""

@@ -21,7 +21,7 @@ import numpy as np
 from ...errors import DeviceError
 from .. import disk_cache
 from ..runtime.memory import HOST
-from .device import Array, Convolving, LibraryCall, Multiplication, Signature
+from .device import Array, LibraryCall, Multiplication, Signature
 from .dialect import cuda_text
 from .host_library import convolved, multiplied
 from .source import Source
@@ -244,12 +244,9 @@ class HostDevice:
             error.lost = True
             raise error
 
-    def takes(self, convolution: Convolving) -> bool:
+    def takes(self, call: LibraryCall) -> bool:
         """NumPy computes all."""
         return True
-
-    def prepare(self, call: LibraryCall) -> None:
-        """Nothing to get ready."""
 
     def call(self, call: LibraryCall) -> None:
         """Compute by NumPy."""

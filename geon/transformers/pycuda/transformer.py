@@ -149,18 +149,18 @@ class CudaTransformer(Transformer):
 class PyCudaTransformer(CudaTransformer):
     """Runs computations on an NVIDIA GPU, that of number ``device``.
 
-    ``products`` says what computes large products of matrices: kernels that are generated, or
-    "cublaslt", NVIDIA's library. ``convolutions`` says what computes large convolutions and their
-    derivatives: "cudnn", NVIDIA's library, which is asked where its binding is installed, or
-    "generated" kernels. With ``tf32`` products of float32 are rounded to 10 bits behind the point
-    before they are multiplied, by tensor cores; sums stay float32, so does attention, and no
-    library is asked. Raises ``DeviceError`` where there is no GPU, or a package is missing.
+    ``products`` says what computes large products of matrices: "cublaslt", NVIDIA's library, which
+    is asked where its binding is installed, or "generated" kernels. ``convolutions`` says what
+    computes large convolutions and their derivatives: "cudnn", likewise, or "generated". With
+    ``tf32`` products of float32 are rounded to 10 bits behind the point before they are multiplied,
+    by tensor cores; sums stay float32, so does attention, and no library is asked. Raises
+    ``DeviceError`` where there is no GPU, or a package is missing.
     """
 
     def __init__(
         self,
         device: int = 0,
-        products: str = "generated",
+        products: str | None = None,
         convolutions: str | None = None,
         *,
         tf32: bool = False,
@@ -168,6 +168,8 @@ class PyCudaTransformer(CudaTransformer):
         if not isinstance(device, int) or isinstance(device, bool):
             raise ArgumentError(f"device={device!r}: give the number of a GPU, from 0 on")
         used = gpu.device(device)
+        if products is None:
+            products = "cublaslt" if not tf32 and used.has_products() else "generated"
         if convolutions is None:
             convolutions = "cudnn" if not tf32 and used.has_convolutions() else "generated"
         super().__init__(used, products, convolutions, tf32=tf32)

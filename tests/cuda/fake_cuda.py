@@ -19,6 +19,7 @@ import numpy as np
 from geon.op_graph.dtypes import named_dtype
 from geon.transformers.pycuda import nvrtc, steady
 from geon.transformers.pycuda.device import Signature
+from geon.transformers.pycuda.source import Source
 
 from .devices import LateDevice
 
@@ -312,7 +313,7 @@ class Driver:
                     ]
                     signatures.append(Signature(name, tuple(kinds), True))
                     self.counts[name] = len(kinds)
-                self.kernels = fake.device.load(text, signatures)
+                self.kernels = fake.device.load(Source(text), signatures)
 
             def get_function(self, name):
                 return Function(self.kernels[name], self.counts[name])

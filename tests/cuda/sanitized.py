@@ -11,6 +11,7 @@ import geon
 from geon.transformers.pycuda import host, teams
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
+from geon.transformers.pycuda.source import Source
 from tests.cuda import (
     test_attention,
     test_beside,
@@ -66,7 +67,7 @@ def everything():
 def outside():
     device = host.device("memory")
     signature = Signature("tried", ("float *",), False)
-    kernels = device.load(cuda_text("prelude.cuh") + OUTSIDE, [signature])
+    kernels = device.load(Source(cuda_text("prelude.cuh") + OUTSIDE), [signature])
     device.launch(kernels["tried"], 1, 64, [device.allocate(4 * 64)])
 
 

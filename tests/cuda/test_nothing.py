@@ -20,6 +20,7 @@ from geon.transformers.lowering.verify import verify_plan
 from geon.transformers.pycuda import host
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
+from geon.transformers.pycuda.source import Source
 
 H, W, V, T = (geon.Axis(name) for name in "HWVT")
 C = geon.Axis("C", 5)
@@ -120,7 +121,7 @@ READS = """extern "C" __global__ void tried(const float *x, float *y, int64_t n)
 def test_a_launch_that_looks_there_fails(checks, place):
     device = host.HostDevice(checks)
     signature = Signature("tried", ("const float *", "float *", "int64_t"), False)
-    kernel = device.load(cuda_text("prelude.cuh") + READS, [signature])["tried"]
+    kernel = device.load(Source(cuda_text("prelude.cuh") + READS), [signature])["tried"]
     y = device.allocate(4)
     with pytest.raises(DeviceError, match="thread 3 of block 0 looks at an element .* has none"):
         device.launch(kernel, 1, 32, [device.nothing, y, place % (1 << 64)])

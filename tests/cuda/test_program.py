@@ -10,6 +10,7 @@ from geon.errors import DeviceError
 from geon.transformers.pycuda import host
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
+from geon.transformers.pycuda.source import Source
 from geon.transformers.pycuda.staging import side_by_side
 
 from .devices import transformer_on
@@ -198,7 +199,7 @@ extern "C" __global__ void some_wait(float *x)
 def test_threads_that_wait_for_one_another_are_an_error():
     device = host.HostDevice()
     signature = Signature("some_wait", ("float *",), True)
-    kernels = device.load(cuda_text("prelude.cuh") + KERNEL, [signature])
+    kernels = device.load(Source(cuda_text("prelude.cuh") + KERNEL), [signature])
     address = device.allocate(4 * 64)
     with pytest.raises(
         DeviceError, match=r"thread \d+ of block 0 waits at a barrier of its (warp|b)"
@@ -209,7 +210,7 @@ def test_threads_that_wait_for_one_another_are_an_error():
 
 def test_text_that_does_not_compile_is_an_error():
     with pytest.raises(DeviceError, match="does not compile"):
-        host.HostDevice().load("void f( {", [])
+        host.HostDevice().load(Source("void f( {"), [])
 
 
 @pytest.mark.parametrize("length", [1, 33, 1 << 12, (1 << 20) + 7])

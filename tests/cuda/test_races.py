@@ -8,6 +8,7 @@ from geon.errors import DeviceError
 from geon.transformers.pycuda import all_elements, host, teams
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
+from geon.transformers.pycuda.source import Source
 
 from .test_lengths import GRAPHS, data, v, x
 
@@ -35,7 +36,9 @@ def device():
 def run(device, body):
     """A block of 64 threads, or two, that run these statements."""
     text = f'extern "C" __global__ void tried(float *x)\n{{\n{body}\n}}\n'
-    kernels = device.load(cuda_text("prelude.cuh") + text, [Signature("tried", ("float *",), True)])
+    kernels = device.load(
+        Source(cuda_text("prelude.cuh") + text), [Signature("tried", ("float *",), True)]
+    )
     address = device.allocate(4 * 64)
     try:
         device.launch(kernels["tried"], 2 if "x[0] = 1;" in body else 1, 64, [address])

@@ -19,6 +19,7 @@ from geon.transformers.pycuda import (
     record,
     scratch,
     sorting,
+    source,
 )
 from geon.transformers.pycuda.program import CudaProgram
 from geon.transformers.pycuda.record import made, plain
@@ -125,7 +126,7 @@ def test_all_that_programs_are_made_of_can_be_kept():
     """A new kind of step or scratch memory is in the list of what records may hold."""
     kinds = [
         kind
-        for module in (launches, asking, convolution, scratch, sorting, by_library)
+        for module in (launches, asking, convolution, scratch, sorting, source, by_library)
         for kind in vars(module).values()
         if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
     ]

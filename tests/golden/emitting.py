@@ -43,14 +43,14 @@ class Native(Transformer):
 class Cuda(CudaTransformer):
     """The PyCUDA transformer without a device, which shows all of a module or its ``own`` part."""
 
-    def __init__(self, own: bool = True) -> None:
-        super().__init__(None)
+    def __init__(self, own: bool = True, tf32: bool = False) -> None:
+        super().__init__(None, tf32=tf32)
         self.own = own
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The kernels of a plan and how they are launched, or all of the module."""
         module = make_cuda_module(plan, linking, annotate)
-        return module.own if self.own else module.source
+        return module.source.own if self.own else module.source.whole
 
 
 def cuda(name: str, own: bool = True) -> Any:

@@ -152,8 +152,10 @@ FILES = {
     "above them; the memory that a library works in, and threads of a block",
     "transformers/pycuda/dlpack.py": "DLPack's numbers",
     "transformers/pycuda/doctor.py": "CUDA's numbers, and how sizes are shown",
-    "transformers/pycuda/gpu.py": "an architecture, and how often it is asked for an event",
+    "transformers/pycuda/gpu.py": "an architecture, how often it is asked for an event, and texts "
+    "that are compiled at one time",
     "transformers/pycuda/memory.py": ALIGNED,
+    "transformers/pycuda/source.py": "how kernels share texts of the compiler",
     "transformers/messages.py": TEXT,
     "transformers/pycuda/transformer.py": ALIGNED,
     "transformers/native/objects.py": "how much memory a compiler may be asked for again",

@@ -80,7 +80,9 @@ class ByMatrices(AttentionWriter):
             *indented(bring),
             "}, [&](const unsigned char *tiles) {",
             "    const int64_t first_key = 0;",
-            *indented([sums, *scores, "geon_end_held<0>(sums);", *self.weighed_halves(), hold_weights]),
+            *indented(
+                [sums, *scores, "geon_end_held<0>(sums);", *self.weighed_halves(), hold_weights]
+            ),
             "},",
             "    [&](const unsigned char *tiles, const unsigned char *before, int64_t first_key) {",
             *indented([sums, *scores, *take, "geon_end_held<1>(sums);", *self.weighed_halves()]),

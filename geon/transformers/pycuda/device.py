@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
+from .source import Source
+
 Array = np.ndarray[Any, Any]
 STAGES = 4
 
@@ -138,7 +140,7 @@ class Device(Protocol):
     def clear(self, address: int, size: int) -> None:
         """Set bytes to zero."""
 
-    def load(self, source: str, kernels: Sequence[Signature]) -> Mapping[str, Any]:
+    def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Any]:
         """The compiled kernels of a module, by name."""
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:

@@ -70,6 +70,7 @@ from .naming import (
 )
 from .nests import nest_parts
 from .ordered import ordered_function
+from .source import Piece, Source
 from .turning import Repeating, Scope, Turning, branches, lying, pairs_of
 from .whole_loops import is_long, whole_loop
 
@@ -78,7 +79,7 @@ PRELUDE = "prelude.cuh"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Module:
-    """A CUDA module and how a program runs it; its ``own`` text is that of its kernels alone.
+    """A CUDA module and how a program runs it.
 
     Steps name pointers by their number in a table: inputs, results, variables, large constants,
     buffers of the arena, then ``small`` constants. Number -1 is the report of what failed,
@@ -88,8 +89,7 @@ class Module:
     ``written``.
     """
 
-    own: str
-    source: str
+    source: Source
     kernels: tuple[Signature, ...]
     steps: tuple[Step, ...]
     origins: tuple[int, ...]
@@ -182,9 +182,8 @@ class _Module:
         self.guarded = any(kernel.raises for kernel in plan.schedule.kernels)
         self.names: dict[str, str] = {}
         self.kernels: list[Signature] = []
-        self.texts: list[str] = []
-        self.functions: dict[str, Function] = {}  # the kernels by name,
-        self.at: dict[str, int] = {}  # where their texts are, and those of
+        self.pieces: list[Piece] = []
+        self.functions: dict[str, Function] = {}  # the kernels by name, and the texts of
         self.inner: dict[str, str] = {}  # parts of others that they are too
         self.calls: dict[str, None] = {}
         self.files: dict[str, None] = {}
@@ -203,10 +202,11 @@ class _Module:
                 origins += [origin] * len(found)
                 waves += [wave] * len(found)
         self.drop_unused(steps)
-        own = "\n".join([*self.texts, *self.order(steps, origins, waves)])
+        order = [Piece(line) for line in self.order(steps, origins, waves)]
         files = [cuda_text(name) for name in self.files]
         helpers = definitions(self.calls, by_instruction)
-        source = "\n".join([cuda_text(PRELUDE), helpers, *files, own])
+        common = "\n".join([cuda_text(PRELUDE), helpers, *files])
+        source = Source(common, (*self.pieces, *order))
         lengths = tuple(open_lengths(self.plan))
         kernels, small = tuple(self.kernels), tuple(self.small)
         all_steps, by, at = tuple(steps), tuple(origins), tuple(waves)
@@ -214,9 +214,7 @@ class _Module:
         written = min(
             [wave for wave, kernel in writing if kernel.writes], default=max(waves, default=0) + 1
         )
-        return Module(
-            own, source, kernels, all_steps, by, at, small, lengths, self.guarded, written
-        )  # fmt: skip
+        return Module(source, kernels, all_steps, by, at, small, lengths, self.guarded, written)
 
     def wave(self, positions: Sequence[int]) -> list[tuple[int, list[Step]]]:
         """The steps of kernels that run at one time: the number of one, and what follows it."""
@@ -342,11 +340,13 @@ class _Module:
 
     def drop_unused(self, steps: Sequence[Step]) -> None:
         """Leave out kernels that are parts of others alone."""
-        launched = set(kernels_in(steps))
-        for name, at in self.at.items():
-            own = [self.texts[at]] if name in launched else []
-            inside = [self.inner[name]] if name in self.inner else []
-            self.texts[at] = "\n".join([*inside, *own])
+        launched, found = set(kernels_in(steps)), list[Piece]()
+        for piece in self.pieces:
+            if piece.kernel in self.inner:
+                found.append(Piece(self.inner[piece.kernel]))
+            if piece.kernel is None or piece.kernel in launched:
+                found.append(piece)
+        self.pieces = found
         self.kernels = [kernel for kernel in self.kernels if kernel.name in launched]
 
     def inside(self, scope: Scope) -> tuple[list[Step], list[int]]:
@@ -368,20 +368,30 @@ class _Module:
     def launch(self, function: Function) -> Launch:
         """The launch of a function; equal ones are one."""
         known = function.text in self.names
-        name = self.named(function.text)
+        name = self.kernel_name(function.text, [function])
         if not known:
             types = types_of([function])
             self.kernels.append(Signature(name, types, function.meets, function.staged))
-            self.functions[name], self.at[name] = function, len(self.texts) - 1
+            self.functions[name] = function
             self.needs(function)
         arguments = [self.argument(p) for p in function.parameters]
         return Launch(name, function.grid, function.threads, tuple(arguments))
 
-    def named(self, text: str, kind: str = "kernel") -> str:
-        """The name of a function that the module has; equal ones are one."""
+    def kernel_name(self, text: str, functions: Sequence[Function]) -> str:
+        """The name of a kernel of the module, which consists of functions; equal ones are one."""
         if text not in self.names:
-            self.names[text] = f"{kind}_{len(self.names)}"
-            self.texts.append(text.replace(NAME, self.names[text]))
+            name = self.names[text] = f"kernel_{len(self.names)}"
+            files = {file for function in functions for file in function.files}
+            parts = sum(len(function.body) for function in functions)
+            work = parts + sum(len(cuda_text(file)) for file in files)
+            self.pieces.append(Piece(text.replace(NAME, name), name, work))
+        return self.names[text]
+
+    def part_name(self, text: str) -> str:
+        """The name of a function of the module that kernels call; equal ones are one."""
+        if text not in self.names:
+            name = self.names[text] = f"part_{len(self.names)}"
+            self.pieces.append(Piece(text.replace(NAME, name)))
         return self.names[text]
 
     def needs(self, function: Function) -> None:
@@ -394,9 +404,9 @@ class _Module:
         functions = part.functions
         for function in functions:
             self.needs(function)
-        text = joined_text(functions, [self.named(function.part, "part") for function in functions])
+        text = joined_text(functions, [self.part_name(function.part) for function in functions])
         known = text in self.names
-        name = self.named(text)
+        name = self.kernel_name(text, functions)
         if not known:
             ctypes = (*types_of(functions), *["int64_t"] * len(functions))
             meets = any(function.meets for function in functions)
@@ -462,7 +472,7 @@ class _Module:
         for op in kernel.results or (kernel.op,):
             named = f"{shown_name(op)}: " if op.name else ""
             text = f"{named}{op.primitive.name} {op.axes} {name_of(op.dtype)}, {op.file_info}"
-            self.texts.append(f"/* {comment(text)} */")
+            self.pieces.append(Piece(f"/* {comment(text)} */"))
 
 
 def shown_place(place: Place) -> str:

@@ -27,11 +27,13 @@ from .cublaslt import CublasLt
 from .cudnn import CuDnn, is_installed
 from .device import STAGES, Array, Convolving, LibraryCall, Multiplication, Signature
 from .dlpack import CUDA
-from .nvrtc import compiled, identity
+from .nvrtc import compiled_together, identity, processors
+from .source import Source
 from .spare import Spares
 
 PACKAGES = "pip install 'geon[cuda]'"
 SPINS = 2e-3  # seconds for which an event is looked at again and again
+TOGETHER = 8  # texts that are compiled at one time
 PAUSE = 5e-5  # seconds between looks from then on
 ALIGNED = 1024  # bytes, at multiples of which stages begin
 OLDEST = (7, 0)  # the architecture from which on warps meet where kernels ask them to
@@ -194,22 +196,39 @@ class GpuDevice:
 
     # Kernels ------------------------------------------------------------------------------------
 
-    def load(self, source: str, kernels: Sequence[Signature]) -> Mapping[str, Any]:
-        """The kernels of a module, compiled for this architecture or found compiled."""
-        name = f"cubin-{disk_cache.digest(source, *identity(self.architecture))}"
-        binary = disk_cache.load(name)
-        if binary is None:
-            binary = compiled(source, self.architecture)
-            disk_cache.keep_bytes(name, binary)
+    def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Any]:
+        """The kernels of a module, compiled for this architecture or found compiled.
+
+        What takes long to compile is several modules of the driver, compiled at one time.
+        """
+        groups = source.divided(min(processors(), TOGETHER))
+        binaries = self.binaries([source.of(group) for group in groups])
         with self.entered("a module is loaded"):
-            module = self.driver.module_from_buffer(binary)
+            modules = {}
+            for group, binary in zip(groups, binaries, strict=True):
+                modules.update(dict.fromkeys(group, self.driver.module_from_buffer(binary)))
             found = {}
             for kernel in kernels:
+                module = modules[kernel.name]
                 function = module.get_function(kernel.name)
                 function.prepare("q" * len(kernel.ctypes))
                 staged = self.room_for_stages(function, kernel)
                 found[kernel.name] = kernel.name, function, staged, module  # which lives as long
             return found
+
+    def binaries(self, sources: Sequence[str]) -> list[bytes]:
+        """The cubins of texts, those compiled that are not found."""
+        names = [
+            f"cubin-{disk_cache.digest(source, *identity(self.architecture))}" for source in sources
+        ]
+        texts = dict(zip(names, sources, strict=True))
+        found = {name: made for name in names if (made := disk_cache.load(name)) is not None}
+        lacking = [name for name in texts if name not in found]
+        compiled = compiled_together([texts[name] for name in lacking], self.architecture)
+        for name, binary in zip(lacking, compiled, strict=True):
+            disk_cache.keep_bytes(name, binary)
+            found[name] = binary
+        return [found[name] for name in names]
 
     def room_for_stages(self, function: Any, kernel: Signature) -> int:
         """The bytes of shared memory that a kernel's stages take, and what aligns them."""

@@ -24,6 +24,7 @@ from ..runtime.memory import HOST
 from .device import Array, Convolving, LibraryCall, Multiplication, Signature
 from .dialect import cuda_text
 from .host_library import convolved, multiplied
+from .source import Source
 
 COMPILERS = ("g++", "clang++", "c++")
 CURE = "install g++ (apt install g++)"
@@ -217,10 +218,10 @@ class HostDevice:
         """Set bytes to zero."""
         self.do(lambda: ctypes.memset(address, 0, size))
 
-    def load(self, source: str, kernels: Sequence[Signature]) -> Mapping[str, Kernel]:
+    def load(self, source: Source, kernels: Sequence[Signature]) -> Mapping[str, Kernel]:
         """The kernels of a module, compiled as C++."""
         runtime()
-        text = cuda_text("host.hpp") + source + entries(kernels)
+        text = cuda_text("host.hpp") + source.whole + entries(kernels)
         library = ctypes.CDLL(shared_object(text, *self.flags))
         found = {}
         for kernel in kernels:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import site
 import subprocess
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,8 @@ from ...errors import DeviceError
 
 # A product and a sum round twice, as on every other target: so random numbers have the same bits.
 FLAGS = ("--fmad=false", "--std=c++17")
-NVRTC_FLAGS = ("--device-int128",)  # integers of 128 bits, which nvcc knows unasked
+# Integers of 128 bits, which nvcc knows unasked, and no warnings of unused helpers before errors.
+NVRTC_FLAGS = ("--device-int128", "--disable-warnings")
 CURE = "pip install 'geon[cuda]', or install the CUDA toolkit"
 
 
@@ -54,6 +58,19 @@ def compiled(source: str, architecture: str) -> bytes:
     if found is None:
         return by_nvcc(source, architecture)
     return by_nvrtc(found[0], source, architecture)
+
+
+def compiled_together(sources: Sequence[str], architecture: str) -> list[bytes]:
+    """The cubins of several texts, which are compiled at one time; raises as ``compiled`` does."""
+    if len(sources) < 2:
+        return [compiled(source, architecture) for source in sources]
+    with ThreadPoolExecutor(min(len(sources), processors())) as pool:
+        return list(pool.map(lambda source: compiled(source, architecture), sources))
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def find_nvcc() -> str | None:

@@ -21,6 +21,7 @@ from . import asking, convolution, launches, scratch, sorting
 from .by_library import LibraryScratch
 from .device import Signature
 from .emit import Module
+from .source import Piece, Source
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,7 +87,7 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record, Module, Signature, Buffer, LibraryScratch, scratch.Slots, scratch.Bytes,
+    Record, Module, Source, Piece, Signature, Buffer, LibraryScratch, scratch.Slots, scratch.Bytes,
     scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest, launches.Parts,
     launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
     launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Round,

@@ -112,7 +112,7 @@ class CudaTransformer(Transformer):
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
         """The CUDA text of a plan."""
-        return make_module(plan, linking, annotate, self.libraries).source
+        return make_module(plan, linking, annotate, self.libraries).source.whole
 
     def compile(self, plan: Plan, linking: Linking) -> CudaProgram:
         """The module of a plan, compiled and loaded."""

@@ -1,0 +1,142 @@
+"""The text of a module: its kernels in groups, each with what it needs a text of its own."""
+
+import itertools
+import re
+import threading
+
+import numpy as np
+import pytest
+
+import geon
+from geon.errors import DeviceError
+from geon.transformers.pycuda import gpu, host, nvrtc
+from geon.transformers.pycuda.emit import make_module
+from geon.transformers.pycuda.source import LEAST, Piece, Source
+from tests.golden.emitting import Cuda
+from tests.golden.programs import PROGRAMS, WITHOUT_C
+
+from . import fake_cuda, test_beside, test_whole_loops
+from .devices import transformer_on
+
+PIECES = (
+    Piece("first", "first", LEAST),
+    Piece("helper"),
+    Piece("second", "second", 3 * LEAST),
+    Piece("third", "third", LEAST),
+    Piece("last", "last", LEAST // 2),
+)
+SOURCE = Source("common", PIECES)
+
+
+def test_a_text_has_some_kernels_and_what_any_may_need():
+    assert SOURCE.whole == "common\nfirst\nhelper\nsecond\nthird\nlast"
+    assert SOURCE.own == "first\nhelper\nsecond\nthird\nlast"
+    assert SOURCE.of(["last", "first"]) == "common\nfirst\nhelper\nlast"
+    assert SOURCE.of(["first", "second", "third", "last"]) == SOURCE.whole
+
+
+@pytest.mark.parametrize(
+    ("most", "groups"),
+    [
+        (1, [["second", "first", "third", "last"]]),
+        (2, [["second"], ["first", "third", "last"]]),
+        (3, [["second"], ["first", "last"], ["third"]]),
+        (9, [["second"], ["first"], ["third"], ["last"]]),
+    ],
+)
+def test_groups_have_about_the_same_work(most, groups):
+    assert SOURCE.divided(most) == groups
+
+
+def test_little_work_is_one_group():
+    pieces = [Piece("", name, LEAST // 4) for name in "abcdefg"]
+    assert len(Source("", tuple(pieces)).divided(8)) == 1
+    assert len(Source("", (*pieces, Piece("", "h", LEAST // 4))).divided(8)) == 2
+    assert Source("", (Piece("helper"),)).divided(8) == []
+
+
+def sources():
+    """Modules with helpers between kernels, with joined kernels, and with whole loops."""
+    transformer = Cuda()
+    for name in PROGRAMS:
+        if name not in WITHOUT_C:
+            results, inputs = PROGRAMS[name]()
+            yield transformer.computation(results, *inputs)
+    slopes, update = test_beside.many(6)
+    yield transformer.computation(update, *slopes)
+    for result in test_whole_loops.results().values():
+        yield transformer.computation(result, *test_whole_loops.INPUTS)
+
+
+def test_no_kernel_needs_another_one():
+    """Each kernel is a piece, and what it calls is in the text that has it alone."""
+    helpers = 0
+    for f in sources():
+        stages = f.stages()
+        module = make_module(stages.plan, stages.linking, annotate=False)
+        found = [piece.kernel for piece in module.source.pieces if piece.kernel is not None]
+        assert found == [kernel.name for kernel in module.kernels]
+        assert all(piece.work > 0 for piece in module.source.pieces if piece.kernel is not None)
+        for name in found:
+            text = module.source.of([name])
+            assert text.count('extern "C" __global__') == 1
+            for called in set(re.findall(r"\b(?:part_\d+|kernel_\d+_inside)\b(?=\()", text)):
+                assert re.search(rf"^GEON_INLINE void {called}\(", text, re.MULTILINE)
+                helpers += 1
+    assert helpers > 5
+
+
+# On a device --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiling(monkeypatch, tmp_path):
+    """NVRTC's stand-in, on a machine with this many processors and an empty cache."""
+    if host.find_compiler() is None:
+        pytest.skip("there is no C++ compiler")
+    monkeypatch.setenv("GEON_CACHE", str(tmp_path))
+    monkeypatch.setattr(gpu, "processors", lambda: 4)
+    monkeypatch.setattr(nvrtc, "processors", lambda: 4)
+    fake_cuda.Driver().install(monkeypatch)
+    from cuda.bindings import nvrtc as made
+
+    return made
+
+
+def test_a_module_is_compiled_as_several_texts_that_are_found_again(compiling):
+    axes = [geon.Axis(name, length) for name, length in zip("ABCD", (33, 20, 12, 5), strict=True)]
+    x, *weights = (
+        geon.placeholder(pair, name=f"w{k}")
+        for k, pair in enumerate(zip((geon.Axis("N"), *axes), axes, strict=False))
+    )
+    result = x
+    for w in weights:
+        result = geon.relu(geon.dot(result, w))
+    given = [
+        np.random.default_rng(k).normal(size=shape).astype(np.float32)
+        for k, shape in enumerate(itertools.pairwise((7, 33, 20, 12, 5)))
+    ]
+    with geon.NumPyTransformer() as numpy:
+        expected = numpy.computation(result, x, *weights)(*given)
+    for texts in (3, 0):
+        before = len(compiling.compiled)
+        with transformer_on(gpu.GpuDevice(0)) as transformer:
+            f = transformer.computation(result, x, *weights)
+            np.testing.assert_allclose(f(*given), expected, rtol=1e-5)
+        assert len(compiling.compiled) - before == texts
+
+
+def test_texts_are_compiled_at_one_time(compiling, monkeypatch):
+    """Both are begun before either is done; the first that is refused is the error."""
+    both = threading.Barrier(2, timeout=60)
+    compile_one = compiling.nvrtcCompileProgram
+
+    def met(program, count, options):
+        both.wait()
+        status = 6 if b"wrong" in program["source"] else 0
+        return (status or compile_one(program, count, options)[0],)
+
+    monkeypatch.setattr(compiling, "nvrtcCompileProgram", met)
+    assert nvrtc.compiled_together(["one", "two"], "sm_90") == [b"one", b"two"]
+    with pytest.raises(DeviceError, match="NVRTC does not compile for sm_90"):
+        nvrtc.compiled_together(["one", "wrong"], "sm_90")

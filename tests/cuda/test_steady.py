@@ -4,6 +4,7 @@ import _thread
 import ctypes
 import gc
 import hashlib
+import signal
 import sys
 import sysconfig
 import threading
@@ -358,13 +359,21 @@ def test_an_event_is_waited_for_while_others_run(fake, after):
     timer.join()
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, also where the tests were begun in the background, with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupted(after):
     timer = threading.Timer(after, _thread.interrupt_main)
     timer.start()
     return timer
 
 
-def test_waiting_may_be_interrupted(fake):
+def test_waiting_may_be_interrupted(fake, interruptible):
     call = fake.make(*fake.rows())
     fake.put(come=0)
     call.begin(AtRest, None, 0, ones)
@@ -377,7 +386,7 @@ def test_waiting_may_be_interrupted(fake):
     assert len(call.finish()) == 1
 
 
-def test_a_call_that_is_interrupted_ends_first(fake):
+def test_a_call_that_is_interrupted_ends_first(fake, interruptible):
     call = fake.make(*fake.rows())
     fake.put(come=0)
     timers = [interrupted(0.05), threading.Timer(0.15, fake.put, kwargs={"come": 1})]

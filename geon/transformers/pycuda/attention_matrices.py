@@ -57,16 +57,13 @@ class ByMatrices(AttentionWriter):
             *key.brought("tiles", "0", deep),
             *value.brought(f"tiles + {of_key.bytes}", "first_key", self.key_count),
         ]
-        multiply = [
-            f"float sums[2][{KEYS // 4}] = {{}};",
-            f"geon_multiply_staged<{kind}, {of_key.text}>(queries, tiles, sums);",
-            *self.weighed("geon_pairs{first_key + own_column}"),
-            "geon_shrink(found, shrink);",
-            f"uint32_t weights[{KEYS // STEP}][4];",
-            f"geon_hold_weights<{kind}>(weights, sums);",
-            f"geon_multiply_staged<{kind}, {of_value.text}>(",
-            f"    weights, tiles + {of_key.bytes}, found);",
+        scores = [f"geon_begin_held<{kind}, {of_key.text}>(queries, tiles, sums);"]
+        take = [
+            f"geon_begin_held<{kind}, {of_value.text}>(",
+            f"    weights, before + {of_key.bytes}, found);",
         ]
+        hold_weights = f"geon_hold_weights<{kind}>(weights, sums);"
+        sums = f"float sums[2][{KEYS // 4}] = {{}};"
         starts = [fill.started() for fill in (key, value) if fill.chunks is not None]
         return [
             f"uint32_t queries[{steps}][4];",
@@ -77,15 +74,27 @@ class ByMatrices(AttentionWriter):
             "}",
             *starts,
             *self.begun(2, self.results_wide(), "float"),
-            f"geon_each_step<{KEYS}, {self.staged}>(space, stages, {self.key_count},",
+            f"uint32_t weights[{KEYS // STEP}][4];",
+            f"geon_attend<{KEYS}, {self.staged}>(space, stages, {self.key_count},",
             "    [&](unsigned char *tiles, int64_t first_key) {",
             *indented(bring),
-            "}, [&](const unsigned char *tiles, int64_t first_key) {",
-            *indented(multiply),
+            "}, [&](const unsigned char *tiles) {",
+            "    const int64_t first_key = 0;",
+            *indented(
+                [sums, *scores, "geon_end_held<0>(sums);", *self.weighed_halves(), hold_weights]
+            ),
+            "},",
+            "    [&](const unsigned char *tiles, const unsigned char *before, int64_t first_key) {",
+            *indented([sums, *scores, *take, "geon_end_held<1>(sums);", *self.weighed_halves()]),
+            "    geon_end_held<0>(found);",
+            "    geon_shrink(found, shrink);",
+            f"    {hold_weights}",
+            "}, [&](const unsigned char *before) {",
+            *indented([*take, "geon_end_held<0>(found);"]),
             "});",
         ]
 
-    def weighed(self, key: str) -> Lines:
+    def weighed_halves(self) -> Lines:
         """The statements that make weights of the sums of a tile."""
         codes = (self.work.score, self.work.first.stores[0].value)
         loads = {node for node in walk(*codes) if isinstance(node, Load)}
@@ -93,7 +102,7 @@ class ByMatrices(AttentionWriter):
         row, _ = self.tiles.places()
         return [
             f"geon_score<{guarded}>(sums, {self.row_count}, {self.key_count},",
-            f"    first_key + {KEYS - 1}, {row}, {key},",
+            f"    first_key + {KEYS - 1}, {row}, geon_pairs{{first_key + own_column}},",
             "    [&](int64_t row, int64_t key, float sum) -> float {",
             *indented(self.score()),
             "});",

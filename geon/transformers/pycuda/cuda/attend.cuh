@@ -30,13 +30,15 @@ GEON_INLINE void geon_multiply_by_warps(const uint32_t (&left)[STEPS][4], const 
     }
 }
 
-/* What threads hold of rows, times a tile of which so many lines are FAR, added to sums. */
+/* Begins to add what threads hold of rows, times a tile in panels of FAR lines, to sums. */
 template <class KIND, bool TURNED, int FAR, int STEPS, int WIDE>
-GEON_INLINE void geon_multiply_staged(const uint32_t (&left)[STEPS][4], const unsigned char *tile,
-                                      float (&sums)[2][WIDE])
+GEON_INLINE void geon_begin_held(uint32_t (&left)[STEPS][4], const unsigned char *tile,
+                                 float (&sums)[2][WIDE])
 {
 #ifdef GEON_BY_GROUPS
     if constexpr (WIDE == 16 || WIDE == 32) {
+        geon_settle(left);
+        geon_settle(sums);
         geon_begin_groups();
 #pragma unroll
         for (int k = 0; k < STEPS; k++) {
@@ -46,12 +48,20 @@ GEON_INLINE void geon_multiply_staged(const uint32_t (&left)[STEPS][4], const un
             geon_group<KIND, 4 * WIDE>::template multiply_held<TURNED>(
                 sums, left[k], geon_described(from, FAR * GEON_LINE));
         }
-        geon_commit_groups();
-        geon_wait_groups<0>();
     } else
         geon_multiply_by_warps<KIND, TURNED, FAR>(left, tile, sums);
+    geon_commit_groups();
 #else
     geon_multiply_by_warps<KIND, TURNED, FAR>(left, tile, sums);
+#endif
+}
+
+/* Waits until sums are found, but for those of so many that were begun last. */
+template <int BUT, int WIDE> GEON_INLINE void geon_end_held(float (&sums)[2][WIDE])
+{
+#ifdef GEON_BY_GROUPS
+    geon_wait_groups<BUT>();
+    geon_settle(sums);
 #endif
 }
 
@@ -109,31 +119,45 @@ GEON_INLINE void geon_weigh_halves(float (&sums)[2][WIDE], float (&most)[2], dou
     }
 }
 
-/* Goes over keys, KEYS at a time: `bring(tiles, first)` begins to bring those of a stage of BYTES,
-   `attend(tiles, first)` takes them. Nothing is on its way when it is done. */
-template <int KEYS, int BYTES, class Bring, class Attend>
-GEON_INLINE void geon_each_step(unsigned char *space, int stages, int64_t end, Bring bring,
-                                Attend attend)
+/* Goes over keys, KEYS at a time, of stages of BYTES, at least three: `bring(tiles, first)` begins to
+   bring those of a stage. `first(tiles)` finds the weights of the first keys, `both(tiles, before,
+   key)` those of the keys from `key` on, while values are taken by the weights before, and
+   `last(tiles)` takes the last. Nothing is on its way when it is done. */
+template <int KEYS, int BYTES, class Bring, class First, class Both, class Last>
+GEON_INLINE void geon_attend(unsigned char *space, int stages, int64_t end, Bring bring, First first,
+                             Both both, Last last)
 {
-    int into = 0, at = 0;
-#pragma unroll 1
-    for (int64_t ahead = 0; ahead < end + (stages - 1) * KEYS; ahead += KEYS) {
-        const int64_t first = ahead - (stages - 1) * KEYS;
-        if (first >= 0) {
-            geon_wait_for_step(stages);
-#ifdef GEON_BY_GROUPS
-            geon_show_to_groups();
-#endif
-            __syncthreads();
-        }
+    int into = 0;
+    int64_t ahead = 0;
+    const auto next = [&] {
         if (ahead < end)
             bring(space + into * BYTES, ahead);
         geon_commit_ahead();
+        ahead += KEYS;
         into = into + 1 == stages ? 0 : into + 1;
-        if (first >= 0) {
-            attend(space + at * BYTES, first);
+    };
+    const auto meet = [&] {
+        geon_wait_for_step(stages - 1);
+#ifdef GEON_BY_GROUPS
+        geon_show_to_groups();
+#endif
+        __syncthreads(); /* so nobody reads the stage any more that is filled next */
+        next();
+    };
+    for (int k = 0; k < stages - 2; k++)
+        next();
+    if (end > 0) {
+        meet();
+        first(space);
+        int at = 0;
+#pragma unroll 1
+        for (int64_t key = KEYS; key < end; key += KEYS) {
+            meet();
+            const unsigned char *const before = space + at * BYTES;
             at = at + 1 == stages ? 0 : at + 1;
+            both(space + at * BYTES, before, key);
         }
+        last(space + at * BYTES);
     }
     geon_wait_ahead<0>();
     __syncthreads();

@@ -27,6 +27,7 @@ template <class KIND, bool LEFT_TURNED, bool RIGHT_TURNED> struct geon_large {
                                                  float (&sums)[HIGH][WIDE])
     {
         const int own = half();
+        geon_settle(sums);
         geon_begin_groups();
 #pragma unroll
         for (int deep = 0; deep < GEON_STEP; deep += 16) {
@@ -42,7 +43,11 @@ template <class KIND, bool LEFT_TURNED, bool RIGHT_TURNED> struct geon_large {
         geon_commit_groups();
     }
     static __device__ __forceinline__ void multiply(const unsigned char *, float (&)[HIGH][WIDE]) {}
-    static __device__ __forceinline__ void end() { geon_wait_groups<0>(); }
+    static __device__ __forceinline__ void end(float (&sums)[HIGH][WIDE])
+    {
+        geon_wait_groups<0>();
+        geon_settle(sums);
+    }
 #else
     enum { HIGH = 8, WIDE = 16 };
     static __device__ __forceinline__ int half() { return threadIdx.x / 32 % 2; }
@@ -79,7 +84,7 @@ template <class KIND, bool LEFT_TURNED, bool RIGHT_TURNED> struct geon_large {
             }
         }
     }
-    static __device__ __forceinline__ void end() {}
+    static __device__ __forceinline__ void end(float (&)[HIGH][WIDE]) {}
 #endif
 };
 
@@ -96,7 +101,7 @@ GEON_INLINE void geon_multiply_in_steps(unsigned char *space, int stages, int64_
         if (there) {
             geon_wait_for_step(stages);
             LARGE::show();
-            LARGE::end(); /* of the step before, whose stage is filled next */
+            LARGE::end(sums); /* of the step before, whose stage is filled next */
             __syncthreads();
             LARGE::begin(space + at * LARGE::BYTES, sums);
         }
@@ -109,7 +114,7 @@ GEON_INLINE void geon_multiply_in_steps(unsigned char *space, int stages, int64_
             at = at + 1 == stages ? 0 : at + 1;
         }
     }
-    LARGE::end();
+    LARGE::end(sums);
     geon_wait_ahead<0>();
     __syncthreads();
 }

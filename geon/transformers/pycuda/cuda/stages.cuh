@@ -169,6 +169,18 @@ template <int BUT> GEON_INLINE void geon_wait_groups()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(BUT) : "memory");
 }
+/* What was computed is in its register before groups begin, and what they find after they end. */
+GEON_INLINE void geon_settle(uint32_t &x) { asm volatile("" : "+r"(x)::"memory"); }
+GEON_INLINE void geon_settle(float &x) { asm volatile("" : "+f"(x)::"memory"); }
+template <class T, int HIGH, int WIDE> GEON_INLINE void geon_settle(T (&values)[HIGH][WIDE])
+{
+#pragma unroll
+    for (int i = 0; i < HIGH; i++) {
+#pragma unroll
+        for (int j = 0; j < WIDE; j++)
+            geon_settle(values[i][j]);
+    }
+}
 /* Four sums of a thread, of two rows and two columns. */
 #define GEON_OWN(J)                                                                                \
     "+f"(sums[0][2 * (J)]), "+f"(sums[0][2 * (J) + 1]), "+f"(sums[1][2 * (J)]),                    \

@@ -55,6 +55,7 @@ class Driver:
         self.device = LateDevice()
         self.total, self.capability, self.count = total, capability, count
         self.taken, self.fails, self.sticky = {}, {}, None
+        self.stranded = 0  # events that were dropped outside of the context
         self.initialized, self.captured_graphs = False, 0
         self.streams, self.unjoined = [], set()
         self.graphs, self.wrong, self.context = {}, [], None
@@ -219,6 +220,10 @@ class Driver:
             def __init__(self, flags=0):
                 fake.check("Event")
                 self.timed, self.time = not flags & 2, []
+
+            def __del__(self):
+                if not getattr(current, "stack", []):
+                    fake.stranded += 1  # as PyCUDA cannot give it back then
 
             def record(self, stream=None):
                 fake.check("record")

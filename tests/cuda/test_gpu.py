@@ -256,3 +256,24 @@ def test_spare_memory_makes_room_where_there_is_none():
     full[0] = True
     assert spares.take(7) == 7
     assert spares.bytes == 0 and not spares.spare
+
+
+def test_what_another_thread_drops_is_given_back_in_the_context(driver):
+    """PyCUDA warns, and keeps, what a thread drops in which the context is not current."""
+    with transformer_on(gpu.GpuDevice(0)) as transformer:
+        f, _ = step(transformer)
+        held = [f]
+
+        def calls():
+            for n in (2, 3, 2):
+                held[0](np.ones((n, 3)), [1])
+            f.profile(np.ones((2, 3)), [1])
+            held.clear()
+
+        thread = threading.Thread(target=calls)
+        thread.start()
+        thread.join()
+        transformer.device.mark()
+    del f
+    gc.collect()
+    assert driver.stranded == 0

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import importlib.util
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +25,7 @@ from .cublaslt import CublasLt
 from .cudnn import CuDnn, is_installed
 from .device import STAGES, Array, LibraryCall, Multiplication, Signature
 from .dlpack import CUDA
+from .in_context import Entered, Graph, Owned, PinnedBlock, without_collecting
 from .nvrtc import compiled_together, identity, processors
 from .source import Source
 from .spare import Spares
@@ -213,7 +212,7 @@ class GpuDevice:
                 function = module.get_function(kernel.name)
                 function.prepare("q" * len(kernel.ctypes))
                 staged = self.room_for_stages(function, kernel)
-                found[kernel.name] = kernel.name, function, staged, module  # which lives as long
+                found[kernel.name] = kernel.name, Owned(self, (function, module)), staged
             return found
 
     def binaries(self, sources: Sequence[str]) -> list[bytes]:
@@ -243,10 +242,10 @@ class GpuDevice:
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Begin a kernel."""
-        name, function, staged, _ = kernel
+        name, owned, staged = kernel
         with self.entered("{} is launched", name):
             grid, block = (blocks, 1), (threads, 1, 1)
-            function.prepared_async_call(grid, block, self.current, *words, shared_size=staged)
+            owned.made[0].prepared_async_call(grid, block, self.current, *words, shared_size=staged)
 
     def has_products(self) -> bool:
         """Whether the library of products is here, and starts."""
@@ -318,18 +317,20 @@ class GpuDevice:
     def mark(self, again: Any = None) -> Any:
         """An event on the stream."""
         with self.entered("an event is recorded"):
-            made = again or self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
-            return made.record(self.stream)
+            flags = self.driver.event_flags.DISABLE_TIMING
+            event = again or Owned(self, self.driver.Event(flags))
+            event.made.record(self.stream)
+            return event
 
     def clock(self) -> Any:
         """An event on the stream that has a time."""
         with self.entered("an event is recorded"):
-            return self.driver.Event().record(self.stream)
+            return Owned(self, self.driver.Event().record(self.stream))
 
     def seconds(self, first: Any, last: Any) -> float:
         """What the driver says, which counts milliseconds."""
         with self.entered("kernels run"):
-            return float(first.time_till(last)) * 1e-3
+            return float(first.made.time_till(last.made)) * 1e-3
 
     def passed(self, mark: Any) -> bool:
         """Whether an event has come; one that cannot be asked has, and waiting for it says why."""
@@ -343,7 +344,7 @@ class GpuDevice:
         if self.lost is not None:
             self.refuse_lost()
         try:
-            return bool(mark.query())  # which needs no context
+            return bool(mark.made.query())  # which needs no context
         except self.driver.Error:
             with self.entered("kernels run"):
                 raise
@@ -447,81 +448,6 @@ class GpuDevice:
                 self.lost, error.lost = str(status), True
             raise error
         return tuple(values)
-
-
-class Entered:
-    """A block in which the context of a device is that of this thread.
-
-    What the driver raises in it becomes the error of ``what``, which is put together with
-    ``values`` only then.
-    """
-
-    __slots__ = ("device", "values", "what")
-
-    def __init__(self, device: GpuDevice, what: str, values: tuple[Any, ...]) -> None:
-        self.device, self.what, self.values = device, what, values
-
-    def __enter__(self) -> None:
-        device = self.device
-        device.lock.acquire()
-        try:
-            if device.lost is not None:
-                device.refuse_lost()
-            if device.depth == 0:
-                device.context.push()
-            device.depth += 1
-        except BaseException:
-            device.lock.release()
-            raise
-
-    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
-        device = self.device
-        try:
-            if isinstance(error, device.driver.Error):
-                raise device.translated(self.what.format(*self.values), error) from None
-        finally:
-            device.depth -= 1
-            if device.depth == 0:
-                device.context.pop()
-            device.lock.release()
-
-
-class Graph:
-    """A captured graph: called, it is launched."""
-
-    def __init__(self, device: GpuDevice, bindings: Any, made: Any) -> None:
-        self.device, self.bindings, self.made = device, bindings, made
-
-    def __call__(self) -> None:
-        with self.device.entered("a graph is launched"):
-            self.device.done(self.bindings.cuGraphLaunch(self.made, self.device.stream.handle))
-
-    def __del__(self) -> None:
-        if self.device.lost is None and not sys.is_finalizing():
-            with self.device.entered("a graph is given back"):
-                self.bindings.cuGraphExecDestroy(self.made)
-
-
-class PinnedBlock:
-    """Page-locked memory as ``Spares`` keeps it: its number is its address."""
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
-
-    def __int__(self) -> int:
-        return int(self.array.ctypes.data)
-
-
-@contextlib.contextmanager
-def without_collecting() -> Iterator[None]:
-    """Keep Python from collecting meanwhile: what that frees could be what no capture allows."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def architecture(name: str, major: int, minor: int) -> str:

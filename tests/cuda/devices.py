@@ -20,6 +20,14 @@ def transformer_on(device, **options):
     return made
 
 
+def in_stages(count):
+    """The host's device with room for so many stages in the memory that a block shares."""
+    made = host.HostDevice()
+    compiling, linking = made.flags
+    made.flags = (*compiling, f"-DGEON_HOST_STAGES={count}"), linking
+    return made
+
+
 class Moved:
     """A copy from or to pinned memory, which must be there until it is done."""
 

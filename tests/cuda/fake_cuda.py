@@ -176,6 +176,10 @@ class Driver:
             def count():
                 return fake.count
 
+            def get_attribute(self, attribute):
+                assert attribute == "room"
+                return 99 << 10
+
             def compute_capability(self):
                 return fake.capability
 
@@ -296,13 +300,20 @@ class Driver:
             def __init__(self, kernel, count):
                 self.kernel, self.count = kernel, count
 
+            shared_size_bytes = 1024
+
             def prepare(self, arg_types):
                 assert arg_types == "q" * self.count
+
+            def set_attribute(self, attribute, value):
+                assert attribute == "most shared memory"
+                self.allowed = fake.allowed = value
 
             def prepared_async_call(self, grid, block, stream, *words, shared_size=0):
                 fake.check("prepared_async_call")
                 stream.begin()
                 assert grid[1:] == (1,) and block[1:] == (1, 1) and len(words) == self.count
+                assert shared_size <= getattr(self, "allowed", 48 << 10)
                 fake.device.launch(self.kernel, grid[0], block[0], words)
 
         class Module:
@@ -327,6 +338,10 @@ class Driver:
             fake.check("module_from_buffer")
             return Module(binary)
 
+        made.device_attribute = types.SimpleNamespace(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN="room")
+        made.function_attribute = types.SimpleNamespace(
+            MAX_DYNAMIC_SHARED_SIZE_BYTES="most shared memory"
+        )
         made.event_flags = types.SimpleNamespace(DISABLE_TIMING=2)
         named = [init, mem_alloc, mem_get_info, pagelocked_empty, memcpy_htod_async]
         named += [memcpy_dtoh_async, memcpy_dtod_async, memset_d8_async, module_from_buffer]

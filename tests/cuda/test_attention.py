@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.pycuda import attention, attention_matrices, attention_text, product_tiles
-from geon.transformers.pycuda.host import find_compiler
+from geon.transformers.pycuda import (
+    attention,
+    attention_matrices,
+    attention_text,
+    host,
+    product_tiles,
+)
 
-pytestmark = pytest.mark.skipif(find_compiler() is None, reason="there is no C++ compiler")
+from .devices import in_stages, transformer_on
+
+pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
 B, T, S = geon.Axis("B"), geon.Axis("T"), geon.Axis("S")
 H = geon.Axis("H", 2)
 CLOSE = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
@@ -136,6 +143,22 @@ def test_what_is_computed_around_it_is_in_it(dtype):
             expected = g(*[x.astype(np.float32) for x in given])
             close = CLOSE[dtype]
             np.testing.assert_allclose(found, expected, atol=close, rtol=close, err_msg=str(each))
+
+
+@pytest.mark.parametrize("stages", [3, 4])
+def test_keys_come_ahead_in_stages(stages):
+    """Three stages or four, of fewer tiles of keys, as many and more."""
+    device = in_stages(stages)
+    inputs = operands("bfloat16", 16, 16)
+    exact = operands("float32", 16, 16)
+    with transformer_on(device) as cuda, geon.NumPyTransformer() as numpy:
+        f = cuda.computation(attended(*inputs), *inputs)
+        g = numpy.computation(attended(*exact), *exact)
+        for tiles in range(1, 7):
+            given = numbers(inputs, (1, 2, attention_text.KEYS * tiles - tiles % 2))
+            found = np.asarray(f(*given)).astype(np.float64)
+            expected = g(*[x.astype(np.float32) for x in given])
+            np.testing.assert_allclose(found, expected, rtol=CLOSE["bfloat16"], atol=1e-2)
 
 
 def test_scores_that_are_not_finite():

@@ -8,7 +8,7 @@ import pytest
 
 import geon
 from geon.errors import DeviceError, DeviceMemoryError
-from geon.transformers.pycuda import gpu, host, nvrtc
+from geon.transformers.pycuda import gpu, host, large_products, nvrtc
 from geon.transformers.pycuda.spare import Spares
 
 from . import fake_cuda
@@ -261,19 +261,28 @@ def test_spare_memory_makes_room_where_there_is_none():
 def test_what_another_thread_drops_is_given_back_in_the_context(driver):
     """PyCUDA warns, and keeps, what a thread drops in which the context is not current."""
     with transformer_on(gpu.GpuDevice(0)) as transformer:
-        f, _ = step(transformer)
-        held = [f]
+        held = [step(transformer)[0]]
 
         def calls():
+            f = held.pop()
             for n in (2, 3, 2):
-                held[0](np.ones((n, 3)), [1])
+                f(np.ones((n, 3)), [1])
             f.profile(np.ones((2, 3)), [1])
-            held.clear()
 
         thread = threading.Thread(target=calls)
         thread.start()
         thread.join()
         transformer.device.mark()
-    del f
     gc.collect()
     assert driver.stranded == 0
+
+
+def test_stages_take_the_room_that_a_device_has(driver, transformer, monkeypatch):
+    """A block may share 99 KiB here: two stages of 48 KiB, and what aligns them."""
+    monkeypatch.setattr(large_products, "BLOCKS", 1)
+    monkeypatch.setattr(large_products, "DEEP", 1)
+    left = geon.placeholder([N, C], "float16", name="left")
+    right = geon.placeholder([C, geon.Axis("M", 8)], "float16", name="right")
+    f = transformer.computation(geon.dot(left, right), left, right)
+    np.testing.assert_array_equal(f(np.ones((2, 3)), np.ones((3, 8))), np.full((2, 8), 3))
+    assert driver.allowed == 1024 + 2 * large_products.STAGE

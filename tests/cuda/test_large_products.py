@@ -9,7 +9,7 @@ import geon
 from geon.transformers.pycuda import host, large_products
 from geon.transformers.pycuda.nvrtc import by_nvcc, find_nvcc
 
-from .devices import transformer_on
+from .devices import in_stages, transformer_on
 from .test_products import AXES, ORDERS, made, numbers, operands
 
 pytestmark = pytest.mark.skipif(host.find_compiler() is None, reason="there is no C++ compiler")
@@ -25,6 +25,10 @@ LENGTHS = [
         (ROWS + 8, 3 * STEP + 8, COLUMNS + 8),
         (2 * ROWS + 1, 5 * STEP + 1, COLUMNS + 1),
     )
+]
+BANDS = [
+    {"N": (large_products.BAND + more) * ROWS - 3, "C": 8, "M": COLUMNS + 8, "B": 2}
+    for more in (-1, 0, 1)
 ]
 
 
@@ -61,6 +65,27 @@ def test_operands_as_they_lie(dtype, left, right, cuda):
         assert (wrong <= NEAR[dtype] * size).all(), (lengths, wrong.max())
 
 
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_stages_are_as_many_as_there_is_room_for(stages, small):
+    """Two to four, of fewer steps, as many and more; and tiles in bands of rows."""
+    device = in_stages(stages)
+    x, y = operands("bfloat16", "NC", "CM")
+    with transformer_on(device) as cuda:
+        f = cuda.computation(geon.dot(x, y, over=[AXES["C"]]), x, y)
+        for steps in range(1, 7):
+            close(f, [x, y], {"N": 9, "C": STEP * steps, "M": 7})
+        for lengths in BANDS:
+            close(f, [x, y], lengths)
+
+
+def close(f, inputs, lengths):
+    """A product of halves is what it is in float64, but for rounding."""
+    given = [numbers(each, lengths, 0) for each in inputs]
+    a, b = (each.astype(np.float64) for each in given)
+    wrong = np.abs(f(*given).astype(np.float64) - a @ b)
+    assert (wrong <= NEAR["bfloat16"] * (np.abs(a) @ np.abs(b)) + 1e-30).all(), lengths
+
+
 def test_axes_of_operands_may_be_several(cuda):
     """Rows over two axes, summed over two, whose lines do not adjoin in memory."""
     axes = {"P": 3, "Q": 5, "R": 6, "S": 16, "M": 40}
@@ -95,6 +120,24 @@ def test_lengths_choose(dtype):
             source = cuda.computation(geon.dot(*pair), *pair).source
             assert ("geon_multiply_in_steps" in source) == large
             assert ("geon_multiply_matrices<geon_" in source) != large
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "m", "large"),
+    [
+        (large_products.BLOCKS * ROWS, large_products.DEEP, COLUMNS, True),
+        (large_products.BLOCKS * ROWS, large_products.DEEP - 1, COLUMNS, False),
+        ((large_products.BLOCKS - 1) * ROWS, large_products.DEEP, COLUMNS, False),
+        ((large_products.BLOCKS - 1) * ROWS + 1, large_products.DEEP, COLUMNS, True),
+        (large_products.BLOCKS // 2 * ROWS, large_products.DEEP, COLUMNS + 1, True),
+    ],
+)
+def test_from_where_on_tiles_are_large(n, c, m, large):
+    n, c, m = (geon.Axis(*each) for each in zip("NCM", (n, c, m), strict=True))
+    pair = geon.placeholder([n, c], "float16"), geon.placeholder([c, m], "float16")
+    with geon.make_transformer("cuda-on-host") as cuda:
+        source = cuda.computation(geon.dot(*pair), *pair).source
+        assert ("geon_multiply_in_steps<" in source) == large
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="there is no nvcc")

@@ -125,6 +125,7 @@ FILES = {
     "transformers/pycuda/fills.py": ON_DEVICES,
     "transformers/pycuda/fours.py": ON_DEVICES,
     "transformers/pycuda/held.py": ON_DEVICES,
+    "transformers/pycuda/large_products.py": ON_DEVICES,
     "transformers/pycuda/library.py": ON_DEVICES,
     "transformers/pycuda/nests.py": ON_DEVICES,
     "transformers/pycuda/product_tiles.py": ON_DEVICES,
@@ -150,6 +151,7 @@ FILES = {
     "transformers/pycuda/cudnn.py": "how many graphs are remembered",
     "transformers/pycuda/by_library.py": "tests/cuda/test_library_products.py goes below, at and "
     "above them; the memory that a library works in, and threads of a block",
+    "transformers/pycuda/device.py": "stages: tests/cuda has two to four of them",
     "transformers/pycuda/dlpack.py": "DLPack's numbers",
     "transformers/pycuda/doctor.py": "CUDA's numbers, and how sizes are shown",
     "transformers/pycuda/gpu.py": "an architecture, how often it is asked for an event, and texts "

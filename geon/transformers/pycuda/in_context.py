@@ -1,4 +1,7 @@
-"""What belongs to a GPU's context: blocks of code in it, and what is given back in it."""
+"""What belongs to a GPU's context: blocks of code in it, and what is given back in it.
+
+A ``device`` is a ``gpu.GpuDevice`` here, which is made of these.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,9 @@ import contextlib
 import gc
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .device import Array
-
-if TYPE_CHECKING:
-    from .gpu import GpuDevice
 
 
 class Entered:
@@ -23,7 +23,7 @@ class Entered:
 
     __slots__ = ("device", "values", "what")
 
-    def __init__(self, device: GpuDevice, what: str, values: tuple[Any, ...]) -> None:
+    def __init__(self, device: Any, what: str, values: tuple[Any, ...]) -> None:
         self.device, self.what, self.values = device, what, values
 
     def __enter__(self) -> None:
@@ -56,7 +56,7 @@ class Owned:
 
     __slots__ = ("device", "made")
 
-    def __init__(self, device: GpuDevice, made: Any) -> None:
+    def __init__(self, device: Any, made: Any) -> None:
         self.device, self.made = device, made
 
     def __del__(self) -> None:
@@ -68,7 +68,7 @@ class Owned:
 class Graph:
     """A captured graph: called, it is launched."""
 
-    def __init__(self, device: GpuDevice, bindings: Any, made: Any) -> None:
+    def __init__(self, device: Any, bindings: Any, made: Any) -> None:
         self.device, self.bindings, self.made = device, bindings, made
 
     def __call__(self) -> None:

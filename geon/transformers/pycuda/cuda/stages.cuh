@@ -23,8 +23,10 @@ GEON_INLINE void geon_copy_ahead(unsigned char *into, const uint16_t *source, in
 }
 GEON_INLINE void geon_commit_ahead() {}
 template <int BUT> GEON_INLINE void geon_wait_ahead() {}
+#ifndef GEON_HOST_STAGES
+#define GEON_HOST_STAGES 3
+#endif
 #define GEON_STAGES(BYTES)                                                                         \
-    enum { GEON_HOST_STAGES = 3 };                                                                 \
     alignas(1024) __shared__ unsigned char space[GEON_HOST_STAGES * (BYTES)];                      \
     const int stages = GEON_HOST_STAGES;
 #else

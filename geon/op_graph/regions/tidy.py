@@ -50,8 +50,20 @@ def _tidied(roots: Sequence[Op], hoist: bool, division: Division | None) -> list
 def without_unused(roots: Sequence[Op]) -> dict[Op, Op]:
     """What stands for each op below the roots, of regions without results that nobody needs.
 
-    Regions stay apart that do the same, and what is in them stays as it is.
+    So it is inside of regions. Regions stay apart that do the same.
     """
+    order = post_order(roots)
+    stands: dict[Op, Op] = {op: op for op in order}
+    while True:
+        made = _read([stands[root] for root in roots])
+        if all(made[stands[root]] is stands[root] for root in roots):
+            return stands
+        # What is gone was read by what went: then it stands for nothing, and nobody asks for it.
+        stands = {op: made.get(new, new) for op, new in stands.items()}
+
+
+def _read(roots: Sequence[Op]) -> dict[Op, Op]:
+    """What stands for each op, of regions with those results alone that some op reads."""
     order = post_order(roots)
     used: dict[Op, set[int]] = {op: set() for op in order if isinstance(op, RegionOp)}
     for op in order:
@@ -77,12 +89,22 @@ def without_unused(roots: Sequence[Op]) -> dict[Op, Op]:
 
 def _needed(op: RegionOp, args: tuple[Op, ...], needed: set[int]) -> Mapping[int, Op]:
     """The needed results of a region on these arguments, by number."""
+    bodies = [_read_body(body) for body in op.bodies]
     if op.primitive.name == "case":
-        return _smaller_case(op, args, op.bodies, sorted(needed))
+        return _smaller_case(op, args, bodies, sorted(needed))
     if op.primitive.name == "while":
-        return smaller_while(op, WhileAttributes(op.attrs), args, needed)
-    a = ScanAttributes(op.attrs)
-    return _smaller(op, a, args, a.body, needed)
+        attrs = WhileAttributes((*op.attrs[:3], *bodies))
+        return smaller_while(op, attrs, args, needed)
+    return _smaller(op, ScanAttributes(op.attrs), args, bodies[0], needed)
+
+
+def _read_body(body: Body) -> Body:
+    """A body without what nobody needs in it; the same one where there is nothing of that."""
+    stands = without_unused(body.results)
+    made = tuple(tensors([stands[result] for result in body.results]))
+    if all(new is old for new, old in zip(made, body.results, strict=True)):
+        return body
+    return Body(body.parameters, made)
 
 
 class _Pass:

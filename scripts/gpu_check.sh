@@ -45,12 +45,13 @@ export GEON_CACHE=$report/cache
 install=("$python" -m pip install --quiet --no-index --no-compile --find-links "$carried")
 on_gpu=("$python" -m tests.cuda.on_gpu)
 
-# Runs a command for so many seconds at most, and no longer than there is time.
+# Runs a command for so many seconds at most, and no longer than there is time; interrupted, it says
+# what it has found.
 within() {
     local left=$((limit - SECONDS)) most=$1
     shift
     if [ "$left" -le 0 ]; then return 124; fi
-    timeout $((left < most ? left : most)) "$@"
+    timeout -s INT -k 5 $((left < most ? left : most)) "$@"
 }
 
 # Without ensurepip, as where Debian's python3-venv is missing, pip's own wheel installs pip. What
@@ -107,8 +108,8 @@ suite() {
     local tests
     for tests in geon/testing tests; do
         [ -e "$report/${tests//\//-}.done" ] && continue
-        within 200 "$python" -m pytest -q -n "$(nproc)" --tb=short -p no:cacheprovider --transformer pycuda "$tests" ||
-            return 1
+        within 200 "$python" -m pytest -q -n "$(nproc)" --tb=short -rf -p no:cacheprovider \
+            --transformer pycuda "$tests" || return 1
         touch "$report/${tests//\//-}.done"
     done
 }

@@ -56,7 +56,7 @@ GEON_INLINE {type} geon_quotient_{suffix}({type} x, {type} y, {type} rest)
     quotient -= rest != 0 && (rest < 0) != (y < 0) ? 1 : 0;
     {type} whole = floor{c}(quotient);
     whole += quotient - whole > ({type})0.5 ? 1 : 0;
-    whole = quotient != 0 ? whole : copysign{c}(({type})0, x / y);
+    whole = quotient != 0 ? whole : copysign{c}(0.0{c}, x / y);
     return y == 0 ? x / y : whole;
 }}
 """
@@ -70,7 +70,7 @@ _MOVED_FLOAT = """\
 GEON_INLINE {type} geon_moved_{suffix}({type} y, {type} rest)
 {{
     {type} moved = (rest < 0) != (y < 0) ? rest + y : rest;
-    moved = rest != 0 ? moved : copysign{c}(({type})0, y);
+    moved = rest != 0 ? moved : copysign{c}(0.0{c}, y);
     return y == 0 ? rest : moved;
 }}
 """

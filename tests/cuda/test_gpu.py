@@ -279,8 +279,8 @@ def test_what_another_thread_drops_is_given_back_in_the_context(driver):
 
 def test_stages_take_the_room_that_a_device_has(driver, transformer, monkeypatch):
     """A block may share 99 KiB here: two stages of 48 KiB, and what aligns them."""
-    monkeypatch.setattr(large_products, "BLOCKS", 1)
-    monkeypatch.setattr(large_products, "DEEP", 1)
+    for name in ("BLOCKS", "DEEP", "LEAST_ROWS", "LEAST_COLUMNS"):
+        monkeypatch.setattr(large_products, name, 1)
     left = geon.placeholder([N, C], "float16", name="left")
     right = geon.placeholder([C, geon.Axis("M", 8)], "float16", name="right")
     f = transformer.computation(geon.dot(left, right), left, right)

@@ -35,8 +35,8 @@ BANDS = [
 @pytest.fixture
 def small(monkeypatch):
     """Large tiles for products of any size."""
-    monkeypatch.setattr(large_products, "BLOCKS", 1)
-    monkeypatch.setattr(large_products, "DEEP", 1)
+    for name in ("BLOCKS", "DEEP", "LEAST_ROWS", "LEAST_COLUMNS"):
+        monkeypatch.setattr(large_products, name, 1)
 
 
 @pytest.fixture
@@ -120,6 +120,23 @@ def test_lengths_choose(dtype):
             source = cuda.computation(geon.dot(*pair), *pair).source
             assert ("geon_multiply_in_steps" in source) == large
             assert ("geon_multiply_matrices<geon_" in source) != large
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "large"),
+    [
+        (large_products.LEAST_ROWS, large_products.LEAST_COLUMNS, True),
+        (large_products.LEAST_ROWS - 1, large_products.LEAST_COLUMNS, False),
+        (large_products.LEAST_ROWS, large_products.LEAST_COLUMNS - 1, False),
+    ],
+)
+def test_a_batch_of_small_matrices_has_small_tiles(n, m, large):
+    b, c = geon.Axis("B", 192), geon.Axis("C", large_products.DEEP)
+    n, m = geon.Axis("N", n), geon.Axis("M", m)
+    pair = geon.placeholder([b, n, c], "float16"), geon.placeholder([b, c, m], "float16")
+    with geon.make_transformer("cuda-on-host") as cuda:
+        source = cuda.computation(geon.dot(*pair, over=[c]), *pair).source
+        assert ("geon_multiply_in_steps<" in source) == large
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,9 @@ class AttentionWriter(ABC):
         ]
         high = (size_of(self.work.rows) + self.rows - 1) // self.rows
         grid = Grid(size_of(self.work.first.batch) * high * self.parts)
-        together = 2 if self.staged and self.part <= NARROW else 1
+        # Two blocks have 128 registers for each thread: queries and results of 64 fit these.
+        few = self.part <= NARROW and self.tiles.depth <= NARROW
+        together = 2 if self.staged and few else 1
         return self.names.function(
             body, grid, THREADS, True, (), self.files, together, staged=self.staged
         )

@@ -25,6 +25,8 @@ ROWS, COLUMNS, STEP = 128, 256, 64
 STAGE = 2 * STEP * (ROWS + COLUMNS)  # bytes of both tiles of a step
 BLOCKS = 96  # tiles that use most of a large device
 DEEP = 4 * STEP  # summed indices from which on copies are ahead most of the time
+# Tiles of a batch of small matrices would be mostly empty: half of each way is to be full.
+LEAST_ROWS, LEAST_COLUMNS = ROWS // 2, COLUMNS // 2
 BAND = 8  # rows of tiles that are made together, so that they find their columns in the cache
 FILES = ("chunks.cuh", "matrices.cuh", "stages.cuh", "large.cuh")
 
@@ -33,7 +35,8 @@ def large_holds(work: Contraction) -> tuple[Size, ...]:
     """Sizes none of which is negative where large tiles are worth it."""
     tall, wide = tiles_along(work.rows, ROWS), tiles_along(work.columns, COLUMNS)
     batch, deep = (product(loop.extent for loop in loops) for loops in (work.batch, work.summed))
-    return batch * tall * wide - BLOCKS, deep - DEEP
+    rows, columns = (product(loop.extent for loop in loops) for loops in (work.rows, work.columns))
+    return batch * tall * wide - BLOCKS, deep - DEEP, rows - LEAST_ROWS, columns - LEAST_COLUMNS
 
 
 def tiles_along(loops: Sequence[Loop], each: int) -> Size:

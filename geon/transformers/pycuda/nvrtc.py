@@ -49,7 +49,7 @@ def compiler() -> str:
 
 def identity(architecture: str) -> tuple[str, ...]:
     """What a binary depends on beside its text."""
-    return architecture, compiler(), *FLAGS
+    return architecture, compiler(), *FLAGS, *NVRTC_FLAGS
 
 
 def compiled(source: str, architecture: str) -> bytes:

@@ -75,7 +75,9 @@ def _read(roots: Sequence[Op]) -> dict[Op, Op]:
         current.site = op._site
         if isinstance(op, RegionOp):
             args = tuple([new[arg] for arg in op.args])
-            made[op] = _needed(op, args, used[op])
+            bodies = [_read_body(body) for body in op.bodies]
+            current.site = op._site  # which what is in them has changed
+            made[op] = _needed(op, args, bodies, used[op])
             new[op] = next(iter(made[op].values())).args[0] if made[op] else op
             continue
         inside = op.args[0] if op.args and op.args[0] in made else None
@@ -87,9 +89,10 @@ def _read(roots: Sequence[Op]) -> dict[Op, Op]:
     return new
 
 
-def _needed(op: RegionOp, args: tuple[Op, ...], needed: set[int]) -> Mapping[int, Op]:
-    """The needed results of a region on these arguments, by number."""
-    bodies = [_read_body(body) for body in op.bodies]
+def _needed(
+    op: RegionOp, args: tuple[Op, ...], bodies: Sequence[Body], needed: set[int]
+) -> Mapping[int, Op]:
+    """The needed results of a region on these arguments, of these bodies, by number."""
     if op.primitive.name == "case":
         return _smaller_case(op, args, bodies, sorted(needed))
     if op.primitive.name == "while":

@@ -417,6 +417,7 @@ def test_all_is_freed_and_events_are_used_again(fake):
     held = [object()]
     rows = fake.rows(held)
     dtype = np.dtype("int64")
+    gc.collect()  # what others have left refers to it too
     before = sys.getrefcount(held), sys.getrefcount(fake.driver), sys.getrefcount(dtype)
     for _ in range(1000):
         call = fake.make(*rows)
@@ -441,12 +442,3 @@ def test_without_a_driver_there_is_none(made, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert steady.driver(1, 2) is None
-
-
-@pytest.mark.parametrize("error", [ImportError, RuntimeError])
-def test_where_it_does_not_load_calls_go_the_long_way(monkeypatch, error):
-    def fails(name):
-        raise error(name)
-
-    monkeypatch.setattr(steady.importlib, "import_module", fails)
-    assert steady.extension.__wrapped__() is None

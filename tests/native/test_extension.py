@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import geon
+from geon.transformers import extensions
 from geon.transformers.native import entry
 from geon.transformers.native.toolchain import find_toolchain, run_compiler
 
@@ -106,10 +107,11 @@ def test_what_is_refused_is_freed(rows):
     assert sys.getrefcount(held) == before[0]
 
 
+@pytest.mark.parametrize("name", ["native._entry", "pycuda._steady"])
 @pytest.mark.parametrize("error", [ImportError, RuntimeError])
-def test_where_it_does_not_load_calls_go_the_long_way(monkeypatch, error):
+def test_where_it_does_not_load_calls_go_the_long_way(monkeypatch, error, name):
     def fails(name):
         raise error(name)
 
-    monkeypatch.setattr(entry.importlib, "import_module", fails)
-    assert entry.extension.__wrapped__() is None
+    monkeypatch.setattr(extensions.importlib, "import_module", fails)
+    assert extensions.built.__wrapped__(f"geon.transformers.{name}") is None

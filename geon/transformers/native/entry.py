@@ -6,14 +6,12 @@ there are a C compiler and Python's headers. Without it all calls go the long wa
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..environment import debugging
+from ..extensions import built
 
 CURE = (
     "have a C compiler and Python's headers (apt install gcc python3-dev), and install geon again "
@@ -21,18 +19,9 @@ CURE = (
 )
 
 
-@functools.cache
 def extension() -> Any | None:
-    """The extension; None where it was not built, or does not fit this Python or NumPy.
-
-    With the word ``long-calls`` in ``GEON_DEBUG`` there is none either.
-    """
-    if debugging("long-calls"):
-        return None
-    try:
-        return importlib.import_module(f"{__package__}._entry")
-    except (ImportError, RuntimeError):  # the latter says that it was built for another NumPy
-        return None
+    """The extension; None where there is none: ``extensions.built`` says when."""
+    return built(f"{__package__}._entry")
 
 
 class Entry:

@@ -70,8 +70,8 @@ typedef struct {
 } Steady;
 
 static PyTypeObject *driver_type;
-static PyObject *name_lock, *name_acquire, *name_release, *name_depth, *name_lost, *name_access, *name_epoch, *name_tentative, *name_writer,
-    *name_readers;
+static PyObject *name_lock, *name_acquire, *name_release, *name_depth, *name_lost;
+static PyObject *name_access, *name_epoch, *name_tentative, *name_writer, *name_readers;
 
 /* Frees an object of a type that was made here, after what it refers to. */
 static void free_object(PyObject *self)
@@ -270,10 +270,19 @@ static void put_inputs(const Steady *steady, PyObject *const *arrays)
         PyEval_RestoreThread(thread);
 }
 
+/* An attribute; NULL, and no error, where there is none of this name. */
+static PyObject *attribute_of(PyObject *object, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(object, name);
+    if (!found)
+        PyErr_Clear();
+    return found;
+}
+
 /* Whether an attribute is this object. */
 static int is_so(PyObject *object, PyObject *name, PyObject *expected)
 {
-    PyObject *found = PyObject_GetAttr(object, name);
+    PyObject *found = attribute_of(object, name);
     Py_XDECREF(found);
     return found == expected;
 }
@@ -281,8 +290,10 @@ static int is_so(PyObject *object, PyObject *name, PyObject *expected)
 /* Whether an attribute is this number. */
 static int has_number(PyObject *object, PyObject *name, int64_t number)
 {
-    PyObject *found = PyObject_GetAttr(object, name);
+    PyObject *found = attribute_of(object, name);
     int same = found && PyLong_CheckExact(found) && PyLong_AsLongLong(found) == number;
+    if (PyErr_Occurred())
+        PyErr_Clear(); /* it is larger */
     Py_XDECREF(found);
     return same;
 }
@@ -296,8 +307,8 @@ static int is_usable(PyObject *state, int64_t epoch)
         return 0;
     if (epoch < 0)
         return 1;
-    PyObject *access = PyObject_GetAttr(state, name_access);
-    PyObject *tentative = PyObject_GetAttr(state, name_tentative);
+    PyObject *access = attribute_of(state, name_access);
+    PyObject *tentative = attribute_of(state, name_tentative);
     int rests = access && tentative && is_so(access, name_writer, Py_None)
                 && has_number(access, name_readers, 0) && has_number(state, name_epoch, epoch)
                 && PyObject_IsTrue(tentative) == 0;
@@ -322,18 +333,29 @@ static int launch(const Steady *steady)
     return status;
 }
 
+/* Lets go of a lock. */
+static void let_go(PyObject *lock)
+{
+    PyObject *nothing = PyObject_CallMethodObjArgs(lock, name_release, NULL);
+    if (!nothing)
+        PyErr_Clear();
+    Py_XDECREF(nothing);
+}
+
 /* The lock of a device, taken; NULL where others have it, or where this thread is at work with the
  * device: it may be capturing, or have work in lanes that is not joined. */
 static PyObject *take_device(PyObject *device)
 {
-    PyObject *lock = PyObject_GetAttr(device, name_lock);
+    PyObject *lock = attribute_of(device, name_lock);
     PyObject *got = lock ? PyObject_CallMethodObjArgs(lock, name_acquire, Py_False, NULL) : NULL;
     int mine = got == Py_True;
+    if (lock && !got)
+        PyErr_Clear();
     Py_XDECREF(got);
     if (mine && is_so(device, name_lost, Py_None) && has_number(device, name_depth, 0))
         return lock;
     if (mine)
-        Py_XDECREF(PyObject_CallMethodObjArgs(lock, name_release, NULL));
+        let_go(lock);
     Py_XDECREF(lock);
     return NULL;
 }
@@ -345,16 +367,19 @@ static int64_t begin_call(Steady *steady, PyObject *const *arguments, Py_ssize_t
     if (count < 3 || !PyLong_CheckExact(arguments[2]) || !fits(steady, arguments + 3, count - 3))
         return DECLINED;
     PyObject *device = arguments[0], *state = arguments[1];
+    int64_t epoch = PyLong_AsLongLong(arguments[2]);
+    if (PyErr_Occurred()) {
+        PyErr_Clear(); /* no epoch is so large */
+        return DECLINED;
+    }
     put_inputs(steady, arguments + 3);
     PyObject *lock = take_device(device);
-    int usable =
-        lock && (state == Py_None || is_usable(state, PyLong_AsLongLong(arguments[2])));
+    int usable = lock && (state == Py_None || is_usable(state, epoch));
     int64_t status = usable ? -launch(steady) : DECLINED;
     steady->taken += usable;
     if (lock)
-        Py_XDECREF(PyObject_CallMethodObjArgs(lock, name_release, NULL));
+        let_go(lock);
     Py_XDECREF(lock);
-    PyErr_Clear();
     return status;
 }
 

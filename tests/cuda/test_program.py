@@ -11,7 +11,7 @@ from geon.transformers.pycuda import host
 from geon.transformers.pycuda.device import Signature
 from geon.transformers.pycuda.dialect import cuda_text
 from geon.transformers.pycuda.source import Source
-from geon.transformers.pycuda.staging import side_by_side
+from geon.transformers.pycuda.staging import laid_out
 
 from .devices import transformer_on
 
@@ -68,10 +68,7 @@ def test_peak_bytes_is_what_a_call_takes_of_the_device(counting, name, shape):
     values = np.random.default_rng(0).random(shape, np.float32)
     f(values)
     peak = f.peak_bytes(dict(zip((A, B), shape, strict=True)))
-    results = f(values)
-    small = [each.nbytes for each in results] if isinstance(results, tuple) else []
-    between = side_by_side(small)[1] - sum(small)  # of those that share a copy
-    assert counting.device.most == peak + values.nbytes + between
+    assert counting.device.most == peak + values.nbytes
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -89,15 +86,25 @@ def test_a_report_of_what_failed_comes_to_the_peak(counting):
     given = np.ones((40, 30), np.float32), np.arange(7)
     f(*given)
     peak = f.peak_bytes({A: 40, B: 30, geon.Axis("T"): 7})
-    _, inputs = side_by_side([each.nbytes for each in given])
-    result = 7 * 30 * 4
-    _, report_and_result = side_by_side([64, result])
-    assert counting.device.most == peak - result + inputs + report_and_result
+    _, inputs = laid_out([each.nbytes for each in given])
+    assert counting.device.most == peak + inputs + 64
     taken = counting.device.most
     started = [f.start(*given) for _ in range(6)]
     assert counting.device.most == 2 * taken
     for each in started:
         np.testing.assert_array_equal(each.result(), np.ones((7, 30)))
+
+
+@pytest.mark.parametrize("rows", [2, 64, 65])
+def test_what_stays_on_the_device_takes_its_own_bytes(counting, rows):
+    """Where it is brought to the host, each small one takes a multiple of 256."""
+    f = counting.computation([x * 2, x * 3], x, on_device=True)
+    values = np.ones((rows, 1), np.float32)
+    f(values)
+    counting.device.most = 0
+    f(values)
+    unused = -values.nbytes % 256
+    assert counting.device.most == f.peak_bytes({A: rows, B: 1}) + values.nbytes - 2 * unused
 
 
 def test_all_memory_is_given_back():

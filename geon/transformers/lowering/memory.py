@@ -388,7 +388,8 @@ def place_plan(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> Plac
     """Offsets and exact sizes of a plan under ``lengths``, for calls on so many threads."""
     sizes = [buffer.bytes(lengths, threads) for buffer in plan.buffers]
     offsets, total = place(sizes, plan.lifetimes, plan.schedule.target.alignment)
-    results = sum(evaluate(bytes_of(op), lengths) for op in plan.schedule.program.outputs)
+    takes, outputs = plan.schedule.target.result_bytes, plan.schedule.program.outputs
+    results = sum(takes(evaluate(bytes_of(op), lengths)) for op in outputs)
     hidden = max((evaluate(size, lengths) for _, size in plan.hidden), default=0)
     kept = sum(copy.bytes(lengths) for copy in plan.kept.values())
     return Placement(tuple(offsets), total, results, hidden, kept)

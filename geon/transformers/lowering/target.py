@@ -54,7 +54,8 @@ class Target:
     ``scattered`` is how many multiply-adds of a product take as long as adding an element up at its
     place; None where products of what is looked up stay as they are. It ``orders`` where a scan of
     elements is one kernel, and ``stops`` names the loops that an interrupt ends. ``alignment`` is
-    that of the arena and its buffers, in bytes; ``beside`` names the kinds of kernels that run side
+    that of the arena and its buffers, in bytes, and ``result_bytes`` says what a result of so many
+    bytes takes of memory; ``beside`` names the kinds of kernels that run side
     by side where they need nothing of each other.
     """
 
@@ -76,4 +77,5 @@ class Target:
     orders: bool = False
     stops: tuple[str, ...] = ()
     alignment: int = 64
+    result_bytes: Callable[[int], int] = lambda size: size
     beside: tuple[str, ...] = ()

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...errors import DeviceError
-from .device import Array
 from .memory import DeviceArray
-
-
-class Result(NamedTuple):
-    """A result of a call: where it lies, and the pinned memory by which it leaves, if it does."""
-
-    address: int
-    shape: tuple[int, ...]
-    dtype: Any
-    pinned: Array | None
+from .staging import Result
 
 
 class Run:

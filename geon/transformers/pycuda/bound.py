@@ -23,16 +23,14 @@ from ..runtime.found import not_finite, outside
 from ..runtime.readers_writer import stop_if_interrupted
 from ..runtime.steps import at_steps
 from .bare import Bare, Begun, Calling, Clear, Lanes, Read, Waiting, bare_waves, turns_of
-from .begun import Result, Run, SteadyRun
+from .begun import Run, SteadyRun
 from .device import Array, Device
 from .emit import Module
 from .launches import REPORT, Copy, Show
-from .memory import ALIGNMENT, DeviceArray, DeviceMemory, Shown
-from .staging import SMALL, Block, Staging, bytes_in, side_by_side
+from .memory import DeviceArray, DeviceMemory, Shown
+from .staging import WORDS, Block, Result, Staging
 
-WORDS = 8  # of a report
 GRAPHS = 4  # that are kept of a binding, for calls with other addresses
-STAGED = 1 << 26  # bytes of an input or result from which on none are kept pinned for it
 
 
 class Program(Protocol):
@@ -57,13 +55,6 @@ class Program(Protocol):
 
     def staging(self, arena: DeviceArray) -> Staging:
         """The places of inputs and results of calls in an arena."""
-
-
-class Source(NamedTuple):
-    """Where an input is read, and the pinned memory from which it is brought there, if it is."""
-
-    address: int
-    pinned: Array | None
 
 
 class Steady(NamedTuple):
@@ -117,6 +108,7 @@ class Bound:
         self.waits = any(isinstance(step, (Show, Waiting)) for step in self.steps)
         self.steady: Steady | None = None
         self.marked: Any = None
+        self.reported_in: Array | None = None
         self.graphs: OrderedDict[tuple[int, ...], Sequence[Callable[[], None]] | None]
         self.graphs = OrderedDict()
 
@@ -154,17 +146,18 @@ class Bound:
         if status is NotImplemented:
             return None
         if status:
-            raise self.refused(status)
+            assert self.steady is not None
+            raise self.refused(status, self.steady.graphs)
         return SteadyRun(self, short)
 
-    def refused(self, found: int | None) -> Exception:
-        """The error where the shorter way gave no results."""
+    def refused(self, found: int | None, begun: Sequence[Any] = ()) -> Exception:
+        """The error where the shorter way gave no results, or did not begin these graphs."""
         if found is None:
             return self.reported(self.report())
         try:
             self.device.fail(found)
         except DeviceError as error:
-            return self.blamed(error)
+            return self.begun_in_part(error, begun)
 
     def short(self, steady: Steady, arrays: Sequence[Array]) -> Any:
         """The device's shorter way into a captured call whose results come by pinned memory."""
@@ -188,9 +181,11 @@ class Bound:
 
     def first(self, arrays: Sequence[Any], on_device: bool, waited: bool) -> Run:
         """Begin a call whose addresses are to be found out."""
-        inputs, brought = self.sources(arrays)
+        inputs, brought = self.staging.sources(arrays)
         left = [self.memory.allocate(*each) for each in self.shapes] if on_device else []
-        report, results, taken = self.leaving([] if on_device else self.shapes)
+        shapes = [] if on_device else self.shapes
+        leaving = self.staging.leaving(shapes, self.program.module.raises)
+        results, taken, report, self.reported_in = leaving
         if on_device:
             results = [Result(each.address, each.shape, each.dtype, None) for each in left]
         addresses = [source.address for source in inputs] + [each.address for each in results]
@@ -244,7 +239,12 @@ class Bound:
             else:
                 self.marked = self.device.replay(graphs, self.marked)
         except DeviceError as error:
-            raise self.blamed(error) from None
+            raise self.begun_in_part(error, graphs) from None
+
+    def begun_in_part(self, error: DeviceError, graphs: Sequence[Any]) -> DeviceError:
+        """An error of a graph that was not begun; those before it may have written already."""
+        error.lost = error.lost or len(graphs) > 1
+        return self.blamed(error)
 
     def in_turn(self, parts: Sequence[Callable[[], None]], waited: bool) -> None:
         """Begin the parts of a call, and mark its end: calls here are one after another.
@@ -271,68 +271,6 @@ class Bound:
         except KeyboardInterrupt:
             self.device.synchronise()
             raise
-
-    # Inputs and results -------------------------------------------------------------------------
-
-    def sources(self, arrays: Sequence[Any]) -> tuple[list[Source], list[Block]]:
-        """Where inputs are read, and what a call brings there: small ones are one copy."""
-        small = [k for k, array in enumerate(arrays) if is_small(array)]
-        offsets, size = side_by_side([arrays[k].nbytes for k in small])
-        block = self.staging.block("inputs", size)
-        places = dict(zip(small, offsets, strict=True))
-        inputs, brought = [], [block] if size else []
-        for k, array in enumerate(arrays):
-            if k in places:
-                source = Source(*block.part(places[k], array.shape, array.dtype))
-            else:
-                source = self.source(k, array)
-                if source.pinned is not None:
-                    brought.append(Block(source.address, source.pinned))
-            if source.pinned is not None:
-                np.copyto(source.pinned, array)
-            inputs.append(source)
-        return inputs, brought
-
-    def source(self, number: int, array: Any) -> Source:
-        """Where an input of its own place is read; what is of the host is to be put into pinned
-        memory, or on its way already.
-
-        What lies on the device at an aligned address is read there.
-        """
-        if isinstance(array, Shown) and array.address % ALIGNMENT == 0:
-            return Source(array.address, None)
-        size = bytes_in(array.shape, array.dtype)
-        address = self.staging.place(("input", number), size)
-        if size and isinstance(array, Shown):
-            self.device.copy(address, array.address, size)
-        elif size >= STAGED:
-            self.device.copy_in(address, array)
-        elif size:
-            return Source(address, self.staging.pinned(("input", number), array.shape, array.dtype))
-        return Source(address, None)
-
-    def leaving(
-        self, shapes: Sequence[tuple[tuple[int, ...], Any]]
-    ) -> tuple[int, list[Result], list[Block]]:
-        """The address of the report, where results are computed that are brought to the host, and
-        what a call takes there: the report and small results are one copy."""
-        sizes = [bytes_in(*each) for each in shapes]
-        small = [k for k, size in enumerate(sizes) if 0 < size <= SMALL]
-        report = WORDS * 8 if self.program.module.raises else 0
-        (_, *offsets), total = side_by_side([report, *[sizes[k] for k in small]])
-        block = self.staging.block("results", total)
-        places = dict(zip(small, offsets, strict=True))
-        results, taken = [], [block] if total else []
-        for k, (shape, dtype) in enumerate(shapes):
-            if k in places:
-                address, pinned = block.part(places[k], shape, dtype)
-            else:
-                address, pinned = self.staging.place(("result", k), sizes[k]), None
-                if 0 < sizes[k] < STAGED:
-                    pinned = self.staging.pinned(("result", k), shape, dtype)
-                    taken.append(Block(address, pinned))
-            results.append(Result(address, shape, dtype, pinned))
-        return block.address if report else 0, results, taken
 
     # Steps --------------------------------------------------------------------------------------
 
@@ -365,7 +303,8 @@ class Bound:
 
     def report(self) -> Array:
         """The pinned memory that has what a kernel has reported, once a call is done."""
-        return self.staging.pinned("results", (WORDS,), np.int64)
+        assert self.reported_in is not None, "only what can fail is asked"
+        return self.reported_in
 
     def run_wave(self, wave: Lanes, table: Sequence[int]) -> None:
         """Begin what may run at one time: side by side, unless steps are waited for."""
@@ -480,11 +419,6 @@ class Bound:
         loops = self.program.loops.get(kernel, ())
         counts = [(axis, evaluate(length, self.lengths)) for axis, length in loops]
         return at_steps(error, counts, int(report[5]))
-
-
-def is_small(array: Any) -> bool:
-    """Whether an input is of the host, and shares a copy with others."""
-    return isinstance(array, np.ndarray) and 0 < array.nbytes <= SMALL
 
 
 assert REPORT == -1, "the last pointer of a table"

@@ -14,7 +14,7 @@ from .bound import Bound
 from .device import Device
 from .memory import DeviceArray, DeviceMemory
 from .record import Record
-from .staging import Staging
+from .staging import Staging, bytes_of_result
 
 
 class CudaProgram:
@@ -43,7 +43,7 @@ class CudaProgram:
         """Bytes and lifetimes of arena buffers, and the bytes of results."""
         record = self.record
         sizes = [buffer.bytes(lengths, 1) for buffer in record.buffers]
-        beside = sum(evaluate(size, lengths) for size in record.beside)
+        beside = sum(bytes_of_result(evaluate(size, lengths)) for size in record.beside)
         return sizes, list(record.lifetimes), beside + beyond_counting(record.spaces, lengths)
 
     def bind(self, *args: Any) -> Bound:

@@ -24,12 +24,13 @@ from .cuda_target import CudaTarget
 from .device import Device
 from .emit import make_module
 from .grouping import groups
-from .memory import DeviceMemory
+from .memory import ALIGNMENT, DeviceMemory
 from .profile import profile
 from .program import CudaProgram
 from .record import load, record_of, save
 from .scratch import scratch_of
 from .sorting import SORTS
+from .staging import bytes_of_result
 
 PRODUCTS = ("generated", "cublaslt")  # what computes large products of matrices
 CONVOLUTIONS = ("generated", "cudnn")  # and what large convolutions
@@ -61,7 +62,8 @@ TARGET = CudaTarget(
     lacks=lacks,
     orders=True,
     stops=("while",),
-    alignment=256,
+    alignment=ALIGNMENT,
+    result_bytes=bytes_of_result,
     beside=BESIDE,
 )
 

@@ -55,6 +55,7 @@ class Driver:
         self.device = LateDevice()
         self.total, self.capability, self.count = total, capability, count
         self.taken, self.fails, self.sticky = {}, {}, None
+        self.shared = {"block": 99 << 10, "processor": 100 << 10}
         self.stranded = 0  # events that were dropped outside of the context
         self.initialized, self.captured_graphs = False, 0
         self.streams, self.unjoined = [], set()
@@ -177,8 +178,7 @@ class Driver:
                 return fake.count
 
             def get_attribute(self, attribute):
-                assert attribute == "room"
-                return 99 << 10
+                return fake.shared[attribute]
 
             def compute_capability(self):
                 return fake.capability
@@ -338,7 +338,10 @@ class Driver:
             fake.check("module_from_buffer")
             return Module(binary)
 
-        made.device_attribute = types.SimpleNamespace(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN="room")
+        made.device_attribute = types.SimpleNamespace(
+            MAX_SHARED_MEMORY_PER_BLOCK_OPTIN="block",
+            MAX_SHARED_MEMORY_PER_MULTIPROCESSOR="processor",
+        )
         made.function_attribute = types.SimpleNamespace(
             MAX_DYNAMIC_SHARED_SIZE_BYTES="most shared memory"
         )
@@ -456,7 +459,12 @@ class Driver:
         made.MatmulDescAttribute = enum.IntEnum("MatmulDescAttribute", names)
         names = ["BATCH_COUNT", "STRIDED_BATCH_OFFSET"]
         made.MatrixLayoutAttribute = enum.IntEnum("MatrixLayoutAttribute", names)
-        made.MatmulPreferenceAttribute = enum.IntEnum("Preference", ["MAX_WORKSPACE_BYTES"])
+        made.MatmulPreferenceAttribute = enum.IntEnum(
+            "Preference", ["MAX_WORKSPACE_BYTES", "REDUCTION_SCHEME_MASK"]
+        )
+        made.ReductionScheme = enum.IntEnum(
+            "ReductionScheme", {"NONE": 0, "INPLACE": 1, "COMPUTE_TYPE": 2, "OUTPUT_TYPE": 4}
+        )
         made.Epilogue = types.SimpleNamespace(DEFAULT=1, BIAS=4)
 
         def put(**facts):
@@ -494,7 +502,7 @@ class Driver:
             return [np.int32, np.int64][attribute - 1]
 
         def get_matmul_preference_attribute_dtype(attribute):
-            return np.uint64
+            return [np.uint64, np.uint32][attribute - 1]
 
         def matrix_layout_create(dtype, rows, columns, step):
             assert step >= rows > 0 and columns > 0
@@ -505,6 +513,7 @@ class Driver:
 
         def matmul_algo_get_heuristic(handle, desc, a, b, c, d, preference, wanted, results, count):
             assert handle == 99 and wanted == 1 and c == d
+            assert known[preference]["REDUCTION_SCHEME_MASK"] == 3  # never that of halves
             found = fake.fails.pop("matmul_algo_get_heuristic", 1)
             if isinstance(found, str):
                 raise cuBLASLtError(found)

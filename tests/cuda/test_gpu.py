@@ -9,6 +9,7 @@ import pytest
 import geon
 from geon.errors import DeviceError, DeviceMemoryError
 from geon.transformers.pycuda import gpu, host, large_products, nvrtc
+from geon.transformers.pycuda.device import Stages
 from geon.transformers.pycuda.spare import Spares
 
 from . import fake_cuda
@@ -277,12 +278,43 @@ def test_what_another_thread_drops_is_given_back_in_the_context(driver):
     assert driver.stranded == 0
 
 
-def test_stages_take_the_room_that_a_device_has(driver, transformer, monkeypatch):
-    """A block may share 99 KiB here: two stages of 48 KiB, and what aligns them."""
+def product_of_halves(transformer, monkeypatch):
+    """A small product that is computed as large ones are."""
     for name in ("BLOCKS", "DEEP", "LEAST_ROWS", "LEAST_COLUMNS"):
         monkeypatch.setattr(large_products, name, 1)
     left = geon.placeholder([N, C], "float16", name="left")
     right = geon.placeholder([C, geon.Axis("M", 8)], "float16", name="right")
-    f = transformer.computation(geon.dot(left, right), left, right)
+    return transformer.computation(geon.dot(left, right), left, right)
+
+
+def test_stages_take_the_room_that_a_device_has(driver, transformer, monkeypatch):
+    """A block may share 99 KiB here: two stages of 48 KiB, and what aligns them."""
+    f = product_of_halves(transformer, monkeypatch)
     np.testing.assert_array_equal(f(np.ones((2, 3)), np.ones((3, 8))), np.full((2, 8), 3))
-    assert driver.allowed == 1024 + 2 * large_products.STAGE
+    assert driver.allowed == 1024 + 2 * large_products.STAGES.bytes
+
+
+def test_too_little_room_for_stages_is_refused(driver, transformer, monkeypatch):
+    f = product_of_halves(transformer, monkeypatch)
+    size = large_products.STAGES.bytes
+    least = 2 * size + 1024 + 1024  # what aligns them, and what the kernel shares beside them
+    driver.shared = {"block": least - 1, "processor": 8 * size}
+    needs = rf"has {least - 1:,} bytes for what a block shares, and \S+ needs {least:,}"
+    with pytest.raises(geon.DeviceError, match=needs) as caught:
+        f(np.ones((2, 3)), np.ones((3, 8)))
+    assert "device=" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("of_block", "of_processor", "number"),
+    [
+        (99, 100, 4),  # as many as there are
+        (44, 100, 4),
+        (43, 100, 3),  # what a block may share
+        (99, 87, 3),  # what two of them share
+        (99, 20, 3),  # no room for two: one has the least
+        (32, 100, 2),  # and no room for that
+    ],
+)
+def test_how_many_stages_there_are(of_block, of_processor, number):
+    assert Stages(11, least=3, together=2).number(of_block, of_processor) == number

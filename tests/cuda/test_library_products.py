@@ -11,7 +11,7 @@ from geon.transformers.pycuda import by_library, gpu, host
 from geon.transformers.pycuda.asking import Ask
 from geon.transformers.pycuda.device import Multiplication
 from geon.transformers.pycuda.launches import Choice, Launch
-from geon.transformers.pycuda.staging import side_by_side
+from geon.transformers.pycuda.staging import laid_out
 from geon.transformers.pycuda.transformer import PyCudaTransformer
 
 from . import fake_cuda
@@ -138,7 +138,7 @@ def test_peak_has_what_the_library_works_in(name):
         names = {axis.name for leaf in leaves for axis in leaf.axes}
         sizes = {axis: 3 if axis is B else 9 for axis in (M, K, N, B, G) if axis.name in names}
         peak = f.peak_bytes(sizes)
-        _, inputs = side_by_side([array.nbytes for array in given])
+        _, inputs = laid_out([array.nbytes for array in given])
         assert device.most == peak + inputs
         assert peak > by_library.WORKSPACE
         assert f.peak_bytes(dict.fromkeys(sizes, 1)) < by_library.WORKSPACE
@@ -249,6 +249,21 @@ def test_programs_that_can_fail_have_none(transformer):
     at = geon.placeholder([geon.Axis("T")], "int64", name="at")
     f = transformer.computation(geon.dot(geon.gather(x, at, M), y), x, y, at)
     assert not asked(f)
+
+
+def test_inside_of_loops_they_are_generated(transformer, numpy):
+    """What stands outside is the library's, in the same program."""
+    t = geon.Axis("T", 4)
+
+    def body(c, _):
+        return geon.tanh(geon.rename(geon.dot(c, y), {N: K})), None
+
+    results, leaves = [geon.scan(body, x, geon.iota(t), over=t)[0], geon.dot(x, y)], [x, y]
+    f, g = (each.computation(results, *leaves) for each in (transformer, numpy))
+    given = data(leaves, 9, 9, 9)
+    for found, expected in zip(f(*given), g(*given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert f.source.count("by a library") == 1
 
 
 def test_the_text_says_so(transformer):

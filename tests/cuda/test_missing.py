@@ -46,6 +46,34 @@ def test_no_driver(without, monkeypatch):
         geon.make_transformer("pycuda")
 
 
+def test_pycuda_that_does_not_start(without, monkeypatch):
+    """As one that was built for another toolkit."""
+    monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda name: name)
+
+    class Driver:
+        @staticmethod
+        def cuInit(flags):
+            return 0
+
+        @staticmethod
+        def cuDeviceGetCount(count):
+            count._obj.value = 1
+            return 0
+
+    load = importlib.import_module
+
+    def broken(name, *package):
+        if name == "pycuda.driver":
+            raise ImportError("undefined symbol: cuArrayCreate_v2")
+        return load(name, *package)
+
+    monkeypatch.setattr(gpu.ctypes, "CDLL", lambda name: Driver)
+    monkeypatch.setattr(gpu.importlib, "import_module", broken)
+    message = r"PyCUDA does not start \(undefined symbol.*pip install .*--no-binary pycuda pycuda"
+    with pytest.raises(DeviceError, match=message):
+        geon.make_transformer("pycuda")
+
+
 @pytest.mark.parametrize("device", ["first", True, 1.0, None])
 def test_a_device_is_a_number(device):
     with pytest.raises(geon.errors.ArgumentError, match="give the number of a GPU"):

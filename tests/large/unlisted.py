@@ -145,8 +145,9 @@ FILES = {
     "them",
     "op_graph/window_rules.py": "tests/kernels/test_straight.py goes at and above them",
     "transformers/pycuda/nvrtc.py": "flags, and how much of a message is shown",
-    "transformers/pycuda/bound.py": "numbers of a report, graphs that are kept, and the bytes from "
-    "which on none are pinned, at which tests/cuda/test_failing.py goes below, at and above it",
+    "transformers/pycuda/bound.py": "numbers of a report, and graphs that are kept",
+    "transformers/pycuda/staging.py": "numbers of a report, and the bytes of values that "
+    "share a copy or are not pinned, around which tests/cuda goes",
     "transformers/pycuda/cublaslt.py": "the library's numbers, and how much is remembered",
     "transformers/pycuda/cudnn.py": "how many graphs are remembered",
     "transformers/pycuda/by_library.py": "tests/cuda/test_library_products.py goes below, at and "
@@ -262,7 +263,6 @@ PLACES = {
     ("op_graph/simplify.py", "sum_of_broadcast", 4): BITS,
     ("transformers/native/emit.py", "CLOCK"): MEASURES,
     ("transformers/native/emit.py", "REPORTED"): "numbers of a report",
-    ("transformers/pycuda/staging.py", "SMALL"): ON_DEVICES,
     ("transformers/native/entry.c", "Run"): "numbers of a report",
     ("transformers/native/entry.c", "KEPT"): CACHE,
     ("transformers/native/entry.c", "read_number"): BITS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..kernels.attention import Attention
 from ..kernels.scalar import Load, walk
 from .attention_text import KEYS, AttentionWriter, size_of, up
+from .device import Stages
 from .naming import KernelNames, indented
 from .product_tiles import NARROW, TALL, Tiles
 from .teams import Lines
@@ -16,9 +17,7 @@ class ByMatrices(AttentionWriter):
     """By tensor cores: a warp has 16 rows."""
 
     rows, held, lanes = TALL, "found", 4
-    files = (
-        "chunks.cuh", "matrices.cuh", "stages.cuh", "attention.cuh", "held.cuh", "attend.cuh",
-    )  # fmt: skip
+    files = ("chunks.cuh", "matrices.cuh", "stages.cuh", "attention.cuh", "attend.cuh")
 
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
         super().__init__(work, names, dtype)
@@ -26,6 +25,12 @@ class ByMatrices(AttentionWriter):
         assert isinstance(deep, int)
         self.tiles = Tiles(dtype, TALL, KEYS, up(deep, STEP))
         self.value_tiles = Tiles(dtype, TALL, up(self.part, STEP), KEYS)
+        self.key = self.fill("key", self.tiles, KEYS)
+        self.value = self.fill("value", self.value_tiles, up(self.part, STEP))
+        size = self.key.panels().bytes + self.value.panels().bytes
+        # Two blocks have 128 registers for each thread: queries and results of 64 fit these.
+        few = self.part <= NARROW and self.tiles.depth <= NARROW
+        self.stages = Stages(size, least=3, together=2 if few else 1)
 
     def start(self) -> Lines:
         return [
@@ -39,13 +44,11 @@ class ByMatrices(AttentionWriter):
     def inner(self) -> Lines:
         """The statements of one block of keys."""
         query = self.fill("query", self.tiles, NARROW, turned=False)
-        key = self.fill("key", self.tiles, KEYS)
-        value = self.fill("value", self.value_tiles, up(self.part, STEP))
+        key, value = self.key, self.value
         query_tile, _ = self.placed(query, 0)
         kind, deep = f"geon_{self.dtype}", self.deep
         steps = self.tiles.depth // STEP
-        of_key, of_value = (key.panels(), value.panels())
-        self.staged = of_key.bytes + of_value.bytes
+        of_key, of_value = key.panels(), value.panels()
         hold = [
             *query.ahead("0", deep),
             *query.put("0", deep),
@@ -75,7 +78,8 @@ class ByMatrices(AttentionWriter):
             *starts,
             *self.begun(2, self.results_wide(), "float"),
             f"uint32_t weights[{KEYS // STEP}][4];",
-            f"geon_attend<{KEYS}, {self.staged}>(space, stages, {self.key_count},",
+            f"geon_attend<{KEYS}, {of_key.bytes + of_value.bytes}>(",
+            f"    space, stages, {self.key_count},",
             "    [&](unsigned char *tiles, int64_t first_key) {",
             *indented(bring),
             "}, [&](const unsigned char *tiles) {",

@@ -17,6 +17,7 @@ from ..printing import c_expressions
 from ..printing.contractions import ContractionPrinter
 from ..printing.dialect import Lanes
 from ..printing.scalars import Block, ScalarPrinter
+from .device import Stages
 from .fills import Fill, narrow
 from .launches import Grid
 from .naming import Function, KernelNames, indented
@@ -78,7 +79,7 @@ class AttentionWriter(ABC):
     held: str  # the sums of results
     tiles: Tiles  # of queries and keys
     files: tuple[str, ...]
-    staged = 0  # bytes of each stage, where there are stages
+    stages: Stages | None = None
 
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
         self.work, self.names, self.dtype = work, names, dtype
@@ -134,9 +135,10 @@ class AttentionWriter(ABC):
         wide = self.results_wide()
         own = self.space.placed("float", 4, "own_sums", (wide, THREADS), 0)
         room = f"alignas(16) __shared__ unsigned char space[{self.space.bytes}];"
-        if self.staged:
-            assert self.space.bytes <= 2 * self.staged, "all devices have two stages"
-            room = f"GEON_STAGES({self.staged})"
+        stages, together = self.stages, 1
+        if stages is not None:
+            assert self.space.bytes <= stages.least * stages.bytes
+            room, together = f"GEON_STAGES({stages.bytes})", stages.together
         body = [
             room,
             *self.start(),
@@ -150,11 +152,8 @@ class AttentionWriter(ABC):
         ]
         high = (size_of(self.work.rows) + self.rows - 1) // self.rows
         grid = Grid(size_of(self.work.first.batch) * high * self.parts)
-        # Two blocks have 128 registers for each thread: queries and results of 64 fit these.
-        few = self.part <= NARROW and self.tiles.depth <= NARROW
-        together = 2 if self.staged and few else 1
         return self.names.function(
-            body, grid, THREADS, True, (), self.files, together, staged=self.staged
+            body, grid, THREADS, True, (), self.files, together, stages=stages
         )
 
     def which(self, tall: str) -> Lines:

@@ -63,14 +63,13 @@ def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
 
 def contraction_parts(work: Contraction, names: KernelNames) -> list[Part]:
     """The functions of a contraction."""
-    writer = _Writer(work, names)
-    large = large_function(work, names, writer.printer)
+    large = large_function(work, names)
     if large is None:
-        return writer.parts()
-    holds = large_holds(work)
-    if all(isinstance(size, int) for size in holds):
+        return _Writer(work, names).parts()
+    open_sizes = tuple([size for size in large_holds(work) if not isinstance(size, int)])
+    if not open_sizes:
         return [large]
-    return [Either(holds, (large,), tuple(writer.parts()))]
+    return [Either(open_sizes, (large,), tuple(_Writer(work, names).parts()))]
 
 
 class _Writer:

@@ -135,12 +135,15 @@ class CublasLt:
     def chosen(
         self, product: Multiplication, description: int, layouts: tuple[int, int, int]
     ) -> Any:
-        """The algorithm that the heuristic puts first; None where it knows none."""
+        """The algorithm that the heuristic puts first; None where it knows none.
+
+        Parts of a sum are put together in the dtype in which it is computed, not in a half.
+        """
         lt = self.lt
-        preference = lt.matmul_preference_create()
-        attribute = lt.MatmulPreferenceAttribute.MAX_WORKSPACE_BYTES
-        size = np.array([product.size], lt.get_matmul_preference_attribute_dtype(attribute))
-        lt.matmul_preference_set_attribute(preference, attribute, size.ctypes.data, size.nbytes)
+        preference, schemes = lt.matmul_preference_create(), lt.ReductionScheme
+        self.set_preference(preference, "MAX_WORKSPACE_BYTES", product.size)
+        exact = schemes.INPLACE | schemes.COMPUTE_TYPE
+        self.set_preference(preference, "REDUCTION_SCHEME_MASK", int(exact))
         result, count = np.zeros(RESULT_BYTES, np.uint8), np.zeros(1, np.int32)
         left, right, out = layouts
         with contextlib.suppress(lt.cuBLASLtError):  # "not supported" is one of its errors
@@ -162,6 +165,14 @@ class CublasLt:
         attribute = self.lt.MatrixLayoutAttribute[name]
         given = np.array([value], self.lt.get_matrix_layout_attribute_dtype(attribute))
         self.lt.matrix_layout_set_attribute(layout, attribute, given.ctypes.data, given.nbytes)
+
+    def set_preference(self, preference: int, name: str, value: int) -> None:
+        """Set an attribute of what the heuristic is asked for."""
+        attribute = self.lt.MatmulPreferenceAttribute[name]
+        given = np.array([value], self.lt.get_matmul_preference_attribute_dtype(attribute))
+        self.lt.matmul_preference_set_attribute(
+            preference, attribute, given.ctypes.data, given.nbytes
+        )
 
     def forget(self, described: Described) -> None:
         """Give descriptions back."""

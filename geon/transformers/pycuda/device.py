@@ -19,17 +19,36 @@ STAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """Parts of a block's shared memory that are filled in turn, of so many ``bytes`` each.
+
+    A kernel is given as many as there is room for, ``STAGES`` at most and no fewer than ``least``:
+    room for as many blocks ``together`` on a processor as have registers, if that leaves the least.
+    """
+
+    bytes: int
+    least: int
+    together: int = 1
+
+    def number(self, of_block: int, of_processor: int) -> int:
+        """How many a kernel is given where a block may share so many bytes, and all blocks of a
+        processor together; less than ``least`` where there is no room.
+        """
+        beside = max(of_processor // self.together // self.bytes, self.least)
+        return min(STAGES, beside, of_block // self.bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class Signature:
     """A kernel of a module: its name, the types of its parameters, and whether its threads meet.
 
-    Every parameter is a pointer or an ``int64_t``. A kernel with stages, of ``staged`` bytes each,
-    is given as many as there is room for in the memory that a block shares, from 2 to ``STAGES``.
+    Every parameter is a pointer or an ``int64_t``. ``stages`` are those of a kernel that has any.
     """
 
     name: str
     ctypes: tuple[str, ...]
     meets: bool
-    staged: int = 0
+    stages: Stages | None = None
 
 
 class Multiplication(NamedTuple):

@@ -371,7 +371,7 @@ class _Module:
         name = self.kernel_name(function.text, [function])
         if not known:
             types = types_of([function])
-            self.kernels.append(Signature(name, types, function.meets, function.staged))
+            self.kernels.append(Signature(name, types, function.meets, function.stages))
             self.functions[name] = function
             self.needs(function)
         arguments = [self.argument(p) for p in function.parameters]
@@ -403,6 +403,7 @@ class _Module:
         """The launch of several functions, each of which has a part of the blocks."""
         functions = part.functions
         for function in functions:
+            assert function.stages is None, "blocks of one launch share memory of one size"
             self.needs(function)
         text = joined_text(functions, [self.part_name(function.part) for function in functions])
         known = text in self.names

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import importlib.util
 import threading
 import time
@@ -23,7 +24,7 @@ from .. import disk_cache
 from . import steady
 from .cublaslt import CublasLt
 from .cudnn import CuDnn, is_installed
-from .device import STAGES, Array, LibraryCall, Multiplication, Signature
+from .device import Array, LibraryCall, Multiplication, Signature
 from .dlpack import CUDA
 from .in_context import Entered, Graph, Owned, PinnedBlock, without_collecting
 from .nvrtc import compiled_together, identity, processors
@@ -31,10 +32,12 @@ from .source import Source
 from .spare import Spares
 
 PACKAGES = "pip install 'geon[cuda]'"
+REBUILD = "pip install --force-reinstall --no-cache-dir --no-binary pycuda pycuda"
 SPINS = 2e-3  # seconds for which an event is looked at again and again
 TOGETHER = 8  # texts that are compiled at one time
 PAUSE = 5e-5  # seconds between looks from then on
 ALIGNED = 1024  # bytes, at multiples of which stages begin
+RESERVED = 1024  # bytes of each block that the driver keeps for itself
 OLDEST = (7, 0)  # the architecture from which on warps meet where kernels ask them to
 DRIVER = "install the NVIDIA driver: nvidia-smi must list a device"
 
@@ -53,7 +56,13 @@ def missing() -> str | None:
     count = ctypes.c_int(0)
     if library.cuInit(0) != 0 or library.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return f"the NVIDIA driver does not start: {DRIVER}"
-    return None if count.value else f"the NVIDIA driver has no device: {DRIVER}"
+    if not count.value:
+        return f"the NVIDIA driver has no device: {DRIVER}"
+    try:
+        importlib.import_module("pycuda.driver")
+    except Exception as error:  # one that was built for another toolkit may raise anything
+        return f"PyCUDA does not start ({error}): {REBUILD}"
+    return None
 
 
 @cache
@@ -211,8 +220,8 @@ class GpuDevice:
                 module = modules[kernel.name]
                 function = module.get_function(kernel.name)
                 function.prepare("q" * len(kernel.ctypes))
-                staged = self.room_for_stages(function, kernel)
-                found[kernel.name] = kernel.name, Owned(self, (function, module)), staged
+                size = self.room_for_stages(function, kernel)
+                found[kernel.name] = kernel.name, Owned(self, (function, module)), size
             return found
 
     def binaries(self, sources: Sequence[str]) -> list[bytes]:
@@ -231,21 +240,29 @@ class GpuDevice:
 
     def room_for_stages(self, function: Any, kernel: Signature) -> int:
         """The bytes of shared memory that a kernel's stages take, and what aligns them."""
-        if not kernel.staged:
+        stages = kernel.stages
+        if stages is None:
             return 0
-        attribute = self.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-        room = self.gpu.get_attribute(attribute) - ALIGNED - int(function.shared_size_bytes)
-        size = ALIGNED + min(STAGES, room // kernel.staged) * kernel.staged
-        most = self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-        function.set_attribute(most, size)
-        return int(size)
+        known, own = self.driver.device_attribute, ALIGNED + int(function.shared_size_bytes)
+        of_block = self.gpu.get_attribute(known.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+        of_all = self.gpu.get_attribute(known.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+        each = own + RESERVED
+        number = stages.number(of_block - own, of_all - each * stages.together)
+        if number < stages.least:
+            raise DeviceError(
+                f"{self.name} has {of_block:,} bytes for what a block shares, and {kernel.name} "
+                f"needs {own + stages.least * stages.bytes:,}: choose another with device="
+            )
+        size = ALIGNED + number * stages.bytes
+        function.set_attribute(self.driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, size)
+        return size
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Begin a kernel."""
-        name, owned, staged = kernel
+        name, owned, size = kernel
         with self.entered("{} is launched", name):
             grid, block = (blocks, 1), (threads, 1, 1)
-            owned.made[0].prepared_async_call(grid, block, self.current, *words, shared_size=staged)
+            owned.made[0].prepared_async_call(grid, block, self.current, *words, shared_size=size)
 
     def has_products(self) -> bool:
         """Whether the library of products is here, and starts."""
@@ -431,7 +448,7 @@ class GpuDevice:
         held = inputs, results, report, graphs
         try:
             return steady.steady(self.short, inputs, results, report, numbers, held)
-        except RuntimeError:  # the driver makes no event
+        except (RuntimeError, MemoryError):  # the driver makes no event, or there is no room
             return None
 
     def fail(self, status: int) -> NoReturn:

@@ -15,6 +15,7 @@ from ...op_graph.lengths import product
 from ..kernels.contraction import Contraction
 from ..kernels.types import Loop
 from ..printing.contractions import ContractionPrinter
+from .device import Stages
 from .fills import Fill, multiplied
 from .launches import Grid
 from .naming import Function, KernelNames, indented
@@ -22,7 +23,7 @@ from .product_tiles import THREADS, Tiles
 from .teams import Lines, places
 
 ROWS, COLUMNS, STEP = 128, 256, 64
-STAGE = 2 * STEP * (ROWS + COLUMNS)  # bytes of both tiles of a step
+STAGES = Stages(2 * STEP * (ROWS + COLUMNS), least=2)  # of both tiles of a step
 BLOCKS = 96  # tiles that use most of a large device
 DEEP = 4 * STEP  # summed indices from which on copies are ahead most of the time
 # Tiles of a batch of small matrices would be mostly empty: half of each way is to be full.
@@ -44,14 +45,12 @@ def tiles_along(loops: Sequence[Loop], each: int) -> Size:
     return (product(loop.extent for loop in loops) + each - 1) // each
 
 
-def large_function(
-    work: Contraction, names: KernelNames, printer: ContractionPrinter
-) -> Function | None:
+def large_function(work: Contraction, names: KernelNames) -> Function | None:
     """The function of a product of halves that lie in memory; None for others, and small ones."""
     left, right, dtype = multiplied(work)
     if dtype not in HALVES or any(isinstance(n, int) and n < 0 for n in large_holds(work)):
         return None
-    tiles = Tiles(dtype, ROWS, COLUMNS, STEP)
+    tiles, printer = Tiles(dtype, ROWS, COLUMNS, STEP), ContractionPrinter(work, names)
     shared = (work, names, printer, tiles)
     fills = (
         Fill("left", left, ROWS, work.rows, "row", *shared),
@@ -65,7 +64,7 @@ def large_function(
         * tiles_along(work.columns, COLUMNS)
     )
     body = [*placed(work, names), *summed(fills, names, work, tiles), *stored(work, names, printer)]
-    return names.function(body, grid, THREADS, True, files=FILES, staged=STAGE)
+    return names.function(body, grid, THREADS, True, files=FILES, stages=STAGES)
 
 
 def placed(work: Contraction, names: KernelNames) -> Lines:
@@ -75,7 +74,7 @@ def placed(work: Contraction, names: KernelNames) -> Lines:
         for loops, each in ((work.rows, ROWS), (work.columns, COLUMNS))
     )
     found = [
-        f"GEON_STAGES({STAGE})",
+        f"GEON_STAGES({STAGES.bytes})",
         f"const int64_t tall = {tall}, wide = {wide};",
         "const int64_t tile = (int64_t)blockIdx.x % (tall * wide);",
         f"const int64_t band = tile / ({BAND} * wide) * {BAND}, in_band = tile - band * wide;",

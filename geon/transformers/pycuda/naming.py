@@ -15,6 +15,7 @@ from ..lowering.places import place_of
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
 from .asking import LibraryWork
+from .device import Stages
 from .dialect import ThreadLanes
 from .launches import Grid, Turn
 
@@ -28,9 +29,9 @@ class Function:
     """A CUDA function, with ``NAME`` for its name, and how it is launched.
 
     Its threads ``meet`` where they have barriers, and share so many bytes of memory, None where
-    nobody has counted. Where it has stages, each of so many ``staged`` bytes, it works with as many
-    as a device has room for. ``calls`` are the helper functions that it calls, ``files`` those of
-    ``cuda/`` that it needs. So many blocks ``together`` must fit a processor of the device.
+    nobody has counted, beside its ``stages``. ``calls`` are the helper functions that it calls,
+    ``files`` those of ``cuda/`` that it needs. So many blocks ``together`` must fit a processor of
+    the device.
     """
 
     declared: str
@@ -43,7 +44,7 @@ class Function:
     files: tuple[str, ...] = ()
     together: int = 1
     shared: int | None = None
-    staged: int = 0
+    stages: Stages | None = None
 
     @property
     def text(self) -> str:
@@ -181,10 +182,10 @@ class KernelNames(Parameters):
         files: tuple[str, ...] = (),
         together: int = 1,
         shared: int | None = None,
-        staged: int = 0,
+        stages: Stages | None = None,
     ) -> Function:
         """The function that runs these statements; its threads share ``shared`` bytes, 0 where
-        they do not meet, beside stages of ``staged`` bytes each.
+        they do not meet, beside ``stages``.
         """
         parameters = [*self.parameters, *further]
         places = [p.place for p in parameters if p.pointer]
@@ -194,7 +195,7 @@ class KernelNames(Parameters):
         text = "\n".join(["{", *guard, *indented(body), "}", ""])
         return Function(
             declared, text, tuple(parameters), grid, threads, meets, tuple(self.called), files,
-            together, shared if meets else 0, staged,
+            together, shared if meets else 0, stages,
         )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from ..lowering.spaces import Space, spaces_of
 from ..printing import c_expressions
 from . import asking, convolution, launches, scratch, sorting
 from .by_library import LibraryScratch
-from .device import Signature
+from .device import Signature, Stages
 from .emit import Module
 from .source import Piece, Source
 
@@ -87,9 +87,9 @@ def made(value: Any) -> Any:
 
 
 PARTS: tuple[type, ...] = (
-    Record, Module, Source, Piece, Signature, Buffer, LibraryScratch, scratch.Slots, scratch.Bytes,
-    scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest, launches.Parts,
-    launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
+    Record, Module, Source, Piece, Signature, Stages, Buffer, LibraryScratch, scratch.Slots,
+    scratch.Bytes, scratch.Columns, scratch.PartSums, scratch.RowParts, scratch.Largest,
+    launches.Parts, launches.Grid, launches.Grids, launches.Launch, launches.Fixed, launches.Copy,
     launches.Show, launches.Choice, launches.Turns, launches.Turn, launches.Round,
     launches.Until, launches.Stack, launches.Carry, launches.Timed,
     launches.Branches,

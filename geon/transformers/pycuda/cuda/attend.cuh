@@ -1,6 +1,29 @@
 /* Attention by tensor cores: a warp has 16 rows, whose queries and weights it holds in registers; keys
    and values come to shared memory some steps ahead. */
 
+template <int STEPS, int HIGH, int WIDTH>
+GEON_INLINE void geon_hold_lines(uint32_t (&held)[STEPS][4], const uint16_t (&tile)[HIGH][WIDTH],
+                                 int line)
+{
+#pragma unroll
+    for (int k = 0; k < STEPS; k++)
+        geon_hold_left<false>(held[k], tile, line, 16 * k);
+}
+
+/* Weights, as they were found, are where those of an operand must be. */
+template <class KIND, int STEPS>
+GEON_INLINE void geon_hold_weights(uint32_t (&held)[STEPS][4], const float (&sums)[2][4 * STEPS])
+{
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) {
+#pragma unroll
+        for (int at = 0; at < 4; at++) {
+            const int column = 4 * k + at / 2 * 2;
+            held[k][at] = KIND::pack(sums[at % 2][column], sums[at % 2][column + 1]);
+        }
+    }
+}
+
 /* Two to this power: weights are rounded to halves, of which it is within the last bit. */
 GEON_INLINE float geon_power_of_two(float x)
 {
@@ -45,7 +68,7 @@ GEON_INLINE void geon_begin_held(uint32_t (&left)[STEPS][4], const unsigned char
             const unsigned char *const from =
                 tile + (TURNED ? 16 * k * GEON_LINE
                                : 16 * k / 64 * FAR * GEON_LINE + 16 * k % 64 * 2);
-            geon_group<KIND, 4 * WIDE>::template multiply_held<TURNED>(
+            geon_held_group<KIND, 4 * WIDE>::template multiply<TURNED>(
                 sums, left[k], geon_described(from, FAR * GEON_LINE));
         }
     } else

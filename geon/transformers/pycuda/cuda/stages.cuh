@@ -208,117 +208,50 @@ template <class T, int HIGH, int WIDE> GEON_INLINE void geon_settle(T (&values)[
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
+#define GEON_OWN_64 GEON_OWN_8(0)
+#define GEON_OWN_128 GEON_OWN_8(0), GEON_OWN_8(8)
+#define GEON_OWN_256 GEON_OWN_128, GEON_OWN_8(16), GEON_OWN_8(24)
+
 /* 64 rows of `left` times COLUMNS of `right`, 16 summed indices, added to sums: of two tiles, or of
-   what the threads hold of the left one. */
+   what the threads hold of the left one. The numbers are those of operands, behind the sums. */
 template <class KIND, int COLUMNS> struct geon_group;
-template <> struct geon_group<geon_float16, 64> {
-    template <bool LEFT_TURNED, bool RIGHT_TURNED>
-    GEON_INLINE void multiply(float (&sums)[2][16], uint64_t left, uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-                     "{" GEON_SUMS_64 "}, %32, %33, 1, 1, 1, %34, %35;"
-                     : GEON_OWN_8(0)
-                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-    template <bool RIGHT_TURNED>
-    GEON_INLINE void multiply_held(float (&sums)[2][16], const uint32_t (&left)[4],
-                                   uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-                     "{" GEON_SUMS_64 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, %37;"
-                     : GEON_OWN_8(0)
-                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
-                       "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-};
-template <> struct geon_group<geon_float16, 128> {
-    template <bool LEFT_TURNED, bool RIGHT_TURNED>
-    GEON_INLINE void multiply(float (&sums)[2][32], uint64_t left, uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-                     "{" GEON_SUMS_128 "}, %64, %65, 1, 1, 1, %66, %67;"
-                     : GEON_OWN_8(0), GEON_OWN_8(8)
-                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-    template <bool RIGHT_TURNED>
-    GEON_INLINE void multiply_held(float (&sums)[2][32], const uint32_t (&left)[4],
-                                   uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-                     "{" GEON_SUMS_128 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, %69;"
-                     : GEON_OWN_8(0), GEON_OWN_8(8)
-                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
-                       "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-};
-template <> struct geon_group<geon_float16, 256> {
-    template <bool LEFT_TURNED, bool RIGHT_TURNED>
-    GEON_INLINE void multiply(float (&sums)[2][64], uint64_t left, uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
-                     "{" GEON_SUMS_256 "}, %128, %129, 1, 1, 1, %130, %131;"
-                     : GEON_OWN_8(0), GEON_OWN_8(8), GEON_OWN_8(16), GEON_OWN_8(24)
-                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-};
-template <> struct geon_group<geon_bfloat16, 64> {
-    template <bool LEFT_TURNED, bool RIGHT_TURNED>
-    GEON_INLINE void multiply(float (&sums)[2][16], uint64_t left, uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-                     "{" GEON_SUMS_64 "}, %32, %33, 1, 1, 1, %34, %35;"
-                     : GEON_OWN_8(0)
-                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-    template <bool RIGHT_TURNED>
-    GEON_INLINE void multiply_held(float (&sums)[2][16], const uint32_t (&left)[4],
-                                   uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-                     "{" GEON_SUMS_64 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, %37;"
-                     : GEON_OWN_8(0)
-                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
-                       "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-};
-template <> struct geon_group<geon_bfloat16, 128> {
-    template <bool LEFT_TURNED, bool RIGHT_TURNED>
-    GEON_INLINE void multiply(float (&sums)[2][32], uint64_t left, uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-                     "{" GEON_SUMS_128 "}, %64, %65, 1, 1, 1, %66, %67;"
-                     : GEON_OWN_8(0), GEON_OWN_8(8)
-                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-    template <bool RIGHT_TURNED>
-    GEON_INLINE void multiply_held(float (&sums)[2][32], const uint32_t (&left)[4],
-                                   uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-                     "{" GEON_SUMS_128 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, %69;"
-                     : GEON_OWN_8(0), GEON_OWN_8(8)
-                     : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
-                       "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-};
-template <> struct geon_group<geon_bfloat16, 256> {
-    template <bool LEFT_TURNED, bool RIGHT_TURNED>
-    GEON_INLINE void multiply(float (&sums)[2][64], uint64_t left, uint64_t right)
-    {
-        asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
-                     "{" GEON_SUMS_256 "}, %128, %129, 1, 1, 1, %130, %131;"
-                     : GEON_OWN_8(0), GEON_OWN_8(8), GEON_OWN_8(16), GEON_OWN_8(24)
-                     : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)
-                     : "memory");
-    }
-};
+template <class KIND, int COLUMNS> struct geon_held_group;
+#define GEON_GROUP(KIND, TYPE, N, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT)                              \
+    template <> struct geon_group<KIND, N> {                                                       \
+        template <bool LEFT_TURNED, bool RIGHT_TURNED>                                             \
+        GEON_INLINE void multiply(float (&sums)[2][N / 4], uint64_t left, uint64_t right)          \
+        {                                                                                          \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE           \
+                         " {" GEON_SUMS_##N "}, %" #LEFT ", %" #RIGHT                              \
+                         ", 1, 1, 1, %" #TURN_LEFT ", %" #TURN_RIGHT ";"                           \
+                         : GEON_OWN_##N                                                            \
+                         : "l"(left), "l"(right), "n"((int)LEFT_TURNED), "n"((int)RIGHT_TURNED)    \
+                         : "memory");                                                              \
+        }                                                                                          \
+    };
+#define GEON_GROUPS(N, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT)                                         \
+    GEON_GROUP(geon_float16, "f16", N, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT)                         \
+    GEON_GROUP(geon_bfloat16, "bf16", N, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT)
+GEON_GROUPS(256, 128, 129, 130, 131)
+
+#define GEON_HELD_GROUP(KIND, TYPE, N, A, B, C, D, RIGHT, TURN_RIGHT)                              \
+    template <> struct geon_held_group<KIND, N> {                                                  \
+        template <bool RIGHT_TURNED>                                                               \
+        GEON_INLINE void multiply(float (&sums)[2][N / 4], const uint32_t (&left)[4],              \
+                                  uint64_t right)                                                  \
+        {                                                                                          \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE           \
+                         " {" GEON_SUMS_##N "}, {%" #A ", %" #B ", %" #C ", %" #D "}, %" #RIGHT    \
+                         ", 1, 1, 1, %" #TURN_RIGHT ";"                                            \
+                         : GEON_OWN_##N                                                            \
+                         : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),     \
+                           "n"((int)RIGHT_TURNED)                                                  \
+                         : "memory");                                                              \
+        }                                                                                          \
+    };
+#define GEON_HELD_GROUPS(N, A, B, C, D, RIGHT, TURN_RIGHT)                                         \
+    GEON_HELD_GROUP(geon_float16, "f16", N, A, B, C, D, RIGHT, TURN_RIGHT)                         \
+    GEON_HELD_GROUP(geon_bfloat16, "bf16", N, A, B, C, D, RIGHT, TURN_RIGHT)
+GEON_HELD_GROUPS(64, 32, 33, 34, 35, 36, 37)
+GEON_HELD_GROUPS(128, 64, 65, 66, 67, 68, 69)
 #endif

@@ -82,6 +82,14 @@ def first_difference(
     return search.among_leaves() or search.all_at_once() or search.one_by_one()
 
 
+def _tensors_below(op: Op) -> list[Op]:
+    """The values that an op is computed from; a loop between them is none, and has its own."""
+    found: list[Op] = []
+    for arg in op.args:
+        found += [arg] if isinstance(arg, Tensor) else _tensors_below(arg)
+    return found
+
+
 def _form(f: Computation) -> str:
     return canonical(f.pure.roots)[0]
 
@@ -147,7 +155,9 @@ class _Search:
         self.computed = [
             n
             for n, op in enumerate(self.ops)
-            if not isinstance(op, Leaf) and op.primitive.name not in ("constant", "length")
+            if isinstance(op, Tensor)  # of a loop it is its results that are compared
+            and not isinstance(op, Leaf)
+            and op.primitive.name not in ("constant", "length")
         ]
         self.same: Callable[..., Array] = same_bits if exact else close
         self.alone: dict[int, Difference | None] = {}
@@ -205,7 +215,7 @@ class _Search:
         last = next((d for n in roots if (d := self.by_itself(n)) is not None), None)
         while last is not None:
             found = last
-            below = [self.number[arg] for arg in found.op.args]
+            below = [self.number[arg] for arg in _tensors_below(found.op)]
             last = next((d for n in below if (d := self.by_itself(n)) is not None), None)
         return found
 

@@ -111,3 +111,34 @@ def test_integers_prints_and_scalars(capsys):
     f = geon.NumPyTransformer().computation([geon.max(y), x, 3], x)
     assert first_difference(f, np.arange(3)) is None
     assert capsys.readouterr().out == ""
+
+
+def walked(body):
+    """The sum of what a loop over rows stacks, and its last carry."""
+    x = geon.placeholder([N, C], name="x")
+    last, seen = geon.scan(body, geon.sum(x, N), x, over=N)
+    return [geon.sum(geon.exp(seen), N), last * 2], x, seen
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_loop_that_is_the_same(exact):
+    results, x, _ = walked(lambda c, row: (c * 0.5 + row, c - row))
+    f, g = (each.computation(results, x) for each in (geon.NumPyTransformer(), WrongRow()))
+    assert first_difference(f, g, ARRAY, exact=exact) is None
+    assert first_difference(f, ARRAY) is None
+
+
+def test_a_loop_whose_body_is_wrong_is_named_by_its_result():
+    results, x, seen = walked(lambda c, row: (c * 0.5 + row, geon.tanh(row)))
+    f, g = (each.computation(results, x) for each in (geon.NumPyTransformer(), WrongRow()))
+    for found in (first_difference(f, g, ARRAY), first_difference(g, ARRAY)):
+        assert found.op is seen and found.count == 12
+
+
+def test_a_defect_of_unkept_values_behind_a_loop():
+    x = geon.placeholder([N, C], name="x")
+    hidden = geon.tanh(x)
+    last, _ = geon.scan(lambda c, row: (c + row, None), geon.sum(x, N), hidden, over=N)
+    f = WrongMemory().computation(last * 2, x)
+    found = first_difference(f, ARRAY)
+    assert found.op is last and found.names[0] == "wrong memory"

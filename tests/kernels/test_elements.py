@@ -154,3 +154,16 @@ def test_nothing_is_read_outside_an_axis_that_is_too_short_for_its_slices(length
     found = KernelsTransformer().computation(slope, x)(values)
     wanted = geon.NumPyTransformer().computation(slope, x)(values)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("last", [2, 5, None])
+def test_rows_that_share_lines_of_what_is_read_come_one_after_the_other(last):
+    """Short rows are taken side by side along A, which jumps through memory; B is nearer there."""
+    n, a, b, c = geon.Axis("N", 9), geon.Axis("A", 700), geon.Axis("B", 40), geon.Axis("C", last)
+    x, y = geon.placeholder([n, a, b, c]), geon.placeholder([n, b, a, c])
+    turned = geon.tanh(geon.reorder(x, [n, b, a, c])) + geon.exp(y)
+    flat = nest(turned, x, y).short
+    assert flat.flat and flat.across.axes == ("A",)
+    assert [loop.axes for loop in flat.rows] == [("N",), ("B",)] and flat.inside == 1
+    straight = nest(geon.tanh(x[:, 1:]) + geon.exp(x[:, :-1]), x).short
+    assert straight is None or straight.inside == 0

@@ -90,6 +90,25 @@ class Space:
                 return near[0], set()
         return None, set()
 
+    def nearer(self, around: Groups, row: Size, uses: Uses) -> Groups:
+        """Of groups of axes around short rows, the last of which is taken side by side, those that
+        share lines of what a load jumps through along that one.
+
+        One after the other for the same lanes, they use a line while it is in a cache. A step as
+        long as a ``row``, whose length may be open, is a short one.
+        """
+
+        def is_near(step: Size) -> bool:
+            return step == row or (isinstance(step, int) and abs(step) <= NEAR)
+
+        found: Groups = []
+        for offset in uses.offsets:
+            *steps, along = [offset.step(self.name((group[-1],))) for group in around]
+            if not is_near(along):
+                pairs = zip(around, steps, strict=False)  # but the last
+                found += [group for group, step in pairs if step != 0 and is_near(step)]
+        return [group for group in around if group in found]
+
     def few(self, name: str) -> bool:
         """Whether an axis is too short to be taken side by side."""
         extent = self.extents[name]

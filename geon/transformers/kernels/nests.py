@@ -224,8 +224,12 @@ class NestMaker(NestBuilder):
         if not around:
             return None
         self.go_over(inner)
-        nest = self.build(around[:-1], around[-1], {inner: [inner]})
-        return replace(nest, flat=True)
+        *rows, lanes = around
+        row = product(self.space.extents[name] for name in inner)
+        nearer = self.space.nearer(around, row, uses)
+        rows = [*[group for group in rows if group not in nearer], *nearer]
+        nest = self.build(rows, lanes, {inner: [inner]})
+        return replace(nest, flat=True, inside=len(nearer))
 
     def fills_vectors(self, inner: tuple[str, ...], nest: Nest) -> bool:
         """Whether an innermost loop is of whole vectors, and does little but load and store: what

@@ -328,3 +328,25 @@ def test_strips_take_truths_integers_positions_choices_and_what_a_row_has_looked
                 assert "[lane] ? 1.5f : 0.0f" in f.source
             if strips.has(STRIP_FUNCTIONS["mod", "float32"]):
                 assert "_strip" in f.source.split("kernel_0", 1)[1], name
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["exp", "sigmoid", "tanh", "sin", "softplus", "log", "sqrt"])
+def test_sums_of_integers_beside_functions_of_strips_are_right(name, dtype):
+    """Strips add up floats alone; a count of what a function gave is one of integers."""
+    n, c = geon.Axis("N"), geon.Axis("C", 70)
+    x = geon.placeholder([n, c], dtype, name="x")
+    value = getattr(geon, name)(x)
+    above = value > 0.5
+    results = [geon.sum(above), geon.sum(above, c), geon.sum(value, c), geon.sum(value)]
+    results += [geon.sum(geon.cast(x * 4, "int32"), c), geon.sum(geon.cast(x, "float32"))]
+    data = np.random.default_rng(0).random((33, 70)).astype(x.dtype)
+    with geon.NativeTransformer() as native, geon.NumPyTransformer() as numpy:
+        each = [native.computation(result, x)(data) for result in results]
+        found, wanted = (t.computation(results, x)(data) for t in (native, numpy))
+        for one, together, want in zip(each, found, wanted, strict=True):
+            near = 1e-5 if dtype in ("float32", "float64") else 1e-2
+            for got in (one, together):
+                np.testing.assert_allclose(
+                    np.asarray(got, "float64"), np.asarray(want, "float64"), rtol=near
+                )

@@ -12,8 +12,8 @@ from ...op_graph.affine import Affine
 from ...op_graph.dtypes import kind, name_of
 from ..kernels.depths import ELEMENT, Depths
 from ..kernels.scalar import Apply, IndexNumber, Kept, Load, Scalar, Select, indices, walk
-from ..kernels.types import Keep, Pass, Store
-from .c_expressions import is_serial
+from ..kernels.types import Keep, Pass, Reduction, Store
+from . import c_expressions
 from .dialect import Strips
 from .scalars import strip_function
 
@@ -30,7 +30,7 @@ def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Sc
     Sums of floats are all that it may reduce; indices are those of loops alone, but for loads that
     were read ``ahead``.
     """
-    if not step.loops or not all(each.folds == "add" for each in step.reductions):
+    if not step.loops or not all(map(_is_float_sum, step.reductions)):
         return False
     extent = step.loops[-1].extent
     if isinstance(extent, int) and extent < SHORT:
@@ -49,6 +49,13 @@ def takes_strips(step: Pass, depths: Depths, strips: Strips, ahead: Container[Sc
     )
 
 
+def _is_float_sum(reduction: Reduction) -> bool:
+    """Whether strips have a function that adds up what a reduction folds."""
+    dtype = name_of(reduction.states[0])
+    adds = c_expressions.strip_function("add", dtype, dtype)
+    return reduction.folds == "add" and adds is not None
+
+
 def _is_float(value: Scalar) -> bool:
     """Whether a value is one of floats that is not chosen by its place."""
     return kind(value.dtype) == "f" and not isinstance(value, Select)
@@ -57,7 +64,7 @@ def _is_float(value: Scalar) -> bool:
 def _is_plain(value: Scalar, depths: Depths, strips: Strips, ahead: Container[Scalar]) -> bool:
     """Whether a value is one that compilers make vectors of, or strips."""
     if isinstance(value, Apply):
-        serial = is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
+        serial = c_expressions.is_serial(value.row.name, [name_of(arg.dtype) for arg in value.args])
         return not serial or strip_function(value, strips) is not None
     if isinstance(value, Load) and value in ahead:
         return True

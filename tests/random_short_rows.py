@@ -91,7 +91,7 @@ class Maker:
         for _ in range(self.random.integers(4, 14)):
             try:
                 self.step()
-            except (geon.AxisError, geon.DTypeError):
+            except (geon.AxisError, geon.DTypeError, geon.IndexRangeError):
                 continue
         results = [self.values[-1], *self.random.permutation(len(self.values))[:2]]
         results = [results[0], *(self.values[k] for k in results[1:])]

@@ -124,6 +124,7 @@ CONSTANTS = (
     _shared("printing/strips", "MOST", "heavy", many=2),
     _shared("kernels/nests", "SHORT", "short_row"),
     _shared("kernels/nests", "BESIDE", "short_rows", many=20),
+    _shared("kernels/short_forms", "COSTLY", "short_row", many=20),
     _shared("printing/scalars", "is_worse_known", "short_row", each=(1, 1 / 2)),
     _shared("kernels/nest_building", "BUFFERED", "row"),
     _shared("kernels/nests", "VECTORS", "read_ahead", "numbered", each=(1, 4, 8), many=2),

@@ -7,6 +7,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.nests import BESIDE, SHORT
+from geon.transformers.kernels.short_forms import COSTLY
 
 REDUCTIONS = ["sum", "max", "min", "any", "all", "argmax", "argmin", "logsumexp", "softmax"]
 ROWS = [1, BESIDE - 1, BESIDE, 513, 1031]
@@ -149,3 +150,78 @@ def test_short_rows_of_open_length_that_are_gone_over_twice(threads):
                 for found, want in zip(f(data), wanted(data), strict=True):
                     np.testing.assert_allclose(found, want, rtol=2e-5, atol=1e-6)
         assert "_short(threads" in f.source
+
+
+def stored(x, c, each):
+    """Rows that are stored in the pass after those that reduce them."""
+    apart = x - geon.mean(x, c)
+    norm = apart * geon.rsqrt(geon.mean(geon.square(apart), c) + 1e-5)
+    first = geon.square(x) - geon.max(x, c)
+    share = geon.softmax(x, normalization_axes=c)
+    slope = geon.deriv(geon.sum(geon.square(geon.softmax(x * each, normalization_axes=c))), x)
+    return [share, norm, first * each, slope]
+
+
+@pytest.mark.parametrize("chosen", [[0], [1], [2], [3], [0, 1, 2, 3]], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_short_rows_of_open_length_that_are_stored_give_what_numpy_gives(dtype, chosen):
+    m, n, c = geon.Axis("M", 2), geon.Axis("N"), geon.Axis("C")
+    x, each = geon.placeholder([m, n, c], dtype, name="x"), geon.placeholder([c], dtype, name="e")
+    made = stored(x, c, each)
+    results = [made[number] for number in chosen]
+    near = {"float32": 1e-4, "float64": 1e-10, "float16": 2e-2}[dtype]
+    transformers = [geon.NativeTransformer(threads=threads) for threads in (1, 2)]
+    functions = [each_of.computation(results, x, each) for each_of in transformers]
+    wanted = geon.NumPyTransformer().computation(results, x, each)
+    assert "_short(threads" in functions[0].source
+    generator = np.random.default_rng(3)
+    for rows in ROWS:
+        for length in LENGTHS:
+            data = generator.normal(size=(2, rows, length)).astype(dtype)
+            scale = generator.normal(size=length).astype(dtype)
+            one, two = (f(data, scale) for f in functions)
+            for found, other, want in zip(one, two, wanted(data, scale), strict=True):
+                np.testing.assert_allclose(found, want, rtol=near, atol=near)
+                assert found.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bool"])
+def test_all_of_short_rows_of_open_length_gives_what_numpy_gives(dtype):
+    """What is reduced at once goes along the rows where these are short, also as it stores."""
+    n, c = geon.Axis("N"), geon.Axis("C")
+    x, each = geon.placeholder([n, c], dtype, name="x"), geon.placeholder([c], dtype, name="e")
+    if dtype == "bool":
+        results = [geon.any(x & each), geon.all(x | each), geon.sum(geon.cast(x & each, "int32"))]
+    else:
+        results = [geon.max(x * each), geon.min(x - each), x * each]
+    if dtype.startswith("float"):
+        results += [geon.sum(geon.tanh(x) * each), geon.mean(geon.square(x - each))]
+    transformers = [geon.NativeTransformer(threads=threads) for threads in (1, 2)]
+    functions = [each_of.computation(results, x, each) for each_of in transformers]
+    wanted = geon.NumPyTransformer().computation(results, x, each)
+    assert "_short(threads" in functions[0].source
+    for rows in (*ROWS, 20_000):
+        for length in (0, *LENGTHS, COSTLY - 1, COSTLY, COSTLY + 1):
+            data = values(dtype, rows, length)
+            scale = np.nan_to_num(values(dtype, length), posinf=3, neginf=-3).astype(dtype)
+            if length == 0 and dtype != "bool":
+                continue  # nothing has no extreme
+            one, two = (f(data, scale) for f in functions)
+            for found, other, want in zip(one, two, wanted(data, scale), strict=True):
+                if want.dtype.kind == "f":
+                    np.testing.assert_allclose(found, want, rtol=2e-5, atol=1e-5)
+                else:
+                    np.testing.assert_array_equal(found, want)
+                assert np.asarray(found).tobytes() == np.asarray(other).tobytes()
+
+
+def test_a_draw_in_what_short_rows_store_keeps_its_order():
+    """Rows one after another, as the places of a draw are."""
+    n, c = geon.Axis("N"), geon.Axis("C")
+    x = geon.placeholder([n, c], name="x")
+    results = [geon.softmax(x, normalization_axes=c) * geon.Random(3).uniform(x.axes)]
+    with geon.NativeTransformer(threads=2) as native, geon.NumPyTransformer() as numpy:
+        f, g = (each.computation(results, x) for each in (native, numpy))
+        for rows, length in ((BESIDE, 3), (1031, SHORT), (1, 5)):
+            data = np.random.default_rng(rows).normal(size=(rows, length)).astype("float32")
+            np.testing.assert_allclose(f(data)[0], g(data)[0], rtol=1e-5)

@@ -1,8 +1,10 @@
 """Many computations in one translation unit: kernels of equal text are compiled once for all."""
 
 import dataclasses
+from pathlib import Path
 
 from geon.transformers.native import emit
+from geon.transformers.native.nests import GRAIN
 from geon.transformers.native.objects import shared_object
 from geon.transformers.native.record import record_of
 from geon.transformers.native.runtime import NativeProgram
@@ -11,6 +13,8 @@ from geon.transformers.native.transformer import NativeTransformer
 # Work is divided among threads from a few statements on, so that small arrays are divided too. How
 # it is divided changes no result but for the order in which partial sums are added.
 DIVIDED = {"1 + (1 << 15) / each": "1 + 16 / each", "< (1 << 17) &&": "< 64 &&", "1e5": "1e2"}
+_CUT = Path(emit.__file__).with_name("c") / "product_cut.h"
+assert all(usual in GRAIN + _CUT.read_text() for usual in DIVIDED), "what divides has other text"
 
 
 class Together:
@@ -60,7 +64,6 @@ class Together:
         kernels = emit._Module.unit(self.last, list(self.functions), True)
         units = [kernels + emit.LINK + "".join(self.bodies), *self.others]
         for usual, small in DIVIDED.items() if self.divided else ():
-            assert any(usual in unit for unit in units), f"no {usual!r} in the units"
             units = [unit.replace(usual, small) for unit in units]
         toolchain = self.transformer().toolchain()
         if self.options.get("sanitize"):

@@ -97,7 +97,7 @@ class FlatParts:
         least = GROUP if self.grouped and isinstance(row, int) else ROWS
         rest = row - row // fill * fill - 1
         return (
-            row - 2,
+            row - 1,
             self.most - row,
             rows - least,
             *(() if self.chooses or self.turned else (rest,)),

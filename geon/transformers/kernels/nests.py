@@ -18,7 +18,7 @@ from .nest_space import Groups
 from .regions import Facts, Region, assumed
 from .scalar import Apply, Select, walk
 from .staged import chooses_in_place
-from .types import Fused, Nest
+from .types import Fused, Nest, Pass, Store
 from .uses import Uses, computes, divides_rows
 
 SHORT = 15  # elements of a row up to which rows are taken side by side,
@@ -257,6 +257,26 @@ class NestMaker(NestBuilder):
             return COPIED
         return VECTORS // min(op.dtype.itemsize for op in self.results)
 
+    def across_last(self) -> Nest | None:
+        """A nest without rows that goes through memory across its last loop, whose length is open:
+        the loop around it is the innermost one. None where passes have no such loops.
+        """
+        whole = self.row_nest()
+        if whole.rows or whole.across is not None or whole.arrays:
+            return None
+        swapped: dict[tuple[str, ...], Groups] = {}
+        for step in whole.passes:
+            *around, last = [loop.axes for loop in step.loops] or [()]
+            if not around or isinstance(step.loops[-1].extent, int):
+                return None
+            inner = tuple([name for axes in (*around, last) for name in axes])
+            swapped[inner] = [*around[:-1], last, around[-1]]
+        if not swapped:
+            return None
+        made = self.build([], None, swapped)
+        steps, ending = tuple(map(around_first, made.steps)), tuple(map(around_first, made.ending))
+        return replace(made, steps=steps, ending=ending)
+
     def merged_inner(self, nest: Nest, longer: bool = True) -> dict[tuple[str, ...], Groups]:
         """For each set of inner loops those that can be walked as one; short ones with those around
         them where they may be ``longer``.
@@ -271,3 +291,10 @@ class NestMaker(NestBuilder):
             if len(groups) < len(inner):
                 found[inner] = groups
         return found
+
+
+def around_first(step: Pass | Store) -> Pass | Store:
+    """A pass whose last loops were exchanged, divided along what was the outermost one."""
+    if not isinstance(step, Pass):
+        return step
+    return replace(step, divided=1 if len(step.loops) == 2 else 0)

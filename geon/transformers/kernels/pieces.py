@@ -20,7 +20,7 @@ from .nests import NestMaker, nest_over
 from .regions import Facts, Interval, Region, guards_of, phases_of, points_of
 from .row_pieces import with_row_pieces
 from .scalar import Apply, Load, Scalar, walk
-from .short_forms import with_flat_rows, with_short_rows
+from .short_forms import with_flat_rows, with_short_rows, with_turned_loops
 from .straight import is_straight
 from .types import Fused, Nest
 from .uses import Uses
@@ -51,7 +51,8 @@ def make_nest(fused: Fused, operands: Operands, alone: bool = True) -> Nest:
         if alone:
             nest = with_flat_rows(nest, fused, operands)
     if alone and fused.rows is not None and fused.reductions:
-        nest = with_row_pieces(with_short_rows(nest, fused, operands), fused, operands)
+        nest = with_turned_loops(with_short_rows(nest, fused, operands), fused, operands)
+        nest = with_row_pieces(nest, fused, operands)
     return with_operands(nest, tuple(operands.numbers))
 
 

@@ -10,35 +10,61 @@ from .elements import Operands
 from .flat_rows import flat_parts
 from .nests import BESIDE, SHORT, NestMaker
 from .regions import Facts, Region
-from .scalar import RandomBits, indices, walk
+from .scalar import Apply, RandomBits, indices, walk
 from .types import Fused, Nest, Pass
 from .uses import divides_rows
+
+COSTLY = 64  # the same as ``SHORT`` for turned loops that do much with what they have gathered
 
 
 def with_short_rows(
     nest: Nest, fused: Fused, operands: Operands, region: Region | None = None
 ) -> Nest:
     """A nest that reduces rows of open length, with what takes them side by side where they are
-    short; over a ``region``, or over all. All of its passes go over as much, and store nothing.
+    short; over a ``region``, or over all. All of its passes go over as much.
     """
     region = region or Region()
     size = reduced_size(nest)
-    if isinstance(size, int) or nest.across is not None or not nest.rows or nest.arrays:
+    if isinstance(size, int) or nest.across is not None or not nest.rows:
         return nest
     if region.boxes or not (nest.steps and isinstance(nest.steps[0], Pass)):
         return nest
     for step in nest.passes:
-        drawn = any(isinstance(node, RandomBits) for node in walk(*step.reduced))
+        drawn = any(isinstance(node, RandomBits) for node in walk(*step.computed))
         alike = product(loop.extent for loop in step.loops) == size
-        if step.stores or not step.reductions or drawn or not alike:
+        if drawn or not alike:
             return nest
     facts = Facts(known=list(operands.known))
     short = NestMaker(fused, operands, region, facts, across=True, short=True).make()
-    if short.across is None or divides_rows(short):
+    if short.across is None or short.arrays or divides_rows(short):
         return nest
-    sizes = (size - 2, SHORT - size, short.across.extent - BESIDE)
+    sizes = (size - 1, SHORT - size, short.across.extent - BESIDE)
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
-    return replace(nest, short=short, shortness=shortness)
+    return replace(nest, short=replace(short, most=SHORT), shortness=shortness)
+
+
+def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
+    """A nest that reduces all at once, with what goes along the loop around its innermost one where
+    that one, of open length, is too short for vectors.
+
+    States, and draws, which follow the order of elements, stay as they are.
+    """
+    reduced = [each for step in nest.passes for each in step.reductions]
+    if nest.rows or nest.pieces or not reduced or any(each.folds is None for each in reduced):
+        return nest
+    computed = [value for step in nest.passes for value in step.computed]
+    if any(isinstance(node, RandomBits) for node in walk(*computed)):
+        return nest
+    facts = Facts(known=list(operands.known))
+    turned = NestMaker(fused, operands, Region(), facts, across=False).across_last()
+    if turned is None:
+        return nest
+    costly = any(isinstance(x, Apply) and x.row.cost == "expensive" for x in walk(*computed))
+    *_, short, long = turned.passes[0].loops
+    most = COSTLY if costly else SHORT
+    sizes = (short.extent - 1, most - short.extent, long.extent - BESIDE)
+    shortness = tuple([size for size in sizes if not isinstance(size, int)])
+    return replace(nest, short=turned, shortness=shortness)
 
 
 def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:

@@ -112,6 +112,7 @@ class _Structure:
             nest.short and self.nest(nest.short),
             nest.shortness,
             nest.flat,
+            nest.most,
         )
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:
@@ -140,7 +141,7 @@ class _Structure:
         ]
         further: tuple[Store | Keep, ...] = (*step.stores, *step.keeps)
         inner = tuple([self.step(each) for each in further])
-        return self.loops(step.loops), tuple(reductions), inner
+        return self.loops(step.loops), tuple(reductions), inner, step.divided
 
     def value(self, value: Scalar) -> int:
         """The number of a node."""

@@ -133,12 +133,16 @@ class Keep:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pass:
-    """Loops, outermost first, with what is reduced, stored and kept for each element."""
+    """Loops, outermost first, with what is reduced, stored and kept for each element.
+
+    Of a nest without rows the loop of the number ``divided`` is.
+    """
 
     loops: tuple[Loop, ...]
     reductions: tuple[Reduction, ...] = ()
     stores: tuple[Store, ...] = ()
     keeps: tuple[Keep, ...] = ()
+    divided: int = 0
 
     @property
     def reduced(self) -> list[Scalar]:
@@ -177,7 +181,7 @@ class Nest:
     ``short`` is a nest that computes the same by rows side by side, for where none of the sizes in
     ``shortness`` is negative: then rows of open length are too short for vectors. Without such
     sizes they always are. Where it is ``flat``, its rows adjoin, and one loop goes over the
-    elements of many.
+    elements of many. Loops of open length of its passes have ``most`` turns, where that is not 0.
     """
 
     rows: tuple[Loop, ...]
@@ -193,6 +197,7 @@ class Nest:
     short: Nest | None = None
     shortness: tuple[Size, ...] = ()
     flat: bool = False
+    most: int = 0
 
     @property
     def passes(self) -> tuple[Pass, ...]:

@@ -203,8 +203,8 @@ class DividedNest(NestTasks):
         return lines
 
     def extent(self, made: PrintedPass) -> str:
-        """The number of turns of a pass's outermost loop, as C."""
-        return self.passes.extent(made.loops[0])
+        """The number of turns of the loop of a pass that is divided, as C."""
+        return self.passes.extent(made.loops[made.divided])
 
     def partial(self, made: PrintedPass) -> list[Parameter]:
         """What a task of a divided pass is told: its share, and where partial values go."""
@@ -219,7 +219,7 @@ class DividedNest(NestTasks):
         lines = [*top]
         bounds = None
         if made.loops:
-            size = self.passes.extent(made.loops[0])
+            size = self.extent(made)
             end = f"begin + grain < {size} ? begin + grain : {size}"
             lines += ["const int64_t begin = task * grain;", f"const int64_t end = {end};"]
             bounds = DIVIDED
@@ -247,10 +247,10 @@ class DividedNest(NestTasks):
 
         ``told`` are values that the tasks know, by their names there.
         """
-        size = self.passes.extent(made.loops[0]) if made.loops else "1"
-        work = " * ".join(
-            [str(made.weight), *(f"({self.passes.extent(loop)})" for loop in made.loops[1:])]
-        )
+        size = self.extent(made) if made.loops else "1"
+        others = [*made.loops[: made.divided], *made.loops[made.divided + 1 :]]
+        counts = [f"({self.passes.extent(loop)})" for loop in others]
+        work = " * ".join([str(made.weight), *counts])
         lines = [
             f"const int64_t size = {size}, work = {work};",
             "int64_t grain = geon_grain(size, work);",

@@ -170,7 +170,10 @@ class NestByRows(SharedNest):
             row = self.open_row()
             if row is not None:  # so few may be less than ``TILE``
                 size = f"{FLAT} / ({self.passes.extent(row)}) & -{VECTOR}"
-                return [f"const int64_t block = {size};"]
+                return [
+                    f"const int64_t many = {size};",
+                    f"const int64_t block = many < {LANES} ? many : {LANES};",
+                ]
             sizes = [lanes_of_tile(made) for made in self.nest.passes if made.crosses]
             return [f"const int64_t block = {max(sizes, default=TILE)};"]
         turns = [product(loop.extent for loop in made.loops) for made in self.nest.passes]

@@ -99,7 +99,7 @@ class Passes:
             body = self.by_words(made, "lane", ("0", "lanes"), LANES, pragma, body)
         for k in range(len(made.loops) - 1, -1, -1):
             turns = made.loops[k]
-            around = bounds if k == 0 else None
+            around = bounds if k == made.divided else None
             low, high = around or ("0", self.extent(turns))
             cut = work.cuts and k == work.level
             ends = (BLOCK_BEGIN, BLOCK_END) if cut else (low, high)

@@ -70,7 +70,9 @@ def tiled(
     *outer, last = made.loops
     wide = width(made)
     if made.flat:
-        size = str(lanes_of_tile(made)) if isinstance(last.extent, int) else "block"
+        assert TILE * made.most <= FLAT
+        few = TILE if made.most else lanes_of_tile(made)
+        size = str(few) if made.most or isinstance(last.extent, int) else "block"
         by_tiles = tiles("lane_tile", size, "0", "lanes", [*filled(made, names), *along])
         # What a group shares is that of its first lane, too, where all lanes have an array of it.
         shared = PrintedTiles(["const int64_t lane = 0;", *made.grouped.lines], made.grouped.tiles)

@@ -21,18 +21,19 @@ def crosses(step: Pass, lane: str) -> bool:
     return direct and any(store.offset.step(lane) != 1 for store in step.stores)
 
 
-def is_flat(step: Pass, lane: str, depths: Depths) -> bool:
+def is_flat(step: Pass, lane: str, depths: Depths, most: int) -> bool:
     """Whether a pass that crosses memory stores short rows that adjoin, of what each row has and of
-    values whose places are all known.
+    values whose places are all known. Rows of open length have ``most`` elements, if not 0.
     """
     turns, last = step.loops[-1].extent, step.loops[-1].name
-    if len(step.loops) != 1 or not isinstance(turns, int) or not 1 < turns <= SHORT_ROW:
+    if len(step.loops) != 1 or not (1 < turns <= SHORT_ROW if isinstance(turns, int) else most):
         return False
     rows = all(x.offset.step(last) == 1 and x.offset.step(lane) == turns for x in step.stores)
     itemsize = min(store.dtype.itemsize for store in step.stores)
-    whole = turns * itemsize % FILLS == 0
-    if values_of_lanes(step, depths) and (turns > LIGHT[itemsize] or whole):
-        return False
+    if isinstance(turns, int) and values_of_lanes(step, depths):
+        whole = turns * itemsize % FILLS == 0
+        if turns > LIGHT[itemsize] or whole:
+            return False
     nodes = of_elements(step, depths)
     direct = all(is_direct(node.offset) for node in nodes if isinstance(node, Load))
     return rows and direct and all(isinstance(node, (Load, Number, Apply)) for node in nodes)

@@ -183,7 +183,7 @@ class _NestPrinter:
             body.names[load] = name
         made = PrintedPass(step.loops, body, weight(step, self.depths), number=self.passes)
         self.passes += 1
-        made.around = around
+        made.around, made.divided, made.most = around, step.divided, self.nest.most
         made.only_truths = only_truths(step)
         made.stages = [print_stage(self.scalars, row, each) for each in ahead]
         self.read_ahead(body, made, ahead)
@@ -192,7 +192,7 @@ class _NestPrinter:
         if lanes.tiles and across is not None and crosses(step, across.name):
             made.crosses = True
             made.flat = lanes.flat and (
-                self.parts is not None or is_flat(step, across.name, self.depths)
+                self.parts is not None or is_flat(step, across.name, self.depths, self.nest.most)
             )
             self.tiled.turn(made, step, across.name)
             loads = across_loads(step, across.name)

@@ -214,6 +214,8 @@ class PrintedPass:
     around: Block | None = None
     abreast: int = 0  # the bytes of an element where some vectors are computed abreast
     copies: bool = False  # the one load from a tile is all that is stored
+    divided: int = 0  # the number of the loop that is
+    most: int = 0  # turns of loops of open length, where these are few
 
 
 class RowStore(str):

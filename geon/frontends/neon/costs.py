@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...errors import ArgumentError, AxisError
 from ...op_graph.composites import log_softmax, mean
 from ...op_graph.constants import as_tensor
@@ -34,6 +36,7 @@ from .ctc import Alignment
 
 if TYPE_CHECKING:
     from ...op_graph.accepted import AxisLike, TensorLike
+    from ...op_graph.dtypes import DType
 
 
 def cross_entropy(
@@ -132,7 +135,9 @@ def focal(
     axis = class_axis(scores, over, "focal")
     hit = hits(scores, as_tensor(t), axis, "focal")
     right = sum(where(hit, log_softmax(scores, axis), 0), axis)
-    return -power(-expm1(right), gamma) * right
+    # Below 1, a power's slope at 0 is infinite; at the least number it is not, and makes 0 of 0.
+    others = maximum(-expm1(right), least(right.dtype))
+    return -power(others, gamma) * right
 
 
 def ctc(
@@ -162,6 +167,11 @@ def ctc(
     return Alignment(scores, as_tensor(labels), over, along, blank).cost(
         *[None if count is None else as_tensor(count) for count in (lengths, label_lengths)]
     )
+
+
+def least(dtype: DType) -> float:
+    """The smallest number of a float dtype that has all of its digits."""
+    return float(np.finfo(dtype).tiny) if dtype.kind == "f" else 2.0**-126  # bfloat16
 
 
 def _pair(y: TensorLike, t: TensorLike, what: str) -> tuple[Tensor, Tensor]:

@@ -139,6 +139,8 @@ class Orthogonal(Drawn):
 
         def first(axes: Axes) -> Array:
             rows, columns = _sizes(axes, inputs)
+            if not rows or not columns:
+                return _placed(np.zeros((rows, columns)), axes, inputs)
             drawn = numbers().normal(size=(max(rows, columns), min(rows, columns)))
             basis, upper = np.linalg.qr(drawn)
             # With these signs all orthogonal matrices are equally likely.

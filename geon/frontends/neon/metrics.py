@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...op_graph.composites import softmax
 from ...op_graph.constants import as_tensor
-from ...op_graph.elementwise import cast, equal
+from ...op_graph.elementwise import equal
 from ...op_graph.movement import broadcast
 from ...op_graph.op_graph import Tensor
 from ...op_graph.ordered import top_k
@@ -165,9 +165,9 @@ class Perplexity(Metric):
 class RocArea(Metric):
     """The chance that a positive example has a higher score than a negative one; ties count half.
 
-    It is the area below the curve of hits over false alarms. With ``positive`` results are scores
-    of classes and the probability of this one counts; else a score for each example, whose target
-    is 1 or 0.
+    It is the area below the curve of hits over false alarms, NaN where a score is. With
+    ``positive`` results are scores of classes and the probability of this one counts; else a score
+    for each example, whose target is 1 or 0: others raise ``ArgumentError``.
     """
 
     positive: int | None = None
@@ -177,7 +177,7 @@ class RocArea(Metric):
     def each(self, y: Tensor, t: Tensor) -> list[Tensor]:
         """The score of each, and whether it is positive."""
         if self.positive is None:
-            return [broadcast(y, t.axes), cast(t, "bool")]
+            return [broadcast(y, t.axes), t]
         axis = class_axis(y, self.over, self.name)
         hits(y, t, axis, self.name)
         score = softmax(y, axis)[{axis: self.positive}]
@@ -185,7 +185,16 @@ class RocArea(Metric):
 
     def value(self, *arrays: Array[Any, Any]) -> float:
         """The area; NaN where one of the kinds is missing."""
-        scores, positive = arrays
+        scores, targets = arrays
+        positive = targets.astype(bool)
+        others = targets[positive != targets]
+        if others.size:
+            raise ArgumentError(
+                f"{self.name}: the target {others[0]} is neither 1 nor 0; give one of these for "
+                "each score, or positive= with scores of classes"
+            )
+        if np.isnan(scores).any():
+            return float("nan")  # it is neither above others nor below
         ups, downs = int(positive.sum()), int((~positive).sum())
         if not ups or not downs:
             return float("nan")

@@ -346,10 +346,14 @@ class Call:
         ]
         for label, name, size in sizes:
             if lengths.setdefault(name, size) != size:
+                cure = "give data of one length"
+                if origin[name] in [s.label for s in self.slots]:
+                    cure += ", or another transformer, since a variable keeps its lengths"
+                else:
+                    cure += ", or leave the axis open, with neither default nor lengths="
                 raise FeedError(
                     f"axis length {name} is {size} in {label} and {lengths[name]} in "
-                    f"{origin[name]}; one call has one length for it: give data of one "
-                    "length, or leave the axis open, with neither default nor lengths="
+                    f"{origin[name]}; one call has one length for it: {cure}"
                 )
             origin.setdefault(name, label)
         for label, dims, shape in [*held, *given]:

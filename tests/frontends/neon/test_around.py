@@ -166,6 +166,20 @@ def test_a_scale_comes_back(transformer):
     assert transformer.get("optimiser.scale") == 2.0**-24
 
 
+def test_a_scale_stays_finite(transformer):
+    """Slopes of 0 overflow never; those that come later still find a scale that is halved."""
+    optimiser = neon.Scaled(neon.SGD(1.0), every=1)
+    path = stepped(transformer, optimiser, np.zeros((120, 2, 3)))
+    assert not path.any() and transformer.get("optimiser.scale") == 2.0**127
+    w = geon.Variable((A, B), "float32", initial_value=0, name="v")
+    g = geon.placeholder((A, B), name="g")
+    other = neon.Scaled(neon.SGD(1.0, name="other"), first=2.0**127, every=1)
+    f = transformer.computation(other(geon.sum(w * g)), g)
+    for _ in range(6):
+        f(np.full((2, 3), 4.0))
+    assert transformer.get(w).max() < 0 and np.isfinite(transformer.get("other.scale"))
+
+
 # Groups ----------------------------------------------------------------------------------------
 
 
@@ -181,10 +195,20 @@ def test_what_waits_or_skips_goes_around_groups(transformer):
     for inner in (neon.Scaled(neon.SGD(0.5)), neon.Accumulated(neon.SGD(0.5), 2)):
         with pytest.raises(geon.ArgumentError, match=r"neon.Groups\(\.\.\.\)"):
             neon.Groups({"w": inner}, rest=None)(2 * w)
-    optimiser = neon.Accumulated(neon.Groups({"v": None}, rest=neon.SGD(0.5)), 2)
+    optimiser = neon.Accumulated(neon.Groups({neon.Tag("v"): None}, rest=neon.SGD(0.5)), 2)
     f = transformer.computation(optimiser(2 * w))
     f(), f()
     assert transformer.get(w) == -1
+
+
+def test_a_pattern_that_fits_no_parameter_is_refused():
+    w = geon.Variable([], initial_value=0, name="layer.w")
+    for optimiser in (
+        neon.Groups({"layr.*": neon.SGD(0.5)}, rest=None),
+        neon.Averaged(neon.Groups({"layer.*": None, "*.b": neon.SGD(0.5)}, rest=neon.SGD(0.5))),
+    ):
+        with pytest.raises(geon.ArgumentError, match="fits none of .* 'layer.w'"):
+            optimiser(2 * w)
 
 
 def test_names_are_those_of_the_inner_optimiser(transformer):
@@ -298,8 +322,9 @@ def test_muon_for_matrices_and_another_for_the_rest(transformer):
         (lambda: neon.Averaged(neon.SGD(1.0), 1.0), "smoothing=1.0"),
         (lambda: neon.Scaled(neon.SGD(1.0), 0.0), "first=0.0"),
         (lambda: neon.Scaled(neon.SGD(1.0), every=0), "every=0"),
+        (lambda: neon.Accumulated(neon.Averaged(neon.Accumulated(neon.SGD(1.0), 2)), 3), "one of"),
     ],
-    ids=["none", "float", "one", "zero", "never"],
+    ids=["none", "float", "one", "zero", "never", "twice"],
 )
 def test_numbers_that_make_no_sense_are_refused(make_optimiser, what):
     with pytest.raises(geon.ArgumentError, match=what):

@@ -20,6 +20,17 @@ def everything():
     return neon.Averaged(neon.Accumulated(neon.Scaled(inner, every=2), 3), 0.9)
 
 
+@pytest.mark.parametrize("averaged", [False, True])
+def test_what_is_no_checkpoint_is_refused(make, tmp_path, averaged):
+    made = model(make(), neon.Averaged(neon.Adam(0.05), 0.9))
+    made.save(tmp_path / "whole")
+    (tmp_path / "cut").write_bytes((tmp_path / "whole").read_bytes()[:200])
+    (tmp_path / "text").write_text("no checkpoint")
+    for name in ("cut", "text", "none", "."):
+        with pytest.raises(geon.CheckpointError):
+            model(make()).restore(tmp_path / name, averaged=averaged)
+
+
 def test_figures_of_averages_are_those_of_a_model_with_these_weights(make):
     made = model(make(), neon.Averaged(neon.Adam(0.05), 0.9))
     run = made.fit(batches(), 3, validation=VALIDATION, averaged=True)

@@ -143,3 +143,17 @@ def test_what_is_refused():
     with pytest.raises(geon.ArgumentError, match=r"give each call a neon\.Cache of its own"):
         layer(x, cache=cache)
     assert neon.Linear(E, 0.0)(x, cache=cache).axes is x.axes
+
+
+def test_other_numbers_of_examples_need_another_transformer(make):
+    """What is kept of examples has as many as the first call, and the message says so."""
+    cache = neon.Cache(geon.Axis("place", 8), name="cache")
+    y = neon.GRU(E, 0.1, name="gru")(x, cache=cache)
+    transformer = make()
+    f = transformer.computation([y, *cache.updates], x)
+    f(np.ones((2, 3, 6)))
+    transformer.set(cache.position, 0)
+    with pytest.raises(geon.FeedError, match="another transformer, since a variable keeps its"):
+        f(np.ones((1, 3, 6)))
+    other = make().computation([y, *cache.updates], x)
+    assert other(np.ones((1, 3, 6)))[0].shape == (1, 3, 6)

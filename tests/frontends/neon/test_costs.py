@@ -56,6 +56,26 @@ def test_entropies_are_exact_however_far_out(transformer):
     np.testing.assert_array_equal(found[2], [1000, 0])
 
 
+@pytest.mark.parametrize("gamma", [0.0, 0.1, 0.5, 0.9, 1.0, 2.0])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_focal_cost_has_slopes_however_far_out(transformer, gamma, dtype):
+    """Where a score is so far above others that the probability rounds to 1, they are 0."""
+    scores = geon.placeholder([N, Y], dtype, name="scores")
+    cost = neon.costs.focal(scores, classes, gamma=gamma)
+    slope = geon.deriv(geon.sum(geon.cast(cost, "float32")), scores)
+    f = transformer.computation([cost, slope], scores, classes)
+    far = np.array([0, 1, 8, 11, 16, 17, 40, 100, 1000])
+    given = np.stack([far, 0 * far, 0 * far], 1)
+    value, slopes = (part.astype("float64") for part in f(given, np.zeros(len(far), int)))
+    assert np.isfinite(value).all() and np.isfinite(slopes).all()
+    others = 2 * np.exp(-far) / (1 + 2 * np.exp(-far))
+    wanted = others**gamma * np.log1p(2 * np.exp(-far))
+    near = {"float16": 2e-2, "bfloat16": 2e-1, "float32": 2e-6, "float64": 1e-9}[dtype]
+    np.testing.assert_allclose(value, wanted, rtol=near, atol=near)
+    inner = gamma * others**gamma * (1 - others) * np.log1p(2 * np.exp(-far))
+    np.testing.assert_allclose(slopes[:, 0], -inner - others ** (gamma + 1), rtol=near, atol=near)
+
+
 def test_a_class_number_outside_raises(transformer):
     f = transformer.computation(neon.costs.cross_entropy(x, classes), x, classes)
     for wrong in (3, -1):

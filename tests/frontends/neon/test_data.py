@@ -125,6 +125,19 @@ def test_as_many_batches_as_asked_are_made_before():
     assert not threads() and len(made) == 5
 
 
+@pytest.mark.parametrize("ahead", [1, 2, 5])
+def test_batches_made_in_one_memory_are_told_apart(ahead):
+    def made(number):
+        memory = np.zeros(3)
+        for k in range(6):
+            memory[:] = k
+            yield memory, "a text", np.full(2, k)
+
+    whole = [[batch[0].copy(), *batch[1:]] for batch in neon.Stream(made).epoch(0)]
+    found = neon.Prefetch(neon.Stream(made), ahead).epoch(0)
+    alike([(time.sleep(0.01), *batch)[1:] for batch in found], whole)
+
+
 def test_an_error_of_the_thread_is_raised_where_its_batch_is_asked_for(transformer):
     def make(epoch):
         yield from list(batches().epoch(epoch))[:2]
@@ -258,6 +271,23 @@ def test_noise(dtype):
 def test_changes_that_do_not_fit_are_refused(change, what):
     with pytest.raises(geon.ArgumentError, match=what):
         changed(change)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(-1, "uint8"), (0.5, "int64"), (256, "uint8"), (2, "bool")]
+)
+def test_padding_that_a_dtype_does_not_hold_is_refused(value, dtype):
+    change = augment.Pad({1: 1}, value=value)
+    with pytest.raises(geon.ArgumentError, match=f"Pad: value={value} is "):
+        change(None, np.zeros((1, 1), dtype))
+    np.testing.assert_array_equal(change(None, np.zeros((1, 1))), [[value, 0, value]])
+
+
+def test_a_column_of_numbers_is_an_array():
+    with pytest.raises(geon.ArgumentError, match="example 0 of column 1 is 3, and no sequence"):
+        neon.Buckets([[1, 2], [3]], [3, 4], size=2)
+    (batch,) = neon.Buckets([[1, 2], [3]], np.array([3, 4]), size=2).epoch(0)
+    np.testing.assert_array_equal(batch[2], [3, 4])
 
 
 def test_noise_is_for_floats():

@@ -114,3 +114,13 @@ def test_weights_of_any_float_dtype(transformer, init, dtype):
     assert {leaf.dtype.name for leaf in layer.parameters()} == {y.dtype.name} == {dtype}
     found = transformer.computation(y, x)(np.ones((2, 20)))
     assert np.isfinite(np.float64(found)).all() and np.float64(found).any()
+
+
+@pytest.mark.parametrize("empty_inputs", [True, False])
+def test_a_matrix_without_elements_has_orthogonal_rows(transformer, empty_inputs):
+    empty = geon.Axis("E", 0)
+    inputs, outputs = ([empty], [J]) if empty_inputs else ([J], [empty])
+    init = neon.Orthogonal(geon.Random(0))
+    made = init(geon.Axes([*inputs, *outputs]), geon.Axes(inputs), geon.Axes(outputs))
+    v = geon.Variable([*inputs, *outputs], initial_value=made, name="v")
+    assert transformer.get(v).size == 0

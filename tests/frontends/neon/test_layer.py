@@ -138,12 +138,31 @@ def test_a_batch_norm_called_twice_in_a_step_moves_its_statistics_twice(transfor
     assert len(training.updates) == 2
 
 
-def test_a_batch_of_one_keeps_a_variance_of_0(transformer):
+def test_a_batch_of_one_leaves_the_variance_as_it_is(transformer):
+    """One element has a mean, and no variance of a sample."""
     layer, training = neon.BatchNorm(momentum=0.0), neon.Training()
     x = rows(C)
     f = transformer.computation([layer(x, training=training), *training.updates], x)
     np.testing.assert_array_equal(f([[1, 2, 3]])[0], [[0, 0, 0]])
-    np.testing.assert_array_equal(transformer.get(layer.variables["variance"]), [0, 0, 0])
+    np.testing.assert_array_equal(transformer.get(layer.variables["mean"]), [1, 2, 3])
+    np.testing.assert_array_equal(transformer.get(layer.variables["variance"]), [1, 1, 1])
+    f([[1, 2, 3], [3, 2, 7]])
+    np.testing.assert_array_equal(transformer.get(layer.variables["variance"]), [2, 0, 8])
+    f([[1, 2, 3]])
+    np.testing.assert_array_equal(transformer.get(layer.variables["variance"]), [2, 0, 8])
+
+
+@pytest.mark.parametrize("wrong", [-1, -4, 5])
+def test_rows_of_a_table_count_from_the_first(transformer, wrong):
+    """A number below 0 is a mistake, as one beyond the last row is, and trains none."""
+    n, words, e = geon.Axis("N"), geon.Axis("W", 5), geon.Axis("E", 2)
+    x = geon.placeholder([n], "int64", name="x")
+    table = neon.LookupTable(words, e, np.arange(10.0).reshape(5, 2), pad=0)
+    y = table(x)
+    f = transformer.computation([y, geon.deriv(geon.sum(y), table.parameters()[0])], x)
+    np.testing.assert_array_equal(f([0, 4])[0], [[0, 0], [8, 9]])
+    with pytest.raises(geon.IndexRangeError, match="positions must lie in 0 to 4"):
+        f([1, wrong])
 
 
 def test_norms_that_do_not_fit_are_refused():

@@ -97,6 +97,15 @@ def test_a_figure_of_nothing_is_nan(metric, parts):
     assert np.isnan(metric.value(*[np.zeros(0)] * parts))
 
 
+def test_an_area_of_scores_that_are_none_or_of_other_targets():
+    area, truths = neon.metrics.RocArea(), np.array([1, 0, 1])
+    assert np.isnan(area.value(np.array([0.5, np.nan, 1.0]), truths))
+    assert area.value(np.array([0.5, 0.2, 1.0]), truths.astype("float32")) == 1
+    for wrong in (2, -1, 0.5):
+        with pytest.raises(geon.ArgumentError, match=rf"target {wrong} is neither 1 nor 0"):
+            area.value(np.array([0.5, 0.2, 1.0]), np.array([1, 0, wrong]))
+
+
 def test_an_area_needs_both_kinds():
     assert np.isnan(neon.metrics.RocArea().value(np.ones(3), np.array([True] * 3)))
     assert neon.metrics.RocArea().value(np.ones(3), np.array([True, False, True])) == 0.5

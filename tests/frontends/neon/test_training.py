@@ -98,6 +98,91 @@ def test_predict(transformer):
     assert result == np.mean(whole.argmax(1) == examples()[1])
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_predict_takes_its_batches_along_the_axis_of_the_examples(transformer, place):
+    t = geon.Axis("T")
+    axes = [t, C]
+    axes.insert(place, N)
+    x, scale = geon.placeholder(axes, name="x"), geon.placeholder([C], name="scale")
+    labels = geon.placeholder([N], "int64", name="labels")
+    layer = neon.Affine(Y, 0.5, over=C)
+
+    class Summed(neon.Layer):
+        def forward(self, x, scale, training=None):
+            return geon.sum(layer(x * scale), reduction_axes=t)
+
+    made = neon.Model(
+        Summed(), [x, scale], labels, neon.costs.cross_entropy, transformer=transformer
+    )
+    given = np.random.default_rng(0).normal(size=(4, 6, 4)).astype("float32")  # N, T, C
+    given = np.moveaxis(given, 0, place)
+    factors = np.arange(4.0)
+    whole = made.predict(given, factors)
+    assert whole.shape == (4, 3)
+    for size in (1, 2, 3, 4, 9):
+        np.testing.assert_allclose(made.predict(given, factors, size=size), whole, rtol=1e-5)
+
+
+def test_batches_of_examples_that_the_result_has_not_are_refused(transformer):
+    class Total(neon.Layer):
+        def forward(self, x, training=None):
+            return geon.sum(x)
+
+    x, t = geon.placeholder([N, C], name="x"), geon.placeholder([], name="t")
+    made = neon.Model(Total(), x, t, lambda y, t: geon.square(y - t), transformer=transformer)
+    assert made.predict(np.ones((3, 4))) == 12
+    with pytest.raises(geon.ArgumentError, match="no axis N; leave out size="):
+        made.predict(np.ones((3, 4)), size=2)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_costs_of_half_formats_are_added_up_in_float32(transformer, dtype, masked):
+    """Sums and counts that these do not hold: 75,000 costs of log 10."""
+    t, k = geon.Axis("T"), geon.Axis("K", 10)
+    x = geon.placeholder([N, t, C], dtype, name="x")
+    labels = geon.placeholder([N, t], "int64", name="labels")
+    real = geon.placeholder([N, t], "bool", name="real")
+    layer = neon.Affine(k, 0.0, over=C, name="layer")
+    made = neon.Model(
+        layer, x, labels, neon.costs.cross_entropy, neon.SGD(0.5),
+        mask=real if masked else None, transformer=transformer,
+    )  # fmt: skip
+    given = [np.zeros((150, 500, 4)), np.zeros((150, 500), int)]
+    given[1:1] = [np.ones((150, 500), bool)] if masked else []
+    run = made.fit([given], 1)
+    near = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 1e-5}[dtype]
+    assert run.figures["cost"] == pytest.approx(np.log(10), rel=near)
+    assert run.cost == pytest.approx(np.log(10), rel=near)
+    wanted = -0.5 * (0.1 - np.eye(10)[0])
+    found = transformer.get("layer.b").astype("float64")
+    # Slopes of 1 / 75,000 have few digits in float16, which is what Scaled is for.
+    np.testing.assert_allclose(found, wanted, rtol=0.03 if dtype == "float16" else 10 * near)
+
+
+def test_two_models_of_one_transformer_have_names(transformer, tmp_path):
+    """They share a layer, and a checkpoint of both."""
+    body = neon.Affine(H, neon.Glorot(geon.Random(0, name="random")), name="body")
+
+    def one(head, **options):
+        x, t = geon.placeholder([N, C], name="x"), geon.placeholder([N], "int64", name="t")
+        net = neon.Sequential([body, neon.Affine(Y, 0.1, name=f"head.{head}")])
+        optimiser = neon.Adam(0.05, name=f"adam.{head}")
+        cost = neon.costs.cross_entropy
+        return neon.Model(net, x, t, cost, optimiser, transformer=transformer, **options)
+
+    first, second = one("a", name="fit.a"), one("b", name="fit.b")
+    stopping = neon.EarlyStopping("cost", patience=50)
+    first.fit(batches(), 2, callbacks=[stopping, neon.Checkpoints(tmp_path)])
+    second.fit(batches(), 3, callbacks=[stopping, neon.Checkpoints(tmp_path)])
+    kept = {name for name in transformer.values() if name.startswith("fit")}
+    assert {"fit.a.place", "fit.b.place", "fit.b.early_stopping.cost.best"} <= kept
+    again = one("c")  # of the usual name
+    again.fit(batches(), 1, callbacks=[neon.Checkpoints(tmp_path)])
+    with pytest.raises(geon.ArgumentError, match="name='' is no text"):
+        one("d", name="")
+
+
 def test_figures_of_no_batch_are_nan(transformer):
     assert all(np.isnan(list(model(transformer).evaluate(neon.Stream(lambda epoch: [])).values())))
 
@@ -226,6 +311,62 @@ def test_a_signal_at_any_time_loses_nothing(make, tmp_path, after):
     assert (tmp_path / "history").read_text() == wanted
 
 
+class Fails(neon.Callback):
+    """Raises when training ends."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def end(self, run):
+        raise self.error
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_nothing_at_the_end_costs_the_checkpoint_of_an_interrupted_run(make, tmp_path):
+    """Neither another callback's error, nor a second Ctrl-C while it is written."""
+
+    class Slow(neon.Checkpoints):
+        def end(self, run):
+            os.kill(os.getpid(), signal.SIGINT)
+            super().end(run)
+
+    history = neon.History()
+    for number, (kind, others, error) in enumerate([
+        (neon.Checkpoints, [Fails(OSError("the disk is full")), history], OSError),
+        (neon.Checkpoints, [neon.Curves(history, tmp_path / "no/such.png"), history], OSError),
+        (Slow, [history], KeyboardInterrupt),
+    ]):  # fmt: skip
+        folder = tmp_path / str(number)
+        with pytest.raises(error):
+            model(make()).fit(
+                batches(), 3, callbacks=[*others, kind(folder, every=100), Interrupt(3)]
+            )
+        assert [path.name for path in folder.iterdir()] == ["interrupted.safetensors"]
+
+
+def test_all_callbacks_end_and_the_first_error_is_raised(make):
+    ended = []
+
+    class Ends(neon.Callback):
+        def end(self, run):
+            ended.append(run.epoch)
+
+    with pytest.raises(OSError, match="first"):
+        model(make()).fit(
+            batches(), 1, callbacks=[Fails(OSError("first")), Fails(ValueError("second")), Ends()]
+        )
+    assert ended == [1]
+
+    class Breaks(neon.Callback):
+        def after_batch(self, run):
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle") as caught:
+        model(make()).fit(batches(), 1, callbacks=[Fails(OSError("last")), Breaks(), Ends()])
+    assert caught.value.__notes__ == ["at the end of training: OSError: last"]
+    assert ended == [1, 0]
+
+
 def test_fit_again_goes_on(make):
     once, twice = model(make()), model(make())
     once.fit(batches(), 3)
@@ -282,6 +423,17 @@ def test_checkpoints_every_few_epochs_the_last_few_and_the_best(transformer, tmp
     assert found == ["best.safetensors", "epoch-4.safetensors", "epoch-6.safetensors"]
     with pytest.raises(geon.ArgumentError, match="there are 'cost'"):
         made.fit(batches(), 8, callbacks=[neon.Checkpoints(tmp_path / "b", best="accuracy")])
+
+
+def test_the_last_few_checkpoints_are_those_of_all_runs(transformer, tmp_path):
+    """Of other numbers that are kept, and of a run that broke off; other files stay."""
+    made = model(transformer)
+    (tmp_path / "epoch-of-mine.safetensors").write_text("")
+    (tmp_path / "epoch-9.safetensors").write_text("")
+    made.fit(batches(), 5, callbacks=[neon.Checkpoints(tmp_path, keep=3)])
+    made.fit(batches(), 7, callbacks=[neon.Checkpoints(tmp_path, keep=1)])
+    found = sorted(path.name for path in tmp_path.iterdir())
+    assert found == [f"epoch-{k}.safetensors" for k in (7, 9, "of-mine")]
 
 
 class Figures(neon.Callback):

@@ -25,8 +25,8 @@ class Cache:
     ``places`` is an axis of how many times fit: attention keeps the keys and values of each, and a
     recurrent layer its state. All are persistent variables that are not trained, and so is
     ``position``: how many times were seen; where it is set to 0 the next call is the first.
-    ``updates`` are the effects to be run with the call. A time for which there is no place raises
-    ``IndexRangeError``.
+    ``updates`` are the effects to be run with the call. As many examples as the first call has, has
+    each one in this transformer. A time for which there is no place raises ``IndexRangeError``.
     """
 
     def __init__(self, places: Axis, *, name: str | None = None) -> None:

@@ -9,9 +9,9 @@ from ....op_graph.axes import Axes, Axis, as_axes, new_axis
 from ....op_graph.contraction import dot
 from ....op_graph.dtypes import kind
 from ....op_graph.elementwise import not_equal, where
-from ....op_graph.indexing import gather
+from ....op_graph.indexing import CHECKED, gather, held_by_int64
 from ....op_graph.movement import broadcast
-from ....op_graph.op_graph import Leaf, Tensor
+from ....op_graph.op_graph import Leaf, Tensor, make
 from ....op_graph.sites import describe, user_site
 from ..activations import identity
 from ..axis import feature_axes
@@ -140,5 +140,7 @@ class LookupTable(Layer):
             outputs=self.axes,
             dtype=self.dtype,
         )
-        rows = broadcast(gather(w, x, self.words), Axes(x.axes, self.axes))
+        # Rows count from the first one alone: a number below 0 is a mistake, such as padding.
+        places = make(CHECKED, (held_by_int64(x),), (self.words.expression, False))
+        rows = broadcast(gather(w, places, self.words), Axes(x.axes, self.axes))
         return rows if self.pad is None else where(not_equal(x, self.pad), rows, 0)

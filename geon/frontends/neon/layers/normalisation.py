@@ -121,7 +121,8 @@ class BatchNorm(Norm):
     The channels are ``over``, or all axes but N, T, D, H and W. While training, statistics are
     those of the batch, over the other axes, and the running ones, ``mean`` and ``variance``, move
     to them: ``momentum`` is the share that stays, all for a batch of nothing. Otherwise the running
-    ones serve. They are persistent and not trained; the variance that is kept is that of a sample.
+    ones serve. They are persistent and not trained; the variance that is kept is that of a sample,
+    which one element has not.
     S. Ioffe and C. Szegedy, "Batch normalization", ICML 2015.
     """
 
@@ -155,10 +156,11 @@ class BatchNorm(Norm):
             batch = mean(w, others), variance(w, others)
             size = cast(tensor_size(w, others), w.dtype)
             sample = batch[1] * (size / maximum(size - 1, 1))
-            for state, new in ((middle, batch[0]), (spread, sample)):
+            # The mean of one element is known, and a variance of a sample from two on.
+            for state, new, least in ((middle, batch[0], 1), (spread, sample, 2)):
                 old = training.value(state)
                 moved = self.momentum * old + (1 - self.momentum) * new
-                training.keep(state, where(size > 0, moved, old))
+                training.keep(state, where(size >= least, moved, old))
             y = self.normed(w, *batch)
         else:
             y = self.normed(w, middle, spread)

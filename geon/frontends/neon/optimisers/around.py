@@ -7,7 +7,7 @@ from functools import reduce
 
 from ....errors import ArgumentError
 from ....op_graph.constants import as_tensor
-from ....op_graph.elementwise import cast, isfinite, maximum, where
+from ....op_graph.elementwise import cast, isfinite, maximum, minimum, where
 from ....op_graph.logic import logical_and
 from ....op_graph.op_graph import Leaf, Tensor
 from ....op_graph.reductions import all
@@ -15,6 +15,7 @@ from ..checks import above_zero, at_least_one, share
 from .optimiser import Moves, Optimiser, wide
 
 LEAST_SCALE = 2.0**-24  # from where a scale still comes back in a few dozen growths
+MOST_SCALE = 2.0**127  # the largest power of two of a float32
 
 
 class Around(Optimiser):
@@ -27,6 +28,14 @@ class Around(Optimiser):
                 "neon.Adam(0.001)"
             )
         self.inner = inner
+        around: Optimiser = inner
+        while isinstance(around, Around):
+            if type(around) is type(self):
+                raise ArgumentError(
+                    f"{type(self).__name__}: there is one around {around.inner} already, and both "
+                    "would keep their numbers by one name; give one of them"
+                )
+            around = around.inner
         super().__init__(0.0, name=inner.name)
 
     @property
@@ -144,7 +153,8 @@ class Scaled(Around):
         finite = reduce(logical_and, [all(isfinite(slope)) for slope in real], as_tensor(True))
         grown = good + 1 >= self.every
         moves = self.inner.moves(weights, real).only(finite)
-        higher, lower = where(grown, 2 * scale, scale), maximum(scale / 2, LEAST_SCALE)
+        doubled = 2 * minimum(scale, MOST_SCALE / 2)
+        higher, lower = where(grown, doubled, scale), maximum(scale / 2, LEAST_SCALE)
         moves.always[scale] = where(finite, higher, lower)
         moves.always[good] = where(logical_and(finite, ~grown), good + 1, 0)
         return moves

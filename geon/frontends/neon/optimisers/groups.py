@@ -42,7 +42,8 @@ class Groups(Optimiser):
     function of a parameter that says whether it is meant; the first that fits counts. Parameters
     whose optimiser is None stay as they are. ``clip`` is for all slopes together, before that of
     each optimiser. Optimisers without a name are named by their number. Raises ``ArgumentError``
-    in a step where one of them waits or skips steps; such ones go around groups.
+    in a step for a pattern that fits no parameter, and where one of them waits or skips steps; such
+    ones go around groups.
     """
 
     def __init__(
@@ -75,6 +76,13 @@ class Groups(Optimiser):
 
     def chosen(self, weights: Sequence[Leaf]) -> list[Leaf]:
         """The weights that some optimiser moves."""
+        names = [w.name or "" for w in weights]
+        for key in self.keys:
+            if isinstance(key, str) and not any(fnmatchcase(name, key) for name in names):
+                raise ArgumentError(
+                    f"Groups: the pattern {key!r} fits none of the names of parameters, which are "
+                    f"{', '.join(map(repr, names))}"
+                )
         return [w for w in weights if self.optimiser_of(w) is not None]
 
     def averages(self) -> dict[Leaf, Leaf]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....errors import ArgumentError
 from ..checks import at_least_zero, finite, not_negative
-from .data import MadeOf, checked_seed
+from .data import MadeOf, checked_padding, checked_seed
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -112,7 +112,8 @@ class Crop:
 class Pad:
     """As many elements of ``value`` as ``widths`` says at both ends of each dimension.
 
-    Raises ``ArgumentError`` for a width that is no integer of at least 0.
+    Raises ``ArgumentError`` for a width that is no integer of at least 0, and for a value that the
+    dtype of an array does not hold.
     """
 
     widths: Mapping[int, int]
@@ -124,6 +125,7 @@ class Pad:
 
     def __call__(self, random: np.random.Generator, array: Array) -> Array:
         checked_dims("Pad", self.widths, array)
+        checked_padding("Pad", "value", self.value, array.dtype, "an array")
         widths = [(self.widths.get(dim, 0),) * 2 for dim in range(array.ndim)]
         return np.pad(array, widths, constant_values=self.value)
 

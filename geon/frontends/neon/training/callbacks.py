@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from ....op_graph.keywords import check_flag
 from ..checks import at_least_one
 from ..checks import path as as_path
 from .run import Callback, Run
+
+EPOCH_FILE = re.compile(r"epoch-(\d+)\.safetensors")
 
 
 class Progress(Callback):
@@ -119,7 +122,8 @@ class Checkpoints(Watcher):
         if run.epoch % self.every == 0:
             run.model.save(self.path(run.epoch))
             if self.keep is not None:
-                self.path(run.epoch - self.keep * self.every).unlink(missing_ok=True)
+                for epoch in self.epochs(run.epoch)[: -self.keep]:
+                    self.path(epoch).unlink(missing_ok=True)
         if best:
             run.model.save(self.folder / "best.safetensors")
 
@@ -127,6 +131,12 @@ class Checkpoints(Watcher):
         """Write one where training was interrupted."""
         if run.interrupted:
             run.model.save(self.folder / "interrupted.safetensors")
+
+    def epochs(self, last: int) -> list[int]:
+        """The epochs up to the ``last`` one that the folder has files of, by other runs too."""
+        found = [EPOCH_FILE.fullmatch(file.name) for file in self.folder.iterdir()]
+        numbers = [int(match[1]) for match in found if match is not None]
+        return sorted([number for number in numbers if number <= last])
 
     def path(self, epoch: int) -> Path:
         """The file of an epoch."""
@@ -165,7 +175,8 @@ class EarlyStopping(Watcher):
 class StopOnNaN(Callback):
     """End training at the first value that is not finite: ``run.error`` names its op and line.
 
-    Variables are as they were before that step. Looking at each value takes time.
+    Variables are as they were before that step. Looking at each value takes time. A slope that
+    overflows is such a value, too, though ``Scaled`` would leave out its step.
     """
 
     checked = True

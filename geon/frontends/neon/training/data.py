@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ....errors import ArgumentError
+from ..axis import N
 from ..checks import at_least_one, at_least_zero
 
 if TYPE_CHECKING:
+    from ....op_graph.op_graph import Leaf
+
     Batch = tuple[Any, ...]
 
 
@@ -93,10 +96,40 @@ class Stream:
         return itertools.islice(iter(self.make(number)), start, None)
 
 
+def along_examples(leaves: Sequence[Leaf], arrays: Sequence[Any], size: int) -> Iterator[Batch]:
+    """What placeholders are given, in batches of ``size`` examples along N, wherever that is.
+
+    What has no N is in each batch as it is.
+    """
+    places = [leaf.axes.index(N) if N in leaf.axes else None for leaf in leaves]
+    pairs = list(zip(places, arrays, strict=True))
+    if all(place in (0, None) for place in places):
+        first = [array for place, array in pairs if place is not None]
+    else:
+        first = [np.moveaxis(np.asarray(a), place, 0) for place, a in pairs if place is not None]
+    for batch in Batches(*first, size=size).epoch(0):
+        parts = iter(batch)
+        yield tuple(
+            [a if place is None else np.moveaxis(next(parts), 0, place) if place else next(parts)
+             for place, a in pairs]
+        )  # fmt: skip
+
+
 def checked_seed(what: str, seed: Any) -> None:
     """Raise ``ArgumentError`` for what is neither None nor an integer of at least 0."""
     if seed is not None:
         at_least_zero(what, "seed", seed)
+
+
+def checked_padding(what: str, name: str, value: float, dtype: Any, where: str) -> None:
+    """Raise ``ArgumentError`` for padding that arrays of a dtype do not hold."""
+    with np.errstate(invalid="ignore"):
+        padded = np.array(value).astype(dtype)
+    if dtype.kind in "biu" and padded != value:
+        raise ArgumentError(
+            f"{what}: {name}={value!r} is {padded.item()!r} in {where}, of {dtype}; give a number "
+            "that it holds, or data of another dtype"
+        )
 
 
 def rows(array: Any, place: Any) -> Any:

@@ -20,7 +20,9 @@ from .run import Callback, Run
 class History(Callback):
     """The figures of each epoch: ``records``, and with ``path`` a line of JSON for each.
 
-    A file that is there is gone on with; what it has of epochs that are done again is taken out.
+    A file that is there is gone on with; what it has of epochs that are done again is taken out,
+    and so is a last line of which a run that broke off has written a part. Raises ``ArgumentError``
+    for a file of anything else.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -47,11 +49,23 @@ class History(Callback):
 
     def read(self, path: Path) -> list[dict[str, Any]]:
         """The records of a file."""
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        lines, found = path.read_text(encoding="utf-8", errors="replace").splitlines(), []
+        for number, line in enumerate(lines, 1):
+            record = as_record(line)
+            if record is not None:
+                found.append(record)
+            elif number < len(lines) and line.strip():
+                raise ArgumentError(
+                    f"{type(self).__name__}: line {number} of {path} is no record of an epoch: "
+                    f"{line[:60]!r}; take it out, or give another path"
+                )
+        return found
 
     def write(self, path: Path) -> None:
         """Write a file with all records."""
-        path.write_text("".join([json.dumps(record) + "\n" for record in self.records]))
+        made = path.with_name(f"{path.name}.new")  # a run that breaks off here leaves the old one
+        made.write_text("".join([json.dumps(record) + "\n" for record in self.records]))
+        os.replace(made, path)
 
     def add(self, path: Path) -> None:
         """Write the last record behind the others."""
@@ -77,6 +91,10 @@ class HDF5History(History):
 
     def read(self, path: Path) -> list[dict[str, Any]]:
         """The records of a file."""
+        if not self.h5py.is_hdf5(path):
+            raise ArgumentError(
+                f"HDF5History: {path} is no file of HDF5; take it away, or give another path"
+            )
         with self.h5py.File(path, "r") as file:
             columns = {name: file[name][:].tolist() for name in self._names(file)}
         rows = zip(*columns.values(), strict=True)
@@ -216,6 +234,15 @@ class Timing(Callback):
             "batch": statistics.median(took) if took else float("nan"),
         })  # fmt: skip
         self.ends = [now]
+
+
+def as_record(line: str) -> dict[str, Any] | None:
+    """The figures of an epoch that a line of JSON has; None where it has none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("epoch"), int) else None
 
 
 def optional(module: str, what: str, package: str) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ....errors import ArgumentError, NonFiniteError
 from ....op_graph.axes import Axes, Axis
-from ....op_graph.composites import mean
+from ....op_graph.composites import HALVES, mean
 from ....op_graph.effects import assign
 from ....op_graph.elementwise import cast, maximum, where
 from ....op_graph.functional import substitute
@@ -22,12 +22,13 @@ from ....op_graph.movement import reorder
 from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.reductions import sum, tensor_size
 from ....transformers.base import Transformer, make_transformer
+from ....transformers.runtime.checkpoint_file import with_file
 from ..axis import N
 from ..checks import at_least_one, at_least_zero
 from ..layers import Layer, Training
 from ..metrics import Mean, Metric
 from ..optimisers import Optimiser
-from .data import Batches, Data, as_data, count_of, ended
+from .data import Data, along_examples, as_data, count_of, ended
 from .figures import checked_figures, over_all
 from .run import Callback, Run, held_interrupts, in_order
 from .summary import Summary, summary
@@ -36,15 +37,17 @@ if TYPE_CHECKING:
     from ....transformers.base import Computation
 
 PLACE = Axis("place", 4)  # epochs done, batches done of the next one, sum of costs, their number
+FIT = "fit"  # what names of a model's own variables begin with
 
 
 class Model:
     """A layer that is trained on inputs and a target, and used.
 
     ``inputs`` is a placeholder or a list of them, ``cost`` a function of the result and the target.
-    Its mean is what is trained. Computations are made when they are first needed. All that training
-    has reached is in variables of ``transformer``: weights, what the optimiser keeps, calls of
-    random streams, and the place in the data.
+    Its mean is what is trained, for costs of half formats in float32. Computations are made when
+    they are first needed. All that training has reached is in variables of ``transformer``:
+    weights, what the optimiser keeps, calls of random streams, and the place in the data, whose
+    names begin with ``name``. Where two models are trained in one transformer, give each a name.
 
     ``mask``, truth values over axes of the cost, says what counts in costs and metrics, such as
     what is no padding. It is computed of inputs, or a placeholder, which is given between the
@@ -64,7 +67,11 @@ class Model:
         *,
         mask: Tensor | None = None,
         transformer: Transformer | None = None,
+        name: str = FIT,
     ) -> None:
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"Model: name={name!r} is no text; give one such as 'fit'")
+        self.name = name
         self.layer, self.target, self.cost, self.mask = layer, target, cost, mask
         self.inputs = [inputs] if isinstance(inputs, Leaf) else list(inputs)
         self.given = [*self.inputs, target]  # what a batch has
@@ -73,7 +80,7 @@ class Model:
         self.optimiser, self.metrics = optimiser, list(metrics)
         checked_figures(cost, self.metrics)
         self.transformer = make_transformer() if transformer is None else transformer
-        self.place = persistent_tensor(PLACE, "float64", initial_value=0, name="fit.place")
+        self.place = persistent_tensor(PLACE, "float64", initial_value=0, name=f"{name}.place")
         self.result = layer(*self.inputs)
         self._numbers: dict[str, Leaf] = {}
         self._made: dict[str, Computation] = {}
@@ -169,7 +176,7 @@ class Model:
             if self.optimiser is None:
                 raise ArgumentError("this model has no optimiser to train with; give optimiser=")
             training = Training()
-            each = self.cost(self.layer(*self.inputs, training=training), self.target)
+            each = wide(self.cost(self.layer(*self.inputs, training=training), self.target))
             total, count = self.counted(each)
             cost = mean(each) if self.mask is None else total / cast(maximum(count, 1), each.dtype)
             moved = [0.0 * count, 0.0 * count + 1, cast(total, "float64"), count]
@@ -229,8 +236,9 @@ class Model:
     ) -> np.ndarray[Any, Any]:
         """The results for these inputs, with N first where they have it.
 
-        With ``size`` they are computed in batches of so many examples, with ``averaged`` by the
-        averages of weights.
+        With ``size`` they are computed in batches of so many examples along N, with ``averaged`` by
+        the averages of weights. Raises ``ArgumentError`` for a ``size`` where N is not an axis of
+        the result.
         """
         key = "averaged predict" if averaged else "predict"
         if key not in self._made:
@@ -241,7 +249,12 @@ class Model:
         predict = self._made[key]
         if size is None:
             return np.asarray(predict(*arrays))
-        parts = [predict(*batch) for batch in Batches(*arrays, size=size).epoch(0)]
+        if N not in self.result.axes:
+            raise ArgumentError(
+                f"predict: size={size} examples at a time, and the result {self.result} (made at "
+                f"{self.result.file_info}) has no axis {N}; leave out size="
+            )
+        parts = [predict(*batch) for batch in along_examples(self.inputs, arrays, size)]
         return np.concatenate(parts) if parts else np.asarray(predict(*arrays))
 
     def averaged_result(self) -> Tensor:
@@ -297,7 +310,7 @@ class Model:
     def add_number(self, name: str, first: float) -> None:
         """Keep a number in checkpoints; where there is one of this name it stays."""
         if name not in self._numbers:
-            leaf = persistent_tensor((), "float64", initial_value=first, name=f"fit.{name}")
+            leaf = persistent_tensor((), "float64", initial_value=first, name=f"{self.name}.{name}")
             self._numbers[name] = leaf
             self.transformer.get(leaf)
 
@@ -310,12 +323,14 @@ class Model:
         self.transformer.set(self._numbers[name], value)
 
 
+def wide(costs: Tensor) -> Tensor:
+    """Costs whose sum, and number, their dtype holds: those of half formats in float32."""
+    return cast(costs, "float32") if costs.dtype.name in HALVES else costs
+
+
 def averages_in(path: str | os.PathLike[str], names: Sequence[str]) -> Callable[[str], str | None]:
     """From an entry of a file to the variable whose value it has, averages before weights."""
-    from safetensors import safe_open
-
-    with safe_open(os.fspath(path), "numpy") as file:
-        entries = list(file.keys())
+    entries = with_file(path, lambda contents: list(contents.saved))
     found: dict[str, str] = {}
     for entry in entries:
         fitting = [name for name in names if entry.endswith(f".{name}.average")]
@@ -342,7 +357,30 @@ def ending(run: Run, callbacks: Sequence[Callback]) -> Iterator[None]:
         run.error, run.stop = error, str(error)
     except BaseException as error:
         run.error = error
+        for other in ended_callbacks(run, callbacks):
+            error.add_note(f"at the end of training: {type(other).__name__}: {other}")
         raise
-    finally:
+    for other in ended_callbacks(run, callbacks):
+        raise other
+
+
+def ended_callbacks(run: Run, callbacks: Sequence[Callback]) -> list[Exception]:
+    """End all callbacks, and the errors of those that raised some.
+
+    Those that save come first, and interrupts wait for them: nothing that another one does, and no
+    second Ctrl-C, is to cost the checkpoint of an interrupted run.
+    """
+    errors: list[Exception] = []
+
+    def end(saves: bool) -> None:
         for callback in callbacks:
-            callback.end(run)
+            if callback.saves == saves:
+                try:
+                    callback.end(run)
+                except Exception as error:
+                    errors.append(error)
+
+    with held_interrupts():
+        end(saves=True)
+    end(saves=False)
+    return errors

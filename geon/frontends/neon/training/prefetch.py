@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..checks import at_least_one
 from .data import Data, MadeOf, ended
 
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 class Prefetch(MadeOf):
     """``data``, of which a thread makes up to ``ahead`` batches before they are asked for.
 
-    They are the same batches in the same order. What the thread raises is raised where its batch is
+    They are the same batches in the same order, as arrays of their own: data may make each in the
+    memory of the one before. What the thread raises is raised where its batch is
     asked for. When the epoch ends, early or by Ctrl-C too, the thread ends after the batch that it
     is at. Raises ``ArgumentError`` for an ``ahead`` that is no integer of at least 1.
     """
@@ -48,6 +51,11 @@ class Prefetch(MadeOf):
                 thread.join()
 
 
+def own(batch: Batch) -> Batch:
+    """A batch whose arrays nobody else writes into; what is mapped from a file is read."""
+    return tuple([np.array(part) if isinstance(part, np.ndarray) else part for part in batch])
+
+
 class Worker:
     """What the thread does: it puts pairs into a queue, of a batch and an error."""
 
@@ -60,7 +68,7 @@ class Worker:
         try:
             with ended(data.epoch(number, start)) as batches:
                 for batch in batches:
-                    self.put(batch, None)
+                    self.put(own(batch), None)
                     if self.stopped.is_set():
                         return
             self.put(None, None)

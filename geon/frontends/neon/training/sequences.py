@@ -9,7 +9,7 @@ import numpy as np
 
 from ....errors import ArgumentError
 from ..checks import at_least_one
-from .data import checked_seed
+from .data import checked_padding, checked_seed
 
 if TYPE_CHECKING:
     from .data import Batch
@@ -99,13 +99,7 @@ class Buckets:
         found = [np.asarray(each) for each in column]
         known = [part for part in found if part.size] or found
         dtype = np.result_type(*known) if known else np.dtype("float64")
-        with np.errstate(invalid="ignore"):
-            padded = np.array(self.pad).astype(dtype)
-        if dtype.kind in "biu" and padded != self.pad:
-            raise ArgumentError(
-                f"Buckets: pad={self.pad!r} is {padded.item()!r} in column {number}, of {dtype}; "
-                "give a number that it holds, or sequences of another dtype"
-            )
+        checked_padding("Buckets", "pad", self.pad, dtype, f"column {number}")
         return dtype
 
     def _check(self, number: int, column: Any) -> None:
@@ -116,6 +110,11 @@ class Buckets:
                 "give as many"
             )
         for k, each in enumerate([] if isinstance(column, np.ndarray) else column):
+            if not hasattr(each, "__len__"):
+                raise ArgumentError(
+                    f"Buckets: example {k} of column {number} is {each!r}, and no sequence; give "
+                    "an array where a column has a row for each example"
+                )
             if len(each) != self.lengths[k]:
                 raise ArgumentError(
                     f"Buckets: example {k} has length {len(each)} in column {number} and "

@@ -225,3 +225,13 @@ def test_a_draw_in_what_short_rows_store_keeps_its_order():
         for rows, length in ((BESIDE, 3), (1031, SHORT), (1, 5)):
             data = np.random.default_rng(rows).normal(size=(rows, length)).astype("float32")
             np.testing.assert_allclose(f(data)[0], g(data)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [BESIDE - 1, BESIDE, None])
+def test_rows_that_are_known_to_be_few_are_not_gone_along(rows):
+    n, c = geon.Axis("N", rows), geon.Axis("C")
+    x, each = geon.placeholder([n, c], name="x"), geon.placeholder([c], name="e")
+    with geon.NativeTransformer(threads=1) as transformer:
+        f = transformer.computation(geon.sum(geon.square(x - each)), x, each)
+        assert ("_short(threads" in f.source) is (rows != BESIDE - 1)
+        assert f(np.ones((rows or 70, 3)), np.zeros(3)) == 3 * (rows or 70)

@@ -63,6 +63,8 @@ def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     *_, short, long = turned.passes[0].loops
     most = COSTLY if costly else SHORT
     sizes = (short.extent - 1, most - short.extent, long.extent - BESIDE)
+    if any(isinstance(size, int) and size < 0 for size in sizes):
+        return nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
     return replace(nest, short=turned, shortness=shortness)
 

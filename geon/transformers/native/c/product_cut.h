@@ -69,8 +69,10 @@ static QUICK struct geon_cut geon_cut(
     s.chain = s.is_long ? CHAIN : depth > 0 ? depth : 1;
     const int64_t wide = few ? (rows <= 8 ? 8 : 2) * MOST_COLUMNS
         : alone ? geon_widest(threads) : MOST_COLUMNS;
-    const int64_t least = direct == 1 ? MOST_COLUMNS : 4 * PANEL; /* of streams, long runs */
     const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
+    /* Streams go through long runs; where one block has all columns, two threads share much work. */
+    const int halves = columns <= MOST_COLUMNS && work > 2e5;
+    const int64_t least = direct != 1 ? 4 * PANEL : halves ? MOST_COLUMNS / 2 : MOST_COLUMNS;
     const int64_t wanted = threads > 1 && work > 1e5 ? 2 * (int64_t)threads : 1;
     int64_t row_block = geon_share(rows, MOST_ROWS, 12);
     int64_t column_block = geon_share(columns, wide, PANEL);

@@ -136,6 +136,9 @@ def test_batches_made_in_one_memory_are_told_apart(ahead):
     whole = [[batch[0].copy(), *batch[1:]] for batch in neon.Stream(made).epoch(0)]
     found = neon.Prefetch(neon.Stream(made), ahead).epoch(0)
     alike([(time.sleep(0.01), *batch)[1:] for batch in found], whole)
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    ((kept,),) = neon.Prefetch([(masked,)]).epoch(0)
+    assert isinstance(kept, np.ma.MaskedArray)  # which the model refuses
 
 
 def test_an_error_of_the_thread_is_raised_where_its_batch_is_asked_for(transformer):

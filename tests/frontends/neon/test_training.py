@@ -337,10 +337,14 @@ def test_nothing_at_the_end_costs_the_checkpoint_of_an_interrupted_run(make, tmp
         (Slow, [history], KeyboardInterrupt),
     ]):  # fmt: skip
         folder = tmp_path / str(number)
+        ended = []
+        last = neon.Callback()
+        last.end = ended.append
         with pytest.raises(error):
             model(make()).fit(
-                batches(), 3, callbacks=[*others, kind(folder, every=100), Interrupt(3)]
+                batches(), 3, callbacks=[*others, kind(folder, every=100), Interrupt(3), last]
             )
+        assert len(ended) == 1
         assert [path.name for path in folder.iterdir()] == ["interrupted.safetensors"]
 
 

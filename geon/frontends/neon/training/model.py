@@ -380,7 +380,9 @@ def ended_callbacks(run: Run, callbacks: Sequence[Callback]) -> list[Exception]:
                 except Exception as error:
                     errors.append(error)
 
-    with held_interrupts():
-        end(saves=True)
-    end(saves=False)
+    try:
+        with held_interrupts():
+            end(saves=True)
+    finally:
+        end(saves=False)
     return errors

@@ -53,7 +53,7 @@ class Prefetch(MadeOf):
 
 def own(batch: Batch) -> Batch:
     """A batch whose arrays nobody else writes into; what is mapped from a file is read."""
-    return tuple([np.array(part) if isinstance(part, np.ndarray) else part for part in batch])
+    return tuple([part.copy() if isinstance(part, np.ndarray) else part for part in batch])
 
 
 class Worker:

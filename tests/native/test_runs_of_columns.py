@@ -41,6 +41,25 @@ def test_folds_of_few_columns_are_right(dtype):
                         np.testing.assert_array_equal(found, value)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_folds_of_columns_of_open_number_are_right(dtype):
+    """One of them, too, whose turns are then a run of elements; and none."""
+    generator = np.random.default_rng(9)
+    axis, other = geon.Axis("N"), geon.Axis("M")
+    x = geon.placeholder([axis, other], dtype=dtype)
+    with geon.NativeTransformer(threads=1) as one, geon.NativeTransformer(threads=2) as two:
+        made = [each.computation(folded(x, axis), x) for each in (one, two)]
+        assert "_run(threads" in made[0].source
+        for number, columns in enumerate([0, *COLUMNS]):
+            for turns in TURNS if columns == 1 else TURNS[number % 2 :: 2]:
+                a = generator.integers(-9, 9, size=(turns, columns)).astype(dtype)
+                a[-1:, :1] = 9
+                first, second = (f(a) for f in made)
+                for found, again, value in zip(first, second, wanted(a), strict=True):
+                    np.testing.assert_array_equal(found, value)
+                    assert found.tobytes() == again.tobytes()
+
+
 def test_the_order_of_sums_is_that_of_any_number_of_threads():
     generator = np.random.default_rng(8)
     axis, other = geon.Axis("N", 100003), geon.Axis("M", 3)

@@ -32,7 +32,7 @@ BESIDE = f"""\
 GEON_INLINE int64_t geon_beside(int64_t lanes, int64_t turns, int64_t vector)
 {{
     int64_t beside = vector;
-    if (lanes <= 1 || lanes >= {TILE})
+    if (lanes < 1 || lanes >= {TILE})
         return 1;
     while (beside > 1 && lanes * (beside / 2) % vector == 0)
         beside /= 2;

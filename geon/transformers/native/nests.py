@@ -169,7 +169,7 @@ def run_text(
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     size = names.length(nest.lanes.extent)
     lines = [
-        f"if ({size} > 1 && {size} < {TILE})",
+        f"if ({size} > 0 && {size} < {TILE})",
         f"    {name}_run({call});",
         "else",
         f"    {name}_rows_of({call});",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....errors import ArgumentError, NonFiniteError
+from ....errors import ArgumentError, CheckpointError, NonFiniteError
 from ....op_graph.axes import Axes, Axis
 from ....op_graph.composites import HALVES, mean
 from ....op_graph.effects import assign
@@ -22,7 +22,6 @@ from ....op_graph.movement import reorder
 from ....op_graph.op_graph import Leaf, Op, Tensor
 from ....op_graph.reductions import sum, tensor_size
 from ....transformers.base import Transformer, make_transformer
-from ....transformers.runtime.checkpoint_file import with_file
 from ..axis import N
 from ..checks import at_least_one, at_least_zero
 from ..layers import Layer, Training
@@ -330,7 +329,16 @@ def wide(costs: Tensor) -> Tensor:
 
 def averages_in(path: str | os.PathLike[str], names: Sequence[str]) -> Callable[[str], str | None]:
     """From an entry of a file to the variable whose value it has, averages before weights."""
-    entries = with_file(path, lambda contents: list(contents.saved))
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(os.fspath(path), "numpy") as file:
+            entries = list(file.keys())
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"the checkpoint {os.fspath(path)!r} cannot be read ({error}); give a file that save "
+            "has written"
+        ) from None
     found: dict[str, str] = {}
     for entry in entries:
         fitting = [name for name in names if entry.endswith(f".{name}.average")]

@@ -1,13 +1,13 @@
 """A contraction as CUDA: tiles of the result by blocks, operands by way of shared memory.
 
-Operands are any scalar code. Float32 sums of more than ``LONG`` terms are put together in float64;
-those of halves are summed by tensor cores in float32. Where there are few results of long sums,
+Operands are any scalar code. Float32 sums of more than ``LONG`` terms are put together with what
+rounding takes from them; those of halves are summed by tensor cores in float32. Where there are few results of long sums,
 blocks find parts of them, which are put together in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...op_graph.affine import Size
 from ...op_graph.dtypes import name_of
@@ -19,10 +19,10 @@ from ..printing.contractions import ContractionPrinter
 from ..printing.parameters import Parameter
 from .cuda_target import takes_tf32
 from .fills import Fill, multiplied
-from .large_products import large_function, large_holds
+from .large_products import BLOCKS, large_function, large_holds
 from .launches import LEAST, Grid, Parts
 from .naming import Either, Function, KernelNames, Part, indented
-from .product_tiles import THREADS, Tiles, tiles_for
+from .product_tiles import THREADS, Tiles, large_tiles, tiles_for
 from .teams import Lines, places
 
 LONG = 64  # terms that are added in float32: equal ones are right to 1e-6
@@ -63,23 +63,42 @@ def cut_deep(work: Contraction, tiles: Tiles) -> Parts | None:
 
 def contraction_parts(work: Contraction, names: KernelNames) -> list[Part]:
     """The functions of a contraction."""
+    small = tiles_of(work, takes_tf32(names.plan.schedule.target))
     large = large_function(work, names)
-    if large is None:
-        return _Writer(work, names).parts()
-    open_sizes = tuple([size for size in large_holds(work) if not isinstance(size, int)])
-    if not open_sizes:
-        return [large]
-    return [Either(open_sizes, (large,), tuple(_Writer(work, names).parts()))]
+    if large is not None:
+        return chosen(large_holds(work), [large], lambda: _Writer(work, names, small).parts())
+    tiles = None if small.tf32 else large_tiles(small.dtype)
+    holds = () if tiles is None else wide_holds(work, tiles)
+    if tiles is None or any(isinstance(size, int) and size < 0 for size in holds):
+        return _Writer(work, names, small).parts()
+    parts = [_Writer(work, names, tiles).by_tiles("")]
+    return chosen(holds, parts, lambda: _Writer(work, names, small).parts())
+
+
+def chosen(
+    holds: Sequence[Size], large: Sequence[Part], small: Callable[[], Sequence[Part]]
+) -> list[Part]:
+    """Large tiles where none of these sizes is negative, else small ones."""
+    open_sizes = tuple([size for size in holds if not isinstance(size, int)])
+    return [Either(open_sizes, tuple(large), tuple(small()))] if open_sizes else [*large]
+
+
+def wide_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
+    """Sizes none of which is negative where large tiles of float32 are worth it: they are full by
+    half at least, and most of a large device has one.
+    """
+    rows, columns = size_of(work.rows), size_of(work.columns)
+    full = rows - tiles.rows // 2 - 1, columns - tiles.columns // 2 - 1
+    return blocks_of(work, tiles) - BLOCKS, *full
 
 
 class _Writer:
-    def __init__(self, work: Contraction, names: KernelNames) -> None:
-        self.work, self.names = work, names
+    def __init__(self, work: Contraction, names: KernelNames, tiles: Tiles) -> None:
+        self.work, self.names, self.tiles = work, names, tiles
         self.printer = ContractionPrinter(work, names)
         self.type = C_TYPES[name_of(work.dtype)]
         for loop in self.printer.loops:
             names.length(loop.extent)
-        self.tiles = tiles_of(work, takes_tf32(names.plan.schedule.target))
         left, right, _ = multiplied(work)
         shared = (work, names, self.printer, self.tiles)
         self.left = Fill("left", left, self.tiles.rows, work.rows, "row", *shared)
@@ -87,7 +106,7 @@ class _Writer:
         self.sizes = tuple([
             names.length(size_of(loops)) for loops in (work.rows, work.columns, work.summed)
         ])  # fmt: skip
-        self.cut = cut_deep(work, self.tiles)
+        self.cut = None if tiles.turns else cut_deep(work, tiles)
         self.number = Parameter("parts", "int64_t", self.cut, False)
 
     @property
@@ -149,7 +168,8 @@ class _Writer:
         body += self.each(stores)
         grid = Grid(blocks_of(work, tiles), parts=self.cut)
         files = tiles.files
-        together = 2 if tiles.by_matrices or tiles.dtype == "float32" else 1
+        two = tiles.by_matrices or tiles.dtype == "float32"
+        together = 2 if two and not tiles.turns else 1
         return names.function(
             body, grid, THREADS, True, self.further, files, together, self.shared()
         )
@@ -162,7 +182,7 @@ class _Writer:
 
     @property
     def long(self) -> bool:
-        """Whether sums are so long that they are put together in float64."""
+        """Whether sums are so long that what rounding takes from them is kept."""
         deep = size_of(self.work.summed)
         tiles = self.tiles
         return (
@@ -194,25 +214,31 @@ class _Writer:
         shape = f"[{tiles.high}][{tiles.wide}] = {{}};"
         begun = [f"{tiles.sum_type} sums{shape}"]
         flush: Lines = []
+        ending: Lines = []
         if self.long:
-            begun.append(f"double totals{shape}")
+            begun.append(f"float totals{shape}")
+            begun.append(f"float rests{shape}")
             flush = [f"if ((first_deep - begin) % {LONG} == 0 || first_deep >= end)",
-                     "    geon_add_up(totals, sums);"]  # fmt: skip
+                     "    geon_add_up(totals, rests, sums);"]  # fmt: skip
+            ending = ["geon_add_rests(totals, rests);"]
         next_deep = [*self.left.ahead("first_deep", "end"), *self.right.ahead("first_deep", "end")]
         read = ["if (first_deep < end) {", *indented(next_deep), "}"] if next_deep else []
+        multiply = [*tiles.multiply(self.left.turned, self.right.turned), *flush]
         body = [
             *read,
             "if (first_deep > begin) {",
-            *indented([*tiles.multiply(self.left.turned, self.right.turned), *flush]),
-            "    __syncthreads();",
+            *indented(multiply if tiles.turns else [*multiply, "__syncthreads();"]),
             "}",
             "if (first_deep >= end) break;",
             *self.left.put("first_deep", "end"),
             *self.right.put("first_deep", "end"),
             "__syncthreads();",
         ]
+        if tiles.turns:  # nobody reads any more what is filled next: all have met since
+            begun.append("int at = 0;")
+            body.append("at ^= 1;")
         head = f"for (int64_t first_deep = begin;; first_deep += {tiles.depth}) {{"
-        return [*begun, head, *indented(body), "}"]
+        return [*begun, head, *indented(body), "}", *ending]
 
     def each(self, statements: Lines) -> Lines:
         """Statements for each ``sum`` of a thread, of a ``row`` and ``column``."""

@@ -215,12 +215,17 @@ class Fill:
             return self.computed(deep, end)
         straight = self.turned != self.deep_adjoins  # as it lies in memory
         function = "geon_put_tile" if straight else "geon_put_tile_turned"
-        return [f"{function}<{self.shape}>({self.name}_tile, {self.name}_next);"]
+        return [f"{function}<{self.shape}>({self.filled_tile}, {self.name}_next);"]
+
+    @property
+    def filled_tile(self) -> str:
+        """The tile that is filled, as text."""
+        return f"{self.name}_tile[at]" if self.tiles.turns else f"{self.name}_tile"
 
     def computed(self, deep: str, end: str) -> Lines:
         """The statements that compute each element of the tile."""
         turned = str(self.turned == self.deep_adjoins).lower()
-        return self.filled(f"geon_fill_tile<{self.shape}, {turned}>({self.name}_tile", deep, end)
+        return self.filled(f"geon_fill_tile<{self.shape}, {turned}>({self.filled_tile}", deep, end)
 
     def filled(self, head: str, deep: str, end: str) -> Lines:
         """The call of what asks for each element, which begins so."""

@@ -25,7 +25,8 @@ class Tiles:
     """Tiles of ``rows`` by ``columns``, of operands of ``dtype``: two halves take tensor cores, and
     so does float32 rounded to ``tf32``.
 
-    Where ``deep`` is given, so many summed indices are in shared memory at one time.
+    Where ``deep`` is given, so many summed indices are in shared memory at one time. Of tiles in
+    ``turns`` there are two, and one is filled while the other is multiplied.
     """
 
     dtype: str
@@ -33,6 +34,7 @@ class Tiles:
     columns: int
     deep: int = 0
     tf32: bool = False
+    turns: bool = False
 
     @property
     def by_matrices(self) -> bool:
@@ -92,14 +94,15 @@ class Tiles:
         return high, wide + apart
 
     def declared(self, name: str, lines: int, turned: bool) -> str:
-        """The declaration of an operand's tile."""
+        """The declaration of an operand's tile, or of its two."""
         high, wide = self.shape(lines, turned)
-        return f"alignas(16) __shared__ {self.ctype} {name}_tile[{high}][{wide}];"
+        two = "[2]" if self.turns else ""
+        return f"alignas(16) __shared__ {self.ctype} {name}_tile{two}[{high}][{wide}];"
 
     def bytes(self, lines: int, turned: bool) -> int:
-        """The bytes of an operand's tile."""
+        """The bytes of an operand's tile, or of its two."""
         high, wide = self.shape(lines, turned)
-        return high * wide * named_dtype(self.dtype).itemsize
+        return (1 + self.turns) * high * wide * named_dtype(self.dtype).itemsize
 
     def start(self) -> Lines:
         """The statements that say which part of the tile is a thread's."""
@@ -115,7 +118,9 @@ class Tiles:
     def multiply(self, left_turned: bool, right_turned: bool) -> Lines:
         """The statements that add the products of two tiles to ``sums``."""
         if not self.by_matrices:
-            return [f"geon_multiply_tiles<{NARROW}>(left_tile, right_tile, sums, down, across);"]
+            of = "[at ^ 1]" if self.turns else ""
+            pair = f"left_tile{of}, right_tile{of}"
+            return [f"geon_multiply_tiles<{NARROW}>({pair}, sums, down, across);"]
         turned = ", ".join(str(each).lower() for each in (left_turned, right_turned))
         return [
             f"geon_multiply_matrices<{self.kind}, {self.depth}, {turned}>(",
@@ -143,3 +148,10 @@ def tiles_for(dtype: str, rows: Size, columns: Size, tf32: bool = False) -> Tile
     if isinstance(columns, int) and columns <= NARROW:
         wide = NARROW
     return Tiles(dtype, tall, wide, tf32=tf32)
+
+
+def large_tiles(dtype: str) -> Tiles | None:
+    """The tiles of products that have many: a thread has twice the sums for what it reads of shared
+    memory, and a block all of a processor's registers. None where they gain nothing.
+    """
+    return Tiles(dtype, TALL, WIDE, turns=True) if dtype == "float32" else None

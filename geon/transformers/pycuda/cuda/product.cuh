@@ -5,7 +5,8 @@ GEON_INLINE void geon_multiply_tiles(const T (&left_tile)[DEPTH][LEFT],
                                      const T (&right_tile)[DEPTH][RIGHT], T (&sums)[HIGH][WIDE],
                                      int down, int across)
 {
-#pragma unroll 2
+    enum { AT_ONCE = HIGH * WIDE < 64 ? 2 : DEPTH }; /* so that two blocks have registers, or one */
+#pragma unroll AT_ONCE
     for (int k = 0; k < DEPTH; k++) {
         T left[HIGH], right[WIDE];
 #pragma unroll
@@ -23,7 +24,39 @@ GEON_INLINE void geon_multiply_tiles(const T (&left_tile)[DEPTH][LEFT],
     }
 }
 
-/* Sums of a block of terms moved to totals. */
+/* Sums of a block of terms moved to totals, and what rounding takes from these to `rests`. What is
+   lost is found by Dekker's Fast2Sum: all of it where the total is the larger one. */
+template <class T, int HIGH, int WIDE>
+GEON_INLINE void geon_add_up(T (&totals)[HIGH][WIDE], T (&rests)[HIGH][WIDE],
+                             T (&sums)[HIGH][WIDE])
+{
+#pragma unroll
+    for (int i = 0; i < HIGH; i++) {
+#pragma unroll
+        for (int j = 0; j < WIDE; j++) {
+            const T total = totals[i][j] + sums[i][j];
+            rests[i][j] += sums[i][j] - (total - totals[i][j]);
+            totals[i][j] = total;
+            sums[i][j] = 0;
+        }
+    }
+}
+
+/* Totals with their rests; a total that is infinite has none. */
+template <class T, int HIGH, int WIDE>
+GEON_INLINE void geon_add_rests(T (&totals)[HIGH][WIDE], const T (&rests)[HIGH][WIDE])
+{
+#pragma unroll
+    for (int i = 0; i < HIGH; i++) {
+#pragma unroll
+        for (int j = 0; j < WIDE; j++) {
+            if (fabsf(rests[i][j]) < INFINITY)
+                totals[i][j] += rests[i][j];
+        }
+    }
+}
+
+/* The same with totals that have no rests. */
 template <class T, int HIGH, int WIDE>
 GEON_INLINE void geon_add_up(double (&totals)[HIGH][WIDE], T (&sums)[HIGH][WIDE])
 {

@@ -55,7 +55,7 @@ class Driver:
         self.device = LateDevice()
         self.total, self.capability, self.count = total, capability, count
         self.taken, self.fails, self.sticky = {}, {}, None
-        self.shared = {"block": 99 << 10, "processor": 100 << 10}
+        self.shared = {"block": 99 << 10, "processor": 100 << 10, "processors": 3}
         self.stranded = 0  # events that were dropped outside of the context
         self.initialized, self.captured_graphs = False, 0
         self.streams, self.unjoined = [], set()
@@ -341,6 +341,7 @@ class Driver:
         made.device_attribute = types.SimpleNamespace(
             MAX_SHARED_MEMORY_PER_BLOCK_OPTIN="block",
             MAX_SHARED_MEMORY_PER_MULTIPROCESSOR="processor",
+            MULTIPROCESSOR_COUNT="processors",
         )
         made.function_attribute = types.SimpleNamespace(
             MAX_DYNAMIC_SHARED_SIZE_BYTES="most shared memory"

@@ -9,7 +9,7 @@ import pytest
 import geon
 from geon.errors import DeviceError, DeviceMemoryError
 from geon.transformers.pycuda import gpu, host, large_products, nvrtc
-from geon.transformers.pycuda.device import Stages
+from geon.transformers.pycuda.device import Signature, Stages, most_blocks
 from geon.transformers.pycuda.spare import Spares
 
 from . import fake_cuda
@@ -298,7 +298,7 @@ def test_too_little_room_for_stages_is_refused(driver, transformer, monkeypatch)
     f = product_of_halves(transformer, monkeypatch)
     size = large_products.STAGES.bytes
     least = 2 * size + 1024 + 1024  # what aligns them, and what the kernel shares beside them
-    driver.shared = {"block": least - 1, "processor": 8 * size}
+    driver.shared |= {"block": least - 1, "processor": 8 * size}
     needs = rf"has {least - 1:,} bytes for what a block shares, and \S+ needs {least:,}"
     with pytest.raises(geon.DeviceError, match=needs) as caught:
         f(np.ones((2, 3)), np.ones((3, 8)))
@@ -318,3 +318,15 @@ def test_too_little_room_for_stages_is_refused(driver, transformer, monkeypatch)
 )
 def test_how_many_stages_there_are(of_block, of_processor, number):
     assert Stages(11, least=3, together=2).number(of_block, of_processor) == number
+
+
+def test_more_stages_where_they_are_wanted():
+    assert Stages(11, least=3).number(990, 990) == 4
+    assert Stages(11, least=3, most=8).number(990, 990) == 8
+
+
+def test_a_block_that_goes_on_has_no_more_beside_it_than_processors():
+    own = Signature("attends", (), True, Stages(11, least=3, goes_on=True))
+    assert most_blocks(own, 132) == 132
+    for other in (Signature("adds", (), False), Signature("multiplies", (), True, Stages(11, 3))):
+        assert most_blocks(other, 132) > 1 << 31

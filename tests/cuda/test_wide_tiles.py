@@ -29,8 +29,9 @@ LENGTHS = [
 
 @pytest.fixture
 def few(monkeypatch):
-    """Large tiles for products that have few of them."""
+    """Large tiles for products that have few of them, of short sums."""
     monkeypatch.setattr(contractions, "BLOCKS", 1)
+    monkeypatch.setattr(contractions, "SHORTEST", 1)
 
 
 @pytest.fixture
@@ -57,12 +58,15 @@ def test_operands_as_they_lie(left, right, cuda):
         assert (np.abs(found - expected) <= 2e-6 * size).all(), lengths
 
 
-def test_an_operand_that_is_computed(cuda):
+def test_an_operand_that_is_computed_has_small_ones(cuda):
+    """A second text of what computes it would take as long to compile as it saves."""
     x, y = operands("float32", "NC", "CM")
-    f = cuda.computation(geon.dot(geon.exp(x), y, over=[AXES["C"]]), x, y)
+    f = cuda.computation(geon.dot(geon.relu(x), y, over=[AXES["C"]]), x, y)
+    assert "at ^= 1" not in f.source and "geon_fill_tile<" in f.source.partition("kernel_0")[2]
     for lengths in LENGTHS[1:6]:
         given = [numbers(each, lengths, 1) for each in (x, y)]
-        a, b = np.exp(given[0].astype(np.float64)), given[1].astype(np.float64)
+        a, b = (each.astype(np.float64) for each in given)
+        a = np.maximum(a, 0)
         assert (np.abs(f(*given) - a @ b) <= 2e-6 * (np.abs(a) @ np.abs(b))).all(), lengths
 
 
@@ -88,13 +92,14 @@ def test_there_are_no_races(few):
 
 
 @pytest.mark.parametrize(
-    ("side", "batch", "wide"),
-    [(512, 1, False), (1024, 1, False), (2048, 1, True), (NARROW + 1, 96, True),
-     (NARROW, 96, False), (NARROW + 1, 95, False)],
+    ("side", "deep", "batch", "wide"),
+    [(512, 512, 1, False), (1024, 1024, 1, False), (2048, 2048, 1, True),
+     (NARROW + 1, 2 * LONG, 96, True), (NARROW, 2 * LONG, 96, False),
+     (NARROW + 1, 2 * LONG - 1, 96, False), (NARROW + 1, 2 * LONG, 95, False)],
 )  # fmt: skip
-def test_lengths_choose(side, batch, wide):
-    b = geon.Axis("B", batch)
-    n, c, m = (geon.Axis(name, side) for name in "NCM")
+def test_lengths_choose(side, deep, batch, wide):
+    b, c = geon.Axis("B", batch), geon.Axis("C", deep)
+    n, m = (geon.Axis(name, side) for name in "NM")
     pair = geon.placeholder([b, n, c]), geon.placeholder([b, c, m])
     with geon.make_transformer("cuda-on-host") as cuda:
         source = cuda.computation(geon.dot(*pair, over=[c]), *pair).source

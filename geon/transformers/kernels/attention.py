@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -12,7 +13,7 @@ from ...op_graph.elementwise import CAST
 from ...op_graph.op_graph import Op
 from .blocked import Blocked
 from .contraction import Contraction
-from .scalar import Apply, Kept, Load, Number, Reduced, Scalar, walk
+from .scalar import Apply, Contracted, Kept, Load, Number, Reduced, Scalar, walk
 from .types import Loop, Nest, Pass, Reduction, Store
 
 ONE = ("first_lane",)  # where rows are taken one by one, it is 0
@@ -163,6 +164,31 @@ def unrounded(value: Scalar, done: dict[Scalar, Scalar] | None = None) -> Scalar
             same = all(a is b for a, b in zip(args, value.args, strict=True))
             done[value] = value if same else replace(value, args=args)
     return done[value]
+
+
+def scale_of(work: Attention) -> float | None:
+    """The positive number by which products are multiplied to make scores; None where scores are
+    something else of them.
+    """
+    first = factor_of(unrounded(work.first.stores[0].value), lambda x: isinstance(x, Contracted))
+    then = factor_of(unrounded(work.score), lambda x: x == work.scores)
+    found = None if first is None or then is None else first * then
+    return found if found is not None and 0 < found < math.inf else None
+
+
+def factor_of(value: Scalar, is_whole: Callable[[Scalar], bool]) -> float | None:
+    """The number by which something whole is multiplied to make a value; None if it is no such."""
+    value = bare(value)
+    if is_whole(value):
+        return 1.0
+    if not (isinstance(value, Apply) and value.row.name == "multiply"):
+        return None
+    numbers = [float(arg.value) for arg in value.args if isinstance(arg, Number)]
+    others = [arg for arg in value.args if not isinstance(arg, Number)]
+    if len(numbers) != 1 or len(others) != 1:
+        return None
+    inner = factor_of(others[0], is_whole)
+    return None if inner is None else numbers[0] * inner
 
 
 def is_float(value: Scalar) -> bool:

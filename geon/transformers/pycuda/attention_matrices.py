@@ -1,22 +1,30 @@
-"""Attention by tensor cores, which hold queries and weights in registers."""
+"""Attention by tensor cores, which hold queries and weights in registers.
+
+A block goes on from rows to further rows, since four of its warps bring keys and values, those of
+the next rows while the last results are stored.
+"""
 
 from __future__ import annotations
 
-from ..kernels.attention import Attention
+from ..kernels.attention import Attention, scale_of
 from ..kernels.scalar import Load, walk
+from ..printing import c_expressions
 from .attention_text import KEYS, AttentionWriter, size_of, up
 from .device import Stages
+from .large_products import BRINGING, bringing, step
 from .naming import KernelNames, indented
 from .product_tiles import NARROW, TALL, Tiles
-from .teams import Lines
+from .teams import WARP, Lines
 
-STEP = 16  # summed indices that tensor cores take at once
+STEP = 16  # summed indices that tensor cores take at once, and rows of a warp
+GROUPS = {True: 3, False: 2}  # of four warps that multiply, where a thread holds little, or much
+MOST_STAGES = 8
 
 
 class ByMatrices(AttentionWriter):
     """By tensor cores: a warp has 16 rows."""
 
-    rows, held, lanes = TALL, "found", 4
+    held = "found"
     files = ("chunks.cuh", "matrices.cuh", "stages.cuh", "attention.cuh", "attend.cuh")
 
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
@@ -28,37 +36,65 @@ class ByMatrices(AttentionWriter):
         self.key = self.fill("key", self.tiles, KEYS)
         self.value = self.fill("value", self.value_tiles, up(self.part, STEP))
         size = self.key.panels().bytes + self.value.panels().bytes
-        # Two blocks have 128 registers for each thread: queries and results of 64 fit these.
         few = self.part <= NARROW and self.tiles.depth <= NARROW
-        self.stages = Stages(size, least=3, together=2 if few else 1)
+        self.multiplying = GROUPS[few] * 4 * WARP
+        self.rows = GROUPS[few] * 4 * STEP
+        self.threads = self.multiplying + BRINGING
+        self.stages = Stages(size, least=3, most=MOST_STAGES, goes_on=True)
 
-    def start(self) -> Lines:
+    def body(self) -> Lines:
+        assert self.stages is not None
+        units = self.names.length(self.blocks)
+        each = "for (unsigned block = blockIdx.x; block < units; block += gridDim.x) {"
+        end = self.key_count
+        bring = [
+            each,
+            *indented(self.which("block")),
+            *indented([fill.started() for fill in (self.key, self.value) if fill.chunks]),
+            f"    for (int64_t first_key = 0; first_key < {end}; first_key += {KEYS}) {{",
+            *indented(indented(self.step())),
+            "    }",
+            "}",
+        ]
+        shape = self.tiles.shape(STEP, turned=False)
+        wide = self.value_tiles.columns // 4
+        space = max(2 * shape[0] * shape[1], 4 * wide * WARP)
+        dims = "".join([f"[{n}]" for n in shape])
         return [
-            "const int warp = threadIdx.x / 32, own_row = warp * 16 + threadIdx.x % 32 / 4;",
-            "const int own_column = threadIdx.x % 4 * 2;",
+            f"GEON_STAGES({self.stages.bytes})",
+            f"const unsigned units = (unsigned)({units});",  # blocks of a launch, but for these
+            f"stages.begin({self.multiplying // WARP});",
+            *bringing(self.multiplying, bring),
+            f"    alignas(16) __shared__ unsigned char space[{self.multiplying // WARP}][{space}];",
+            "    const int warp = threadIdx.x / 32, own_row = warp * 16 + threadIdx.x % 32 / 4;",
+            "    const int own_column = threadIdx.x % 4 * 2;",
+            f"    uint16_t (&query_tile){dims} = *(uint16_t (*){dims})space[warp];",
+            f"    float (&own_sums)[{wide}][32] = *(float (*)[{wide}][32])space[warp];",
+            *indented([each, *indented([*self.which("block"), *self.inner()]), "}"]),
+            "}",
         ]
 
-    def results_wide(self) -> int:
-        return up(self.part, STEP) // 4
+    def step(self) -> Lines:
+        """The statements that bring keys and values of a step."""
+        behind = self.key.panels().bytes
+        key = self.key.brought("tiles", "0", self.deep)
+        value = self.value.brought(f"tiles + {behind}", "first_key", self.key_count)
+        return step(key, value)
 
     def inner(self) -> Lines:
-        """The statements of one block of keys."""
-        query = self.fill("query", self.tiles, NARROW, turned=False)
+        """The statements of the rows of a block."""
+        query = self.fill("query", self.tiles, STEP, turned=False, threads=WARP)
         key, value = self.key, self.value
-        query_tile, _ = self.placed(query, 0)
         kind, deep = f"geon_{self.dtype}", self.deep
         steps = self.tiles.depth // STEP
         of_key, of_value = key.panels(), value.panels()
         hold = [
+            *query.begun(),
             *query.ahead("0", deep),
             *query.put("0", deep),
-            "__syncthreads();",
-            "if (warp / 4 == half) geon_hold_lines(queries, query_tile, warp % 4 * 16);",
-            "__syncthreads();",
-        ]
-        bring = [
-            *key.brought("tiles", "0", deep),
-            *value.brought(f"tiles + {of_key.bytes}", "first_key", self.key_count),
+            "__syncwarp(0xffffffffu);",
+            "geon_hold_lines(queries, query_tile, 0);",
+            "__syncwarp(0xffffffffu);",
         ]
         scores = [f"geon_begin_held<{kind}, {of_key.text}>(queries, tiles, sums);"]
         take = [
@@ -66,49 +102,51 @@ class ByMatrices(AttentionWriter):
             f"    weights, before + {of_key.bytes}, found);",
         ]
         hold_weights = f"geon_hold_weights<{kind}>(weights, sums);"
-        sums = f"float sums[2][{KEYS // 4}] = {{}};"
-        starts = [fill.started() for fill in (key, value) if fill.chunks is not None]
+        clear = "geon_clear(sums);"
         return [
             f"uint32_t queries[{steps}][4];",
             "const int64_t block_row = first_row;",
-            "for (int half = 0; half < 2; half++) {",
-            f"    const int64_t first_row = block_row + {NARROW} * half;",
-            *indented([query_tile, *query.begun(), *hold]),
+            "{",
+            "    const int64_t first_row = block_row + warp * 16;",
+            *indented(hold),
             "}",
-            *starts,
-            *self.begun(2, self.results_wide(), "float"),
+            "float most[2] = {-INFINITY, -INFINITY}, shrink[2], total[2] = {};",
+            f"float found[2][{self.value_tiles.columns // 4}] = {{}}, sums[2][{KEYS // 4}];",
             f"uint32_t weights[{KEYS // STEP}][4];",
-            f"geon_attend<{KEYS}, {of_key.bytes + of_value.bytes}>(",
-            f"    space, stages, {self.key_count},",
-            "    [&](unsigned char *tiles, int64_t first_key) {",
-            *indented(bring),
-            "}, [&](const unsigned char *tiles) {",
+            f"geon_attend<{KEYS}>(",
+            f"    stages, {self.key_count},",
+            "    [&](const unsigned char *tiles) {",
             "    const int64_t first_key = 0;",
-            *indented(
-                [sums, *scores, "geon_end_held<0>(sums);", *self.weighed_halves(), hold_weights]
-            ),
+            *indented([clear, *scores, "geon_end_held<0>(sums);", *self.weighed(), hold_weights]),
             "},",
             "    [&](const unsigned char *tiles, const unsigned char *before, int64_t first_key) {",
-            *indented([sums, *scores, *take, "geon_end_held<1>(sums);", *self.weighed_halves()]),
+            *indented([clear, *scores, *take, "geon_end_held<1>(sums);", *self.weighed()]),
             "    geon_end_held<0>(found);",
+            "}, [&] {",
             "    geon_shrink(found, shrink);",
             f"    {hold_weights}",
             "}, [&](const unsigned char *before) {",
             *indented([*take, "geon_end_held<0>(found);"]),
             "});",
+            "geon_share_halves(found, total);",
+            *self.stored(),
+            "__syncwarp(0xffffffffu);",
         ]
 
-    def weighed_halves(self) -> Lines:
+    def weighed(self) -> Lines:
         """The statements that make weights of the sums of a tile."""
+        scale = scale_of(self.work)
+        score = ["return sum;"] if scale is not None else self.score()
         codes = (self.work.score, self.work.first.stores[0].value)
         loads = {node for node in walk(*codes) if isinstance(node, Load)}
         guarded = str(bool(loads - {self.work.scores})).lower()
         row, _ = self.tiles.places()
+        factor = "1" if scale is None else c_expressions.literal(scale, "float32")
         return [
             f"geon_score<{guarded}>(sums, {self.row_count}, {self.key_count},",
             f"    first_key + {KEYS - 1}, {row}, geon_pairs{{first_key + own_column}},",
             "    [&](int64_t row, int64_t key, float sum) -> float {",
-            *indented(self.score()),
+            *indented(score),
             "});",
-            "geon_weigh_halves(sums, most, total, shrink);",
+            f"geon_weigh_halves(sums, {factor}, most, total, shrink);",
         ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
@@ -13,7 +12,6 @@ from ...op_graph.op_graph import Op
 from ..kernels.attention import ONE, Attention, unrounded
 from ..kernels.depths import Depths
 from ..kernels.types import Loop
-from ..printing import c_expressions
 from ..printing.contractions import ContractionPrinter
 from ..printing.dialect import Lanes
 from ..printing.scalars import Block, ScalarPrinter
@@ -59,19 +57,6 @@ def up(size: int, each: int) -> int:
     return -(-size // each) * each
 
 
-@dataclass(slots=True)
-class Space:
-    """Shared memory that tiles share with what comes when they are done with."""
-
-    bytes: int = 0
-
-    def placed(self, ctype: str, itemsize: int, name: str, shape: Sequence[int], at: int) -> str:
-        """The declaration of an array from byte ``at`` on."""
-        self.bytes = max(self.bytes, at + itemsize * math.prod(shape))
-        dims = "".join([f"[{n}]" for n in shape])
-        return f"{ctype} (&{name}){dims} = *({ctype} (*){dims})(space + {at});"
-
-
 class AttentionWriter(ABC):
     """Writes the function; ways of multiplying say how."""
 
@@ -79,6 +64,7 @@ class AttentionWriter(ABC):
     held: str  # the sums of results
     tiles: Tiles  # of queries and keys
     files: tuple[str, ...]
+    threads: int = THREADS
     stages: Stages | None = None
 
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
@@ -103,10 +89,16 @@ class AttentionWriter(ABC):
         assert isinstance(width, int)
         self.width, self.part = width, min(width, WIDEST)
         self.parts = -(-width // self.part)
-        self.space = Space()
 
-    def fill(self, name: str, tiles: Tiles, lines: int, turned: bool | None = None) -> Fill:
-        """An operand on its way to its tile."""
+    def fill(
+        self,
+        name: str,
+        tiles: Tiles,
+        lines: int,
+        turned: bool | None = None,
+        threads: int = THREADS,
+    ) -> Fill:
+        """An operand on its way to its tile, which so many threads fill."""
         work = self.work
         plain = self.dtype == "float32"
         if name == "value":
@@ -119,69 +111,39 @@ class AttentionWriter(ABC):
         return Fill(name, value if plain else narrow(value), lines,
                     work.rows if is_query else work.keys, "row" if is_query else "key", work.first,
                     self.first_names, self.first_printer, tiles, turned,
-                    self.first_batch)  # fmt: skip
-
-    def placed(self, fill: Fill, at: int) -> tuple[str, int]:
-        """The declaration of a tile from byte ``at`` on, and where the next one begins."""
-        shape = fill.tiles.shape(fill.lines, fill.turned)
-        size = 2 if fill.tiles.by_matrices else 4
-        end = up(at + size * shape[0] * shape[1], 16)
-        return self.space.placed(fill.tiles.ctype, size, f"{fill.name}_tile", shape, at), end
+                    self.first_batch, threads)  # fmt: skip
 
     def function(self) -> Function:
         """The text."""
-        tall = self.names.length((size_of(self.work.rows) + self.rows - 1) // self.rows)
-        inner = self.inner()
-        wide = self.results_wide()
-        own = self.space.placed("float", 4, "own_sums", (wide, THREADS), 0)
-        room = f"alignas(16) __shared__ unsigned char space[{self.space.bytes}];"
-        stages, together = self.stages, 1
-        if stages is not None:
-            assert self.space.bytes <= stages.least * stages.bytes
-            room, together = f"GEON_STAGES({stages.bytes})", stages.together
-        body = [
-            room,
-            *self.start(),
-            *self.which(tall),
-            *places(self.batch, "batch", self.names.length),
-            *inner,
-            f"geon_join<{self.lanes}>(total);",
-            f"geon_share({self.held}, total);",
-            own,
-            *self.stored(),
-        ]
-        high = (size_of(self.work.rows) + self.rows - 1) // self.rows
-        grid = Grid(size_of(self.work.first.batch) * high * self.parts)
+        grid = Grid(self.blocks)
         return self.names.function(
-            body, grid, THREADS, True, (), self.files, together, stages=stages
+            self.body(), grid, self.threads, True, (), self.files, 1, stages=self.stages
         )
 
-    def which(self, tall: str) -> Lines:
+    @property
+    def blocks(self) -> Size:
+        """How many parts of rows and results there are."""
+        high = (size_of(self.work.rows) + self.rows - 1) // self.rows
+        return size_of(self.work.first.batch) * high * self.parts
+
+    def which(self, block: str) -> Lines:
         """The statements that say which rows, and which part of wide results, are a block's."""
+        tall = self.names.length((size_of(self.work.rows) + self.rows - 1) // self.rows)
+        batch = places(self.batch, "batch", self.names.length)
+        head = f"const unsigned tall = (unsigned)({tall})"  # no launch has more blocks
         if self.parts == 1:
             return [
-                f"const int64_t tall = {tall}, batch = (int64_t)blockIdx.x / tall;",
-                f"const int64_t first_row = (int64_t)blockIdx.x % tall * {self.rows};",
-                "const int64_t first_column = 0;",
+                f"{head};",
+                f"const int64_t first_row = (int64_t)({block} % tall) * {self.rows};",
+                f"const int64_t first_column = 0, batch = {block} / tall;",
+                *batch,
             ]
         return [
-            f"const int64_t tall = {tall}, tile = (int64_t)blockIdx.x / {self.parts};",
-            f"const int64_t first_row = tile % tall * {self.rows}, batch = tile / tall;",
-            f"const int64_t first_column = (int64_t)blockIdx.x % {self.parts} * {self.part};",
-        ]
-
-    def weighed(self, key: str) -> Lines:
-        """The statements that make weights of the sums of a tile."""
-        row, _ = self.tiles.places()
-        power = c_expressions.expression("exp", ("float32",), "float32", ("x",))
-        self.names.calls(c_expressions.calls("exp", ("float32",), "float32"))
-        return [
-            f"geon_weigh<{self.lanes}>(sums, most, total, shrink, {self.row_count}, "
-            f"{self.key_count},",
-            f"    {row}, {key},",
-            "    [&](int64_t row, int64_t key, float sum) -> float {",
-            *indented(self.score()),
-            "}, [](float x) { return " + power + "; });",
+            f"{head}, tile = {block} / {self.parts};",
+            f"const int64_t first_row = (int64_t)(tile % tall) * {self.rows};",
+            f"const int64_t first_column = {block} % {self.parts} * {self.part};",
+            "const int64_t batch = tile / tall;",
+            *batch,
         ]
 
     def score(self) -> Lines:
@@ -235,25 +197,6 @@ class AttentionWriter(ABC):
 
     # What differs -------------------------------------------------------------------------------
 
-    lanes: int  # threads that share a row
-
     @abstractmethod
-    def start(self) -> Lines:
-        """The statements that say which part of a tile is a thread's."""
-
-    @abstractmethod
-    def inner(self) -> Lines:
-        """The statements that find the sums of results."""
-
-    @abstractmethod
-    def results_wide(self) -> int:
-        """The results of a row that a thread has."""
-
-    def begun(self, high: int, wide: int, ctype: str) -> Lines:
-        """What a thread knows of its rows before the first key."""
-        infinite = ", ".join(["-INFINITY"] * high)
-        return [
-            f"float most[{high}] = {{{infinite}}}, shrink[{high}];",
-            f"double total[{high}] = {{}};",
-            f"{ctype} {self.held}[{high}][{wide}] = {{}};",
-        ]
+    def body(self) -> Lines:
+        """The statements of the function."""

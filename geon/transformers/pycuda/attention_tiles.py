@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from ..kernels.attention import Attention
+from ..printing import c_expressions
 from .attention_text import KEYS, AttentionWriter, up
+from .fills import Fill
 from .naming import KernelNames, indented
-from .product_tiles import NARROW, SHALLOW, Tiles
+from .product_tiles import NARROW, SHALLOW, THREADS, Tiles
 from .teams import Lines
+
+
+@dataclass(slots=True)
+class Space:
+    """Shared memory that tiles share with what comes when they are done with."""
+
+    bytes: int = 0
+
+    def placed(self, ctype: str, itemsize: int, name: str, shape: Sequence[int], at: int) -> str:
+        """The declaration of an array from byte ``at`` on."""
+        self.bytes = max(self.bytes, at + itemsize * math.prod(shape))
+        dims = "".join([f"[{n}]" for n in shape])
+        return f"{ctype} (&{name}){dims} = *({ctype} (*){dims})(space + {at});"
 
 
 class ByTiles(AttentionWriter):
     """By each thread's own sums: it has four rows."""
 
-    rows, held, lanes = NARROW, "totals", 16
+    rows, held, lanes = NARROW, "totals", 16  # threads that share a row
     files = ("chunks.cuh", "product.cuh", "attention.cuh")
 
     def __init__(self, work: Attention, names: KernelNames, dtype: str) -> None:
         super().__init__(work, names, dtype)
         self.tiles = Tiles(dtype, NARROW, KEYS)
         self.value_tiles = Tiles(dtype, NARROW, up(self.part, NARROW))
+        self.space = Space()
 
-    def start(self) -> Lines:
-        return self.tiles.start()
+    def body(self) -> Lines:
+        inner = self.inner()
+        own = self.space.placed("float", 4, "own_sums", (self.value_tiles.wide, THREADS), 0)
+        return [
+            f"alignas(16) __shared__ unsigned char space[{self.space.bytes}];",
+            *self.tiles.start(),
+            *self.which("blockIdx.x"),
+            *inner,
+            f"geon_join<{self.lanes}>(total);",
+            f"geon_share({self.held}, total);",
+            own,
+            *self.stored(),
+        ]
 
-    def results_wide(self) -> int:
-        return self.value_tiles.wide
+    def placed(self, fill: Fill, at: int) -> tuple[str, int]:
+        """The declaration of a tile from byte ``at`` on, and where the next one begins."""
+        shape = fill.tiles.shape(fill.lines, fill.turned)
+        end = up(at + 4 * shape[0] * shape[1], 16)
+        return self.space.placed(fill.tiles.ctype, 4, f"{fill.name}_tile", shape, at), end
 
     def inner(self) -> Lines:
         """The statements of one block of keys."""
@@ -55,7 +89,8 @@ class ByTiles(AttentionWriter):
             [f"{multiply}(weights[{at}], value_tile, parts, down, across);"],
             value.put("first_deep", keys),
         )  # fmt: skip
-        wide = self.results_wide()
+        wide = self.value_tiles.wide
+        infinite = ", ".join(["-INFINITY"] * 4)
         body = [
             "float sums[4][4] = {};",
             *scores,
@@ -71,7 +106,9 @@ class ByTiles(AttentionWriter):
             *query.begun(),
             *key.begun(),
             *value.begun(),
-            *self.begun(4, wide, "double"),
+            f"float most[4] = {{{infinite}}}, shrink[4];",
+            "double total[4] = {};",
+            f"double totals[4][{wide}] = {{}};",
             f"for (int64_t first_key = 0; first_key < {keys}; first_key += {KEYS}) {{",
             *indented(body),
             "}",
@@ -90,3 +127,17 @@ class ByTiles(AttentionWriter):
         ]
         head = f"for (int64_t first_deep = {low};; first_deep += {SHALLOW}) {{"
         return [head, *indented(body), "}"]
+
+    def weighed(self, key: str) -> Lines:
+        """The statements that make weights of the sums of a tile."""
+        row, _ = self.tiles.places()
+        power = c_expressions.expression("exp", ("float32",), "float32", ("x",))
+        self.names.calls(c_expressions.calls("exp", ("float32",), "float32"))
+        return [
+            f"geon_weigh<{self.lanes}>(sums, most, total, shrink, {self.row_count}, "
+            f"{self.key_count},",
+            f"    {row}, {key},",
+            "    [&](int64_t row, int64_t key, float sum) -> float {",
+            *indented(self.score()),
+            "}, [](float x) { return " + power + "; });",
+        ]

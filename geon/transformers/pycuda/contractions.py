@@ -1,8 +1,8 @@
 """A contraction as CUDA: tiles of the result by blocks, operands by way of shared memory.
 
 Operands are any scalar code. Float32 sums of more than ``LONG`` terms are put together with what
-rounding takes from them; those of halves are summed by tensor cores in float32. Where there are few results of long sums,
-blocks find parts of them, which are put together in their order.
+rounding takes from them; those of halves are summed by tensor cores in float32. Where there are few
+results of long sums, blocks find parts of them, which are put together in their order.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .product_tiles import THREADS, Tiles, large_tiles, tiles_for
 from .teams import Lines, places
 
 LONG = 64  # terms that are added in float32: equal ones are right to 1e-6
+SHORTEST = 2 * LONG  # terms of sums that large tiles of float32 are worth it for
 FILLING = 256  # blocks that fill a device: fewer are cut
 
 
@@ -71,8 +72,10 @@ def contraction_parts(work: Contraction, names: KernelNames) -> list[Part]:
     holds = () if tiles is None else wide_holds(work, tiles)
     if tiles is None or any(isinstance(size, int) and size < 0 for size in holds):
         return _Writer(work, names, small).parts()
-    parts = [_Writer(work, names, tiles).by_tiles("")]
-    return chosen(holds, parts, lambda: _Writer(work, names, small).parts())
+    writer = _Writer(work, names, tiles)
+    if writer.left.chunks is None or writer.right.chunks is None:
+        return _Writer(work, names, small).parts()
+    return chosen(holds, [writer.by_tiles("")], lambda: _Writer(work, names, small).parts())
 
 
 def chosen(
@@ -84,12 +87,13 @@ def chosen(
 
 
 def wide_holds(work: Contraction, tiles: Tiles) -> tuple[Size, ...]:
-    """Sizes none of which is negative where large tiles of float32 are worth it: they are full by
-    half at least, and most of a large device has one.
+    """Sizes none of which is negative where large tiles of float32 are worth it, of operands that
+    lie in memory: they are full by half at least, sums take more time than what is done with them,
+    and most of a large device has one.
     """
     rows, columns = size_of(work.rows), size_of(work.columns)
     full = rows - tiles.rows // 2 - 1, columns - tiles.columns // 2 - 1
-    return blocks_of(work, tiles) - BLOCKS, *full
+    return blocks_of(work, tiles) - BLOCKS, size_of(work.summed) - SHORTEST, *full
 
 
 class _Writer:
@@ -211,16 +215,14 @@ class _Writer:
     def summed(self) -> Lines:
         """The statements that find a thread's sums from ``begin`` to ``end``."""
         tiles = self.tiles
-        shape = f"[{tiles.high}][{tiles.wide}] = {{}};"
-        begun = [f"{tiles.sum_type} sums{shape}"]
-        flush: Lines = []
-        ending: Lines = []
+        names, flush, ending = ["sums"], [], []
         if self.long:
-            begun.append(f"float totals{shape}")
-            begun.append(f"float rests{shape}")
+            names += ["totals", "rests"]
             flush = [f"if ((first_deep - begin) % {LONG} == 0 || first_deep >= end)",
                      "    geon_add_up(totals, rests, sums);"]  # fmt: skip
             ending = ["geon_add_rests(totals, rests);"]
+        shape = f"[{tiles.high}][{tiles.wide}] = {{}}"
+        begun = [f"{tiles.sum_type} {', '.join(name + shape for name in names)};"]
         next_deep = [*self.left.ahead("first_deep", "end"), *self.right.ahead("first_deep", "end")]
         read = ["if (first_deep < end) {", *indented(next_deep), "}"] if next_deep else []
         multiply = [*tiles.multiply(self.left.turned, self.right.turned), *flush]

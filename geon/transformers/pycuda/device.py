@@ -5,6 +5,7 @@ PyCUDA does it on a GPU (``gpu``); ``host`` runs the same text on a CPU, where t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -22,20 +23,24 @@ STAGES = 4
 class Stages:
     """Parts of a block's shared memory that are filled in turn, of so many ``bytes`` each.
 
-    A kernel is given as many as there is room for, ``STAGES`` at most and no fewer than ``least``:
+    A kernel is given as many as there is room for, ``most`` at most and no fewer than ``least``:
     room for as many blocks ``together`` on a processor as have registers, if that leaves the least.
+    Where a block ``goes_on``, to what further blocks would do, there are no more of them than there
+    are processors.
     """
 
     bytes: int
     least: int
     together: int = 1
+    most: int = STAGES
+    goes_on: bool = False
 
     def number(self, of_block: int, of_processor: int) -> int:
         """How many a kernel is given where a block may share so many bytes, and all blocks of a
         processor together; less than ``least`` where there is no room.
         """
         beside = max(of_processor // self.together // self.bytes, self.least)
-        return min(STAGES, beside, of_block // self.bytes)
+        return min(self.most, beside, of_block // self.bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,12 @@ class Signature:
     ctypes: tuple[str, ...]
     meets: bool
     stages: Stages | None = None
+
+
+def most_blocks(kernel: Signature, processors: int) -> int:
+    """How many blocks of a kernel a device has at most: what each finds hangs on no other one."""
+    goes_on = kernel.stages is not None and kernel.stages.goes_on
+    return processors if goes_on else sys.maxsize
 
 
 class Multiplication(NamedTuple):

@@ -72,7 +72,8 @@ class Fill:
     """The operand ``name``, whose ``lines`` are over ``side`` loops, on its way to a tile.
 
     ``index`` is what the number of a line is called. ``turned`` says how the tile lies, where that
-    is not as its operand would have it; ``batch`` has the texts of indices of batch loops.
+    is not as its operand would have it; ``batch`` has the texts of indices of batch loops. So many
+    ``threads`` fill a tile that is no panel.
     """
 
     def __init__(
@@ -88,10 +89,11 @@ class Fill:
         tiles: Tiles,
         turned: bool | None = None,
         batch: Mapping[str, str] | None = None,
+        threads: int = THREADS,
     ) -> None:
         self.name, self.value, self.side, self.work = name, value, side, work
         self.names, self.printer, self.tiles = names, printer, tiles
-        self.index, self.lines, self.batch = index, lines, batch or {}
+        self.index, self.lines, self.batch, self.threads = index, lines, batch or {}, threads
         unit = unit_of(value, printer.loops)
         self.deep_adjoins = any(loop.name == unit for loop in work.summed)
         self.turned = tiles.is_turned(self.deep_adjoins) if turned is None else turned
@@ -126,7 +128,8 @@ class Fill:
         texts = {name: length(step) for name, step in {**steps, **more}.items()}
         for loop in (*along, *across):
             length(loop.extent)
-        start = f"{self.names.operand(found.operand)} + {length(found.start)}"
+        behind = "" if found.start == 0 else f" + {length(found.start)}"
+        start = f"{self.names.operand(found.operand)}{behind}"
         return Chunks(each, start, along, across, tuple(batch), texts)
 
     def declared(self) -> Lines:
@@ -139,7 +142,7 @@ class Fill:
         chunks = self.chunks
         if chunks is not None:
             near, far = self.extents
-            count = -(-near * far // chunks.each // THREADS)
+            count = -(-near * far // chunks.each // self.threads)
             found.append(
                 f"geon_chunk<{self.tiles.ctype}, {chunks.each}> {self.name}_next[{count}];"
             )
@@ -157,7 +160,8 @@ class Fill:
         chunks = self.chunks
         if chunks is None:
             return []
-        return self.read("geon_read", f"{self.name}_next", chunks, deep, end)
+        into = f"{self.name}_next"
+        return self.read("geon_read", self.teamed, into, chunks, deep, end)
 
     def brought(self, tile: str, deep: str, end: str) -> Lines:
         """The statements that begin to copy the elements from the summed index ``deep`` on into a
@@ -166,12 +170,14 @@ class Fill:
         chunks = self.chunks
         if chunks is None:
             return self.filled(f"geon_fill_panels<{self.shape}>({tile}", deep, end)
-        return self.read("geon_bring", tile, chunks, deep, end)
+        return self.read("geon_bring", self.shape, tile, chunks, deep, end)
 
-    def read(self, function: str, into: str, chunks: Chunks, deep: str, end: str) -> Lines:
+    def read(
+        self, function: str, shape: str, into: str, chunks: Chunks, deep: str, end: str
+    ) -> Lines:
         """The call of what reads chunks, whose lines may be as far from each other everywhere."""
         near, far, bounds = self.bounds(deep, end)
-        start = f"<{self.shape}>({into}, {self.name}_start,"
+        start = f"<{shape}>({into}, {self.name}_start,"
         if len(chunks.along) == len(chunks.across) == 1:
             step = chunks.steps[chunks.across[0].name]
             return [f"{function}_lines{start} {step}, {bounds});"]
@@ -187,6 +193,11 @@ class Fill:
     def shape(self) -> str:
         """The elements of the tile along memory, and across, as text."""
         return "{}, {}".format(*self.extents)
+
+    @property
+    def teamed(self) -> str:
+        """The same, and how many threads fill the tile where that is no whole block."""
+        return self.shape if self.threads == THREADS else f"{self.shape}, {self.threads}"
 
     def panels(self) -> Panels:
         """The tile in panels of lines of 64 halves."""
@@ -215,7 +226,7 @@ class Fill:
             return self.computed(deep, end)
         straight = self.turned != self.deep_adjoins  # as it lies in memory
         function = "geon_put_tile" if straight else "geon_put_tile_turned"
-        return [f"{function}<{self.shape}>({self.filled_tile}, {self.name}_next);"]
+        return [f"{function}<{self.teamed}>({self.filled_tile}, {self.name}_next);"]
 
     @property
     def filled_tile(self) -> str:
@@ -225,7 +236,9 @@ class Fill:
     def computed(self, deep: str, end: str) -> Lines:
         """The statements that compute each element of the tile."""
         turned = str(self.turned == self.deep_adjoins).lower()
-        return self.filled(f"geon_fill_tile<{self.shape}, {turned}>({self.filled_tile}", deep, end)
+        team = "" if self.threads == THREADS else f", {self.threads}"
+        head = f"geon_fill_tile<{self.shape}, {turned}{team}>({self.filled_tile}"
+        return self.filled(head, deep, end)
 
     def filled(self, head: str, deep: str, end: str) -> Lines:
         """The call of what asks for each element, which begins so."""
@@ -239,7 +252,7 @@ class Fill:
             f"return {text};",
         ]
         return [
-            f"{head}, {bounds}, ",
+            f"{head}, {bounds},",
             f"    [&](int64_t {near}, int64_t {far}) -> {self.tiles.ctype} {{",
             *indented(inner),
             "});",

@@ -24,7 +24,7 @@ from .. import disk_cache
 from . import steady
 from .cublaslt import CublasLt
 from .cudnn import CuDnn, is_installed
-from .device import Array, LibraryCall, Multiplication, Signature
+from .device import Array, LibraryCall, Multiplication, Signature, most_blocks
 from .dlpack import CUDA
 from .in_context import Entered, Graph, Owned, PinnedBlock, without_collecting
 from .nvrtc import compiled_together, identity, processors
@@ -89,6 +89,8 @@ class GpuDevice:
         self.name = f"gpu {number}"
         self.dlpack: tuple[int, int] = (CUDA, number)
         self.architecture = architecture(self.name, *self.gpu.compute_capability())
+        known = driver.device_attribute
+        self.processors = int(self.gpu.get_attribute(known.MULTIPROCESSOR_COUNT))
         self.context = self.gpu.retain_primary_context()
         self.lock = threading.RLock()
         self.depth = 0
@@ -221,7 +223,8 @@ class GpuDevice:
                 function = module.get_function(kernel.name)
                 function.prepare("q" * len(kernel.ctypes))
                 size = self.room_for_stages(function, kernel)
-                found[kernel.name] = kernel.name, Owned(self, (function, module)), size
+                most = most_blocks(kernel, self.processors)
+                found[kernel.name] = kernel.name, Owned(self, (function, module)), size, most
             return found
 
     def binaries(self, sources: Sequence[str]) -> list[bytes]:
@@ -259,9 +262,9 @@ class GpuDevice:
 
     def launch(self, kernel: Any, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Begin a kernel."""
-        name, owned, size = kernel
+        name, owned, size, most = kernel
         with self.entered("{} is launched", name):
-            grid, block = (blocks, 1), (threads, 1, 1)
+            grid, block = (min(blocks, most), 1), (threads, 1, 1)
             owned.made[0].prepared_async_call(grid, block, self.current, *words, shared_size=size)
 
     def has_products(self) -> bool:

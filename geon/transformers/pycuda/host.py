@@ -21,7 +21,7 @@ import numpy as np
 from ...errors import DeviceError
 from .. import disk_cache
 from ..runtime.memory import HOST
-from .device import Array, LibraryCall, Multiplication, Signature
+from .device import Array, LibraryCall, Multiplication, Signature, most_blocks
 from .dialect import cuda_text
 from .host_library import convolved, multiplied
 from .source import Source
@@ -32,13 +32,15 @@ FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fwrapv", "
          "-fno-trapping-math", "-fPIC", "-w", "-pipe")  # fmt: skip
 ALIGNMENT = 256  # of what a GPU allocates
 OTHER = 12  # DLPack's kind of a device that only those know who ask for it
+PROCESSORS = 3  # that kernels are told of: so few that a block goes on
 
 
 class Kernel(NamedTuple):
-    """A kernel in this process: where it begins, and whether its threads meet."""
+    """A kernel in this process: where it begins, whether its threads meet, and the most blocks."""
 
     address: int
     meets: bool
+    most: int
 
 
 @cache
@@ -228,13 +230,13 @@ class HostDevice:
             entry = library[f"geon_call_{kernel.name}"]
             address = ctypes.cast(entry, ctypes.c_void_p).value
             assert address is not None
-            found[kernel.name] = Kernel(address, kernel.meets)
+            found[kernel.name] = Kernel(address, kernel.meets, most_blocks(kernel, PROCESSORS))
         return found
 
     def launch(self, kernel: Kernel, blocks: int, threads: int, words: Sequence[int]) -> None:
         """Run a kernel to its end."""
         given = (ctypes.c_uint64 * max(len(words), 1))(*words)
-        self.do(lambda: self.run(kernel, given, blocks, threads))
+        self.do(lambda: self.run(kernel, given, min(blocks, kernel.most), threads))
 
     def run(self, kernel: Kernel, given: Any, blocks: int, threads: int) -> None:
         """Run a kernel; its failure loses the device for the transformer, as a GPU's would."""

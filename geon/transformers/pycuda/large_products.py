@@ -1,8 +1,8 @@
 """Large products of halves as CUDA: tiles come to shared memory steps before they are multiplied.
 
 A block makes 128 rows by 256 columns: so large that what it reads again and again from the cache
-of the device is a third less than with tiles of 128 by 128. Copies into shared memory go on
-while tensor cores multiply, as many steps ahead as a device has room for.
+of the device is a third less than with tiles of 128 by 128. Four warps of it bring tiles, as many
+steps ahead as a device has room for, while eight multiply.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .fills import Fill, multiplied
 from .launches import Grid
 from .naming import Function, KernelNames, indented
 from .product_tiles import THREADS, Tiles
-from .teams import Lines, places
+from .teams import WARP, Lines, places
 
 ROWS, COLUMNS, STEP = 128, 256, 64
 STAGES = Stages(2 * STEP * (ROWS + COLUMNS), least=2)  # of both tiles of a step
@@ -28,6 +28,9 @@ BLOCKS = 96  # tiles that use most of a large device
 DEEP = 4 * STEP  # summed indices from which on copies are ahead most of the time
 # Tiles of a batch of small matrices would be mostly empty: half of each way is to be full.
 LEAST_ROWS, LEAST_COLUMNS = ROWS // 2, COLUMNS // 2
+BRINGING = 128  # threads that bring tiles
+# Of a thread that brings, and of one that multiplies, where so many multiply: as many as there are.
+REGISTERS = {256: (96, 200), 384: (72, 144)}
 BAND = 8  # rows of tiles that are made together, so that they find their columns in the cache
 FILES = ("chunks.cuh", "matrices.cuh", "stages.cuh", "large.cuh")
 
@@ -63,8 +66,52 @@ def large_function(work: Contraction, names: KernelNames) -> Function | None:
         * tiles_along(work.rows, ROWS)
         * tiles_along(work.columns, COLUMNS)
     )
-    body = [*placed(work, names), *summed(fills, names, work, tiles), *stored(work, names, printer)]
-    return names.function(body, grid, THREADS, True, files=FILES, stages=STAGES)
+    body = [
+        *placed(work, names),
+        f"using large = geon_large<{tiles.kind}, {turned_of(fills)}>;",
+        f"const int64_t end = {names.length(product(loop.extent for loop in work.summed))};",
+        f"stages.begin({THREADS // WARP});",
+        *bringing(THREADS, [
+            *[fill.started() for fill in fills],
+            "for (int64_t first_deep = 0; first_deep < end; first_deep += GEON_STEP) {",
+            *indented(step(
+                fills[0].brought("tiles", "first_deep", "end"),
+                fills[1].brought("tiles + large::LEFT_BYTES", "first_deep", "end"),
+            )),
+            "}",
+        ]),
+        "    float sums[large::HIGH][large::WIDE] = {};",
+        "    geon_multiply_in_steps<large>(stages, end, sums);",
+        *indented(stored(work, names, printer)),
+        "}",
+    ]  # fmt: skip
+    return names.function(body, grid, THREADS + BRINGING, True, files=FILES, stages=STAGES)
+
+
+def turned_of(fills: Sequence[Fill]) -> str:
+    """Which tiles are turned, as text."""
+    return ", ".join([str(fill.turned).lower() for fill in fills])
+
+
+def bringing(multiply: int, body: Lines) -> Lines:
+    """The statements for the threads that bring tiles to those that ``multiply``, and the beginning
+    of what these do: the others' registers are theirs.
+    """
+    give, take = REGISTERS[multiply]
+    return [
+        f"if (threadIdx.x >= {multiply}) {{",
+        f"    geon_give_registers<{give}>();",
+        *indented(body),
+        "    geon_wait_for_copies();",
+        "} else {",
+        f"    geon_take_registers<{take}>();",
+    ]
+
+
+def step(first: Lines, second: Lines) -> Lines:
+    """The statements of a step, of those that bring its two tiles to where ``tiles`` lie."""
+    head = ["stages.wait_to_fill();", "unsigned char *const tiles = stages.tiles();"]
+    return [*head, *first, *second, "stages.pass();"]
 
 
 def placed(work: Contraction, names: KernelNames) -> Lines:
@@ -88,32 +135,14 @@ def placed(work: Contraction, names: KernelNames) -> Lines:
     return found
 
 
-def summed(fills: Sequence[Fill], names: KernelNames, work: Contraction, tiles: Tiles) -> Lines:
-    """The statements that find the sums of a block."""
-    end = names.length(product(loop.extent for loop in work.summed))
-    left, right = fills
-    turned = ", ".join([str(fill.turned).lower() for fill in fills])
-    return [
-        f"using large = geon_large<{tiles.kind}, {turned}>;",
-        f"const int64_t end = {end};",
-        left.started(),
-        right.started(),
-        "float sums[large::HIGH][large::WIDE] = {};",
-        "geon_multiply_in_steps<large>(space, stages, 0, end, sums,",
-        "    [&](unsigned char *tiles, int64_t first_deep) {",
-        *indented(left.brought("tiles", "first_deep", "end")),
-        *indented(right.brought("tiles + large::LEFT_BYTES", "first_deep", "end")),
-        "});",
-    ]
-
-
 def stored(work: Contraction, names: KernelNames, printer: ContractionPrinter) -> Lines:
     """The statements that store what is made of the sums."""
     rows, columns = (
         names.length(product(loop.extent for loop in loops)) for loops in (work.rows, work.columns)
     )
     return [
-        f"geon_each_of_large<large>(space, sums, first_row, {rows}, first_column, {columns},",
+        "geon_each_of_large<large>(",
+        f"    stages.space, sums, first_row, {rows}, first_column, {columns},",
         "    [&](int64_t row, int64_t column, float sum) {",
         *indented([
             *places(work.rows, "row", names.length),

@@ -49,7 +49,9 @@ class Function:
     @property
     def text(self) -> str:
         """Its text, as a kernel."""
-        return f"{kernel_head(NAME, self.declared, self.threads, self.together)}\n{self.body}"
+        divided = self.stages is not None
+        head = kernel_head(NAME, self.declared, self.threads, self.together, divided)
+        return f"{head}\n{self.body}"
 
     @property
     def part(self) -> str:
@@ -205,9 +207,13 @@ def types_of(functions: Sequence[Function]) -> tuple[str, ...]:
     return tuple([f"{p.ctype} *" if p.pointer else p.ctype for p in parameters])
 
 
-def kernel_head(name: str, declared: str, threads: int, together: int = 1) -> str:
-    """The head of a kernel's text."""
-    bounds = f"{threads}, {together}" if together > 1 else f"{threads}"
+def kernel_head(
+    name: str, declared: str, threads: int, together: int = 1, divided: bool = False
+) -> str:
+    """The head of a kernel's text; where registers are ``divided`` among its threads, it says how
+    many blocks there are together even of one.
+    """
+    bounds = f"{threads}, {together}" if together > 1 or divided else f"{threads}"
     return f'extern "C" __global__ void __launch_bounds__({bounds}) {name}({declared})'
 
 

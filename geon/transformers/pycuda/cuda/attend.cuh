@@ -1,5 +1,5 @@
 /* Attention by tensor cores: a warp has 16 rows, whose queries and weights it holds in registers; keys
-   and values come to shared memory some steps ahead. */
+   and values come to shared memory some steps ahead, brought by threads that do nothing else. */
 
 template <int STEPS, int HIGH, int WIDTH>
 GEON_INLINE void geon_hold_lines(uint32_t (&held)[STEPS][4], const uint16_t (&tile)[HIGH][WIDTH],
@@ -63,13 +63,13 @@ GEON_INLINE void geon_begin_held(uint32_t (&left)[STEPS][4], const unsigned char
         geon_settle(left);
         geon_settle(sums);
         geon_begin_groups();
+        const unsigned right = geon_described(tile, FAR * GEON_LINE);
 #pragma unroll
         for (int k = 0; k < STEPS; k++) {
-            const unsigned char *const from =
-                tile + (TURNED ? 16 * k * GEON_LINE
-                               : 16 * k / 64 * FAR * GEON_LINE + 16 * k % 64 * 2);
-            geon_held_group<KIND, 4 * WIDE>::template multiply<TURNED>(
-                sums, left[k], geon_described(from, FAR * GEON_LINE));
+            const int behind =
+                TURNED ? 16 * k * GEON_LINE : 16 * k / 64 * FAR * GEON_LINE + 16 * k % 64 * 2;
+            geon_held_group<KIND, 4 * WIDE>::template multiply<TURNED>(sums, left[k],
+                                                                       geon_inside(right, behind));
         }
     } else
         geon_multiply_by_warps<KIND, TURNED, FAR>(left, tile, sums);
@@ -77,6 +77,14 @@ GEON_INLINE void geon_begin_held(uint32_t (&left)[STEPS][4], const unsigned char
 #else
     geon_multiply_by_warps<KIND, TURNED, FAR>(left, tile, sums);
 #endif
+}
+
+/* Sums of nothing. */
+template <int WIDE> GEON_INLINE void geon_clear(float (&sums)[2][WIDE])
+{
+#pragma unroll
+    for (int j = 0; j < WIDE; j++)
+        sums[0][j] = sums[1][j] = 0;
 }
 
 /* Waits until sums are found, but for those of so many that were begun last. */
@@ -114,74 +122,76 @@ GEON_INLINE void geon_score(float (&sums)[2][WIDE], int64_t row_end, int64_t key
     }
 }
 
-/* Scores of a tile become weights, as in ``attention.cuh``; four neighbouring threads share a row. */
+/* Scores of a tile become weights: powers of `scale` times a score less a base. Four neighbouring
+   threads share a row. The base is the largest score so far, or one before it that is at most 8
+   doublings less: so what was found before seldom shrinks, and no weight is larger than 256. */
 template <int WIDE>
-GEON_INLINE void geon_weigh_halves(float (&sums)[2][WIDE], float (&most)[2], double (&total)[2],
-                                   float (&shrink)[2])
+GEON_INLINE void geon_weigh_halves(float (&sums)[2][WIDE], float scale, float (&most)[2],
+                                   float (&total)[2], float (&shrink)[2])
 {
+    const float doublings = scale * 1.44269504f; /* of a power of e */
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        float largest = most[i];
+        float found[4]; /* four, so that one need not wait for the one before */
 #pragma unroll
         for (int j = 0; j < WIDE; j++)
-            largest = fmaxf(largest, sums[i][j]);
+            found[j % 4] = j < 4 ? sums[i][j] : fmaxf(found[j % 4], sums[i][j]);
+        float largest = fmaxf(fmaxf(found[0], found[1]), fmaxf(found[2], found[3]));
 #pragma unroll
         for (int bits = 2; bits > 0; bits /= 2)
             largest = fmaxf(largest, geon_exchanged(largest, bits));
-        const float base = largest == -INFINITY ? 0 : largest;
-        const float doublings = 1.44269504f; /* of a power of e */
-        shrink[i] = geon_power_of_two((most[i] - base) * doublings);
+        largest = fmaxf(largest, most[i]);
+        if ((largest - most[i]) * doublings <= 8)
+            largest = most[i];
+        const float base = largest == -INFINITY ? 0 : largest * doublings;
+        shrink[i] = geon_power_of_two(fmaf(most[i], doublings, -base));
         most[i] = largest;
-        float sum = 0;
 #pragma unroll
         for (int j = 0; j < WIDE; j++) {
-            sums[i][j] = geon_power_of_two((sums[i][j] - base) * doublings);
-            sum += sums[i][j];
+            sums[i][j] = geon_power_of_two(fmaf(sums[i][j], doublings, -base));
+            found[j % 4] = j < 4 ? sums[i][j] : found[j % 4] + sums[i][j];
         }
-        total[i] = total[i] * shrink[i] + sum;
+        total[i] = fmaf(total[i], shrink[i], (found[0] + found[1]) + (found[2] + found[3]));
     }
 }
 
-/* Goes over keys, KEYS at a time, of stages of BYTES, at least three: `bring(tiles, first)` begins to
-   bring those of a stage. `first(tiles)` finds the weights of the first keys, `both(tiles, before,
-   key)` those of the keys from `key` on, while values are taken by the weights before, and
-   `last(tiles)` takes the last. Nothing is on its way when it is done. */
-template <int KEYS, int BYTES, class Bring, class First, class Both, class Last>
-GEON_INLINE void geon_attend(unsigned char *space, int stages, int64_t end, Bring bring, First first,
-                             Both both, Last last)
+/* Sums of values by weights as means. */
+template <int WIDE>
+GEON_INLINE void geon_share_halves(float (&found)[2][WIDE], const float (&total)[2])
 {
-    int into = 0;
-    int64_t ahead = 0;
-    const auto next = [&] {
-        if (ahead < end)
-            bring(space + into * BYTES, ahead);
-        geon_commit_ahead();
-        ahead += KEYS;
-        into = into + 1 == stages ? 0 : into + 1;
-    };
-    const auto meet = [&] {
-        geon_wait_for_step(stages - 1);
-#ifdef GEON_BY_GROUPS
-        geon_show_to_groups();
-#endif
-        __syncthreads(); /* so nobody reads the stage any more that is filled next */
-        next();
-    };
-    for (int k = 0; k < stages - 2; k++)
-        next();
-    if (end > 0) {
-        meet();
-        first(space);
-        int at = 0;
-#pragma unroll 1
-        for (int64_t key = KEYS; key < end; key += KEYS) {
-            meet();
-            const unsigned char *const before = space + at * BYTES;
-            at = at + 1 == stages ? 0 : at + 1;
-            both(space + at * BYTES, before, key);
-        }
-        last(space + at * BYTES);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        float all = total[i];
+#pragma unroll
+        for (int bits = 2; bits > 0; bits /= 2)
+            all += geon_exchanged(all, bits);
+        const float share = 1 / all;
+#pragma unroll
+        for (int j = 0; j < WIDE; j++)
+            found[i][j] *= share;
     }
-    geon_wait_ahead<0>();
-    __syncthreads();
+}
+
+/* Goes over keys, KEYS at a time. `first(tiles)` finds the weights of the first keys; `both(tiles,
+   before, key)` those of the keys from `key` on, while values are taken by the weights before, whose
+   place they take in `after()`; and `last(tiles)` takes the last. */
+template <int KEYS, int BYTES, class First, class Both, class After, class Last>
+GEON_INLINE void geon_attend(geon_stages<BYTES> &stages, int64_t end, First first, Both both,
+                             After after, Last last)
+{
+    if (end <= 0)
+        return;
+    stages.wait_to_read();
+    first(stages.tiles());
+    stages.next();
+#pragma unroll 1
+    for (int64_t key = KEYS; key < end; key += KEYS) {
+        stages.wait_to_read();
+        both(stages.tiles(), stages.before(), key);
+        stages.release_before();
+        after();
+        stages.next();
+    }
+    last(stages.before());
+    stages.release_before();
 }

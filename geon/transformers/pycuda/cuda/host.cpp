@@ -16,6 +16,10 @@
 struct geon_index {
     unsigned x;
 };
+struct geon_host_barrier { /* as in ``host.hpp`` */
+    uint16_t count, left;
+    uint32_t passed;
+};
 extern "C" {
 geon_index threadIdx, blockIdx, blockDim, gridDim;
 void geon_switch(void **left, void *entered);
@@ -54,7 +58,7 @@ __asm__(".text\n.globl geon_switch\n.hidden geon_switch\n.type geon_switch,%func
 #endif
 
 namespace {
-enum Wait : unsigned char { RUNS, AT_WARP, AT_BLOCK, ENDED };
+enum Wait : unsigned char { RUNS, AT_WARP, AT_BLOCK, AT_MEETING, AT_BARRIER, ENDED };
 const unsigned WARP = 32, MOST = 1024;
 const size_t STACK = 64 << 10;
 
@@ -67,6 +71,9 @@ struct Fiber {
         unsigned char bytes[32];
     } shown[2]; /* to all of its warp */
     unsigned turn, blocks_met, warps_met; /* how often it has passed a barrier of its block, warp */
+    unsigned meeting;                     /* how many threads it waits for, from the first one on */
+    const geon_host_barrier *awaited;
+    unsigned parity;
 };
 Fiber fibers[MOST];
 char *stacks;
@@ -98,6 +105,8 @@ void entry()
     abort();
 }
 
+void races_have_met(unsigned first, unsigned last);
+
 void pause(Wait wait)
 {
     if (!meets) {
@@ -123,7 +132,7 @@ void begin(unsigned k)
 #endif
     fibers[k].place = top;
     fibers[k].wait = RUNS;
-    fibers[k].turn = fibers[k].blocks_met = fibers[k].warps_met = 0;
+    fibers[k].turn = fibers[k].blocks_met = fibers[k].warps_met = fibers[k].meeting = 0;
 }
 
 /* Lets all threads from first to last go on if each waits so, or has ended; says whether any did. */
@@ -135,10 +144,38 @@ bool release(unsigned first, unsigned last, Wait wait)
             return false;
         any |= fibers[k].wait == wait;
     }
-    for (unsigned k = first; k < last; k++)
-        if (fibers[k].wait == wait)
-            fibers[k].wait = RUNS;
+    bool orders = wait == AT_MEETING; /* so does a barrier of a warp, and no exchange */
+    for (unsigned k = first; k < last; k++) {
+        if (fibers[k].wait != wait)
+            continue;
+        fibers[k].wait = RUNS;
+        orders |= wait == AT_WARP && fibers[k].meeting;
+        fibers[k].meeting = 0;
+    }
+    if (orders)
+        races_have_met(first, last);
     return any;
+}
+
+/* Lets all go on that wait for something else than each other and have it. */
+bool release_others(unsigned count)
+{
+    bool any = false;
+    for (unsigned k = 0; k < count; k++) {
+        Fiber &fiber = fibers[k];
+        if (fiber.wait == AT_MEETING)
+            any |= release(0, fiber.meeting, AT_MEETING);
+        else if (fiber.wait == AT_BARRIER && fiber.awaited->passed % 2 != fiber.parity) {
+            fiber.wait = RUNS;
+            any = true;
+        }
+    }
+    return any;
+}
+
+const char *place_of(Wait wait)
+{
+    return wait == AT_WARP ? "its warp" : wait == AT_BARRIER ? "a stage" : "its block";
 }
 
 bool run_block(unsigned count)
@@ -158,6 +195,7 @@ bool run_block(unsigned count)
         for (unsigned w = 0; w < count; w += WARP)
             ran |= release(w, w + WARP < count ? w + WARP : count, AT_WARP);
         ran |= release(0, count, AT_BLOCK);
+        ran |= release_others(count);
         for (unsigned k = 0; k < count; k++)
             alive |= fibers[k].wait != ENDED;
         if (!alive)
@@ -166,9 +204,8 @@ bool run_block(unsigned count)
             unsigned k = 0;
             while (fibers[k].wait == ENDED)
                 k++;
-            snprintf(problem, sizeof problem, "thread %u of block %u waits at a barrier of its %s "
-                     "that others never come to", k, blockIdx.x,
-                     fibers[k].wait == AT_WARP ? "warp" : "block");
+            snprintf(problem, sizeof problem, "thread %u of block %u waits at a barrier of %s "
+                     "that others never come to", k, blockIdx.x, place_of(fibers[k].wait));
             return false;
         }
     }
@@ -187,9 +224,45 @@ void __syncthreads(void)
 
 void __syncwarp(unsigned)
 {
+    fibers[current].meeting = WARP;
     pause(AT_WARP);
     threadIdx.x = current;
     fibers[current].warps_met++;
+}
+
+/* What is arrived at and awaited, here as on a device: `parity` is that of the phase that must be
+   over. */
+void geon_host_begin_barrier(geon_host_barrier *barrier, unsigned count)
+{
+    barrier->count = barrier->left = (uint16_t)count;
+    barrier->passed = 0;
+    races_begin_barrier(barrier);
+}
+
+void geon_host_arrive(geon_host_barrier *barrier)
+{
+    races_arrive(barrier);
+    if (--barrier->left)
+        return;
+    barrier->left = barrier->count;
+    barrier->passed++;
+}
+
+void geon_host_await(geon_host_barrier *barrier, unsigned parity)
+{
+    fibers[current].awaited = barrier;
+    fibers[current].parity = parity;
+    pause(AT_BARRIER);
+    threadIdx.x = current;
+    races_pass(barrier);
+}
+
+/* A barrier of the first threads of a block, so many. */
+void geon_host_meet(unsigned count)
+{
+    fibers[current].meeting = count;
+    pause(AT_MEETING);
+    threadIdx.x = current;
 }
 
 /* Two places in turn, so that a fast thread does not overwrite what a slow one has yet to read. An

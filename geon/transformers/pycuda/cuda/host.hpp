@@ -26,6 +26,15 @@ extern "C" {
 extern geon_index threadIdx, blockIdx, blockDim, gridDim;
 void __syncthreads(void);
 void __syncwarp(unsigned mask);
+/* A barrier in shared memory: how many arrive at it, how many have yet to, and how often all have. */
+struct geon_host_barrier {
+    uint16_t count, left;
+    uint32_t passed;
+};
+void geon_host_begin_barrier(geon_host_barrier *barrier, unsigned count);
+void geon_host_arrive(geon_host_barrier *barrier);
+void geon_host_await(geon_host_barrier *barrier, unsigned parity);
+void geon_host_meet(unsigned count);
 uint64_t geon_host_exchange(uint64_t value, int bits);
 void geon_host_show(const void *bytes, unsigned count);
 const void *geon_host_shown(unsigned lane);

@@ -1,6 +1,11 @@
 /* A product of halves by tiles of 128 rows and 256 columns, of which each of two groups of four warps
    has 64 rows, or, where warps multiply for themselves, each of eight 64 rows and 64 columns. */
-enum { GEON_ROWS = 128, GEON_COLUMNS = 256, GEON_OWN_WIDTH = GEON_COLUMNS + 4 };
+enum {
+    GEON_ROWS = 128,
+    GEON_COLUMNS = 256,
+    GEON_OWN_WIDTH = GEON_COLUMNS + 4,
+    GEON_MULTIPLYING = 256 /* threads */
+};
 
 template <class KIND, bool LEFT_TURNED, bool RIGHT_TURNED> struct geon_large {
     enum {
@@ -21,7 +26,7 @@ template <class KIND, bool LEFT_TURNED, bool RIGHT_TURNED> struct geon_large {
     {
         return threadIdx.x % 4 * 2 + j % 2 + j / 2 * 8;
     }
-    static __device__ __forceinline__ void show() { geon_show_to_groups(); }
+    enum { LATER = 1 }; /* steps whose products are added while those of the next are begun */
     /* Begins to add the products of a step. */
     static __device__ __forceinline__ void begin(const unsigned char *tiles,
                                                  float (&sums)[HIGH][WIDE])
@@ -29,23 +34,20 @@ template <class KIND, bool LEFT_TURNED, bool RIGHT_TURNED> struct geon_large {
         const int own = half();
         geon_settle(sums);
         geon_begin_groups();
+        const unsigned left = geon_described(tiles + own * (LEFT_TURNED ? LEFT_FAR : 64) * GEON_LINE,
+                                             LEFT_FAR * GEON_LINE);
+        const unsigned right = geon_described(tiles + LEFT_BYTES, RIGHT_FAR * GEON_LINE);
 #pragma unroll
-        for (int deep = 0; deep < GEON_STEP; deep += 16) {
-            const unsigned char *const left =
-                tiles + (LEFT_TURNED ? own * LEFT_FAR * GEON_LINE + deep * GEON_LINE
-                                     : own * 64 * GEON_LINE + deep * 2);
-            const unsigned char *const right =
-                tiles + LEFT_BYTES + (RIGHT_TURNED ? deep * GEON_LINE : deep * 2);
+        for (int deep = 0; deep < GEON_STEP; deep += 16)
             geon_group<KIND, GEON_COLUMNS>::template multiply<LEFT_TURNED, RIGHT_TURNED>(
-                sums, geon_described(left, LEFT_FAR * GEON_LINE),
-                geon_described(right, RIGHT_FAR * GEON_LINE));
-        }
+                sums, geon_inside(left, deep * (LEFT_TURNED ? GEON_LINE : 2)),
+                geon_inside(right, deep * (RIGHT_TURNED ? GEON_LINE : 2)));
         geon_commit_groups();
     }
-    static __device__ __forceinline__ void multiply(const unsigned char *, float (&)[HIGH][WIDE]) {}
-    static __device__ __forceinline__ void end(float (&sums)[HIGH][WIDE])
+    /* Waits until products are added, but for those of so many steps that were begun last. */
+    template <int BUT> static __device__ __forceinline__ void end(float (&sums)[HIGH][WIDE])
     {
-        geon_wait_groups<0>();
+        geon_wait_groups<BUT>();
         geon_settle(sums);
     }
 #else
@@ -57,10 +59,9 @@ template <class KIND, bool LEFT_TURNED, bool RIGHT_TURNED> struct geon_large {
     {
         return across() + threadIdx.x % 4 * 2 + j % 2 + j / 2 * 8;
     }
-    static __device__ __forceinline__ void show() {}
-    static __device__ __forceinline__ void begin(const unsigned char *, float (&)[HIGH][WIDE]) {}
-    static __device__ __forceinline__ void multiply(const unsigned char *tiles,
-                                                    float (&sums)[HIGH][WIDE])
+    enum { LATER = 0 };
+    static __device__ __forceinline__ void begin(const unsigned char *tiles,
+                                                 float (&sums)[HIGH][WIDE])
     {
 #pragma unroll
         for (int deep = 0; deep < GEON_STEP; deep += 16) {
@@ -84,39 +85,29 @@ template <class KIND, bool LEFT_TURNED, bool RIGHT_TURNED> struct geon_large {
             }
         }
     }
-    static __device__ __forceinline__ void end(float (&)[HIGH][WIDE]) {}
+    template <int BUT> static __device__ __forceinline__ void end(float (&)[HIGH][WIDE]) {}
 #endif
 };
 
-/* Adds the products of all summed indices from `begin` to `end` to sums; `bring(tiles, first)` begins
-   to bring the two tiles of a step. Nothing is on its way, and no stage is read, when it is done. */
-template <class LARGE, int HIGH, int WIDE, class Bring>
-GEON_INLINE void geon_multiply_in_steps(unsigned char *space, int stages, int64_t begin,
-                                        int64_t end, float (&sums)[HIGH][WIDE], Bring bring)
+/* Adds the products of all stages up to the summed index `end` to sums; no stage is read when it is
+   done. */
+template <class LARGE, int BYTES, int HIGH, int WIDE>
+GEON_INLINE void geon_multiply_in_steps(geon_stages<BYTES> &stages, int64_t end,
+                                        float (&sums)[HIGH][WIDE])
 {
-    int into = 0, at = 0;
+    const unsigned steps = (unsigned)((end + GEON_STEP - 1) / GEON_STEP);
 #pragma unroll 1
-    for (int64_t ahead = begin; ahead < end + (stages - 1) * GEON_STEP; ahead += GEON_STEP) {
-        const bool there = ahead >= begin + (stages - 1) * GEON_STEP;
-        if (there) {
-            geon_wait_for_step(stages);
-            LARGE::show();
-            LARGE::end(sums); /* of the step before, whose stage is filled next */
-            __syncthreads();
-            LARGE::begin(space + at * LARGE::BYTES, sums);
-        }
-        if (ahead < end)
-            bring(space + into * LARGE::BYTES, ahead);
-        geon_commit_ahead();
-        into = into + 1 == stages ? 0 : into + 1;
-        if (there) {
-            LARGE::multiply(space + at * LARGE::BYTES, sums);
-            at = at + 1 == stages ? 0 : at + 1;
-        }
+    for (unsigned step = 0; step < steps; step++) {
+        stages.wait_to_read();
+        LARGE::begin(stages.tiles(), sums);
+        LARGE::template end<LARGE::LATER>(sums);
+        if (LARGE::LATER == 0)
+            stages.release();
+        else if (step > 0)
+            stages.release_before();
+        stages.next();
     }
-    LARGE::end(sums);
-    geon_wait_ahead<0>();
-    __syncthreads();
+    LARGE::template end<0>(sums);
 }
 
 /* Calls back for each sum of a tile below the ends, with its row and column: by way of shared memory,
@@ -127,6 +118,7 @@ GEON_INLINE void geon_each_of_large(unsigned char *space, const float (&sums)[HI
                                     int64_t column_end, Each each)
 {
     float(*const lines)[GEON_OWN_WIDTH] = (float(*)[GEON_OWN_WIDTH])space;
+    geon_meet<GEON_MULTIPLYING>(); /* so nobody reads a stage any more */
 #pragma unroll 1
     for (int half = 0; half < 2; half++) {
         if (LARGE::half() == half) {
@@ -137,7 +129,7 @@ GEON_INLINE void geon_each_of_large(unsigned char *space, const float (&sums)[HI
                     lines[LARGE::row(i)][LARGE::column(j)] = sums[i][j];
             }
         }
-        __syncthreads();
+        geon_meet<GEON_MULTIPLYING>();
         const int64_t column = first_column + threadIdx.x, start = first_row + 64 * half;
         if (column < column_end) {
 #pragma unroll 4
@@ -146,6 +138,6 @@ GEON_INLINE void geon_each_of_large(unsigned char *space, const float (&sums)[HI
                     each(start + row, column, lines[row][threadIdx.x]);
             }
         }
-        __syncthreads();
+        geon_meet<GEON_MULTIPLYING>();
     }
 }

@@ -1,5 +1,5 @@
 /* Races: accesses to one byte by two threads, one of them a write, without a barrier between them
-   that both have passed. A module that is compiled with -fsanitize=thread, and linked without,
+   that both have passed, or that one has arrived at and the other awaited. A module that is compiled with -fsanitize=thread, and linked without,
    calls these functions at each access; others never do. Of reads the last two threads are kept. */
 #include <dlfcn.h>
 #include <link.h>
@@ -7,12 +7,18 @@
 
 namespace {
 struct Access {
-    unsigned block, thread, blocks_met, warps_met;
+    unsigned block, thread, blocks_met, warps_met, arrivals;
     bool there;
 };
 struct Cell {
     Access write, reads[2];
 };
+/* How many arrivals at barriers of each thread are known to have been, and what was before them. */
+struct Known {
+    unsigned arrivals[MOST];
+};
+Known known[MOST]; /* by each thread; of itself, how often it has arrived */
+std::unordered_map<const void *, Known> at_barriers; /* by who passes one */
 std::unordered_map<uintptr_t, Cell> shared_cells, other_cells;
 uintptr_t module_start, module_end;
 bool looking, racing;
@@ -47,8 +53,53 @@ void races_begin(Call call, unsigned)
 /* Shared memory is another one in each block. */
 void races_begin_block()
 {
+    if (!looking)
+        return;
+    shared_cells.clear();
+    at_barriers.clear();
+    memset(known, 0, sizeof known);
+}
+
+void learn(Known &who, const Known &what)
+{
+    for (unsigned k = 0; k < fiber_count; k++)
+        if (who.arrivals[k] < what.arrivals[k])
+            who.arrivals[k] = what.arrivals[k];
+}
+
+void races_begin_barrier(const void *barrier)
+{
     if (looking)
-        shared_cells.clear();
+        at_barriers.erase(barrier);
+}
+
+void races_arrive(const void *barrier)
+{
+    if (!looking)
+        return;
+    known[current].arrivals[current]++;
+    learn(at_barriers[barrier], known[current]);
+}
+
+void races_pass(const void *barrier)
+{
+    if (looking)
+        learn(known[current], at_barriers[barrier]);
+}
+
+/* When threads have met, each knows what any of them knew, and that they have been there. */
+void races_have_met(unsigned first, unsigned last)
+{
+    if (!looking)
+        return;
+    static Known all;
+    memset(&all, 0, sizeof all);
+    for (unsigned k = first; k < last; k++) {
+        known[k].arrivals[k]++;
+        learn(all, known[k]);
+    }
+    for (unsigned k = first; k < last; k++)
+        learn(known[k], all);
 }
 
 bool races_found() { return racing; }
@@ -60,6 +111,8 @@ bool is_apart(const Access &before, const Access &now)
     if (before.block != now.block)
         return false;
     if (before.thread == now.thread || before.blocks_met < now.blocks_met)
+        return true;
+    if (before.arrivals < known[now.thread].arrivals[before.thread])
         return true;
     return before.thread / WARP == now.thread / WARP && before.warps_met < now.warps_met;
 }
@@ -86,7 +139,7 @@ void access(void *address, int size, bool writes)
     auto &cells = is_shared ? shared_cells : other_cells;
     const Fiber &fiber = fibers[current];
     const Access now = {blockIdx.x, current, meets ? fiber.blocks_met : 0,
-                        meets ? fiber.warps_met : 0, true};
+                        meets ? fiber.warps_met : 0, known[current].arrivals[current], true};
     for (uintptr_t at = start; at < start + size; at++) {
         Cell &cell = cells[at];
         if (!is_apart(cell.write, now))

@@ -1,8 +1,27 @@
-/* Tiles of halves that come to shared memory steps ahead of the one that is multiplied. A step has 64
-   summed indices. A tile lies in panels of lines of 128 bytes, in which pieces of 16 bytes are
-   exchanged by the number of their line, so that what lies below each other is in different banks:
-   as tensor cores of Hopper read it, and ldmatrix too. */
-enum { GEON_STEP = 64, GEON_LINE = 128, GEON_PIECE = 16 };
+/* Tiles of halves that come to shared memory steps ahead of the one that is multiplied: the last
+   threads of a block bring them, the others multiply. A step has 64 summed indices. A tile lies in
+   panels of lines of 128 bytes, in which pieces of 16 bytes are exchanged by the number of their line,
+   so that what lies below each other is in different banks: as tensor cores of Hopper read it, and
+   ldmatrix too. */
+enum { GEON_STEP = 64, GEON_LINE = 128, GEON_PIECE = 16, GEON_BRINGING = 128, GEON_MOST_STAGES = 8 };
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define GEON_BY_GROUPS 1 /* four warps multiply together, and go on meanwhile */
+/* What was written to shared memory is seen by tensor cores that read it by themselves. */
+GEON_INLINE void geon_show_to_groups() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/* Threads have COUNT registers from now on: those that bring tiles give some to the others. */
+template <int COUNT> GEON_INLINE void geon_give_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT> GEON_INLINE void geon_take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+#elif !defined(GEON_HOST)
+template <int COUNT> GEON_INLINE void geon_give_registers() {}
+template <int COUNT> GEON_INLINE void geon_take_registers() {}
+#endif
 
 /* Where the element lies, in bytes, that is `near` along memory and `far` across, in panels of FAR
    lines of 64 elements. */
@@ -14,6 +33,7 @@ template <int FAR> GEON_INLINE int geon_place(int near, int far)
 
 #ifdef GEON_HOST
 /* On the host, copies are done at once. */
+typedef geon_host_barrier geon_barrier;
 GEON_INLINE void geon_copy_ahead(unsigned char *into, const uint16_t *source, int inside)
 {
     uint16_t piece[8] = {};
@@ -21,50 +41,149 @@ GEON_INLINE void geon_copy_ahead(unsigned char *into, const uint16_t *source, in
         piece[k] = source[k];
     memcpy(into, piece, sizeof piece);
 }
-GEON_INLINE void geon_commit_ahead() {}
-template <int BUT> GEON_INLINE void geon_wait_ahead() {}
+GEON_INLINE void geon_wait_for_copies() {}
+GEON_INLINE void geon_begin_barrier(geon_barrier *barrier, int count)
+{
+    geon_host_begin_barrier(barrier, (unsigned)count);
+}
+GEON_INLINE void geon_arrive(geon_barrier *barrier) { geon_host_arrive(barrier); }
+GEON_INLINE void geon_arrive_with_copies(geon_barrier *barrier) { geon_host_arrive(barrier); }
+GEON_INLINE void geon_await(geon_barrier *barrier, int parity)
+{
+    geon_host_await(barrier, (unsigned)parity);
+}
+template <int COUNT> GEON_INLINE void geon_meet() { geon_host_meet(COUNT); }
+template <int COUNT> GEON_INLINE void geon_give_registers() {}
+template <int COUNT> GEON_INLINE void geon_take_registers() {}
 #ifndef GEON_HOST_STAGES
 #define GEON_HOST_STAGES 3
 #endif
 #define GEON_STAGES(BYTES)                                                                         \
-    alignas(1024) __shared__ unsigned char space[GEON_HOST_STAGES * (BYTES)];                      \
-    const int stages = GEON_HOST_STAGES;
+    alignas(1024) __shared__ unsigned char geon_space[GEON_HOST_STAGES * (BYTES)];                 \
+    __shared__ geon_barrier geon_barriers[2 * GEON_MOST_STAGES];                                   \
+    geon_stages<BYTES> stages = {geon_space, geon_barriers, GEON_HOST_STAGES};
 #else
+/* Counts threads that arrive; who waits does so for the parity of how often all have. */
+typedef uint64_t geon_barrier;
+GEON_INLINE unsigned geon_shared(const void *place)
+{
+    return (unsigned)__cvta_generic_to_shared(place);
+}
 /* Copies 16 bytes, of which `inside` elements are there: the others are 0. */
 GEON_INLINE void geon_copy_ahead(unsigned char *into, const uint16_t *source, int inside)
 {
-    const unsigned place = (unsigned)__cvta_generic_to_shared(into);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
-                 : "r"(place), "l"(source), "r"(2 * inside)
+                 : "r"(geon_shared(into)), "l"(source), "r"(2 * inside)
                  : "memory");
 }
-GEON_INLINE void geon_commit_ahead() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/* Waits for all that was committed but the last so many. */
-template <int BUT> GEON_INLINE void geon_wait_ahead()
+GEON_INLINE void geon_wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+GEON_INLINE void geon_begin_barrier(geon_barrier *barrier, int count)
 {
-    asm volatile("cp.async.wait_group %0;" ::"n"(BUT) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(geon_shared(barrier)), "r"(count)
+                 : "memory");
+}
+GEON_INLINE void geon_arrive(geon_barrier *barrier)
+{
+    asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(
+                     geon_shared(barrier))
+                 : "memory");
+}
+/* Arrives when all copies that the thread has begun are done. */
+GEON_INLINE void geon_arrive_with_copies(geon_barrier *barrier)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(geon_shared(barrier))
+                 : "memory");
+}
+#if __CUDA_ARCH__ >= 900
+#define GEON_TEST "mbarrier.try_wait"
+#else
+#define GEON_TEST "mbarrier.test_wait"
+#endif
+GEON_INLINE void geon_await(geon_barrier *barrier, int parity)
+{
+    unsigned done;
+    do
+        asm volatile("{\n.reg .pred p;\n" GEON_TEST ".parity.shared.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done)
+                     : "r"(geon_shared(barrier)), "r"(parity)
+                     : "memory");
+    while (!done);
+}
+/* A barrier of the first COUNT threads of a block. */
+template <int COUNT> GEON_INLINE void geon_meet()
+{
+    asm volatile("bar.sync 1, %0;" ::"n"(COUNT) : "memory");
 }
 extern __shared__ unsigned char geon_dynamic[];
 /* As many stages as the host has found room for. */
 #define GEON_STAGES(BYTES)                                                                         \
     unsigned geon_size;                                                                            \
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(geon_size));                                     \
-    unsigned char *const space =                                                                   \
-        geon_dynamic + (-(unsigned)__cvta_generic_to_shared(geon_dynamic) & 1023u);                \
-    const int stages = (int)((geon_size - 1024) / (BYTES));
+    __shared__ geon_barrier geon_barriers[2 * GEON_MOST_STAGES];                                   \
+    geon_stages<BYTES> stages = {geon_dynamic + (-geon_shared(geon_dynamic) & 1023u),              \
+                                 geon_barriers, (int)((geon_size - 1024) / (BYTES))};
 #endif
 
-/* Waits for the oldest step of `stages` that are on their way. */
-GEON_INLINE void geon_wait_for_step(int stages)
-{
-    if (stages >= 4)
-        geon_wait_ahead<2>();
-    else if (stages == 3)
-        geon_wait_ahead<1>();
-    else
-        geon_wait_ahead<0>();
-}
+/* Stages of BYTES in shared memory, which some threads fill in turn and others read in turn; each of
+   both has a place of its own. */
+template <int BYTES> struct geon_stages {
+    unsigned char *space;
+    geon_barrier *barriers; /* of stages that are filled, and that are read */
+    int count, at, parity;
+    __device__ __forceinline__ unsigned char *tiles() const { return space + at * BYTES; }
+    __device__ __forceinline__ unsigned char *before() const
+    {
+        return space + (at == 0 ? count - 1 : at - 1) * BYTES;
+    }
+    /* All threads of a block begin, of which so many warps read. */
+    __device__ __forceinline__ void begin(int readers) const
+    {
+        if (threadIdx.x == 0) {
+            for (int k = 0; k < count; k++) {
+                geon_begin_barrier(barriers + k, 2 * GEON_BRINGING);
+                geon_begin_barrier(barriers + GEON_MOST_STAGES + k, readers);
+            }
+        }
+        __syncthreads();
+    }
+    __device__ __forceinline__ void next()
+    {
+        if (++at == count) {
+            at = 0;
+            parity ^= 1;
+        }
+    }
+    __device__ __forceinline__ void wait_to_fill() const
+    {
+        geon_await(barriers + GEON_MOST_STAGES + at, parity ^ 1);
+    }
+    /* What the thread has copied and written to the stage is all of its part; copies may be on their
+       way. */
+    __device__ __forceinline__ void pass()
+    {
+        geon_arrive_with_copies(barriers + at);
+        geon_arrive(barriers + at);
+        next();
+    }
+    __device__ __forceinline__ void wait_to_read() const
+    {
+        geon_await(barriers + at, parity);
+#ifdef GEON_BY_GROUPS
+        geon_show_to_groups();
+#endif
+    }
+    /* The warp does not read this stage, or the one before, any more. */
+    __device__ __forceinline__ void release(int stage) const
+    {
+        __syncwarp(0xffffffffu);
+        if (threadIdx.x % 32 == 0)
+            geon_arrive(barriers + GEON_MOST_STAGES + stage);
+    }
+    __device__ __forceinline__ void release() const { release(at); }
+    __device__ __forceinline__ void release_before() const { release(at == 0 ? count - 1 : at - 1); }
+};
 
 /* Begins to bring a tile of NEAR elements along memory and FAR across, from the indices `near` and
    `far` on, both below their ends; `offset` says where an element lies behind `source`. */
@@ -72,7 +191,7 @@ template <int NEAR, int FAR, class T, class Offset>
 GEON_INLINE void geon_bring_tile(unsigned char *tile, const T *source, int64_t near,
                                  int64_t near_end, int64_t far, int64_t far_end, Offset offset)
 {
-    geon_each_chunk<NEAR, FAR, 8>([&](int, int in_near, int in_far) {
+    geon_each_chunk<NEAR, FAR, 8, GEON_BRINGING>([&](int, int in_near, int in_far) {
         unsigned char *const into = tile + geon_place<FAR>(in_near, in_far);
         const int64_t left = near_end - near - in_near;
         const int inside = far + in_far >= far_end || left <= 0 ? 0 : left < 8 ? (int)left : 8;
@@ -92,23 +211,31 @@ template <int NEAR, int FAR, class T>
 GEON_INLINE void geon_bring_lines(unsigned char *tile, const T *source, int64_t step, int64_t near,
                                   int64_t near_end, int64_t far, int64_t far_end)
 {
-    enum { ABREAST = NEAR / 8, APART = GEON_THREADS / ABREAST };
-    const bool whole = ABREAST * APART == GEON_THREADS && APART % 8 == 0 && FAR % APART == 0;
+    enum {
+        ABREAST = NEAR / 8,
+        APART = GEON_BRINGING / ABREAST,
+        TURNS = APART < 8 ? 8 / APART : 1 /* after which lines are exchanged in the same way */
+    };
+    const bool whole = ABREAST * APART == GEON_BRINGING && FAR % APART == 0 && APART * TURNS % 8 == 0;
     if (!whole || ((uintptr_t)source | (uintptr_t)(2 * step)) % GEON_PIECE) {
         geon_bring_tile<NEAR, FAR>(tile, source, near, near_end, far, far_end,
                                    [&](int64_t in, int64_t line) { return line * step + in; });
         return;
     }
-    const int in_near = threadIdx.x % ABREAST * 8, in_far = threadIdx.x / ABREAST;
+    const int me = threadIdx.x % GEON_BRINGING, in_near = me % ABREAST * 8, in_far = me / ABREAST;
     const int64_t left = near_end - near - in_near, below = far_end - far - in_far;
     const int inside = left < 0 ? 0 : left < 8 ? (int)left : 8;
     const int lines = below < FAR ? (int)below : FAR;
     const uint16_t *from = (const uint16_t *)source + ((far + in_far) * step + near + in_near);
-    unsigned char *const into = tile + geon_place<FAR>(in_near, in_far);
+    unsigned char *into[TURNS];
+#pragma unroll
+    for (int k = 0; k < TURNS; k++)
+        into[k] = tile + geon_place<FAR>(in_near, in_far + k * APART) - k * APART * GEON_LINE;
 #pragma unroll
     for (int line = 0; line < FAR; line += APART, from += APART * step) {
         const int here = line < lines ? inside : 0;
-        geon_copy_ahead(into + line * GEON_LINE, here ? from : (const uint16_t *)source, here);
+        geon_copy_ahead(into[line / APART % TURNS] + line * GEON_LINE,
+                        here ? from : (const uint16_t *)source, here);
     }
 }
 
@@ -118,7 +245,7 @@ GEON_INLINE void geon_fill_panels(unsigned char *tile, int64_t near, int64_t nea
                                   int64_t far_end, Element element)
 {
 #pragma unroll 1
-    for (int k = threadIdx.x; k < NEAR * FAR; k += GEON_THREADS) {
+    for (int k = threadIdx.x % GEON_BRINGING; k < NEAR * FAR; k += GEON_BRINGING) {
         const int in_near = k % NEAR, in_far = k / NEAR;
         const bool inside = near + in_near < near_end && far + in_far < far_end;
         *(uint16_t *)(tile + geon_place<FAR>(in_near, in_far)) =
@@ -153,18 +280,21 @@ GEON_INLINE void geon_hold_right_of(uint32_t (&held)[4], const unsigned char *ti
                                      deep + low / 8 * 8, line + lane % 8 + high)));
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GEON_BY_GROUPS 1 /* four warps multiply together, and go on meanwhile */
-
-/* How a group finds a tile: panels of lines of 128 bytes, `across` bytes from panel to panel. */
-GEON_INLINE uint64_t geon_described(const unsigned char *tile, unsigned across)
+#ifdef GEON_BY_GROUPS
+/* How a group finds a tile: panels of lines of 128 bytes, `across` bytes from panel to panel. The
+   half that says where is found once for a tile, by `geon_described`, and by additions inside it. */
+GEON_INLINE unsigned geon_described(const unsigned char *tile, unsigned across)
 {
-    const uint64_t place = (unsigned)__cvta_generic_to_shared(tile);
-    return (place & 0x3ffff) >> 4 | (uint64_t)(across >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
-           (uint64_t)1 << 62;
+    return geon_shared(tile) >> 4 | (across >> 4) << 16;
 }
-/* What was written to shared memory is seen by tensor cores that read it by themselves. */
-GEON_INLINE void geon_show_to_groups() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+GEON_INLINE uint64_t geon_inside(unsigned described, int bytes)
+{
+    uint64_t found;
+    asm("mov.b64 %0, {%1, %2};"
+        : "=l"(found)
+        : "r"(described + bytes / 16), "r"(1u << 30 | 1024u >> 4));
+    return found;
+}
 GEON_INLINE void geon_begin_groups() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 GEON_INLINE void geon_commit_groups() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int BUT> GEON_INLINE void geon_wait_groups()

@@ -59,6 +59,7 @@ class ByMatrices(AttentionWriter):
         shape = self.tiles.shape(STEP, turned=False)
         wide = self.value_tiles.columns // 4
         space = max(2 * shape[0] * shape[1], 4 * wide * WARP)
+        own = f"    float (&own_sums)[{wide}][32] = *(float (*)[{wide}][32])space[warp];"
         dims = "".join([f"[{n}]" for n in shape])
         return [
             f"GEON_STAGES({self.stages.bytes})",
@@ -69,7 +70,7 @@ class ByMatrices(AttentionWriter):
             "    const int warp = threadIdx.x / 32, own_row = warp * 16 + threadIdx.x % 32 / 4;",
             "    const int own_column = threadIdx.x % 4 * 2;",
             f"    uint16_t (&query_tile){dims} = *(uint16_t (*){dims})space[warp];",
-            f"    float (&own_sums)[{wide}][32] = *(float (*)[{wide}][32])space[warp];",
+            *([] if self.is_plain else [own]),
             *indented([each, *indented([*self.which("block"), *self.inner()]), "}"]),
             "}",
         ]
@@ -136,17 +137,24 @@ class ByMatrices(AttentionWriter):
     def weighed(self) -> Lines:
         """The statements that make weights of the sums of a tile."""
         scale = scale_of(self.work)
-        score = ["return sum;"] if scale is not None else self.score()
+        ending: Lines = []
         codes = (self.work.score, self.work.first.stores[0].value)
         loads = {node for node in walk(*codes) if isinstance(node, Load)}
         guarded = str(bool(loads - {self.work.scores})).lower()
         row, _ = self.tiles.places()
         factor = "1" if scale is None else c_expressions.literal(scale, "float32")
-        return [
+        lines = [
             f"geon_score<{guarded}>(sums, {self.row_count}, {self.key_count},",
-            f"    first_key + {KEYS - 1}, {row}, geon_pairs{{first_key + own_column}},",
+            f"    {row}, geon_pairs{{first_key + own_column}},",
             "    [&](int64_t row, int64_t key, float sum) -> float {",
-            *indented(score),
+            *indented(self.score()),
             "});",
+        ]
+        keys = size_of(self.work.keys)
+        if not (isinstance(keys, int) and keys % KEYS == 0):
+            ending.append(f"geon_end_scores(sums, own_column, {self.key_count} - first_key);")
+        return [
+            *(lines if scale is None else []),
+            *ending,
             f"geon_weigh_halves(sums, {factor}, most, total, shrink);",
         ]

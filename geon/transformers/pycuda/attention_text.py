@@ -9,8 +9,9 @@ from dataclasses import replace
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
 from ...op_graph.op_graph import Op
-from ..kernels.attention import ONE, Attention, unrounded
+from ..kernels.attention import ONE, Attention, bare, unrounded
 from ..kernels.depths import Depths
+from ..kernels.scalar import Contracted
 from ..kernels.types import Loop
 from ..printing.contractions import ContractionPrinter
 from ..printing.dialect import Lanes
@@ -168,6 +169,12 @@ class AttentionWriter(ABC):
         text = scalars.value(inner, unrounded(work.score))
         return [*lines, *map(str, inner.lines), f"return {text};"]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is done with results but that they are stored."""
+        stores = self.work.second.stores
+        return len(stores) == 1 and isinstance(bare(stores[0].value), Contracted)
+
     def stored(self) -> Lines:
         """The statements that store what is made of the results of a thread."""
         work, length = self.work, self.names.length
@@ -182,8 +189,10 @@ class AttentionWriter(ABC):
             if loop.name not in own
         ]
         row, column = self.tiles.places()
+        each = "geon_each_plain_sum(" if self.is_plain else "geon_each_sum("
+        slots = "" if self.is_plain else "own_sums, "
         return [
-            f"geon_each_sum({self.held}, own_sums, {self.row_count}, {self.width},",
+            f"{each}{self.held}, {slots}{self.row_count}, {self.width},",
             f"    {row}, {column},",
             "    [&](int64_t row, int64_t column, float sum) {",
             *indented([

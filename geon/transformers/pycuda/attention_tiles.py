@@ -50,7 +50,7 @@ class ByTiles(AttentionWriter):
             *inner,
             f"geon_join<{self.lanes}>(total);",
             f"geon_share({self.held}, total);",
-            own,
+            *([] if self.is_plain else [own]),
             *self.stored(),
         ]
 

@@ -96,11 +96,11 @@ template <int BUT, int WIDE> GEON_INLINE void geon_end_held(float (&sums)[2][WID
 #endif
 }
 
-/* The scores of a tile in place of products; there are none behind the ends. Where they are asked for
-   only inside, GUARDED, what is behind may be read by nobody. */
+/* The scores of a tile in place of products. Where they are asked for only inside, GUARDED, what is
+   behind the ends may be read by nobody. */
 template <bool GUARDED, int WIDE, class Row, class Key, class Score>
-GEON_INLINE void geon_score(float (&sums)[2][WIDE], int64_t row_end, int64_t key_end,
-                            int64_t last_key, Row row, Key key, Score score)
+GEON_INLINE void geon_score(float (&sums)[2][WIDE], int64_t row_end, int64_t key_end, Row row,
+                            Key key, Score score)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -110,14 +110,19 @@ GEON_INLINE void geon_score(float (&sums)[2][WIDE], int64_t row_end, int64_t key
                 sums[i][j] = score(row(i), key(j), sums[i][j]);
         }
     }
-    if (last_key < key_end)
+}
+
+/* No scores from the key `here` on, of a tile from `own` on for this thread: if so, it is the last. */
+template <int WIDE> GEON_INLINE void geon_end_scores(float (&sums)[2][WIDE], int own, int64_t here)
+{
+    if (here >= 4 * WIDE)
         return;
 #ifndef GEON_HOST
     asm volatile("" ::: "memory"); /* so that it is a branch, and no choice for each score */
 #endif
 #pragma unroll
     for (int j = 0; j < WIDE; j++) {
-        if (key(j) >= key_end)
+        if (own + j % 2 + j / 2 * 8 >= here)
             sums[0][j] = sums[1][j] = -INFINITY;
     }
 }

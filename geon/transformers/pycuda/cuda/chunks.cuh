@@ -133,6 +133,23 @@ GEON_INLINE void geon_each_sum(const S (&sums)[HIGH][WIDE], T (&own)[WIDE][THREA
     }
 }
 
+/* The same where little is done, for all at once. */
+template <class S, int HIGH, int WIDE, class Row, class Column, class Each>
+GEON_INLINE void geon_each_plain_sum(const S (&sums)[HIGH][WIDE], int64_t row_end,
+                                     int64_t column_end, Row row, Column column, Each each)
+{
+#pragma unroll
+    for (int i = 0; i < HIGH; i++) {
+        if (row(i) >= row_end)
+            break;
+#pragma unroll
+        for (int j = 0; j < WIDE; j++) {
+            if (column(j) < column_end)
+                each(row(i), column(j), sums[i][j]);
+        }
+    }
+}
+
 template <class T> GEON_INLINE void geon_read_four(T *held, const T *tile)
 {
     const geon_four<T> found = *(const geon_four<T> *)tile;

@@ -142,7 +142,7 @@ template <int BYTES> struct geon_stages {
     {
         if (threadIdx.x == 0) {
             for (int k = 0; k < count; k++) {
-                geon_begin_barrier(barriers + k, 2 * GEON_BRINGING);
+                geon_begin_barrier(barriers + k, GEON_BRINGING + GEON_BRINGING / 32);
                 geon_begin_barrier(barriers + GEON_MOST_STAGES + k, readers);
             }
         }
@@ -164,7 +164,9 @@ template <int BYTES> struct geon_stages {
     __device__ __forceinline__ void pass()
     {
         geon_arrive_with_copies(barriers + at);
-        geon_arrive(barriers + at);
+        __syncwarp(0xffffffffu);
+        if (threadIdx.x % 32 == 0)
+            geon_arrive(barriers + at); /* for what the warp has written */
         next();
     }
     __device__ __forceinline__ void wait_to_read() const

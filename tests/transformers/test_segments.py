@@ -114,6 +114,40 @@ def test_loops_in_loops(segments, make):
     close(found[1], found[0])
 
 
+def walked(x, segments, reverse):
+    """A loop that others walk: one that only maps what it stacks, and one over what that makes."""
+    step = lambda c, each: (geon.sum(each) * c + 1, c)  # noqa: E731  # beside two others
+    end, steps = geon.scan(step, 1.0, x, over="A", segments=segments, reverse=reverse)
+    _, mapped = geon.scan(lambda c, s: (c + s, geon.sin(s) * s), 0.0, steps, reverse=reverse)
+    last, _ = geon.scan(lambda c, s: (geon.tanh(c * s), None), 1.0, mapped, reverse=reverse)
+    return end, last, steps, mapped
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [13, 16])
+def test_loops_without_carries_are_run_in_the_segments_of_others(length, reverse, transformer):
+    """Where nobody needs their stacks as a whole, they have no result outside of segments.
+
+    So it is in a segment in segments whose stack is a result: there it only begins those of others.
+    """
+    x = geon.placeholder([geon.Axis("A", length), geon.Axis("R", 2)], name="x")
+    found = []
+    for segments in (None, 2, (2, 2), (2, 2, 2)):
+        end, last, steps, mapped = walked(x, segments, reverse)
+        results = (
+            [steps, geon.deriv(end, x)],
+            [geon.deriv(last, x)],
+            [steps, mapped, geon.deriv(end + last, x)],
+        )
+        values = []
+        for each in results if transformer.target.name == "numpy" else results[:1]:
+            f = transformer.computation(each, x)
+            values += f(feeds(length)[0][:, :2])
+        found.append(values)
+    for several in found[1:]:
+        close(several, found[0])
+
+
 # Memory -------------------------------------------------------------------------------------------
 
 

@@ -431,13 +431,15 @@ class _Turn:
         return self.read[stack]
 
     def made(self) -> _Whole:
-        """It, run."""
+        """It, run; what gives nothing outside of segments is run in those of others alone."""
         runs, count = self.runs, self.a.carries
-        region = self.part.region(self.scan)
         inner = {op.attrs[0] for op in runs.divided.made(self.scan)}
         users = {op.attrs[0] for op in runs.divided.users.get(self.scan, ())}
-        whole = sorted(number for number in users - inner if number >= count)
-        results = [result_of(region, k) for k in (*range(count), *whole)]
+        numbers = [*range(count), *sorted(k for k in users - inner if k >= count)]
+        if not numbers:
+            return _Whole({}, [])
+        region = self.part.region(self.scan)
+        results = [result_of(region, k) for k in numbers]
         starts = self.carries if inner else []
         scans = [op for op in self.part.made.values() if isinstance(op, RegionOp)]
         runs.work.again.update(dict.fromkeys(scans[:-1]))  # the last one is this scan's own
@@ -452,8 +454,7 @@ class _Turn:
             [*results, *starts],
         )
         made = results_of(self.tidy(made[0].args[0]), self.scan._site)
-        numbered = dict(zip([*range(count), *whole], made, strict=False))
-        return _Whole(numbered, made[len(results) :])
+        return _Whole(dict(zip(numbers, made, strict=False)), made[len(numbers) :])
 
     def tidy(self, region: Op) -> Op:
         """The scan whose segments are in segments too, or their products outside of their steps."""

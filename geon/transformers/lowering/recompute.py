@@ -23,7 +23,7 @@ from ...op_graph.interning import OwnTable
 from ...op_graph.nodes import carry_notes
 from ...op_graph.op_graph import Leaf, Op, RegionOp, deep_order, post_order
 from ...op_graph.recomputed import REMAT, after
-from ...op_graph.regions.parts import PARAMETER
+from ...op_graph.regions.parts import PARAMETER, REGION_RESULT
 from ...op_graph.regions.tidy import without_unused
 
 
@@ -112,7 +112,23 @@ def marked_regions(order: Sequence[Op]) -> Regions:
             stays.add(op)
         elif op not in stays and (bits := bits & ~kept.get(op, 0)):
             inside[op] = bits
-    return _parts(inside, marks, stays)
+    return _parts(_with_their_regions(inside), marks, stays)
+
+
+def _with_their_regions(inside: Mapping[Op, int]) -> dict[Op, int]:
+    """The same, where each result of a loop or branch is below the marks that this is below.
+
+    All results are computed together: where a mark keeps one, this comes before it, and so do the
+    others, which then stay as well.
+    """
+    found = {}
+    for op, bits in inside.items():
+        if op.primitive is REGION_RESULT:
+            whole = inside.get(op.args[0], 0)
+            bits = whole if bits & whole else 0
+        if bits:
+            found[op] = bits
+    return found
 
 
 def _unite(found: dict[Op, int], ops: Sequence[Op], bits: int) -> None:
@@ -191,12 +207,15 @@ class Recomputation:
             late = self.late.get(op, 0)
             args = [self.argument(arg, late) for arg in op.args]
             self.new[op] = self.made(op, args)
-        if any(isinstance(op, RegionOp) for op in self.again):
+        if any(isinstance(op, RegionOp) for op in self.order):
             self.drop_unused()
         return self.new
 
     def drop_unused(self) -> None:
-        """Leave out results of loops and branches that the first ones or the clones do not need."""
+        """Leave out results of loops and branches that the first ones or the clones do not need.
+
+        What a mark keeps may be needed by nothing else either.
+        """
         made = without_unused([self.new[root] for root in self.roots])
         self.new = {op: made.get(new, new) for op, new in self.new.items()}
         self.again = {made.get(op, op): None for op in self.again}
@@ -228,7 +247,8 @@ class Recomputation:
     def find_derived(self, derived: Mapping[Op, int]) -> None:
         """Let ops that only late ones use, such as the partials of a derivative, be cloned too.
 
-        They would otherwise be computed early, and kept.
+        They would otherwise be computed early, and kept. A loop or branch is cloned where only late
+        ops use its results, and they with it.
         """
         allowed: dict[Op, int] = dict.fromkeys(self.roots, 0)
         for op in reversed(self.order):
@@ -242,6 +262,8 @@ class Recomputation:
             for arg in self.used(op):
                 if arg in derived:
                     allowed[arg] = allowed.get(arg, -1) & taken
+        for op in [op for op in self.cloned if op.primitive is REGION_RESULT]:
+            self.cloned[op] &= self.cloned.get(op.args[0], 0)
 
     def used(self, op: Op) -> tuple[Op, ...]:
         """The arguments that make the value of an op: of a mark that goes, the first one."""

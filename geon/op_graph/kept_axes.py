@@ -11,9 +11,8 @@ from .constants import CONSTANT
 from .index_map import Index, Piece, Position, atoms, identity
 from .op_graph import Leaf, Op, Tensor
 from .recomputed import AFTER, REMAT, SEGMENTED
+from .regions.loops import loop_of
 from .regions.parts import PARAMETER, REGION_RESULT
-from .regions.scan import SCAN
-from .regions.scan_facts import ScanAttributes
 
 STATES = 100_000  # of the search along one axis; past them the axis counts as moved
 TRACKED = ""  # the position in the result; no axis has this name
@@ -200,18 +199,17 @@ class _Search:
         """What a result of a region is made of: each branch; the first carry and later ones."""
         frame, op, axis, at, _ = state
         (region,), (number,) = op.args, op.attrs
-        bodies = region.bodies
-        results = [
-            State(self._frame(region, k, frame), body.results[number], axis, at)
-            for k, body in enumerate(bodies)
-        ]
-        if region.primitive is not SCAN:
+        loop = loop_of(region)
+        if loop is None:
+            results = [
+                State(self._frame(region, k, frame), body.results[number], axis, at)
+                for k, body in enumerate(region.bodies)
+            ]
             return Made(tuple([(result,) for result in results]))
-        loop = ScanAttributes(region.attrs)
-        (last,) = results
+        last = State(self._frame(region, loop.number, frame), loop.made(number), axis, at)
         if number < loop.carries:
             return Made(((State(frame, region.args[number], axis, at),), (last,)))
-        if axis == loop.axis.name:
+        if loop.axis is not None and axis == loop.axis.name:
             return Made(((last._replace(axis=STEP, inside=True),),))
         return Made(((last,),))
 
@@ -220,20 +218,21 @@ class _Search:
         if state.frame < 0:
             return UNKNOWN
         region, _, around = self.frames[state.frame]
-        number = state.op.attrs[0]
-        if number == len(region.args):
-            return UNKNOWN  # the number of a loop's step
+        number, loop = state.op.attrs[0], loop_of(region)
+        if loop is not None and loop.is_step(number):
+            return UNKNOWN
         outside = State(around, region.args[number], state.axis, state.at)
-        if region.primitive is not SCAN:
+        if loop is None:
             return Made(((outside,),))
-        loop = ScanAttributes(region.attrs)
         if state.inside:
             if number < loop.carries:
                 return UNKNOWN
-            stacked = number < loop.before_captures
-            return Made(((outside._replace(axis=loop.axis.name) if stacked else ALIKE,),))
+            if number not in loop.walked:
+                return Made(((ALIKE,),))
+            assert loop.axis is not None  # it walks
+            return Made(((outside._replace(axis=loop.axis.name),),))
         if number < loop.carries:
-            return Made(((outside,), (state._replace(op=loop.body.results[number]),)))
+            return Made(((outside,), (state._replace(op=loop.made(number)),)))
         return Made(((outside,),))
 
     def _frame(self, region: Op, body: int, around: int) -> int:

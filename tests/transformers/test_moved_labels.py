@@ -45,6 +45,16 @@ def swapped(a):
     return geon.scan(lambda c, p: ((c[1], flip(c[0])), None), (a, a), steps, over="k")[0][0]
 
 
+def repeated(carry, *first):
+    """The first of what a while loop carries, after three steps of ``carry``."""
+    _, found = geon.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, carry(*c[1])), (0, first))
+    return found[0]
+
+
+def doubled_while(a):
+    return geon.while_loop(lambda c: geon.sum(c) < 20, lambda c: c * 2, a, 5)
+
+
 MOVED = {
     "renamed, turned": lambda a: renamed(a, lambda b: geon.flip(b, "s")),
     "renamed, sorted": lambda a: renamed(a, lambda b: geon.sort(b, "s")),
@@ -64,6 +74,18 @@ MOVED = {
     "scan of turned": lambda a: geon.scan(lambda s, p: (s, p), zero(), flip(a), over="t")[1],
     "carry": turned_carry,
     "two carries": swapped,
+    "while": lambda a: repeated(lambda c: (flip(c),), a),
+    "while, two carries": lambda a: repeated(lambda c, d: (d, flip(c)), a, a),
+    "while, carries in a ring": lambda a: repeated(lambda c, d, e: (d, e, flip(c)), a, a, a),
+    "while, captured": lambda a: repeated(lambda c: (flip(a),), a),
+    "while in a branch": lambda a: geon.cond(
+        geon.sum(a) > 0, lambda: repeated(lambda c: (flip(c),), a), lambda: a
+    ),
+    "branch in a while loop": lambda a: repeated(
+        lambda c: (geon.cond(geon.sum(c) > 0, lambda: flip(c), lambda: c),), a
+    ),
+    "scan in a while loop": lambda a: repeated(lambda c: (turned_carry(c),), a),
+    "fixed point": lambda a: geon.fixed_point(lambda c: (c[1] * 0.5, flip(c[0]) * 0.5), (a, a))[0],
     "scatter": lambda a: geon.scatter(
         a * 0, geon.constant([2, 1, 0], [S]), a.rename({"t": "s"}), T
     ),
@@ -84,6 +106,17 @@ KEPT = {
     )[1],
     "carry": lambda a: geon.scan(lambda c, p: (c * 2, None), a, geon.iota(K), over="k")[0],
     "captured": lambda a: geon.scan(lambda c, p: (c + a, None), a * 0, geon.iota(K), over="k")[0],
+    "while": doubled_while,
+    "while, two carries": lambda a: repeated(lambda c, d: (d * 2, c), a, a),
+    "while, captured": lambda a: repeated(lambda c: (c + a,), a * 0),
+    "while in a step": lambda a: geon.scan(
+        lambda s, p: (s, geon.while_loop(lambda q: q < 10, lambda q: q * 2, p)), zero(), a, over="t"
+    )[1],
+    "while in a loop": lambda a: geon.scan(
+        lambda c, p: (doubled_while(c), None), a, geon.iota(K), over="k"
+    )[0],
+    "slope of a while loop": lambda a: geon.deriv(geon.sum(geon.square(doubled_while(a))), a),
+    "fixed point": lambda a: geon.fixed_point(lambda c: (c[1] * 0.5 + a, c[0] * 0.5), (a, a))[1],
     "joined": lambda a: geon.concat([a[0:1] * 2, a[1:]], "t"),
     "slope of a sum": lambda a: geon.deriv(geon.sum(a), a),
     "slope of squares": lambda a: geon.deriv(geon.sum(a * a), a),

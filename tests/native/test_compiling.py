@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geon
-from geon.transformers.native import objects
+from geon.transformers.native import emit, objects
 from geon.transformers.native.emit import make_module
 from geon.transformers.native.toolchain import find_toolchain
 
@@ -117,3 +117,21 @@ def test_the_source_says_names_axes_and_lines(transformer):
     source = transformer.computation(results, *inputs).source
     assert "/* h: tanh (N, H:5) float32, " in source
     assert f"{__name__.rpartition('.')[2]}.py:" in source
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_long_run_is_divided_between_kernels(transformer, monkeypatch, most):
+    monkeypatch.setattr(emit, "RUN_LINES", most)
+    x, t = geon.placeholder([C], name="x"), geon.Axis("T", 3)
+    y = x
+    for k in range(4):
+        y = geon.scan(lambda h, _, k=k: (geon.sin(h) + k, None), y, over=t)[0]
+    f = transformer.computation(y, x, check="nan")
+    wanted = np.linspace(0, 1, 7)
+    for k in range(4):
+        for _ in range(3):
+            wanted = np.sin(wanted) + k
+    np.testing.assert_allclose(f(np.linspace(0, 1, 7)), wanted, rtol=1e-5)
+    assert "geon_run_part_1(" in f.source
+    with pytest.raises(geon.NonFiniteError, match="test_compiling"):
+        f(np.full(7, np.inf))

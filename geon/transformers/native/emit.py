@@ -218,11 +218,11 @@ class _Module:
 
     def make(self) -> Module:
         """All units; the first has ``geon_run``."""
-        calls: list[str] = self.time(0)
+        calls = [self.time(0)]
         if self.linking.written:
-            calls.append(f"geon_wrote(p[{self.where[KEPT]}]);")
+            calls.append([f"geon_wrote(p[{self.where[KEPT]}]);"])
         for number, kernel in enumerate(self.plan.schedule.kernels):
-            calls += [*self.call(self.top, number, kernel), *self.time(number + 1)]
+            calls.append([*self.call(self.top, number, kernel), *self.time(number + 1)])
         groups = self.units()
         body = self.run(calls)
         others = [self.unit(group, False) for group in groups[1:]]
@@ -232,23 +232,23 @@ class _Module:
         first += "\n".join([*self.loops, *body])
         return Module((first, *others), tuple(self.common), tuple(self.table), tuple(self.lengths))
 
-    def run(self, calls: list[str]) -> list[str]:
-        """The text of ``geon_run``; a long one is several functions, one after another.
+    def run(self, calls: list[list[str]]) -> list[str]:
+        """The text of ``geon_run`` of the lines for each kernel; a long one is several functions.
 
         Compilers take more than linear time for a function of many thousand calls.
         """
-        parts = [calls[k : k + RUN_LINES] for k in range(0, len(calls), RUN_LINES)]
+        parts = in_parts(calls, RUN_LINES)
+        if len(parts) == 1:
+            return [f"{RUN.format(self.suffix)};", RUN.format(self.suffix), *self.body(parts[0])]
         lines: list[str] = []
-        if len(parts) > 1:
-            for k, part in enumerate(parts):
-                head = RUN.format(f"{self.suffix}_part_{k}")
-                lines += [f"static __attribute__((noinline)) {head}", *self.body(part)]
-            rest = "(p, n, threads, report, show)"
-            calls = ["int64_t failed;"]
-            for k in range(len(parts)):
-                calls.append(f"if ((failed = geon_run{self.suffix}_part_{k}{rest})) return failed;")
+        rest = "(p, n, threads, report, show)"
+        steps = ["int64_t failed;"]
+        for k, part in enumerate(parts):
+            head = RUN.format(f"{self.suffix}_part_{k}")
+            lines += [f"static __attribute__((noinline)) {head}", *self.body(part)]
+            steps.append(f"if ((failed = geon_run{self.suffix}_part_{k}{rest})) return failed;")
         head = RUN.format(self.suffix)
-        return [*lines, f"{head};", head, *self.body(calls)]
+        return [*lines, f"{head};", head, *self.body(steps)]
 
     def body(self, lines: list[str]) -> list[str]:
         """The body of a function that has the parameters of ``geon_run``."""
@@ -427,6 +427,16 @@ class _Module:
         static = f"static {head}"
         assert made.count(static) == 1, f"no function {static} in {made}"
         return made.replace(static, f"{declared};\n{head}")
+
+
+def in_parts(groups: list[list[str]], most: int) -> list[list[str]]:
+    """Lines in parts of about ``most``; a group, such as a block in braces, stays in one part."""
+    parts: list[list[str]] = [[]]
+    for group in groups:
+        if parts[-1] and len(parts[-1]) + len(group) > most:
+            parts.append([])
+        parts[-1] += group
+    return parts
 
 
 @cache

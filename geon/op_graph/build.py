@@ -159,8 +159,7 @@ class Elementwise(Primitive):
         """The axes and dtype for operands that were converted already: ``Primitive.infer``."""
         targets, dtype, _ = resolve(self.rule, tuple([(arg.dtype, arg.weak) for arg in args]))
         for arg, target in zip(args, targets, strict=True):
-            taken = arg.dtype is target or arg.weak
-            need(taken, "{} takes {}, not {}", self.name, target, arg.dtype)
+            need(arg.dtype is target, "{} takes {}, not {}", self.name, target, arg.dtype)
         axes, guards = join(self.name, args)
         return axes, dtype, guards
 

@@ -13,12 +13,17 @@ from .op_graph import Guard, Leaf, Op, OpT, insert, intern, make_leaf, new_op, p
 
 
 def with_args(
-    op: OpT, args: tuple[Op, ...], dtype: DType | None = None, weak: bool | None = None
+    op: OpT,
+    args: tuple[Op, ...],
+    dtype: DType | None = None,
+    weak: bool | None = None,
+    guards: tuple[Guard, ...] = (),
 ) -> OpT:
     """The same primitive, attributes, axes, dtype and weakness (unless given) on other arguments.
 
     The arguments of an elementwise op may lack axes that those replaced had, or have them in
-    another order, as long as together they have all axes of the op. It is made where ``op`` was.
+    another order, as long as together they have all axes of the op. ``guards`` are assumptions
+    besides the op's own. It is made where ``op`` was.
     """
     if dtype is None and same_ops(op.args, args):
         return op
@@ -33,7 +38,7 @@ def with_args(
         op.dtype if dtype is None else dtype,
         weak=op.weak if weak is None else weak,
         effect=effect,
-        guards=op.guards,
+        guards=(*op.guards, *guards) if guards else op.guards,
         arranged=arranged,
         site=op._site,
     )

@@ -12,7 +12,6 @@ from ..errors import DumpError, GeonError
 from .axes import Axes
 from .body import Body
 from .building import building, current
-from .copies import in_order
 from .dtypes import DType
 from .dump_values import (
     FORMAT,
@@ -37,6 +36,7 @@ from .op_graph import (
     Leaf,
     LeafInfo,
     Op,
+    RegionOp,
     Tensor,
     class_of,
     intern,
@@ -112,6 +112,7 @@ class _Reader:
         self.feeds: dict[Leaf, Array] = {}
         self.lengths: dict[str, int] | None = None
         self.results: list[Op] | None = None
+        self.inside: set[Op] = set()  # what a body computes of its parameters
         self._decode = json.JSONDecoder(
             object_pairs_hook=_distinct, parse_float=_no_float, parse_constant=_no_float
         ).decode
@@ -149,7 +150,7 @@ class _Reader:
         elif keys == ("lengths",) and self.lengths is None and type(line["lengths"]) is dict:
             self.lengths = {name: integer(n, 0) for name, n in line["lengths"].items()}
         elif keys == ("results",):
-            self.results = [self._at(number) for number in listed(line["results"])]
+            self.results = [self._whole(number) for number in listed(line["results"])]
         else:
             refuse("an op, a feed, lengths or results", line)
 
@@ -164,6 +165,15 @@ class _Reader:
     def _tensor(self, number: Any) -> Tensor:
         op = self._at(number)
         return op if isinstance(op, Tensor) else refuse("the line of a tensor", number)
+
+    def _whole(self, number: Any) -> Op:
+        """The op of a line before, as a result: a tensor or effect outside of bodies."""
+        op = self._at(number)
+        if isinstance(op, RegionOp):
+            refuse("the line of a tensor or effect, such as a region_result", f"{number}, {op}")
+        if op in self.inside:
+            refuse("the line of an op outside of bodies", f"{number}, {op}")
+        return op
 
     def _op(self, line: Any) -> Op:
         name, arguments, written_axes, written_dtype, extra = listed(line, 5)
@@ -185,6 +195,8 @@ class _Reader:
             if extra.keys() & LEAF_KEYS:
                 refuse(f"no keys of a leaf in {name}", sorted(extra.keys() & LEAF_KEYS))
             op = _computed(primitive, args, attrs, axes, dtype, weak, guards)
+            if primitive.name == "parameter" or not self.inside.isdisjoint(args):
+                self.inside.add(op)
         _read_notes(op, extra)
         return op
 
@@ -207,17 +219,17 @@ class _Reader:
 
     def _new_leaf(self, stored: bool, axes: Axes, dtype: DType, extra: dict[str, Any]) -> Leaf:
         trainable, persistent = _flag(extra, "trainable"), _flag(extra, "persistent")
-        first = self._tensor(extra["initial"]) if "initial" in extra else None
+        first = self._whole(extra["initial"]) if "initial" in extra else None
         if not stored and (trainable or persistent or first is not None):
             refuse("a placeholder", sorted(extra.keys() & LEAF_KEYS))
         info = LeafInfo(stored, trainable, persistent, first)
         leaf = make_leaf(VARIABLE if stored else PLACEHOLDER, axes, dtype, info)
         own: tuple[Op, ...] = ()
         if first is not None:
-            if first.axes is not axes or first.dtype is not dtype:
+            if not isinstance(first, Tensor) or first.axes is not axes or first.dtype is not dtype:
                 refuse(f"an initial value over {axes} of {dtype.name}", str(first))
             own = (assignment(leaf, first),)
-        further = [self._at(number) for number in listed(extra.get("initializers", []))]
+        further = [self._whole(number) for number in listed(extra.get("initializers", []))]
         info.initializers = (*own, *further)
         return leaf
 
@@ -231,7 +243,7 @@ def _computed(
     weak: bool,
     guards: tuple[Guard, ...],
 ) -> Op:
-    check(primitive, args, attrs, axes, dtype, weak)
+    given = check(primitive, args, attrs, axes, dtype, weak, guards)
     op: Op = intern(
         class_of(primitive, dtype),
         primitive,
@@ -242,7 +254,7 @@ def _computed(
         weak=weak,
         effect=primitive.kind == "effect",
         guards=guards,
-        arranged=bool(args) and primitive.kind == "elementwise" and not in_order(axes, args),
+        arranged=given is not axes,
     )
     if op.axes is not axes or op.dtype is not dtype:
         refuse(f"{primitive.name} over {op.axes} of {op.dtype.name}", f"{axes} of {dtype.name}")

@@ -399,7 +399,8 @@ def _strip_broadcasts(op: Op) -> Op | None:
         args = tuple(_cover(op, args))
         if same_ops(args, op.args):
             return None
-    made: Op = with_args(op, args)
+    gone = [old for old, new in zip(op.args, args, strict=True) if new is not old]
+    made: Op = with_args(op, args, guards=tuple([guard for arg in gone for guard in arg.guards]))
     return made
 
 

@@ -115,6 +115,21 @@ def simplified():
     return rewrite(made.roots, simplify_rules(), {})
 
 
+def regions():
+    x, t = geon.placeholder([N, C], name="x"), geon.Variable([C], initial_value=1, name="t")
+
+    def step(carry, each):
+        grown = geon.while_loop(lambda s: geon.sum(s) < 10, lambda s: s + each + 1, carry, 5)
+        return geon.cond(geon.sum(grown) > 3, lambda: grown, lambda: grown * t), geon.sum(each)
+
+    last, sums = geon.scan(step, t, x, over=N, name="loop")
+    both = geon.scan(lambda c, e: (c + e, geon.assign(t, t + e)), geon.sum(x, N), x, over=N)
+    which = geon.placeholder([], "int32")
+    taken = geon.case_of(which, [lambda: (x, sums), lambda: (x * x, sums + 1)], lambda: (-x, sums))
+    prefixes = geon.associative_scan(lambda a, b: a * b + 1, x, over=N)
+    return [last, *both, *taken, prefixes, geon.deriv(geon.sum(last), x)]
+
+
 GRAPHS = (
     training,
     leaves,
@@ -123,5 +138,6 @@ GRAPHS = (
     constants,
     ordered,
     second_derivatives,
+    regions,
     simplified,
 )

@@ -228,7 +228,7 @@ I = '["iota", [], [["N", "N"]], "int64", {"attrs": [["axis", "N", "N"], "int64"]
     "line, problem",
     [
         ('["tan", [2], [["N", "N"]], "float64", {}]', "gives float32, not float64"),
-        ('["tan", [2], [["N", 3]], "float32", {}]', None),
+        ('["tan", [2], [["N", 3]], "float32", {}]', "gives .N., not .N:3."),
         ('["tan", [2], [["M", "N"]], "float32", {}]', "not .M"),
         ('["tan", [3], [["N", "N"]], "float32", {}]', "before"),
         ('["tan", [4], [["N", "N"]], "float32", {}]', "before"),

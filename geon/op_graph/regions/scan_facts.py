@@ -52,6 +52,7 @@ def scan_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     first, given = a.before_captures, a.body.parameters
     own = len(args) + (0 if a.counted else 1)  # the count is where the body has its step
     need(own == len(given), "{} arguments for {} parameters", len(args), len(given))
+    need(first < len(given), "{} carries and {} stacks among {} arguments", a.carries, a.xs, own)
     for k, (arg, parameter) in enumerate(zip(args, given, strict=False)):
         axes = Axes(a.axis, parameter.axes) if a.carries <= k < first else parameter.axes
         need(arg.axes is axes, "argument {} over {} for {}", k, arg.axes, axes)

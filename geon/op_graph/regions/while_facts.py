@@ -55,6 +55,7 @@ def while_infer(args: tuple[Any, ...], attrs: tuple[Any, ...]) -> Inferred:
     for one, other in zip(own, given, strict=True):
         need(one is other, "parameters of a condition that are not those of the body")
     need(len(a.body.results) >= a.carries, "{} results of a body", len(a.body.results))
+    need(a.carries <= len(args), "{} carries among {} arguments", a.carries, len(args))
     for parameter, result in zip(given[: a.carries], a.body.results, strict=False):
         need(parameter.axes is result.axes, "a carry over {}, then {}", parameter.axes, result.axes)
         need(parameter.dtype is result.dtype, "a carry of {}", parameter.dtype)

@@ -82,8 +82,15 @@ class Transformer:
         return HOST
 
     def emit(self, plan: Plan, linking: Linking, annotate: bool) -> str:
-        """The text of a compiled plan; with the user's names and lines where ``annotate``."""
-        raise NotImplementedError
+        """The text of a compiled plan; with the user's names and lines where ``annotate``.
+
+        ``UnavailableError`` where there is none.
+        """
+        raise UnavailableError(
+            f"the transformer {self.target.name!r} makes no text of its programs, since "
+            f'{type(self).__name__} has no method emit: explain("plan") shows what is computed, '
+            'and geon.make_transformer("numpy") has the source of the same computation'
+        )
 
     def begin(self, program: Program) -> None:
         """Begin what compiling a program is known to need, beside stages 4 and 5; may do nothing.
@@ -97,7 +104,10 @@ class Transformer:
         It is cached by structure and the target's name, and shared by computations of one form: it
         must read variables and large constants from what ``bind`` is given.
         """
-        raise NotImplementedError
+        raise UnavailableError(
+            f"the transformer {self.target.name!r} compiles nothing, since {type(self).__name__} "
+            "has no method compile; write one that makes functions of a plan"
+        )
 
     def recall(self, key: str) -> Any:
         """A program that ``keep`` was given under this key, in this process or before; else None.

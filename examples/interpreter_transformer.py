@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 
 import geon
-from geon.op_graph.interpret import interpret
-from geon.op_graph.op_graph import Op, post_order
+from geon.op_graph.interpret import Bound, evaluate, results_of
+from geon.op_graph.op_graph import Op, RegionOp, post_order
+from geon.transformers.kernels.types import Region
 from geon.transformers.linking import Linking
 from geon.transformers.lowering import rules
 from geon.transformers.lowering.memory import Plan
 from geon.transformers.lowering.target import Arrangement, Layout, Target
+from geon.transformers.runtime.found import not_finite
+from geon.transformers.runtime.steps import at_step
 
 
 def arrange(op: Op, left: Layout, right: Layout) -> Arrangement:
@@ -42,27 +45,20 @@ class InterpreterTransformer(geon.Transformer):
 
     def compile(self, plan: Plan, linking: Linking) -> Program:
         """Functions over the plan's kernels; values are found by op, not in an arena."""
-        kernels, program = plan.schedule.kernels, plan.schedule.program
-        large = {
-            op: linking.constants[op.attrs[0]]
-            for op in post_order(program.roots)
-            if op.primitive.name == "constant" and op.attrs[0] in linking.constants
-        }
+        program = plan.schedule.program
 
         def sizes(lengths: dict[str, int]) -> tuple[list[int], list[tuple[int, int]], int]:
             return [], [], 0  # no arena
 
         def bind(arena: Any, offsets: Any, variables: Any, constants: Any, lengths: Any) -> Any:
+            large = {value: constants[k] for value, k in linking.constants.items()}
             stored = dict(zip(linking.variables, variables, strict=True))
-            return stored, {op: constants[k] for op, k in large.items()}, lengths
+            return stored, Steps(plan, lengths, large)
 
         def run(bound: Any, *inputs: Any) -> tuple[Any, ...]:
-            stored, known, lengths = bound
-            given = {**dict(zip(linking.inputs, inputs, strict=True)), **stored, **known}
-            values = interpret(program.roots, given, lengths)
-            for number, kernel in enumerate(kernels):
-                if plan.schedule.check and kernel.raises and not kernel.acts:
-                    check_finite(values[kernel.op], number)
+            stored, steps = bound
+            values = steps.run({**dict(zip(linking.inputs, inputs, strict=True)), **stored})
+            for kernel in plan.schedule.kernels:
                 if kernel.op.primitive.name == "print":
                     print(f"{kernel.op.attrs[0]} = {values[kernel.op]}")
             for leaf, op in program.updates:
@@ -72,12 +68,74 @@ class InterpreterTransformer(geon.Transformer):
         return Program((bind, run, sizes))
 
 
-def check_finite(value: Any, number: int) -> None:
-    """Raise what ``check="nan"`` promises; ``kernel`` lets geon name the op and its line."""
-    if not np.isfinite(value).all():
-        error = geon.NonFiniteError(f"{int((~np.isfinite(value)).sum())} values are not finite")
-        error.kernel = number  # type: ignore[attr-defined]
-        raise error
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a plan, of which its kernels are from the number ``first`` on.
+
+    ``lengths`` are those of open axes, and ``large`` has the large constants by their values.
+    """
+
+    plan: Plan
+    lengths: dict[str, int]
+    large: dict[Any, Any]
+    first: int = 0
+
+    def run(self, given: dict[Any, Any]) -> dict[Any, Any]:
+        """The value of each op; of a loop or branch, the list of its results."""
+        schedule = self.plan.schedule
+        known, bounds = dict(given), dict[Op, Bound]()
+        position = {kernel.op: k for k, kernel in enumerate(schedule.kernels)}
+        for op in post_order(schedule.program.roots):
+            bounds[op] = Bound(op, self.lengths, tuple(bounds[arg] for arg in op.args))
+            if op in given:
+                continue
+            known[op] = self.value(op, bounds[op], [known[arg] for arg in op.args])
+            if schedule.check and op in position:
+                self.check(position[op], known[op])
+        return known
+
+    def value(self, op: Op, bound: Bound, args: list[Any]) -> Any:
+        """The value of one op for those of its arguments."""
+        if isinstance(op, RegionOp):
+            return results_of(op, args, self.lengths, self.bodies(op))
+        if op.args and isinstance(op.args[0], RegionOp):
+            return args[0][op.attrs[0]]
+        if op.primitive.name == "constant" and op.attrs[0] in self.large:
+            return self.large[op.attrs[0]]
+        return evaluate(op, bound, args)
+
+    def check(self, position: int, value: Any) -> None:
+        """Raise what ``check="nan"`` promises; ``kernel`` lets geon name the op and its line.
+
+        The kernels of bodies are checked at each of their steps.
+        """
+        kernel = self.plan.schedule.kernels[position]
+        if not kernel.raises or kernel.acts or isinstance(kernel.work, Region):
+            return
+        wrong = np.isnan(value) if kernel.infinite else ~np.isfinite(value)
+        if wrong.any():
+            error = not_finite(int(wrong.sum()), wrong.size, np.asarray(value)[wrong][0])
+            error.kernel = self.first + self.plan.steps[position][0]  # type: ignore[attr-defined]
+            raise error
+
+    def bodies(self, loop: Op) -> Callable[..., list[Any]]:
+        """A function that computes a body of a loop or branch, by the plan that it has."""
+        kernel = next(k for k in self.plan.schedule.kernels if k.op.args and k.op.args[0] is loop)
+        work, inside = kernel.work, self.plan.inside[kernel.op]
+        assert isinstance(work, Region)
+
+        def run(body: Any, given: list[Any]) -> list[Any]:
+            k = loop.bodies.index(body)
+            steps = Steps(inside.plans[k], self.lengths, self.large, self.first + inside.steps[k])
+            try:
+                found = steps.run(dict(zip(work.bodies[k].leaves, given, strict=True)))
+            except geon.GeonError as error:
+                for axis, _ in work.loops:  # none around a branch
+                    at_step(error, axis, int(given[-1]))
+                raise
+            return [found[op] for op in inside.plans[k].schedule.program.outputs]
+
+        return run
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ no plan, no in-place work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,7 +126,8 @@ def interpret(
             raise ArgumentError(f"{op} (made at {op.file_info}) has no value")
         elif isinstance(op, RegionOp):
             seen = None if runs is None else runs.setdefault(op, [])
-            values[op] = results_of(op, [values[arg] for arg in op.args], lengths, seen)
+            run = running(lengths, seen)
+            values[op] = results_of(op, [values[arg] for arg in op.args], lengths, run)
         elif isinstance(op.args[0] if op.args else None, RegionOp):
             values[op] = values[op.args[0]][op.attrs[0]]
         else:
@@ -134,12 +135,11 @@ def interpret(
     return values
 
 
-def results_of(
-    op: RegionOp, args: list[Array], lengths: Mapping[str, int], runs: list[Run] | None = None
-) -> list[Array]:
-    """The arrays of all results of a region; what its bodies computed is put into ``runs``."""
-    row = op.primitive
-    assert row.reference is not None and row.outcomes is not None
+RunBody = Callable[[Body, list[Array]], list[Array]]
+
+
+def running(lengths: Mapping[str, int], runs: list[Run] | None) -> RunBody:
+    """A function from a body and what it is given to its results, which notes its ``runs``."""
 
     def run(body: Body, given: list[Array]) -> list[Array]:
         known = dict(zip(body.parameters, given, strict=True))
@@ -149,6 +149,13 @@ def results_of(
             runs.append(Run(body, found, inside))
         return [found[result] for result in body.results]
 
+    return run
+
+
+def results_of(op: Op, args: list[Array], lengths: Mapping[str, int], run: RunBody) -> list[Array]:
+    """The arrays of all results of a region, whose bodies ``run`` computes."""
+    row = op.primitive
+    assert row.reference is not None and row.outcomes is not None
     outcomes = [(bind(axes, lengths), dtype) for axes, dtype in row.outcomes(op.attrs)]
     found = row.reference(BoundRegion(bind(op.attrs, lengths), outcomes), run, *args)
     return [np.asarray(value, dtype) for value, (_, dtype) in zip(found, outcomes, strict=True)]

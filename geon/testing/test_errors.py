@@ -73,6 +73,40 @@ def test_values_that_are_not_finite_are_found(transformer: geon.Transformer) -> 
     assert np.isinf(transformer.computation(results, x)([1, 0, 3])[0])
 
 
+T = geon.Axis("T")
+IN_LOOPS: dict[str, tuple[Any, str]] = {
+    "scan": (lambda x, n: geon.scan(lambda c, _: (geon.log(c), None), x, over=T.with_length(4))[0],
+             r"log\(.*at step 1 along T"),
+    "while": (lambda x, n: geon.while_loop(lambda c: c[1] > 0, lambda c: (c[0] * c[0], c[1] - 1),
+                                           (x, n))[0],
+              r"multiply\(.*at step [67] along a while loop"),
+    "branch": (lambda x, n: geon.cond(n > 2, lambda: geon.log(x - 1), lambda: x), r"log\("),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_LOOPS)
+def test_values_in_loops_that_are_not_finite_are_found(
+    transformer: geon.Transformer, name: str
+) -> None:
+    x, n = geon.placeholder([C]), geon.placeholder([], "int64")
+    build, message = IN_LOOPS[name]
+    f = transformer.computation([geon.exp(build(x, n)), n], x, n, check="nan")
+    with pytest.raises(geon.NonFiniteError, match=rf"^{message}.*: . of 3 values"):
+        f([1, 1, 2 if name == "while" else 1], 200)
+
+
+def test_infinities_in_loops_that_were_written_are_none_of_these(
+    transformer: geon.Transformer,
+) -> None:
+    x = geon.placeholder([T, C])
+    start = geon.constant(np.zeros(3), [C])
+    masked = geon.scan(
+        lambda c, each: (c + geon.exp(geon.where(each > 0, each, -np.inf)), None), start, x, over=T
+    )[0]
+    f = transformer.computation(masked, x, check="nan")
+    np.testing.assert_allclose(f([[0, 1, -1]]), [0, np.e, 0], rtol=1e-5)
+
+
 def test_a_closed_transformer_refuses(transformer: geon.Transformer) -> None:
     x = geon.placeholder([C])
     v = geon.Variable(initial_value=0)

@@ -95,6 +95,10 @@ def _widened(arrays: list[Array]) -> list[Array]:
     return [a.astype(np.float32) if a.dtype.name in ("float16", "bfloat16") else a for a in arrays]
 
 
+Evaluate = Callable[[Op, Bound, list[Array]], Array]
+ENDING = ("while", "fixed_point")
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Run:
     """One run of the body of a region: the values of its ops, and the runs of regions in it."""
@@ -109,12 +113,14 @@ def interpret(
     known: Mapping[Any, Array],
     lengths: Mapping[str, int],
     runs: dict[Op, list[Run]] | None = None,
+    value_of: Evaluate = evaluate,
 ) -> dict[Op, Array]:
     """The value of every op the pure ``roots`` depend on.
 
     ``known`` has the array of each placeholder and variable, and of any other op that is not to be
     computed; ``lengths`` the integer of each open name. What bodies computed is put into ``runs``,
-    by region, in the order in which it was.
+    by region, in the order in which it was. Values come from ``value_of``, but those in loops that
+    a condition ends, since with others these may not end.
     """
     values: dict[Op, Any] = {}  # of a region, the arrays of all its results
     bounds: dict[Op, Bound] = {}
@@ -126,25 +132,28 @@ def interpret(
             raise ArgumentError(f"{op} (made at {op.file_info}) has no value")
         elif isinstance(op, RegionOp):
             seen = None if runs is None else runs.setdefault(op, [])
-            run = running(lengths, seen)
+            inside = evaluate if op.primitive.name in ENDING else value_of
+            run = running(lengths, seen, inside)
             values[op] = results_of(op, [values[arg] for arg in op.args], lengths, run)
         elif isinstance(op.args[0] if op.args else None, RegionOp):
             values[op] = values[op.args[0]][op.attrs[0]]
         else:
-            values[op] = evaluate(op, bound, [values[arg] for arg in op.args])
+            values[op] = value_of(op, bound, [values[arg] for arg in op.args])
     return values
 
 
 RunBody = Callable[[Body, list[Array]], list[Array]]
 
 
-def running(lengths: Mapping[str, int], runs: list[Run] | None) -> RunBody:
+def running(
+    lengths: Mapping[str, int], runs: list[Run] | None, value_of: Evaluate = evaluate
+) -> RunBody:
     """A function from a body and what it is given to its results, which notes its ``runs``."""
 
     def run(body: Body, given: list[Array]) -> list[Array]:
         known = dict(zip(body.parameters, given, strict=True))
         inside: dict[Op, list[Run]] | None = None if runs is None else {}
-        found = interpret(body.results, known, lengths, inside)
+        found = interpret(body.results, known, lengths, inside, value_of)
         if runs is not None and inside is not None:
             runs.append(Run(body, found, inside))
         return [found[result] for result in body.results]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..transformers.computation import Computation
 from ..transformers.entering import at_entry
 from ..transformers.trace import titled
 from .comparison import close, same_bits, worst
+from .rounding import explained, spreads
 
 Array = np.ndarray[Any, Any]
 INTERPRETER = "the naive interpreter"
@@ -105,9 +107,17 @@ class _Naive:
 
     def compute(self, numbers: Sequence[int]) -> list[Array]:
         """The values of the ops with these numbers."""
-        roots = rewrite([self.ops[n] for n in numbers], STABLE, {})
+        roots = self.stable(numbers)
         values = interpret(roots, self.leaves, self.lengths)
         return [values[root] for root in roots]
+
+    def spreads(self, numbers: Sequence[int]) -> list[Array]:
+        """How far rounding moves the values of the ops with these numbers."""
+        return spreads(self.stable(numbers), self.leaves, self.lengths)
+
+    def stable(self, numbers: Sequence[int]) -> list[Op]:
+        """The ops with these numbers in their stable form."""
+        return rewrite([self.ops[n] for n in numbers], STABLE, {})
 
 
 class _Side:
@@ -159,12 +169,29 @@ class _Search:
             and not isinstance(op, Leaf)
             and op.primitive.name not in ("constant", "length")
         ]
-        self.same: Callable[..., Array] = same_bits if exact else close
+        self.exact = exact
         self.alone: dict[int, Difference | None] = {}
+
+    @cached_property
+    def spreads(self) -> dict[int, Array]:
+        """How far rounding moves the values of all ops that are computed, by number."""
+        naive = self.right
+        if not isinstance(naive, _Naive):
+            naive = _Naive(self.left.f, self.left.leaves, self.left.lengths)
+        return dict(zip(self.computed, naive.spreads(self.computed), strict=True))
+
+    def same(self, n: int, left: Array, right: Array) -> Array:
+        """For each element of the op with this number, whether rounding explains its values."""
+        if self.exact:
+            return same_bits(left, right)
+        fine = close(left, right)
+        if fine.all() or n not in self.computed:
+            return fine
+        return fine | explained(left, right, self.spreads[n])
 
     def difference(self, n: int, left: Array, right: Array) -> Difference | None:
         """What to say of the op with this number where its values differ."""
-        fine = self.same(left, right)
+        fine = self.same(n, left, right)
         if fine.all():
             return None
         at = worst(left, right, fine)

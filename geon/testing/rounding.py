@@ -1,0 +1,115 @@
+"""How far values move where each of them is rounded otherwise: what rounding explains.
+
+Stochastic arithmetic (Vignes 1978, Parker 1997): a graph is computed a few times, and each value
+is moved by a random part of what its own dtype is allowed. So the error of a float32 value shows in
+what float64 makes of it, and that of large terms in a sum where they cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import GeonError
+from ..op_graph.dtypes import kind, name_of
+from ..op_graph.interpret import COMPUTING, Bound, Evaluate, evaluate, interpret
+from ..op_graph.op_graph import Op
+from .comparison import TOLERANCES, close
+
+Array = np.ndarray[Any, Any]
+RUNS = 8  # of which the largest move counts: that all are below a quarter is one in 65,000
+SHARE = 2.0  # of that move is allowed
+WHOLE = {"float64": 2.0**53, "float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+
+
+def spreads(
+    roots: Sequence[Op], known: Mapping[Any, Array], lengths: Mapping[str, int]
+) -> list[Array]:
+    """For each element of the pure ``roots`` how far it moves; 0 where computing them raises."""
+    random = np.random.default_rng(0)
+    plain = interpret(roots, known, lengths)
+    found = [np.zeros(plain[root].shape) for root in roots]
+    for _ in range(RUNS):
+        try:
+            moved = interpret(roots, known, lengths, None, otherwise(random))
+        except GeonError:  # a position that was moved out of its axis
+            continue
+        for k, root in enumerate(roots):
+            with np.errstate(all="ignore"):
+                move = np.abs(moved[root].astype(np.float64) - plain[root].astype(np.float64))
+            found[k] = np.fmax(found[k], np.where(np.isfinite(move), move, 0))
+    return found
+
+
+class Expected:
+    """The values of pure ``roots`` by the naive interpreter, and what rounding explains of others.
+
+    ``known`` has the arrays of leaves, ``lengths`` the integers of open names.
+    """
+
+    def __init__(
+        self, roots: Sequence[Op], known: Mapping[Any, Array], lengths: Mapping[str, int]
+    ) -> None:
+        self.roots, self.known, self.lengths = roots, known, lengths
+        self.values = interpret(roots, known, lengths)
+
+    @cached_property
+    def spreads(self) -> dict[Op, Array]:
+        """How far the value of each root moves."""
+        found = spreads(self.roots, self.known, self.lengths)
+        return dict(zip(self.roots, found, strict=True))
+
+    def same(self, root: Op, value: Any) -> Array:
+        """For each element, whether ``value`` is that of a root but for rounding."""
+        fine = close(value, self.values[root])
+        return (
+            fine if fine.all() else fine | explained(value, self.values[root], self.spreads[root])
+        )
+
+
+def explained(actual: Any, expected: Any, spread: Array) -> Array:
+    """For each element, whether it differs by at most ``SHARE`` of its ``spread``."""
+    with np.errstate(all="ignore"):
+        left, right = (np.asarray(value).astype(np.float64) for value in (actual, expected))
+        return np.asarray(np.abs(left - right) <= SHARE * spread)
+
+
+def otherwise(random: np.random.Generator) -> Evaluate:
+    """The value of an op, rounded otherwise.
+
+    What is computed is moved, and of what adds up each term: the error of a sum is relative to
+    these.
+    """
+
+    def value_of(op: Op, bound: Bound, args: list[Array]) -> Array:
+        if adds(op):
+            args = [moved(random, a, arg) for a, arg in zip(args, op.args, strict=True)]
+        value = evaluate(op, bound, args)
+        rounds = op.primitive.kind in COMPUTING and not op.primitive.picks
+        return moved(random, value, op) if rounds else value
+
+    return value_of
+
+
+def adds(op: Op) -> bool:
+    """Whether elements of the op are sums of elements of its arguments."""
+    row = op.primitive
+    if row.kind == "elementwise":
+        partials = row.partials or ()
+        return len(partials) > 1 and all(isinstance(each, (int, float)) for each in partials)
+    return row.transpose is not None and row.index_map is None
+
+
+def moved(random: np.random.Generator, value: Array, op: Op) -> Array:
+    """A value of the dtype of ``op`` with a random error, but whole numbers that it has exactly."""
+    name = name_of(op.dtype)
+    if kind(op.dtype) != "f":
+        return value
+    with np.errstate(all="ignore"):
+        wide = value.astype(np.float64)
+        exact = (wide == np.rint(wide)) & (np.abs(wide) <= WHOLE[name])
+        error = TOLERANCES[name] * random.uniform(-1, 1, wide.shape)
+        return np.asarray(np.where(exact, wide, wide * (1 + error)).astype(op.dtype))

@@ -88,7 +88,10 @@ def number(value: bool | int | float, dtype: DType, weak: bool = False) -> Tenso
     if found is not None:
         return found
     check_number(value, stored_dtype(dtype, weak))
-    made = array_constant(np.asarray(value).astype(stored_dtype(dtype, weak)), NO_AXES, weak)
+    array = np.asarray(value)
+    if array.dtype == object:  # an integer beyond 64 bits, which is a float here
+        array = np.asarray(float(value))
+    made = array_constant(array.astype(stored_dtype(dtype, weak)), NO_AXES, weak)
     if shared and not (isinstance(value, float) and math.isnan(value)):
         if len(_numbers) >= NUMBERS_KEPT:
             _numbers.clear()
@@ -182,16 +185,21 @@ def constant(
     their dims, and have axes of these names where none are given. A number with ``axes`` is that
     number everywhere. Python numbers without a ``dtype``, in lists too, stay weak, as they are in
     ``x + 1``: they take the dtype of what they meet, and are float32 and int64 where that is
-    nothing. Raises ``AxisError`` when axes are missing or do not fit.
+    nothing. Raises ``AxisError`` when axes are missing or do not fit, and ``DTypeError`` for what
+    ``dtype`` cannot hold.
     """
+    try:
+        made = _constant(value, axes, dtype)
+    except DTypeError as error:
+        raise DTypeError(f"constant at {describe(user_site())}: {error}") from None
+    return annotate(made, name, tags, follows)
+
+
+def _constant(value: Any, axes: Any, dtype: Any) -> Tensor:
     if is_number(value) and axes is None:
-        given: Any = value
-        made = (
-            number(given, number_dtype(given), True)
-            if dtype is None
-            else number(given, as_dtype(dtype))
-        )
-        return annotate(made, name, tags, follows)
+        own = number_dtype(value) if dtype is None else as_dtype(dtype)
+        check_number(value, stored_dtype(own, dtype is None), "give a wider dtype")
+        return number(value, own, dtype is None)
     let_xarray_defer()
     dims, given = dim_names(value), value
     if dims is not None:
@@ -207,7 +215,7 @@ def constant(
         made = array_constant(array, fit_axes(array, axes, "constant"), weak)
     if dims is not None:
         keep_coordinates(made, given)
-    return annotate(made, name, tags, follows)
+    return made
 
 
 def _own_axes(dims: tuple[Any, ...], value: Any) -> Axes | None:
@@ -245,8 +253,8 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
         if listed is None:
             refuse_kind(array, "a tensor", None, DTypeError)
     plain = listed is not None and all(map(is_number, listed))
-    if listed and plain and array.dtype.kind in "ufO" and float not in set(map(type, listed)):
-        array = _large(value, listed)
+    if listed and plain and array.dtype.kind in "ufO":
+        array = _large(value, listed, array, dtype)
     if array.dtype == object:
         raise DTypeError(f"{value!r} is no rectangular array of numbers")
     if dtype is not None:
@@ -257,11 +265,30 @@ def to_array(value: Any, dtype: Any = None) -> tuple[np.ndarray[Any, Any], bool]
     return array.astype(own, copy=False), False
 
 
-def _large(value: Any, listed: list[int]) -> np.ndarray[Any, Any]:
-    """A list of integers that are not all int64 numbers, as uint64."""
-    if min(listed) < 0 or max(listed) >> 64:
-        raise DTypeError(f"no integer dtype holds {min(listed)} and {max(listed)} of {value!r}")
-    return np.asarray(value, np.uint64)
+def _large(
+    value: Any, listed: list[Any], array: np.ndarray[Any, Any], dtype: Any
+) -> np.ndarray[Any, Any]:
+    """A list of large Python numbers in a dtype that holds them.
+
+    ``array`` is what NumPy makes of it. Integers that are not all int64 numbers are uint64, or
+    floats where ``dtype`` is a float.
+    """
+    whole = float not in set(map(type, listed))
+    if whole and min(listed) >= 0 and not max(listed) >> 64:
+        return np.asarray(value, np.uint64)
+    if not whole and array.dtype != object:
+        return array
+    if whole and (dtype is None or kind(as_dtype(dtype)) != "f"):
+        ends = " and ".join(dict.fromkeys(map(reprlib.repr, (min(listed), max(listed)))))
+        raise DTypeError(
+            f"no integer dtype holds {ends} of {reprlib.repr(value)}; give dtype='float64', which "
+            "rounds to 53 bits, or smaller numbers"
+        )
+    try:
+        return np.asarray(value, np.float64)
+    except OverflowError:
+        worst = reprlib.repr(max(listed, key=abs))
+        raise DTypeError(f"the number {worst} is too large for every dtype; scale it") from None
 
 
 def _elements(value: Any) -> list[Any]:
@@ -294,7 +321,7 @@ def _held(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
         if int(array.min()) < info.min or int(array.max()) > info.max:
             raise DTypeError(
                 f"values from {array.min()} to {array.max()} do not fit {dtype.name} "
-                f"({info.min} to {info.max}); give a wider dtype"
+                f"({info.min} to {info.max}); give a wider dtype, such as {array.dtype.name}"
             )
     with np.errstate(all="ignore"):
         made = array.astype(dtype)

@@ -8,6 +8,7 @@ one (bool < integer < float), else the default of their own kind.
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -142,8 +143,11 @@ def number_dtype(value: bool | int | float) -> DType:
     return INT64 if isinstance(value, int) else FLOAT32
 
 
-def check_number(value: bool | int | float, dtype: DType) -> None:
-    """Raise ``DTypeError`` when ``dtype`` cannot hold the Python number."""
+OPERAND = "geon.cast the other operand to a wider dtype"
+
+
+def check_number(value: bool | int | float, dtype: DType, cure: str = OPERAND) -> None:
+    """Raise ``DTypeError`` when ``dtype`` cannot hold the Python number; ``cure`` helps then."""
     if kind(dtype) == "i":
         info = np.iinfo(dtype)
         if isinstance(value, float) and not isinstance(value, bool):
@@ -151,9 +155,11 @@ def check_number(value: bool | int | float, dtype: DType) -> None:
                 f"the number {value!r} is no integer and cannot be {dtype.name}; geon.cast it"
             )
         if not info.min <= value <= info.max:
+            if not np.iinfo(INT64).min <= value <= np.iinfo(UINT64).max:
+                cure = "no integer dtype holds it: give a float, which rounds it to 53 bits"
             raise DTypeError(
-                f"the number {value!r} does not fit {dtype.name} ({info.min} to {info.max}); "
-                f"geon.cast the other operand to a wider dtype"
+                f"the number {reprlib.repr(value)} does not fit {dtype.name} ({info.min} to "
+                f"{info.max}); {cure}"
             )
     elif kind(dtype) == "f":
         try:
@@ -163,9 +169,10 @@ def check_number(value: bool | int | float, dtype: DType) -> None:
         except OverflowError:
             overflows = True
         if overflows:
+            if dtype is FLOAT64:
+                cure = "no dtype holds it: scale it"
             raise DTypeError(
-                f"the number {value!r} is too large for {dtype.name}; geon.cast the other operand "
-                "to a wider dtype"
+                f"the number {reprlib.repr(value)} is too large for {dtype.name}; {cure}"
             )
 
 

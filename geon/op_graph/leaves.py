@@ -262,7 +262,11 @@ def _initial_tensor(value: Any, axes: Any, dtype: Any) -> Tensor:
         return value
     if dtype is None and isinstance(value, (list, tuple)):
         dtype = "float32"  # Python numbers are weak in a list too
-    array, _ = to_array(value, dtype)
+    try:
+        array, _ = to_array(value, dtype)
+    except DTypeError as error:
+        place = describe(user_site())
+        raise DTypeError(f"the initial value of a variable at {place}: {error}") from None
     if array.ndim == 0:
         return constant(value) if dtype is None else constant(value, dtype=dtype)
     return constant(array, axes)

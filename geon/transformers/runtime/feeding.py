@@ -107,8 +107,10 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
     given = array_of(value, label)
     if given.dtype == dtype:
         return given
-    if not given.size and isinstance(value, (list, tuple)):
-        return given.astype(dtype)  # with no elements, it has no dtype of its own
+    if isinstance(value, (list, tuple, int)):
+        if not given.size:
+            return given.astype(dtype)  # with no elements, it has no dtype of its own
+        given = _numbers(value, given, dtype, label)
     refuse_kind(given, label, dtype, FeedError)
     if _kind(given.dtype) > _kind(dtype):
         cure = "compare them with something" if _kind(dtype) == 0 else "round and convert them"
@@ -116,12 +118,7 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
     with np.errstate(all="ignore"):
         made: Array = given.astype(dtype)
     if _kind(dtype) == 1 and given.size and _kind(given.dtype) == 1:
-        info = np.iinfo(dtype)
-        if int(given.min()) < info.min or int(given.max()) > info.max:
-            raise FeedError(
-                f"{label} was given integers from {given.min()} to {given.max()}; {dtype} holds "
-                f"{info.min} to {info.max}: clip them, or give it a wider dtype"
-            )
+        _within(int(given.min()), int(given.max()), dtype, label)
     elif _kind(dtype) == 2 and given.dtype.itemsize >= dtype.itemsize:
         lost = ~np.isfinite(made) & np.isfinite(given)
         if lost.any():
@@ -131,3 +128,41 @@ def convert(value: Any, dtype: np.dtype[Any], label: str) -> Array:
                 "give it a wider dtype"
             )
     return made
+
+
+def _within(low: int, high: int, dtype: np.dtype[Any], label: str) -> None:
+    info = np.iinfo(dtype)
+    if low < info.min or high > info.max:
+        signed = -(2**63) <= low and high < 2**63
+        wider = (
+            "give it a wider dtype" if signed or 0 <= low and high < 2**64 else "make it a float"
+        )
+        raise FeedError(
+            f"{label} was given integers from {low} to {high}; {dtype} holds "
+            f"{info.min} to {info.max}: clip them, or {wider}"
+        )
+
+
+def _numbers(value: Any, given: Array, dtype: np.dtype[Any], label: str) -> Array:
+    """Python's numbers in a dtype that has them, where NumPy reads integers as floats or objects.
+
+    ``given`` is what NumPy makes of ``value``. Integers are uint64, or floats where ``dtype`` is.
+    """
+    if given.dtype != object and (given.dtype != np.float64 or _kind(dtype) != 1):
+        return given
+    exact = np.asarray(value, object)
+    listed = exact.reshape(-1).tolist()
+    whole = all(isinstance(each, (int, np.integer)) for each in listed)
+    if whole and _kind(dtype) == 1:
+        low, high = int(min(listed)), int(max(listed))
+        _within(low, high, dtype, label)
+        return exact.astype(np.uint64 if low >= 0 else np.int64)
+    if _kind(dtype) == 2 and all(isinstance(each, (int, float, np.number)) for each in listed):
+        try:
+            return exact.astype(np.float64)
+        except OverflowError:
+            worst = max(listed, key=abs)
+            raise FeedError(
+                f"{label} was given {worst}, which is too large for {dtype}: scale the data"
+            ) from None
+    return given

@@ -181,6 +181,26 @@ REFUSED = [
         r"float32.*float64.*another dtype",
     ),
     (
+        lambda: geon.case_of(i, [lambda: x], lambda: geon.sum(x)),
+        geon.AxisError,
+        r"branch 0 gives x.*and default sum.*over other axes",
+    ),
+    (
+        lambda: geon.cond(i > 0, lambda: x, lambda: (x, w)),
+        geon.ArgumentError,
+        r": then gives a tensor, and otherwise tuple.*return one structure",
+    ),
+    (
+        lambda: geon.cond(i > 0, lambda: x, lambda: geon.sum(x)),
+        geon.AxisError,
+        r": then gives x.* and otherwise sum.*over other axes",
+    ),
+    (
+        lambda: geon.cond(i > 0, x, lambda: x),
+        geon.ArgumentError,
+        r"then, x.*is a tensor and no function; give one such as lambda: x",
+    ),
+    (
         lambda: geon.case_of(i, [lambda: geon.print(x), lambda: x]),
         geon.ArgumentError,
         "runs the effect",

@@ -239,17 +239,16 @@ def case_of(
     branches.
     """
     what = f"case_of at {describe(user_site())}"
-    return _chosen(what, index, branches, default, name)
+    return _chosen(what, index, _listed(what, branches, default), default is not None, name)
+
+
+Named = dict[str, Callable[[], Any]]  # branches by what messages call them, in their order
 
 
 def _chosen(
-    what: str,
-    index: Any,
-    branches: Sequence[Callable[[], Any]],
-    default: Callable[[], Any] | None,
-    name: str | None,
-    certain: bool = False,
+    what: str, index: Any, branches: Named, default: bool, name: str | None, certain: bool = False
 ) -> Any:
+    """The results of a case; its last branch may be the ``default`` of all other indices."""
     which = as_tensor(index)
     if which.axes is not NO_AXES or kind(which.dtype) != "i":
         raise DTypeError(
@@ -257,19 +256,21 @@ def _chosen(
             "integer scalar; geon.where chooses element by element, geon.cond by a truth value"
         )
     which = cast(strong(which), "int64")
-    functions = _functions(what, branches, default)
-    if default is not None:
-        last = len(functions) - 1
+    for called, function in branches.items():
+        example = function.name if isinstance(function, Op) and function.name else "x"
+        needs_function(what, called, function, f"lambda: {example}")
+    if default:
+        last = len(branches) - 1
         which = where(logical_or(which < 0, which >= last), last, which)
     own = OwnTable()  # closed: an equal op that lives elsewhere would be computed for all branches
     with building(own):
-        found = [_branch(what, k, function) for k, function in enumerate(functions)]
-        roots = [_alike(what, k, found[0], each) for k, each in enumerate(found)]
+        found = [_branch(what, called, function) for called, function in branches.items()]
+        roots = [_alike(what, found[0], each) for each in found]
         targets = list(dict.fromkeys(leaf for each in found for leaf in each.updates))
         for each, root in zip(found, roots, strict=True):
             root += [each.updates.get(leaf, leaf) for leaf in targets]
         inside = {op for entry in list(own.entries.values()) if (op := entry()) is not None}
-    made = make_case(which, roots, default is not None or certain, NOTHING, inside)
+    made = make_case(which, roots, default or certain, NOTHING, inside)
     if name is not None and made:
         made[0].args[0].name = name
     values = len(made) - len(targets)
@@ -278,23 +279,19 @@ def _chosen(
     return structure.filled(iter(made), effect)
 
 
-def _functions(what: str, branches: Any, default: Any) -> list[Callable[[], Any]]:
-    """The branches, and the default behind them; raises where one of these is no function."""
+def _listed(what: str, branches: Any, default: Any) -> Named:
+    """The branches of a list, and the default behind them; raises where this is no list."""
     if not isinstance(branches, Iterable) or isinstance(branches, (Op, Mapping)):
         raise ArgumentError(
             f"{what}: branches={branches!r} is no list; give one or more functions without "
             "arguments, such as [lambda: x, lambda: y]"
         )
-    listed = list(branches)
-    if not listed:
+    named = {f"branch {k}": each for k, each in enumerate(branches)}
+    if not named:
         raise ArgumentError(f"{what}: there are no branches; give one or more functions")
-    named = {f"branch {k}": each for k, each in enumerate(listed)}
     if default is not None:
         named["default"] = default
-    for name, each in named.items():
-        example = each.name if isinstance(each, Op) and each.name else "x"
-        needs_function(what, name, each, f"lambda: {example}")
-    return list(named.values())
+    return named
 
 
 @explained
@@ -316,41 +313,38 @@ def cond(
             f"{what}: the condition {truth} {truth.dtype.name} (made at "
             f"{truth.file_info}) is no bool scalar; geon.where chooses element by element"
         )
-    branches = [otherwise, then]
-    return _chosen(what, cast(truth, "int64"), branches, None, name, certain=True)
+    branches = {"otherwise": otherwise, "then": then}  # that of false has the number 0
+    return _chosen(what, cast(truth, "int64"), branches, False, name, certain=True)
 
 
 @dataclass(frozen=True, eq=False)
 class _Branch:
-    """What a branch gives, in dtypes of its own, and what it assigns."""
+    """What a branch gives, in dtypes of its own, and what it assigns; ``name`` is for messages."""
 
+    name: str
     values: list[Tensor]
     structure: Structure
     updates: Updates
 
 
-def _branch(what: str, k: int, function: Callable[[], Any]) -> _Branch:
-    where = f"branch {k}"
-    returned, updates = landed(what, function(), where)
-    values, structure = flat(returned, where)
-    return _Branch([strong(as_tensor(value)) for _, value in values], structure, updates)
+def _branch(what: str, name: str, function: Callable[[], Any]) -> _Branch:
+    returned, updates = landed(what, function(), name)
+    values, structure = flat(returned, name)
+    tensors = [strong(as_tensor(value)) for _, value in values]
+    return _Branch(name, tensors, structure, updates)
 
 
-def _alike(what: str, k: int, first: _Branch, other: _Branch) -> list[Tensor]:
-    """The results of branch ``k`` over the axes of the first branch's, in their order."""
-    if other.structure != first.structure:
-        raise ArgumentError(
-            f"{what}: branch 0 gives {first.structure}, and branch {k} {other.structure}; return "
-            "one structure"
-        )
-    if k == 0:
+def _alike(what: str, first: _Branch, other: _Branch) -> list[Tensor]:
+    """The results of a branch over the axes of the first branch's, in their order."""
+    if other is first:
         return list(first.values)
+    if other.structure != first.structure:
+        gives = _in_order(what, first, other, str(first.structure), str(other.structure), ",")
+        raise ArgumentError(f"{gives}; return one structure")
     made = []
     for one, op in zip(first.values, other.values, strict=True):
-        both = (
-            f"{what}: branch 0 gives {one} {one.dtype.name} (made at {one.file_info}) and branch "
-            f"{k} {op} {op.dtype.name} (made at {op.file_info})"
-        )
+        shown = [f"{each} {each.dtype.name} (made at {each.file_info})" for each in (one, op)]
+        both = _in_order(what, first, other, *shown)
         made.append(
             alike(
                 op,
@@ -360,3 +354,12 @@ def _alike(what: str, k: int, first: _Branch, other: _Branch) -> list[Tensor]:
             )
         )
     return made
+
+
+def _in_order(
+    what: str, first: _Branch, other: _Branch, one: str, two: str, comma: str = ""
+) -> str:
+    """What two branches give, in the order in which the call has them."""
+    if other.name == "then":
+        first, other, one, two = other, first, two, one
+    return f"{what}: {first.name} gives {one}{comma} and {other.name} {two}"

@@ -141,7 +141,7 @@ sanitizer() {
     command -v compute-sanitizer || return 1
     local tool
     for tool in memcheck racecheck; do
-        within 60 compute-sanitizer --tool $tool --error-exitcode 9 "${on_gpu[@]}" kernels --small ||
+        within 60 compute-sanitizer --report-api-errors no --tool $tool --error-exitcode 9 "${on_gpu[@]}" kernels --small ||
             return 1
     done
 }

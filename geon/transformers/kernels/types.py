@@ -168,6 +168,9 @@ class Fill:
 class Nest:
     """Loops over rows, and for each row passes, and stores of values of the row, in order.
 
+    Of one element of a pass all is loaded before anything is stored, and so it is of the stores of
+    a row between two passes: a result may lie where they read the same element.
+
     Without ``rows`` each pass is divided, and ``ending`` is stored when all of it was combined.
     ``across`` is the loop over rows that adjoin in memory, which may be taken side by side; so many
     of the last ``rows`` as are ``inside`` should follow each other for each of its parts, because

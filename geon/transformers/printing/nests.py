@@ -10,7 +10,7 @@ from ..kernels.depths import Depths
 from ..kernels.draws import Run, runs
 from ..kernels.flat_rows import flat_parts
 from ..kernels.one_run import is_one_run, values_of_lanes
-from ..kernels.scalar import Load, walk
+from ..kernels.scalar import Load, Scalar, walk
 from ..kernels.staged import Staged, staged
 from ..kernels.types import Keep, Nest, Pass, Reduction, RowArray, Store
 from ..kernels.weights import weight
@@ -105,11 +105,15 @@ class _NestPrinter:
         nest = self.nest
         for block, steps in ((self.row, nest.steps), (self.ending, nest.ending)):
             last = self.last_stores(block, steps)
+            stores: list[Store] = []
             for step in steps[: len(steps) - len(last)]:
                 if isinstance(step, Store):
-                    self.store_row(block, step)
-                else:
-                    block.lines.append(self.print_pass(block, step))
+                    stores.append(step)
+                    continue
+                self.store_rows(block, stores)
+                block.lines.append(self.print_pass(block, step))
+                stores = []
+            self.store_rows(block, stores)
             self.store_together(block, last)
         assert self.divided or not nest.ending, "only what is divided ends"
         arrays = [self.arrays[array.number] for array in nest.arrays]
@@ -118,14 +122,15 @@ class _NestPrinter:
             nest.rows, nest.across, *blocks, arrays, nest.inside, is_apart(nest), self.scalars.hides
         )
 
-    def last_stores(self, block: Block, steps: Sequence[Pass | Store]) -> Sequence[Pass | Store]:
+    def last_stores(self, block: Block, steps: Sequence[Pass | Store]) -> Sequence[Store]:
         """The stores behind the last pass, where a loop over lanes may do all of them at once."""
         if block.lanes is None or not block.lanes.together:
             return ()
         passes = [k for k, step in enumerate(steps) if isinstance(step, Pass)]
-        return steps[max(passes, default=-1) + 1 :]
+        last = steps[max(passes, default=-1) + 1 :]
+        return [step for step in last if isinstance(step, Store)]
 
-    def store_together(self, row: Block, stores: Sequence[Pass | Store]) -> None:
+    def store_together(self, row: Block, stores: Sequence[Store]) -> None:
         """Stores of values of the row in one loop over lanes, which computes what only they need.
 
         Each value in an array over lanes of its own costs several times as much. What compilers
@@ -133,19 +138,21 @@ class _NestPrinter:
         """
         each = Block(row)
         each.depth, each.called = row.depth, []
-        printed = [str(self.store(each, store)) for store in stores if isinstance(store, Store)]
+        printed = [str(self.store(each, store)) for store in stores]
         if each.serial:
-            for store in stores:
-                assert isinstance(store, Store)
-                self.store_row(row, store)
+            self.store_rows(row, stores)
         elif printed:
             self.names.calls(each.called)
             row.lines += self.names.lanes.all([*each.lines, *printed])
 
-    def store_row(self, block: Block, store: Store) -> None:
-        """A store of a value of the row itself."""
-        line = str(self.store(block, store))
-        block.lines.append(RowStore(self.names.lanes.stored(line, block.lanes is not None)))
+    def store_rows(self, block: Block, stores: Sequence[Store]) -> None:
+        """Stores of values of the row itself, one after another.
+
+        All that they read is read before the first of them, which may be in the place of some.
+        """
+        lines = [str(self.store(block, store)) for store in stores]
+        lanes, side_by_side = self.names.lanes, block.lanes is not None
+        block.lines += [RowStore(lanes.stored(line, side_by_side)) for line in lines]
 
     def store(self, block: Block, store: Store, inner: Sequence[str] = ()) -> PrintedStore:
         """A store, with what it needs written into ``block``; ``inner`` are the variables of the
@@ -297,9 +304,19 @@ class _NestPrinter:
             body.lines.append(StripCall(add, strips.sums(total.name), (term,)))
         for keep in step.keeps:
             self.keep_strip(body, strips, keep, inner)
+        if len(step.stores) > 1:
+            self.read_first(body, strips, [store.value for store in step.stores])
         body.lines += [self.store_strip(body, strips, store, inner) for store in step.stores]
         self.scalars.spelled = {}
         return body
+
+    def read_first(self, body: Block, strips: Strips, values: Sequence[Scalar]) -> None:
+        """Read what is stored as it was loaded: a store before it may be in its place."""
+        for load in values:
+            if isinstance(load, Load):
+                text, name = self.scalars.value(body, load), self.scalars.fresh()
+                ctype = c_expressions.C_TYPES[name_of(load.dtype)]
+                body.names[load] = self.scalars.put_in_strip(body, strips, ctype, name, text)
 
     def keep_strip(self, body: Block, strips: Strips, keep: Keep, inner: str) -> None:
         """The statement that puts the values of a strip into a row array."""

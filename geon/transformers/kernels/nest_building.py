@@ -150,7 +150,8 @@ class NestBuilder:
     ) -> None:
         """The passes of one level; those over the same axes are one, but for reducers with state.
 
-        What they reduce is stored ``after`` them.
+        What they reduce is stored ``after`` them. Of those over as many axes, what stores comes
+        last: it may take the place of what the others read.
         """
         shapes: dict[tuple[tuple[str, ...], bool], list[Item]] = {}
         for item in self.items:
@@ -158,7 +159,7 @@ class NestBuilder:
                 shapes.setdefault((item.inner, item.has_state), []).append(item)
         # What is reduced is stored last: it may take the place of what others of the level read.
         reduced: list[Item] = []
-        for (inner, _), items in sorted(shapes.items(), key=lambda pair: len(pair[0][0])):
+        for (inner, _), items in sorted(shapes.items(), key=turn):
             if not inner and not any(item.reduces for item in items):
                 (after if len(shapes) > 1 else steps).extend(self.unrolled(items))
                 continue
@@ -339,3 +340,9 @@ class NestBuilder:
 
             self.elements.known[op] = kept
         self.kept = []
+
+
+def turn(shape: tuple[tuple[tuple[str, ...], bool], list[Item]]) -> tuple[int, bool]:
+    """What the passes of a level are sorted by: short ones first, then those that store nothing."""
+    (inner, _), items = shape
+    return len(inner), not all(item.reduces for item in items)

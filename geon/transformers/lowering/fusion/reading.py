@@ -102,10 +102,15 @@ class Reading:
         return self.seen[aligned][root]
 
     def in_place(self, result: Op) -> tuple[Op, ...]:
-        """The values whose memory may hold ``result``: each read before its place is written."""
+        """The values whose memory may hold ``result``: each read before its place is written.
+
+        A pass reads all of an element before it stores, and so do the stores of a row between two
+        passes; of the passes of one level, the one that stores comes last.
+        """
         level = self.passes[result]
         # What is reduced is stored before the next pass begins, all else in its own.
-        own = None if result in self.reductions else frozenset(result.axes.names)
+        alone = result not in self.reductions and self.is_one_pass(result)
+        own = frozenset(result.axes.names) if alone else None
         found = []
         for value in self.reads:
             if is_bound(value) and not isinstance(value, Leaf):
@@ -119,3 +124,20 @@ class Reading:
             if before and same_places(self.laid_out, value, result):
                 found.append(value)
         return tuple(found)
+
+    def is_one_pass(self, result: Op) -> bool:
+        """Whether one pass stores all results that have a result's axes and level: those that lie
+        in another order in memory have a pass of their own, but where there are no rows."""
+        if self.group.rows is None:
+            return True
+        beside = [
+            op
+            for op in self.results - self.reductions
+            if self.passes[op] == self.passes[result] and op.axes.same_set(result.axes)
+        ]
+        return len({self.loops(op) for op in beside}) == 1
+
+    def loops(self, op: Op) -> tuple[str, ...]:
+        """The axes that the pass which stores ``op`` goes over, in the order of memory."""
+        rows = self.group.rows or frozenset()
+        return tuple([n for n in self.laid_out.layouts[op].order if n not in rows])

@@ -141,20 +141,27 @@ class _Writer:
     # Elements -----------------------------------------------------------------------------------
 
     def by_elements(self) -> list[Part]:
-        """A thread for each element of each pass; what crosses memory goes by tiles."""
+        """A thread for each element of each pass; what crosses memory goes by tiles.
+
+        What is stored of rows has threads of its own: it may lie where they read, and others'
+        threads know no order.
+        """
         before: list[str] = [*self.printed.top.lines]
+        known, of_rows = list[str](), list[str]()
         cases: list[tuple[list[Loop], Lines]] = []
         found: list[Part] = []
         for line in self.printed.row.lines:
-            if not isinstance(line, PrintedPass):
+            if isinstance(line, RowStore):
+                known, of_rows = [*before], [*of_rows, line]
+            elif not isinstance(line, PrintedPass):
                 before.append(line)
             elif line.turned:
                 found.append(tiled_function(self.nest, line, [*before], self.names))
             else:
                 inner = [*map(str, line.body.lines), *map(str, line.stores)]
                 cases.append(([*self.loops, *line.loops], [*before, *inner]))
-        if not cases and not found:  # nothing but values of rows
-            cases.append((self.loops, before))
+        if of_rows:
+            cases.append((self.loops, [*known, *of_rows]))
         return [*found, self.elements(cases)] if cases else found
 
     def elements(self, cases: Sequence[tuple[list[Loop], Lines]]) -> Function:
@@ -265,7 +272,8 @@ class _Writer:
             f"int64_t lane = threadIdx.x % {team.beside};",
             f"const bool inside = first_lane + lane < {size};",
             "const bool first = inside && rank == 0;",
-            "if (!inside) lane = 0;",
+            # Who has no row reads the first one's on its way to where others wait, or is done.
+            "if (!inside) lane = 0;" if team.meets else "if (!inside) return;",
         ]
         if nest.rows:
             body.append(f"const int64_t row = (int64_t)blockIdx.x / ({count});")

@@ -13,9 +13,12 @@ from typing import NamedTuple, NoReturn
 from ...errors import PlanError
 from ...op_graph.lengths import evaluate, names_of
 from ...op_graph.op_graph import Leaf, Op, among, deep_order
+from ..kernels.blocked import Blocked
 from ..kernels.elements import examined, passed
+from ..kernels.types import Call
 from .kernel import Kernel
 from .memory import Home, Inside, Placement, Plan, place_plan
+from .read_order import reads_first, wrong_step
 from .schedule import bytes_of
 from .target import Layout
 
@@ -168,6 +171,10 @@ class _Play:
 
     def work(self, kernel: Kernel) -> None:
         """Let the kernel's scratch memory hold nothing else, neither what it reads nor computes."""
+        if isinstance(kernel.work, Blocked):
+            wrong = wrong_step(kernel.work, self.lengths)
+            if wrong is not None:
+                self.fail(kernel, f"reads {wrong!r} of a block after it was written over")
         number = self.plan.scratch.get(kernel.op)
         numbers = [] if number is None else [number]
         inside = self.plan.inside.get(kernel.op)
@@ -241,12 +248,12 @@ class _Play:
     def may_share(self, kernel: Kernel, op: Op, value: Op) -> bool:
         """Whether each element of ``value`` is read before its place is written."""
         schedule = self.plan.schedule
-        if schedule.target.group is None:
+        if isinstance(kernel.work, Call):
             safe = schedule.target.in_place.get(op.primitive.name, ())
             uses = [k for k, arg in enumerate(op.args) if schedule.base[arg] is value]
             ordered = all(k in safe and op.args[k] is value for k in uses)
         else:
-            ordered = among(value, kernel.in_place[op])
+            ordered = reads_first(kernel.work, value, op, self.lengths)
         return (
             ordered
             and schedule.layouts[value] == schedule.layouts[op]

@@ -9,7 +9,7 @@ import pytest
 import geon
 from geon.errors import DeviceError, DeviceMemoryError
 from geon.transformers.pycuda import gpu, host, large_products, nvrtc
-from geon.transformers.pycuda.device import Signature, Stages, most_blocks
+from geon.transformers.pycuda.device import Stages
 from geon.transformers.pycuda.spare import Spares
 
 from . import fake_cuda
@@ -323,10 +323,3 @@ def test_how_many_stages_there_are(of_block, of_processor, number):
 def test_more_stages_where_they_are_wanted():
     assert Stages(11, least=3).number(990, 990) == 4
     assert Stages(11, least=3, most=8).number(990, 990) == 8
-
-
-def test_a_block_that_goes_on_has_no_more_beside_it_than_processors():
-    own = Signature("attends", (), True, Stages(11, least=3, goes_on=True))
-    assert most_blocks(own, 132) == 132
-    for other in (Signature("adds", (), False), Signature("multiplies", (), True, Stages(11, 3))):
-        assert most_blocks(other, 132) > 1 << 31

@@ -19,6 +19,7 @@ from .teams import WARP, Lines
 STEP = 16  # summed indices that tensor cores take at once, and rows of a warp
 GROUPS = {True: 3, False: 2}  # of four warps that multiply, where a thread holds little, or much
 MOST_STAGES = 8
+EACH = "for (unsigned block = blockIdx.x; block < units; block += gridDim.x) {"
 
 
 class ByMatrices(AttentionWriter):
@@ -45,42 +46,42 @@ class ByMatrices(AttentionWriter):
     def body(self) -> Lines:
         assert self.stages is not None
         units = self.names.length(self.blocks)
-        each = "for (unsigned block = blockIdx.x; block < units; block += gridDim.x) {"
-        end = self.key_count
-        bring = [
-            each,
-            *indented(self.which("block")),
-            *indented([fill.started() for fill in (self.key, self.value) if fill.chunks]),
-            f"    for (int64_t first_key = 0; first_key < {end}; first_key += {KEYS}) {{",
-            *indented(indented(self.step())),
-            "    }",
-            "}",
-        ]
-        shape = self.tiles.shape(STEP, turned=False)
-        wide = self.value_tiles.columns // 4
-        space = max(2 * shape[0] * shape[1], 4 * wide * WARP)
-        own = f"    float (&own_sums)[{wide}][32] = *(float (*)[{wide}][32])space[warp];"
-        dims = "".join([f"[{n}]" for n in shape])
+        warps = self.multiplying // WARP
         return [
             f"GEON_STAGES({self.stages.bytes})",
             f"const unsigned units = (unsigned)({units});",  # blocks of a launch, but for these
-            f"stages.begin({self.multiplying // WARP});",
-            *bringing(self.multiplying, bring),
-            f"    alignas(16) __shared__ unsigned char space[{self.multiplying // WARP}][{space}];",
-            "    const int warp = threadIdx.x / 32, own_row = warp * 16 + threadIdx.x % 32 / 4;",
-            "    const int own_column = threadIdx.x % 4 * 2;",
-            f"    uint16_t (&query_tile){dims} = *(uint16_t (*){dims})space[warp];",
-            *([] if self.is_plain else [own]),
-            *indented([each, *indented([*self.which("block"), *self.inner()]), "}"]),
+            f"stages.begin({warps});",
+            *bringing(self.multiplying, [EACH, *indented(self.bring()), "}"]),
+            *indented([*self.own(warps), EACH, *indented(self.inner()), "}"]),
             "}",
         ]
 
-    def step(self) -> Lines:
-        """The statements that bring keys and values of a step."""
+    def bring(self) -> Lines:
+        """The statements that bring the keys and values for a block's rows."""
         behind = self.key.panels().bytes
         key = self.key.brought("tiles", "0", self.deep)
         value = self.value.brought(f"tiles + {behind}", "first_key", self.key_count)
-        return step(key, value)
+        return [
+            *self.which("block"),
+            *[fill.started() for fill in (self.key, self.value) if fill.chunks is not None],
+            f"for (int64_t first_key = 0; first_key < {self.key_count}; first_key += {KEYS}) {{",
+            *indented(step(key, value)),
+            "}",
+        ]
+
+    def own(self, warps: int) -> Lines:
+        """What a warp knows of itself, and its shared memory: of queries, then of results."""
+        high, deep = self.tiles.shape(STEP, turned=False)
+        wide = self.value_tiles.columns // 4
+        space = max(2 * high * deep, 4 * wide * WARP)
+        own = f"float (&own_sums)[{wide}][32] = *(float (*)[{wide}][32])space[warp];"
+        return [
+            f"alignas(16) __shared__ unsigned char space[{warps}][{space}];",
+            "const int warp = threadIdx.x / 32, own_row = warp * 16 + threadIdx.x % 32 / 4;",
+            "const int own_column = threadIdx.x % 4 * 2;",
+            f"uint16_t (&query_tile)[{high}][{deep}] = *(uint16_t (*)[{high}][{deep}])space[warp];",
+            *([] if self.is_plain else [own]),
+        ]
 
     def inner(self) -> Lines:
         """The statements of the rows of a block."""
@@ -105,6 +106,7 @@ class ByMatrices(AttentionWriter):
         hold_weights = f"geon_hold_weights<{kind}>(weights, sums);"
         clear = "geon_clear(sums);"
         return [
+            *self.which("block"),
             f"uint32_t queries[{steps}][4];",
             "const int64_t block_row = first_row;",
             "{",

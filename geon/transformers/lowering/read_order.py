@@ -61,21 +61,26 @@ def reads_first(work: Work, value: Op, result: Op, lengths: Mapping[str, int]) -
     if not isinstance(work, (Nest, Contraction)) or not among(value, work.operands):
         return False
     pair = _number(work, value), _number(work, result)
-    forms = _forms(work)
     longer = [{name: size + more for name, size in lengths.items()} for more in LONGER]
-    return all(_is_sound(form, *pair, each) for form in forms for each in longer)
+    return all(_is_sound(form, *pair, each) for each in longer for form in _forms(work, each))
 
 
 def _number(work: Nest | Contraction, op: Op) -> int:
     return next(k for k, operand in enumerate(work.operands) if operand is op)
 
 
-def _forms(work: Nest | Contraction) -> list[Sequence[Nest | Contraction]]:
-    """The ways in which some work may be done, each as what is done one after another."""
+def _forms(
+    work: Nest | Contraction, lengths: Mapping[str, int]
+) -> list[Sequence[Nest | Contraction]]:
+    """The ways in which some work may be done at these lengths, each as what is done one after
+    another. Pieces are only for where none of the sizes that they hold by is negative.
+    """
     found: list[Sequence[Nest | Contraction]] = [(work,)]
-    if work.pieces:
+    holds = work.holds if isinstance(work, Nest) else ()
+    together = all(evaluate(size, lengths) >= 0 for size in holds)
+    if work.pieces and together:
         found.append(work.pieces)
-    for each in (work, *work.pieces):
+    for each in (work, *(work.pieces if together else ())):
         if isinstance(each, Nest) and each.short is not None:
             found.append((each.short,))
     return found

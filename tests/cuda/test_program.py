@@ -80,6 +80,18 @@ def test_peak_with_open_lengths_is_an_upper_bound(counting, name):
         assert f.peak_bytes({A: a, B: b}) <= most + 8 * 256
 
 
+def test_a_peak_whose_scratch_alone_is_open_has_a_bound(counting):
+    """Of a long sum of few results, parts are found side by side: how many is open."""
+    m = geon.Axis("M")
+    y = geon.placeholder([geon.Axis("A", 4), m], name="y")
+    w = geon.placeholder([m, geon.Axis("K", 4)], name="w")
+    f = counting.computation(geon.dot(y, w), y, w)
+    bound = f.peak_bytes()
+    assert isinstance(bound, int) and f"peak bytes: {bound}" in f.explain("plan")
+    exact = [f.peak_bytes({m: length}) for length in (1, 300, 1 << 20)]
+    assert exact[0] < exact[1] < exact[2] <= bound
+
+
 def test_a_report_of_what_failed_comes_to_the_peak(counting):
     at = geon.placeholder([geon.Axis("T")], "int64", name="at")
     f = counting.computation(geon.gather(x, at, A), x, at)

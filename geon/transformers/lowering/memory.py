@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...op_graph.lengths import Length, evaluate, names_of
+from ...op_graph.lengths import Length, evaluate
 from ...op_graph.op_graph import Leaf, Op, among
 from ...op_graph.regions.scan_facts import ScanAttributes
 from ..kernels.types import Region
@@ -400,13 +400,12 @@ def peak(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> int | Leng
 
     The sum of all sizes over the open names where some miss.
     """
+    try:
+        return place_plan(plan, lengths, threads).peak_bytes
+    except KeyError:  # a length that some size depends on
+        pass
     outputs = plan.schedule.program.outputs
     sizes = [buffer.most(threads) for buffer in plan.buffers] + [bytes_of(op) for op in outputs]
-    needed = {name for size in sizes for name in names_of(size)}
-    for copy in plan.kept.values():
-        needed |= {name for size in (copy.size, copy.rows) for name in names_of(size)}
-    if needed <= set(lengths):
-        return place_plan(plan, lengths, threads).peak_bytes
     total: int | Length = 0
     kept = [copy.size for copy in plan.kept.values()]
     for size in [*sizes, *(size for _, size in plan.hidden), *kept]:

@@ -404,8 +404,10 @@ def peak(plan: Plan, lengths: Mapping[str, int], threads: int = 1) -> int | Leng
         return place_plan(plan, lengths, threads).peak_bytes
     except KeyError:  # a length that some size depends on
         pass
-    outputs = plan.schedule.program.outputs
-    sizes = [buffer.most(threads) for buffer in plan.buffers] + [bytes_of(op) for op in outputs]
+    takes = plan.schedule.target.result_bytes
+    results = [bytes_of(op) for op in plan.schedule.program.outputs]
+    sizes = [buffer.most(threads) for buffer in plan.buffers]
+    sizes += [takes(size) if isinstance(size, int) else size for size in results]
     total: int | Length = 0
     kept = [copy.size for copy in plan.kept.values()]
     for size in [*sizes, *(size for _, size in plan.hidden), *kept]:

@@ -6,7 +6,7 @@ import pytest
 
 import geon
 from geon.transformers.kernels.structure import structure
-from geon.transformers.kernels.types import Call
+from geon.transformers.kernels.types import Call, Region
 from geon.transformers.native.emit import function_of, memory_of, printed_work
 from geon.transformers.native.naming import KernelNames
 from tests.golden.emitting import VECTOR_BYTES, Native, native
@@ -112,13 +112,11 @@ def test_operands_in_one_place_are_another_function():
     assert len(set(names)) == len(names) == 4
 
 
-@pytest.mark.parametrize("program", [name for name in PROGRAMS if "digits" not in name])
-def test_equal_structure_is_equal_text(program):
-    """Printed each by itself, kernels of one structure have one text."""
-    f = native(program)
+def texts_of(f):
+    """The texts of kernels that are printed each by itself, by what makes them one function."""
     texts = {}
     for kernel in f.plan.schedule.kernels:
-        if isinstance(kernel.work, Call):
+        if isinstance(kernel.work, (Call, Region)):
             continue
         places = memory_of(f.plan, kernel)
         key = (
@@ -126,7 +124,48 @@ def test_equal_structure_is_equal_text(program):
             tuple([p and places.index(p) for p in places]),
         )
         texts.setdefault(key, set()).add(function_of(f.plan, kernel, VECTOR_BYTES).text)
+    return texts
+
+
+@pytest.mark.parametrize("program", [name for name in PROGRAMS if "digits" not in name])
+def test_equal_structure_is_equal_text(program):
+    """Printed each by itself, kernels of one structure have one text."""
+    texts = texts_of(native(program))
     assert texts and all(len(made) == 1 for made in texts.values())
+
+
+TWO = geon.Axis("two", 2)
+OF_ANY_LENGTH = {
+    "an element": lambda x, a: geon.update(x, geon.mean(x), {a: 0}),
+    "a part": lambda x, a: geon.update(x, geon.mean(x), {a: slice(1, 3)}),
+    "steps": lambda x, a: geon.update(x, geon.mean(x), {a: slice(0, 4, 2)}),
+    "a pad": lambda x, a: geon.pad(x, {a: (1, 2)}),
+    "one behind the other": lambda x, a: geon.concat([x, x + 1], a),
+    "a roll": lambda x, a: geon.roll(x, {a: 1}),
+    "a part that is moved": lambda x, a: geon.pad(x[{a: slice(0, 2)}] * 2, {a: (1, 0)}),
+    "sorted": lambda x, a: geon.sort(x, a),
+    "sums so far": lambda x, a: geon.cumsum(x, a),
+    "shares": lambda x, a: geon.softmax(x, a),
+    "looked up": lambda x, a: geon.gather(x, geon.constant([0, 2], [TWO]), a),
+    "put": lambda x, a: geon.scatter(x, geon.constant([0, 2], [TWO]), 1.0, a),
+    "windows": lambda x, a: geon.max_pool(x, {a: 2}),
+    "draws": lambda x, a: geon.pad(x * geon.Random(1).uniform([a]), {a: 1}),
+    "turned": lambda x, a: geon.flip(x, a) - geon.mean(x),
+}
+
+
+@pytest.mark.parametrize("what", OF_ANY_LENGTH)
+@pytest.mark.parametrize("lengths", [(5, 7), (64, 65), (300, 4000), (None, 6), (None, None)])
+def test_one_op_over_two_lengths(what, lengths):
+    """What a text says of a length is part of its structure, and of nothing else."""
+    made, inputs = [], []
+    for name, length in zip("AB", lengths, strict=True):
+        a = geon.Axis(name, length)
+        x = geon.placeholder([a])
+        made.append(OF_ANY_LENGTH[what](x, a))
+        inputs.append(x)
+    texts = texts_of(Native().computation(made, *inputs))
+    assert all(len(each) == 1 for each in texts.values())
 
 
 def test_an_equal_kernel_is_not_printed_again(monkeypatch):

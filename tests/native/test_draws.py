@@ -255,3 +255,27 @@ def test_a_training_step_with_draws_is_that_of_the_interpreter():
     with geon.NativeTransformer() as transformer:
         feeds = {p: np.random.default_rng(1).normal(size=(33, 24)) for p in (x, seed)}
         assert_agrees(transformer, [y, slope, geon.sum(slope, C)], feeds)
+
+
+WIDE, E = geon.Axis("wide", 64), geon.Axis("E", 300)
+IN_PIECES = {
+    "a pad": lambda y, x, a: geon.pad(y, {a: 1}),
+    "one behind the other": lambda y, x, a: geon.concat([y, x], a),
+    "a roll": lambda y, x, a: geon.roll(y, {a: 3}),
+    "a stack": lambda y, x, a: geon.stack([y, x], geon.Axis("two", 2)),
+}
+
+
+@pytest.mark.parametrize("what", IN_PIECES)
+@pytest.mark.parametrize("axes", [(N, WIDE), (N, geon.Axis("M")), (E,)], ids=str)
+def test_draws_of_what_is_computed_in_pieces(what, axes, native):
+    """Dropout before a pad, say: each piece of a nest may draw."""
+    x = geon.placeholder(axes)
+    y = x * geon.Random(1).bernoulli(axes, 0.5)
+    result = IN_PIECES[what](y, x, axes[-1])
+    sizes = {"N": 5, "M": 130, "wide": 64, "E": 300}
+    shape = [sizes[axis.name] for axis in axes]
+    given = np.random.default_rng(0).random(shape).astype(np.float32)
+    with geon.NumPyTransformer() as other:
+        wanted = other.computation(result, x)(given)
+    np.testing.assert_array_equal(native.computation(result, x)(given), wanted)

@@ -34,3 +34,18 @@ def test_all_but_the_part_is_as_it_was(threads, is_past):
                 f(given, out=held[begin : begin + size])
                 np.testing.assert_array_equal(held[begin : begin + size], wanted)
                 assert (held[:begin] == 5).all() and (held[begin + size :] == 5).all()
+
+
+@pytest.mark.parametrize("lengths", [(5, 7), (7, 5), (3, 4_000_000)])
+def test_two_of_other_lengths_are_copied_each_as_a_whole(lengths):
+    """Their loops go over one element each; how much is copied is another thing."""
+    axes = [geon.Axis(name, length) for name, length in zip("AB", lengths, strict=True)]
+    inputs = [geon.placeholder([a]) for a in axes]
+    with geon.make_transformer("native") as transformer:
+        f = transformer.computation(
+            [geon.update(x, -1.0, {a: 0}) for x, a in zip(inputs, axes, strict=True)], *inputs
+        )
+        given = [np.arange(length, dtype=np.float32) for length in lengths]
+        held = [np.full(length, np.nan, np.float32) for length in lengths]
+        for found, array in zip(f(*given, out=tuple(held)), given, strict=True):
+            np.testing.assert_array_equal(found, [-1, *array[1:]])

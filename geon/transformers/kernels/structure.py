@@ -32,7 +32,7 @@ from .scalar import (
     Wrapped,
     walk,
 )
-from .types import Keep, Loop, Nest, Pass, RowArray, Store
+from .types import Fill, Keep, Loop, Nest, Pass, RowArray, Store
 
 
 def structure(work: Nest | Contraction | Blocked | OrderedLoop) -> Hashable:
@@ -105,7 +105,7 @@ class _Structure:
             tuple([self.step(step) for step in nest.steps]),
             tuple([self.step(step) for step in nest.ending]),
             tuple([self.array(array) for array in nest.arrays]),
-            nest.fill and (nest.fill.operand, nest.fill.source),
+            nest.fill and self.fill(nest, nest.fill),
             tuple([self.nest(piece) for piece in nest.pieces]),
             nest.holds,
             nest.inside,
@@ -114,6 +114,10 @@ class _Structure:
             nest.flat,
             nest.most,
         )
+
+    def fill(self, nest: Nest, fill: Fill) -> Hashable:
+        """What is copied before all, and how much of it there is: no loop goes over that."""
+        return fill.operand, fill.source, nest.operands[fill.operand].axes.size
 
     def loops(self, loops: Iterable[Loop]) -> Hashable:
         """Loops by variable and extent."""

@@ -14,6 +14,7 @@ from ..lowering.memory import Plan
 from ..lowering.places import place_of
 from ..printing.dialect import Lanes
 from ..printing.parameters import Parameter, Parameters, Place
+from .c_files import FileFunction
 from .dialect import ArrayLanes
 
 START = "start"  # what kind of memory begins inside of a place, and its number says where
@@ -81,6 +82,7 @@ class KernelNames(Parameters):
         self.plan, self.kernel = plan, kernel
         self.kept = self.keep()
         self.works: Parameter | None = None
+        self.needed: dict[FileFunction, None] = {}
         operands = () if isinstance(kernel.work, Call | Region) else kernel.work.operands
         super().__init__(self.place, operands, results)
 
@@ -91,6 +93,20 @@ class KernelNames(Parameters):
     def place(self, op: Op) -> Place:
         """The memory in which ``op`` lies."""
         return place_of(self.plan, op)
+
+    def needs(self, function: FileFunction) -> None:
+        """Note that the kernel's text calls a function of a C file."""
+        self.needed[function] = None
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """What a unit has that calls them."""
+        return tuple([function.header for function in self.needed])
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What defines them where a header only declares."""
+        return tuple([unit for function in self.needed for unit in function.units])
 
     def scratch(self) -> str | None:
         """The name of the memory that the kernel works in, where it has some."""

@@ -40,36 +40,39 @@ def nest_function(
     passing: Passing | None = None,
 ) -> Function:
     """The C function of a nest, with what it stores past the caches where that is much."""
+    text = function_text(work, names, vector_bytes, name, passing)
+    return Function(text, tuple(names.parameters), names.headers, units=names.units)
+
+
+def function_text(
+    work: Nest, names: KernelNames, vector_bytes: int, name: str, passing: Passing | None
+) -> str:
+    """The C functions of a nest in all its forms."""
     if work.short is not None:
-        text = short_text(work, work.short, names, vector_bytes, name, passing)
-        return Function(text, tuple(names.parameters))
+        return short_text(work, work.short, names, vector_bytes, name, passing)
     if work.pieces:
-        text = pieces_text(work, names, vector_bytes, name, passing)
-        return Function(text, tuple(names.parameters))
+        return pieces_text(work, names, vector_bytes, name, passing)
     printed = printed_nest(work, names, vector_bytes)
-    shared: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
-    if any(made.windows for made in printed_passes(printed)):
-        shared, units = (words_function().header,), words_function().units
     if work.fill is None:
-        text = nest_text(printed, names, name, vector_bytes, passing)
-        return Function(text, tuple(names.parameters), shared, units=units)
+        return nest_text(printed, names, name, vector_bytes, passing)
     out, old = names.operand(work.fill.operand), names.operand(work.fill.source)
     size = names.length(work.operands[work.fill.operand].axes.size)
     part = nest_text(printed, names, f"{name}_part", vector_bytes, passing)
     copy = ""
     if out != old:
         copy = f"    geon_fill(threads, {out}, {old}, ({size}) * (int64_t)sizeof *{out});\n"
-        shared, units = (*shared, fill_function().header), (*units, *fill_function().units)
+        names.needs(fill_function())
     call = ", ".join(["threads", *(p.name for p in names.parameters)])
     head = f"static void {name}(int32_t threads, {names.declared()})"
-    text = f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"
-    return Function(text, tuple(names.parameters), shared, units=units)
+    return f"{part}{head}\n{{\n{copy}    {name}_part({call});\n}}\n"
 
 
 def printed_nest(work: Nest, names: KernelNames, vector_bytes: int) -> PrintedNest:
     """The statements of a nest, with strips where the instruction set has functions of them."""
-    return print_nest(work, names, array_strips(vector_bytes))
+    printed = print_nest(work, names, array_strips(vector_bytes))
+    if any(made.windows for made in printed_passes(printed)):
+        names.needs(words_function())
+    return printed
 
 
 def pieces_text(
@@ -112,15 +115,15 @@ def short_text(
 ) -> str:
     """The C functions of a nest whose rows are taken side by side where they are short."""
     if not work.shortness:
-        return nest_function(short, names, vector_bytes, name, passing).text
+        return function_text(short, names, vector_bytes, name, passing)
     noted = dict(names.called)
     for each in (work, *work.pieces, short):
         nest_text(printed_nest(each, names, vector_bytes), names, name, vector_bytes)  # parameters
     names.called = noted
     longer = replace(work, short=None, shortness=())
     parts = [
-        nest_function(longer, names, vector_bytes, f"{name}_long", passing).text,
-        nest_function(short, names, vector_bytes, f"{name}_short").text,
+        function_text(longer, names, vector_bytes, f"{name}_long", passing),
+        function_text(short, names, vector_bytes, f"{name}_short", None),
     ]
     holds = " && ".join([f"{names.length(size)} >= 0" for size in work.shortness])
     call = ", ".join(["threads", *(p.name for p in names.parameters)])

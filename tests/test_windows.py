@@ -376,6 +376,26 @@ def test_positions_of_large_windows_are_kept(size, transformer):
         np.testing.assert_array_equal(f(values), values)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("length", [None, 3, 4, 7])
+def test_ceil_adds_one_window_at_most_and_takes_none_away(make, size, stride, length):
+    """Where padding is as long as a window, too: then windows lie in it, with ceil or without."""
+    transformer = make()
+    x = geon.placeholder([geon.Axis("H", length)])
+    given = np.arange(length or 5) + 1
+    for before, after in ((0, 0), (0, 3), (3, 0), (2, 2), (3, 1), (1, 4)):
+        pads = [geon.Window(size, stride, 1, (before, after), ceil) for ceil in (False, True)]
+        plain, more = (
+            transformer.computation(geon.max_pool(x, {"H": window}), x)(given) for window in pads
+        )
+        np.testing.assert_array_equal(more[: len(plain)], plain)
+        spare = len(given) + before + after - size
+        begins = len(plain) * stride
+        added = spare % stride != 0 and begins < len(given) + before
+        assert len(more) == len(plain) + added
+
+
 def test_a_window_of_ceil_may_be_longer_than_the_axis(make):
     """As PyTorch has it: a window that begins inside, and no other."""
     transformer = make()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import ArgumentError, DTypeError, SizeError
+from ..errors import ArgumentError, DTypeError, SizeError, SymbolicError
 from .attributes import is_axes, is_count, is_dtype
 from .axes import Axes, as_axes
 from .building import current
@@ -117,6 +117,21 @@ class Random:
 
     def __repr__(self) -> str:
         return f"Random({self.seed}, name={self.name!r})"
+
+    def __copy__(self) -> NoReturn:
+        self._refuse("copied")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self._refuse("copied")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse("pickled")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise SymbolicError(
+            f"{self!r} cannot be {what}: two streams of one seed would draw the same numbers; use "
+            "the same one again, or make one of another seed"
+        )
 
     @property
     def counter(self) -> Leaf:

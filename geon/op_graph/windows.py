@@ -133,8 +133,9 @@ def place(axis: Axis, window: Window, positions: Axis, what: str) -> Placed:
         least = after + stride - reach
         need(isinstance(least, int), "{} with ceil needs a window of known length", what)
         inside = isinstance(least, int) and least > 0
-        count = -(-(length + before) // stride) if inside else -(-spare // stride) + 1
-        room = count - 1
+        if not (isinstance(least, int) and least >= stride):  # else the last one lies in the pad
+            count = -(-(length + before) // stride) if inside else -(-spare // stride) + 1
+            room = count - 1
     return Placed(axis, length, positions, stride, window.dilation, before, count, spare, room)
 
 

@@ -1,5 +1,7 @@
 """Random streams: known answers, counters, and what each distribution promises."""
 
+import copy
+import pickle
 import threading
 
 import ml_dtypes
@@ -307,3 +309,10 @@ def test_parameters_with_other_axes_are_refused():
 
 def test_bfloat16_draws_are_of_ml_dtypes():
     assert geon.Random(0).uniform(A, dtype="bfloat16").dtype == np.dtype(ml_dtypes.bfloat16)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_stream_is_no_copy_of_another(copied):
+    """Both would draw the same numbers."""
+    with pytest.raises(geon.SymbolicError, match=r"Random\(1, .*would draw the same numbers; use"):
+        copied(geon.Random(1))

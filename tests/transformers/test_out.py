@@ -45,6 +45,42 @@ DATA = np.array([1, 2, 3], np.float32)
 # Where results go -------------------------------------------------------------------------------
 
 
+HELD = np.zeros(9, np.float32)
+IN_ONE_PLACE = {
+    "one place for all": (
+        np.lib.stride_tricks.as_strided(HELD, (3,), (0,)),
+        r"lie in one place \(shape \(3,\), strides \(0,\)\)",
+    ),
+    "places that overlap": (
+        np.lib.stride_tricks.as_strided(HELD, (3,), (2,)),
+        "lie in one place",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", IN_ONE_PLACE)
+def test_each_element_of_an_array_has_a_place_of_its_own(transformer, calls_before, what):
+    out, message = IN_ONE_PLACE[what]
+    x = geon.placeholder([A], name="x")
+    f = made(transformer, calls_before, [geon.cumsum(x, A), x * 2], x, args=[DATA])
+    before = HELD.copy()
+    with pytest.raises(FeedError, match=message):
+        f(DATA, out=(out, None))
+    np.testing.assert_array_equal(HELD, before)
+
+
+def test_arrays_between_each_other(transformer, calls_before):
+    """Columns of one array, turned ones, and ones without elements have places of their own."""
+    x = geon.placeholder([A], name="x")
+    f = made(transformer, calls_before, [geon.cumsum(x, A), x * 2], x, args=[DATA])
+    held = np.zeros((3, 2), np.float32)
+    f(DATA, out=(held[:, 0], held[::-1, 1]))
+    np.testing.assert_array_equal(held, [[1, 6], [3, 4], [6, 2]])
+    n = geon.placeholder([N])
+    g = made(transformer, calls_before, [n + 1, n * 2], n, args=[DATA])
+    g(np.zeros(0), out=(HELD[:0], np.lib.stride_tricks.as_strided(HELD, (0,), (0,))))
+
+
 def test_one_result(transformer, calls_before):
     x = geon.placeholder([A], name="x")
     f = made(transformer, calls_before, x * 2, x, args=[DATA])

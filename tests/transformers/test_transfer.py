@@ -322,3 +322,25 @@ def test_a_written_module_restores_in_parts(trained, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(np.array(done.stdout.split(), float), wanted, rtol=1e-5)
+
+
+FIRST_OF_BFLOAT16 = """
+import json, struct, sys
+import numpy as np
+import geon
+head = json.dumps({"w": {"dtype": "BF16", "shape": [3], "data_offsets": [0, 6]}}).encode()
+with open(sys.argv[1], "wb") as file:
+    file.write(struct.pack("<Q", len(head)) + head + bytes([128, 63]) * 3)
+assert "ml_dtypes" not in sys.modules
+w = geon.Variable([geon.Axis("A", 3)], initial_value=0.0, name="w")
+with geon.NumPyTransformer() as transformer:
+    transformer.computation(w + 1)
+    transformer.restore(sys.argv[1])
+    np.testing.assert_array_equal(transformer.get(w), [1, 1, 1])
+"""
+
+
+def test_halves_of_a_file_in_a_process_that_has_had_none(tmp_path):
+    """NumPy learns of bfloat16 where the first one is read."""
+    command = [sys.executable, "-c", FIRST_OF_BFLOAT16, str(tmp_path / "other")]
+    subprocess.run(command, check=True)

@@ -145,7 +145,8 @@ def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
     if metadata.get("format") != CHECKPOINT_FORMAT:
         if any(key in metadata for key in _OURS):
             raise _damaged(shown, f"its format is {metadata.get('format')!r}")
-        return {key: _plain_entry(file.get_slice(key)) for key in file.keys()}  # noqa: SIM118  # it is no dict
+        plain = {key: _plain_entry(file.get_slice(key)) for key in file.keys()}  # noqa: SIM118  # it is no dict
+        return _readable(plain)
     version = metadata.get("version", "")
     if version not in ("1", str(CHECKPOINT_VERSION)):
         if version.isdecimal() and int(version[:9]) > CHECKPOINT_VERSION:
@@ -163,10 +164,18 @@ def _saved_entries(shown: str, file: Any) -> dict[str, Saved]:
     saved = {
         key: _saved_entry(shown, key, note, file.get_slice(key)) for key, note in notes.items()
     }
+    _readable(saved)
     if version == "1" and "digest" not in metadata:  # as files were before they had one
         return saved
     if version == "1" or metadata.get("digest") != digest(saved, file.get_tensor):
         raise _damaged(shown, "its digest is not that of what it holds")
+    return saved
+
+
+def _readable(saved: dict[str, Saved]) -> dict[str, Saved]:
+    """The entries, with NumPy knowing all dtypes that it is to read."""
+    if any(entry.dtype == "bfloat16" for entry in saved.values()):
+        import ml_dtypes  # noqa: F401  # it tells NumPy of bfloat16
     return saved
 
 

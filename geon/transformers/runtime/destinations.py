@@ -45,7 +45,8 @@ class Destinations:
     There are ``kept`` values after those of the results, for which none can be given.
     ``arrays`` has None where a new array is to be made. Raises ``ArgumentError`` for what is no
     array, or not one for each result, and ``FeedError`` for an array of another dtype, or one
-    that cannot be written.
+    that cannot be written, or of which several elements lie in one place. Arrays that share memory
+    with others are filled one after another, in the order of the results.
     """
 
     def __init__(self, results: Sequence[Result], kept: int, single: bool, given: Any) -> None:
@@ -128,3 +129,20 @@ def _check(result: Result, array: Any) -> None:
         raise FeedError(
             f"out= was given a read-only array for {result.label}; give one that can be written"
         )
+    if _may_overlap(array):
+        raise FeedError(
+            f"out= was given an array for {result.label} of which several elements lie in one "
+            f"place (shape {array.shape}, strides {array.strides}); give one with a place for each"
+        )
+
+
+def _may_overlap(array: Array) -> bool:
+    """Whether elements of an array may lie in one place, as where it is broadcast: each axis is to
+    go over all that the nearer ones take."""
+    taken = array.itemsize
+    steps = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
+    for step, length in sorted(steps):
+        if step < taken:
+            return array.size > 0
+        taken += step * (length - 1)
+    return False

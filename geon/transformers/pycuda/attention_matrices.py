@@ -44,6 +44,7 @@ class ByMatrices(AttentionWriter):
         self.stages = Stages(size, least=3, most=MOST_STAGES, goes_on=True)
 
     def body(self) -> Lines:
+        """All of it, for those that bring tiles and for those that multiply."""
         assert self.stages is not None
         units = self.names.length(self.blocks)
         warps = self.multiplying // WARP

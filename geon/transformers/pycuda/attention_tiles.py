@@ -41,6 +41,7 @@ class ByTiles(AttentionWriter):
         self.space = Space()
 
     def body(self) -> Lines:
+        """All of it: what tiles share, the loop over keys, and the results."""
         inner = self.inner()
         own = self.space.placed("float", 4, "own_sums", (self.value_tiles.wide, THREADS), 0)
         return [

@@ -52,15 +52,20 @@ from .units import CALL, cost, divided
 LINK = """\
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
                       int32_t threads);
+void (*geon_pool_run_short)(void (*task)(void *argument, int64_t index), void *argument,
+                            int64_t count, int32_t threads, int32_t duration);
 int32_t (*geon_seat)(void);
 const int32_t *geon_interrupt;
 int32_t (*geon_is_watched)(void);
 int64_t geon_past_bytes;
 
-void geon_link(void *run, void *seat, void *interrupt, void *watched, int64_t past_bytes);
-void geon_link(void *run, void *seat, void *interrupt, void *watched, int64_t past_bytes)
+void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *watched,
+               int64_t past_bytes);
+void geon_link(void *run, void *run_short, void *seat, void *interrupt, void *watched,
+               int64_t past_bytes)
 {
     __builtin_memcpy(&geon_pool_run, &run, sizeof run);
+    __builtin_memcpy(&geon_pool_run_short, &run_short, sizeof run_short);
     __builtin_memcpy(&geon_seat, &seat, sizeof seat);
     geon_interrupt = interrupt;
     __builtin_memcpy(&geon_is_watched, &watched, sizeof watched);

@@ -92,6 +92,13 @@ HALVED_WORK = 1 << 20
 """The fewest multiply-adds of a product of few columns that vectors of half the width are taken
 for: a compiler takes a second for these, once."""
 
+STREAM_ROWS = 4
+"""A right operand that is read where it lies takes as long for one row as for so many: as long as
+it takes to come from the last cache."""
+
+WORK_RATE = 100
+"""Multiply-adds of a nanosecond, of one thread: what runs are taken to last, within a factor of two."""
+
 STREAMED = 4
 """The fewest summed indices whose products a stream adds up before it adds them to the result."""
 
@@ -216,6 +223,8 @@ class Shape:
             "NARROW": NARROW,
             "CHAIN": CHAIN,
             "STREAMED": STREAMED,
+            "STREAM_ROWS": STREAM_ROWS,
+            "WORK_RATE": WORK_RATE,
             "MOST_ROWS": MOST_ROWS,
             "MOST_COLUMNS": self.columns,
             "MOST_DEPTH": self.depth,

@@ -30,7 +30,6 @@ Array = np.ndarray[Any, Any]
 # Elements that kernels go over, from which on other Python threads may run meanwhile: they take
 # about as long as two hundred times what it costs to let go of the interpreter and to get it back.
 LONG = 1 << 15
-LINE = 64  # bytes of a line of cache, at which kept copies begin
 SHOW = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
@@ -82,10 +81,10 @@ class NativeProgram:
     def link(self, past: int) -> None:
         """Tell the module where the pool is, and from how many bytes on values stay in no cache."""
         pool, link = self.pool, self.library.geon_link
-        link.argtypes = (*[ctypes.c_void_p] * 4, ctypes.c_int64)
+        link.argtypes = (*[ctypes.c_void_p] * 5, ctypes.c_int64)
         link.restype = None
-        addresses = pool.run_address, pool.seat_address, pool.interrupt_address
-        link(*addresses, pool.watched_address, past)
+        addresses = pool.run_address, pool.run_short_address, pool.seat_address
+        link(*addresses, pool.interrupt_address, pool.watched_address, past)
 
     def functions(self, threads: int, version: Array | None = None) -> Functions:
         """What ``Transformer.link`` takes, for calls on so many threads.
@@ -282,7 +281,7 @@ class Copies:
         self, arena: Array, version: Array, sizes: Sequence[int], constant: Sequence[bool]
     ) -> None:
         self.arena, self.version, self.never = arena, version, np.zeros(1, np.int64)
-        self.arrays = [HOST.allocate((size,), np.uint8, LINE) for size in sizes]
+        self.arrays = [HOST.allocate((size,), np.uint8) for size in sizes]
         self.table = np.zeros((1 + len(self.arrays), 3), np.int64)
         self.table[0, 0] = address(version)
         for line, copy, never in zip(self.table[1:], self.arrays, constant, strict=True):

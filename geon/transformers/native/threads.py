@@ -31,7 +31,8 @@ class Pool:
     """The loaded pool: addresses for compiled modules, and the limit that all runs keep.
 
     ``run_address`` is that of ``void geon_pool_run(void (*task)(void *argument, int64_t index),
-    void *argument, int64_t count, int32_t threads)``, ``seat_address`` that of
+    void *argument, int64_t count, int32_t threads)``, ``run_short_address`` that of
+    ``geon_pool_run_short``, which is told how long a run takes as well, ``seat_address`` that of
     ``int32_t geon_seat(void)``; ``interrupt_address`` and ``watched_address`` those of what tells
     loops to end, ``watch_address`` and ``unwatch_address`` those of what has interrupts do so.
     """
@@ -39,6 +40,7 @@ class Pool:
     library: ctypes.CDLL
     path: Path
     run_address: int
+    run_short_address: int
     seat_address: int
     interrupt_address: int
     watched_address: int
@@ -95,6 +97,7 @@ def _load() -> Pool:
         library,
         path,
         run_address=_address(library.geon_pool_run),
+        run_short_address=_address(library.geon_pool_run_short),
         seat_address=_address(library.geon_seat),
         interrupt_address=ctypes.addressof(ctypes.c_int32.in_dll(library, "geon_interrupt")),
         watched_address=_address(library.geon_is_watched),

@@ -23,6 +23,7 @@ from .checkpoint_file import (
 )
 from .feeding import convert
 from .files import path_text, replace, writable
+from .memory import own
 from .selection import Choice, Restored
 
 _ENTRIES_LISTED = 8
@@ -286,7 +287,7 @@ class _Loading:
         if saved.named:
             return _fresh(array)
         try:
-            return np.array(convert(_fresh(array), _dtype(entry.dtype), entry.label))
+            return own(convert(_fresh(array), _dtype(entry.dtype), entry.label))
         except FeedError as error:
             self.refuse(entry, f"entry {name!r}: {error}", "build the variable with its dtype")
             return None
@@ -294,7 +295,7 @@ class _Loading:
 
 def _fresh(array: np.ndarray) -> np.ndarray:
     """An own copy; a byte that is no proper bool, in another program's file, counts as true."""
-    return np.array(array.view(np.uint8) != 0 if array.dtype == np.bool_ else array)
+    return own(array.view(np.uint8) != 0 if array.dtype == np.bool_ else array)
 
 
 def _same_form(first: Entry, second: Entry) -> bool:

@@ -17,6 +17,9 @@ from .dims import Room
 
 Array = np.ndarray[Any, Any]
 
+LINE = 64
+"""Bytes of a line of cache, at a multiple of which values begin: no vector of them is in two."""
+
 
 class Memory(Protocol):
     """The memory of one transformer.
@@ -28,7 +31,7 @@ class Memory(Protocol):
 
     on_host: bool
 
-    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = 1) -> Any:
+    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = LINE) -> Any:
         """A value of any contents, at a multiple of ``alignment`` bytes; may be without elements.
 
         Raises ``MemoryError`` where there is no room.
@@ -61,10 +64,8 @@ class HostMemory:
 
     on_host = True
 
-    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = 1) -> Array:
+    def allocate(self, shape: tuple[int, ...], dtype: Any, alignment: int = LINE) -> Array:
         """A new array."""
-        if alignment == 1:
-            return np.empty(shape, dtype)
         size = math.prod(shape) * np.dtype(dtype).itemsize
         raw = np.empty(size + alignment, np.uint8)
         start = -raw.ctypes.data % alignment
@@ -94,6 +95,13 @@ class HostMemory:
 
 
 HOST = HostMemory()
+
+
+def own(array: Array) -> Array:
+    """A copy that may be a value on the host."""
+    made = HOST.allocate(array.shape, array.dtype)
+    np.copyto(made, array)
+    return made
 
 
 def carried(memory: Memory, functions: Sequence[Callable[..., Any]]) -> Sequence[Any]:

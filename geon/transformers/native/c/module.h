@@ -1,5 +1,9 @@
 extern void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument,
                              int64_t count, int32_t threads) __attribute__((visibility("hidden")));
+/* The same for what takes one thread so many nanoseconds: too few, and no worker is woken for it. */
+extern void (*geon_pool_run_short)(void (*task)(void *argument, int64_t index), void *argument,
+                                   int64_t count, int32_t threads, int32_t duration)
+    __attribute__((visibility("hidden")));
 extern int32_t (*geon_seat)(void) __attribute__((visibility("hidden")));
 /* Whether the call that this thread works for is to end: loops look at it now and then. */
 extern const int32_t *geon_interrupt __attribute__((visibility("hidden")));

@@ -180,7 +180,7 @@ static QUICK void geon_multiply(struct geon_product_run *run, int32_t threads)
     if (run->cut.tasks == 1)
         geon_product_task(run, 0);
     else
-        geon_pool_run(geon_product_task, run, run->cut.tasks, threads);
+        geon_pool_run_short(geon_product_task, run, run->cut.tasks, threads, run->cut.duration);
 }
 
 /* A product whose right operand is packed for all rows together: some batches and columns, then

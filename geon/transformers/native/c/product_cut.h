@@ -14,6 +14,7 @@ struct geon_cut {
     int64_t parts, part_depth, chain;
     int64_t packed_batches, packed_columns, packed_block;
     int by_columns, is_long;
+    int32_t duration;
 };
 
 /* The least block, a multiple of `step`, that cuts `total` into as few as blocks of `most` do. */
@@ -69,7 +70,10 @@ static QUICK struct geon_cut geon_cut(
     s.chain = s.is_long ? CHAIN : depth > 0 ? depth : 1;
     const int64_t wide = few ? (rows <= 8 ? 8 : 2) * MOST_COLUMNS
         : alone ? geon_widest(threads) : MOST_COLUMNS;
-    const double work = (double)batches * (double)rows * (double)columns * (double)(depth + 4);
+    /* A stream waits for the rows that it reads, as long as a few of its own take. */
+    const int64_t busy = direct == 1 && rows < STREAM_ROWS ? STREAM_ROWS : rows;
+    const double work = (double)batches * (double)busy * (double)columns * (double)(depth + 4);
+    s.duration = (int32_t)LEAST(work / WORK_RATE, 1e9);
     /* Streams go through long runs; where one block has all columns, two threads share much work. */
     const int halves = columns <= MOST_COLUMNS && work > 2e5;
     const int64_t least = direct != 1 ? 4 * PANEL : halves ? MOST_COLUMNS / 2 : MOST_COLUMNS;

@@ -475,6 +475,17 @@ def matrix_vector(b, length):
     b.add(geon.dot(x, y) if b.flag() else geon.dot(y, x))
 
 
+def matrices(b, length):
+    """Elements of each of some matrices beside each other, times a row each."""
+    deep = _capped(b, [64, 100, 1024], length)
+    known, beside = geon.Axis(f"deep{b.lengths}", deep), b.axis(b.choice([2, 3]))
+    one = [geon.Axis(f"one{b.lengths}", 1)] if b.flag() else []
+    columns = b.axis(max(1, length // deep))
+    x = b.placeholder("float32" if b.flag() else "float64", b.shuffled([columns, known, beside]))
+    y = b.placeholder(x.dtype, [*one, beside, known])
+    b.add(geon.dot(y, geon.minimum(x, 3) if b.flag() else x, over=[known]))
+
+
 def reduced_product(b, length):
     """Rows of a product that are reduced, and perhaps multiplied again."""
     _reduced(b, length, max(600, (1 << 18) // length + 1), [])
@@ -825,8 +836,8 @@ ROLES = {
         terms, run_of_terms, elements_of_terms, again, small_products,
         one_run, columns_of_runs, wide_turns,
         deep_rows,
-        products, matrix_vector, reduced_product, reduced_batch, line, lines, line8, line16, line32,
-        line64, bools, extreme, positions, most,
+        products, matrix_vector, matrices, reduced_product, reduced_batch,
+        line, lines, line8, line16, line32, line64, bools, extreme, positions, most,
         running,
         beside, running_rows, running_lines, scattered, added, places,
         far_places, far_values, bits, finite, shifted,

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,21 @@ DRIVER = r"""
 #include <stdint.h>
 typedef void (*task_type)(void *, int64_t);
 typedef void (*run_type)(task_type, void *, int64_t, int32_t);
+typedef void (*short_type)(task_type, void *, int64_t, int32_t, int32_t);
 typedef int32_t (*seat_type)(void);
 struct job { run_type run; seat_type seat; int64_t *values; int64_t inner; float scale; };
 
+/* Runs that are said to take one thread so many nanoseconds. */
+static short_type run_short;
+static int32_t duration;
+static void shortened(task_type task, void *argument, int64_t count, int32_t threads) {
+    run_short(task, argument, count, threads, duration);
+}
+run_type shortened_to(short_type run, int32_t nanoseconds) {
+    run_short = run;
+    duration = nanoseconds;
+    return shortened;
+}
 static void spend(int64_t rounds) {
     for (volatile int64_t i = 0; i < rounds; i++) { }
 }
@@ -276,6 +289,51 @@ def test_each_task_runs_once_with_random_sizes(driver, pool):
         tasks, count = draw.randrange(100), draw.randrange(1, 6)
         rounds = draw.choice((0, 10, 1000))
         assert driver.once(*arguments(pool, tasks, tasks, rounds, 5, count=count)) == 0
+
+
+@pytest.fixture
+def short(driver, pool):
+    """The address of runs that are said to be too short to wake anybody for."""
+    driver.shortened_to.restype = ctypes.c_void_p
+    run = ctypes.c_void_p(pool.run_short_address)
+    return ctypes.c_void_p(driver.shortened_to(run, ctypes.c_int32(1000)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+@pytest.mark.parametrize("tasks", [0, 1, 2, 3, 17])
+def test_short_runs_do_each_task_once(driver, pool, short, tasks, count):
+    for rounds in (0, 10, 3000):
+        _, *rest = arguments(pool, tasks, tasks, rounds, 200, count=count)
+        assert driver.once(short, *rest) == 0
+        time.sleep(0.0002)  # workers may be about to sleep
+    _, *rest = arguments(pool, tasks, tasks, 200, count=count)
+    assert driver.visible(short, *rest) == 0
+
+
+def test_short_runs_and_long_ones_take_turns(driver, pool, short):
+    draw = random.Random(2)
+    for _ in range(500):
+        run, *rest = arguments(pool, 2, 2, draw.choice((0, 10, 1000)), 5, count=2)
+        assert driver.once(draw.choice((run, short)), *rest) == 0
+        assert driver.seated(
+            draw.choice((run, short)), ctypes.c_void_p(pool.seat_address), rest[0],
+            ctypes.c_int64(2), ctypes.c_int32(2), ctypes.c_int64(10), (ctypes.c_int64 * 1)(),
+        ) == 0  # fmt: skip
+
+
+def test_a_short_run_alone_wakes_nobody(driver, pool, short):
+    driver.once(*arguments(pool, 50, 50, 1000, 5, count=2))  # there are workers
+    for _ in range(20):
+        time.sleep(0.02)  # who has nothing to do sleeps after 50 us
+        _, *rest = arguments(pool, 2, 2, count=2)
+        assert driver.takers(short, *rest) == 1
+
+
+@pytest.mark.skipif(threads.processors() < 2, reason="nobody else could run meanwhile")
+def test_short_runs_that_follow_each_other_have_workers(driver, pool, short):
+    _, *rest = arguments(pool, 2, 2, count=2)
+    found = [driver.takers(short, *rest) for _ in range(1000)]
+    assert 2 in found
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -49,6 +49,8 @@ POOL = """\
 #include <string.h>
 void (*geon_pool_run)(void (*task)(void *argument, int64_t index), void *argument, int64_t count,
                       int32_t threads);
+void (*geon_pool_run_short)(void (*task)(void *argument, int64_t index), void *argument,
+                            int64_t count, int32_t threads, int32_t duration);
 int32_t (*geon_seat)(void);
 struct run { void (*task)(void *, int64_t); void *argument; int64_t count, next; int32_t seats; };
 static __thread int32_t seat;
@@ -73,9 +75,15 @@ static void pool(void (*task)(void *, int64_t), void *argument, int64_t count, i
   work(&run);
   for (int32_t i = 1; i < threads; ++i) pthread_join(other[i], NULL);
 }
+static void pool_short(
+    void (*task)(void *, int64_t), void *argument, int64_t count, int32_t threads, int32_t duration)
+{
+  pool(task, argument, duration < 0 ? 0 : count, threads); /* no product lasts less than nothing */
+}
 __attribute__((constructor)) static void start(void) {
   geon_seat = own_seat;
   geon_pool_run = pool;
+  geon_pool_run_short = pool_short;
 }
 """
 GUARD = 4096  # bytes on both sides of scratch memory
@@ -517,7 +525,17 @@ def test_dots_of_a_few_rows_are_shared_by_columns(tmp_path: Path) -> None:
     """Also where columns are fewer than streams go along; bits are those of one thread."""
     found = [
         Case("mk,kn->mn", sizes(m=m, k=k, n=n), ("mk", "nk", "mn"), plain=plain)
-        for m, k, n in [(1, 1024, 256), (1, 1030, 129), (4, 1024, 255), (12, 512, 257)]
+        for m, k, n in [
+            (1, 1024, 256),
+            (1, 1030, 129),
+            (4, 1024, 255),
+            (12, 512, 257),
+            (1, 256, 256),
+            (1, 260, 257),
+            (2, 128, 512),
+            (1, 64, 1024),
+            (3, 513, 96),
+        ]
         for plain in (False, True)
     ]
     check_all(found, 64, tmp_path)

@@ -132,3 +132,48 @@ def test_axes_of_one_element_make_no_vector_a_matrix(depth, computed):
             np.testing.assert_array_equal(f(a, b), wanted)
             schedule = f.explain("schedule")
         assert kinds in schedule.splitlines()[0], schedule
+
+
+@pytest.mark.parametrize("order", ["BKR", "KBR", "BRK", "RBK"])
+@pytest.mark.parametrize("sizes", [(3, 5, 7), (8, 8, 100), (4, 64, 64), (2, 1024, 1024)])
+def test_many_matrices_and_vectors_side_by_side(order, sizes):
+    """Each a sum of a nest, with an axis of one element or none, but for long matrices."""
+    axes = [geon.Axis(name, length) for name, length in zip("BRK", sizes, strict=True)]
+    by_name, one = {axis.name: axis for axis in axes}, geon.Axis("T", 1)
+    kind = "contraction" if sizes[1] * sizes[2] >= 1 << 20 else "nest"
+    generator = np.random.default_rng(len(order))
+    matrix = geon.placeholder([by_name[name] for name in order])
+    data = whole(generator, *(by_name[name].length for name in order))
+    for more in ([], [one]):
+        vector = geon.placeholder([*more, by_name["B"], by_name["K"]])
+        given = whole(generator, *(axis.length for axis in vector.axes))
+        made = geon.dot(vector, matrix, by_name["K"])
+        with geon.NativeTransformer(threads=2) as transformer:
+            f = transformer.computation(made, vector, matrix)
+            wanted = np.einsum(f"...BK,{order}->...BR", given, data)
+            np.testing.assert_array_equal(f(given, data), wanted)
+            assert kind in f.explain("schedule").splitlines()[0]
+
+
+def test_a_row_that_is_computed_stays_one_of_a_product():
+    """A reduction would compute it again for each column; a computed matrix is read where it is."""
+    t, head, key, place = (
+        geon.Axis("T", 1),
+        geon.Axis("H", 4),
+        geon.Axis("K", 64),
+        geon.Axis("P", 99),
+    )
+    query = geon.placeholder([t, head, key])
+    keys = geon.placeholder([place, head, key])
+    count = geon.placeholder([], "int64")
+    turned = geon.concat([query[..., 32:], query[..., :32]], key)
+    kept = geon.where(geon.less(geon.iota(place), count), keys, 0.0)
+    with geon.NativeTransformer(threads=1) as transformer:
+        for left, right, over, kind in (
+            (turned, keys, key, "contraction"),
+            (query, keys, key, "nest"),
+            (query, kept, key, "nest"),
+        ):
+            f = transformer.computation(geon.dot(left, right, over), query, keys, count)
+            lines = [line for line in f.explain("schedule").splitlines() if "dot(" in line[:9]]
+            assert kind in lines[0], lines

@@ -12,7 +12,15 @@ import pytest
 from geon.errors import CheckpointError
 from geon.op_graph import arrays as arrays_file
 from geon.op_graph import labelled
-from geon.transformers.runtime import checkpoint, checkpoint_file, feeding, files, selection
+from geon.transformers.runtime import (
+    checkpoint,
+    checkpoint_file,
+    dims,
+    feeding,
+    files,
+    memory,
+    selection,
+)
 from geon.transformers.runtime.checkpoint import keys_for, save
 
 from .checkpoint_files import (
@@ -102,7 +110,7 @@ def test_round_trip(tmp_path, dtype, shape):
     array = (array & 1 if dtype == "bool" else array).view(as_dtype(dtype)).reshape(shape)
     save(tmp_path / "run", entries, [array])
     (found,) = load(tmp_path / "run", entries)
-    assert same(found, array) and found.flags.owndata and found.flags.writeable
+    assert same(found, array) and found.base.flags.owndata and found.flags.writeable
     found[...] = 1
     assert same(load(tmp_path / "run", entries)[0], array)
 
@@ -189,9 +197,10 @@ def test_a_value_that_does_not_fit_is_never_written(tmp_path, array):
 def test_the_text_runs_without_geon(tmp_path):
     """What written modules embed: the files without their imports of geon."""
     alone = "from __future__ import annotations\n"
-    for error in ("ArgumentError", "AxisError", "CheckpointError", "DTypeError", "FeedError"):
+    names = ("Argument", "Axis", "Checkpoint", "DType", "Feed", "Size")
+    for error in (f"{name}Error" for name in names):
         alone += f"class {error}(ValueError):\n    pass\n"
-    others = (arrays_file, labelled, feeding, files, checkpoint_file, selection)
+    others = (dims, memory, arrays_file, labelled, feeding, files, checkpoint_file, selection)
     for module in (*others, checkpoint):
         with open(module.__file__, encoding="utf-8") as file:
             text = file.read().replace("from __future__ import annotations\n", "")

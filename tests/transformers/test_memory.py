@@ -43,6 +43,31 @@ def test_training_gives_what_the_host_gives(apart):
     assert all(isinstance(slot.value, Handle) for slot in apart.state.slots)
 
 
+@pytest.mark.parametrize("make", [geon.NumPyTransformer, geon.NativeTransformer])
+@pytest.mark.parametrize("length", [1, 3, 16, 1000, 300_001])
+def test_variables_begin_at_lines_of_cache(make, length, tmp_path):
+    """However they get their values: vectors of elements then lie in no two lines."""
+    axis = geon.Axis("C", length)
+    given = np.arange(length, dtype=np.float32)
+    variables = [
+        geon.Variable([axis], initial_value=given, name="given"),
+        geon.Variable([axis], initial_value=0.0, name="number"),
+        geon.Variable([axis], dtype="int8", name="set"),
+        geon.Variable([axis], dtype="bool", name="truths"),
+    ]
+    path = tmp_path / "model"
+    with make() as first, make() as second:
+        for transformer in (first, second):
+            transformer.computation(variables)
+        for v in variables[2:]:
+            first.set(v, given.astype(v.dtype.name))
+        first.save(path)
+        second.restore(path)
+        values = [slot.value for t in (first, second) for slot in t.state.slots]
+        assert [value.shape for value in values] == [(length,)] * 8
+        assert all(value.ctypes.data % 64 == 0 for value in values)
+
+
 def test_values_are_copied_in_and_out(apart):
     v = geon.Variable([C], initial_value=1.0, name="v")
     given = np.arange(4, dtype=np.float32)

@@ -94,8 +94,11 @@ class Levels:
 
 
 def loop_order(op: Op, operands: Operands) -> tuple[str, ...]:
-    """The axes a reduction goes over, kept ones included, in the order of memory."""
-    widest = max(op.args, key=lambda arg: len(arg.axes))
+    """The axes a reduction goes over, kept ones included, in the order of memory.
+
+    Axes of one element make no operand the wider one.
+    """
+    widest = max(op.args, key=lambda arg: sum(axis.expression != 1 for axis in arg.axes))
     order = list(memory_order(widest, operands))
     for arg in op.args:
         order = [n for n in arg.axes.names if n not in order] + order

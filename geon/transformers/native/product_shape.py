@@ -97,7 +97,7 @@ STREAM_ROWS = 4
 it takes to come from the last cache."""
 
 WORK_RATE = 100
-"""Multiply-adds of a nanosecond, of one thread: what runs are taken to last, within a factor of two."""
+"""Multiply-adds of a nanosecond, of one thread: how long runs are taken to last, about."""
 
 STREAMED = 4
 """The fewest summed indices whose products a stream adds up before it adds them to the result."""

@@ -11,6 +11,8 @@ from ..layout import LaidOut
 
 ELEMENTARY = 100  # statements that an elementary function counts as: five of them fill a loop
 LONG = 64  # elements of a row from which a matrix-vector product streams several rows at once
+MANY = 1 << 20  # elements of a matrix beside others from which on a product streams each of them
+NORMED = 5  # ops from a softmax's values back to its sum, with a cast, a broadcast, and a mask
 
 
 def is_view(laid_out: LaidOut, op: Op) -> bool:
@@ -49,24 +51,44 @@ def is_product(op: Op) -> bool:
     """Whether a contraction of floats is worth a product's tiles, or a stream of a long matrix.
 
     Others (of integers, of vectors, of a narrow matrix and a vector) are reductions. An axis of
-    one element makes no vector a matrix, where the depth is known and there is one product alone:
-    a value of width 1 is still one that attention hands on to. A computed matrix and a vector are
-    a reduction, too: a product would put all of the matrix into panels, for one line.
+    one element makes no vector a matrix, where the depth is known. Of many matrices side by side
+    each must be long. A computed matrix and a vector are a reduction, too: a product would put all
+    of the matrix into panels, for one line. A softmax is a matrix whatever it is multiplied with:
+    attention has it for itself, and hands it on.
     """
     if op.dtype.name not in ("float32", "float64"):
         return False
-    x, y = op.args[0].axes, op.args[1].axes
-    depth = product(x[n].expression for n in op.attrs[0])
-    shared = [n for n in x.names if n in y and n not in op.attrs[0]]
-    single = not shared and isinstance(depth, int)
-    skipped = 1 if single else None
-    left, right = ([a for a in axes if a.expression != skipped] for axes in (x, y))
-    own = [any(a.name not in y for a in left), any(a.name not in x for a in right)]
-    if all(own):
+    (first, second), names = op.args, op.attrs[0]
+    x, y = first.axes, second.axes
+    depth = product(x[n].expression for n in names)
+    own = [[a for a in p if a.name not in q] for p, q in ((x, y), (y, x))]
+    wide = [any(a.expression != 1 for a in axes) for axes in own]
+    shared = any(n in y and n not in names for n in x.names)
+    if all(wide) or (all(own) and not isinstance(depth, int)):
         return True
-    matrix = op.args[0 if own[0] else 1]
-    streams = single and isinstance(depth, int) and depth >= LONG
-    return any(own) and streams and matrix.primitive.kind != "elementwise"
+    matrix, vector = (first, second) if wide[0] else (second, first)
+    computed = matrix.primitive.kind == "elementwise"
+    if all(own) and shared and (_is_normed(matrix, names) if computed else _is_worth(vector)):
+        return True
+    if not any(wide) or not isinstance(depth, int) or computed:
+        return False
+    lines = product(a.expression for axes in own for a in axes)
+    return depth >= LONG and (not shared or not isinstance(lines, int) or depth * lines >= MANY)
+
+
+def _is_worth(op: Op) -> bool:
+    """Whether what is computed is worth memory, where a reduction would repeat it for each line."""
+    row = op.primitive
+    return row.kind == "elementwise" or (row.kind == "movement" and not row.view)
+
+
+def _is_normed(op: Op, names: tuple[str, ...], deep: int = NORMED) -> bool:
+    """Whether elementwise ops, so many at most, lead to a reduction along axes of these names."""
+    if op.primitive.kind == "reduction":
+        return any(name in op.attrs[0] for name in names)
+    if deep == 0 or op.primitive.kind not in ("elementwise", "movement"):
+        return False
+    return any(_is_normed(arg, names, deep - 1) for arg in op.args)
 
 
 def statements(op: Op) -> int:

@@ -73,7 +73,7 @@ static QUICK struct geon_cut geon_cut(
     /* A stream waits for the rows that it reads, as long as a few of its own take. */
     const int64_t busy = direct == 1 && rows < STREAM_ROWS ? STREAM_ROWS : rows;
     const double work = (double)batches * (double)busy * (double)columns * (double)(depth + 4);
-    s.duration = (int32_t)LEAST(work / WORK_RATE, 1e9);
+    s.duration = work < INT32_MAX ? (int32_t)work / WORK_RATE : INT32_MAX;
     /* Streams go through long runs; where one block has all columns, two threads share much work. */
     const int halves = columns <= MOST_COLUMNS && work > 2e5;
     const int64_t least = direct != 1 ? 4 * PANEL : halves ? MOST_COLUMNS / 2 : MOST_COLUMNS;

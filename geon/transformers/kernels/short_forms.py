@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from ...op_graph.affine import Size
 from ...op_graph.lengths import product
@@ -11,7 +13,7 @@ from .flat_rows import flat_parts
 from .nests import BESIDE, SHORT, NestMaker
 from .regions import Facts, Region
 from .scalar import Apply, RandomBits, indices, walk
-from .types import Fused, Nest, Pass
+from .types import Fused, Loop, Nest, Pass
 from .uses import divides_rows
 
 COSTLY = 64  # the same as ``SHORT`` for turned loops that do much with what they have gathered
@@ -39,6 +41,8 @@ def with_short_rows(
     if short.across is None or short.arrays or divides_rows(short):
         return nest
     sizes = (size - 1, SHORT - size, short.across.extent - BESIDE)
+    if not can_be(sizes):
+        return nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
     return replace(nest, short=replace(short, most=SHORT), shortness=shortness)
 
@@ -52,6 +56,8 @@ def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     reduced = [each for step in nest.passes for each in step.reductions]
     if nest.rows or nest.pieces or not reduced or any(each.folds is None for each in reduced):
         return nest
+    if nest.across is not None or not all(ends_open(step.loops) for step in nest.passes):
+        return nest
     computed = [value for step in nest.passes for value in step.computed]
     if any(isinstance(node, RandomBits) for node in walk(*computed)):
         return nest
@@ -63,10 +69,23 @@ def with_turned_loops(nest: Nest, fused: Fused, operands: Operands) -> Nest:
     *_, short, long = turned.passes[0].loops
     most = COSTLY if costly else SHORT
     sizes = (short.extent - 1, most - short.extent, long.extent - BESIDE)
-    if any(isinstance(size, int) and size < 0 for size in sizes):
+    if not can_be(sizes):
         return nest
     shortness = tuple([size for size in sizes if not isinstance(size, int)])
     return replace(nest, short=turned, shortness=shortness)
+
+
+def can_be(sizes: Sequence[Size]) -> bool:
+    """Whether all of some sizes may be 0 or more at once, as far as each and every two of them say:
+    rows and columns of a square are not both short and many.
+    """
+    sums = [x + y for x, y in combinations((0, *sizes), 2)]
+    return not any(isinstance(each, int) and each < 0 for each in sums)
+
+
+def ends_open(loops: Sequence[Loop]) -> bool:
+    """Whether the innermost of several loops has an open length."""
+    return len(loops) > 1 and not isinstance(loops[-1].extent, int)
 
 
 def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
@@ -84,7 +103,7 @@ def with_flat_rows(nest: Nest, fused: Fused, operands: Operands) -> Nest:
         return nest
     row, rows = short.passes[0].loops[0].extent, short.across.extent
     sizes = parts.tests(row, rows)
-    if parts.most == 0 or any(isinstance(size, int) and size < 0 for size in sizes):
+    if parts.most == 0 or not can_be(sizes):
         return nest
     if isinstance(row, int):
         open_groups = parts.grouped and not isinstance(rows, int)
